@@ -1,12 +1,13 @@
-//! Servers by key, the smallest first. Keys lie in the servers' order, sixteen to a block, and above one block the
-//! smallest of each is kept: for the few servers that a backend usually has all of it is one or two cache lines, which
-//! is what counts when several workers take turns at them. A heap touches more lines and needs to find its entries.
+//! Servers by key, smallest first. Keys are stored in the order of the servers, sixteen to a block, and with more than
+//! one block the minimum of each is kept: for the few servers that a backend usually has, everything is in one or two
+//! cache lines, which matters when several workers contend for them. A heap touches more lines and needs to locate its
+//! entries.
 
-/// The keys of servers; a server without a key is not on the board.
+/// The keys of servers; a server without a key is absent.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     blocks: Vec<Block>,
-    /// The smallest key of each block; unused with a single block.
+    /// The minimum key of each block; unused with a single block.
     minima: Vec<u128>,
     count: usize,
 }
@@ -19,7 +20,7 @@ const ABSENT: u128 = u128::MAX;
 struct Block([u128; WIDTH]);
 
 impl Block {
-    /// The smallest key of the first `count` and its place, leaving one place out.
+    /// Returns the smallest key of the first `count` and its index, excluding one index.
     fn smallest(&self, count: usize, without: Option<usize>) -> (u128, usize) {
         let mut best = (ABSENT, 0);
         for (place, &key) in self.0.iter().enumerate().take(count) {
@@ -32,7 +33,7 @@ impl Block {
 }
 
 impl Board {
-    /// An empty board for servers 0 to `count` - 1.
+    /// Creates an empty board for servers 0 to `count` - 1.
     pub(super) fn new(count: usize) -> Self {
         let blocks = count.div_ceil(WIDTH);
         let mut minima = super::roomy(blocks);
@@ -40,12 +41,12 @@ impl Board {
         Self { blocks: vec![Block([ABSENT; WIDTH]); blocks], minima, count }
     }
 
-    /// The smallest key and its server.
+    /// Returns the smallest key and its server.
     pub(super) fn top(&self) -> Option<(u128, usize)> {
         self.smallest(None)
     }
 
-    /// The smallest key and its server, another one than `avoid` if there is one.
+    /// Returns the smallest key and its server, other than `avoid` if there is another.
     pub(super) fn top_without(&self, avoid: Option<usize>) -> Option<(u128, usize)> {
         let top = self.top()?;
         if avoid == Some(top.1) { self.smallest(avoid).or(Some(top)) } else { Some(top) }
@@ -71,7 +72,7 @@ impl Board {
         (key != ABSENT).then_some((key, best * WIDTH + place))
     }
 
-    /// Gives a server this key.
+    /// Sets the key of a server.
     pub(super) fn set(&mut self, server: usize, key: u128) {
         let (block, place) = (server / WIDTH, server % WIDTH);
         self.blocks[block].0[place] = key;
@@ -80,12 +81,12 @@ impl Board {
         }
     }
 
-    /// Takes a server off the board.
+    /// Removes a server.
     pub(super) fn remove(&mut self, server: usize) {
         self.set(server, ABSENT);
     }
 
-    /// A server's key.
+    /// Returns a server's key.
     pub(super) fn key(&self, server: usize) -> Option<u128> {
         let key = self.blocks.get(server / WIDTH)?.0[server % WIDTH];
         (key != ABSENT).then_some(key)

@@ -1,13 +1,13 @@
-//! `hash-balance-factor`: how far above the average load one server may be. Must never choose.
+//! `hash-balance-factor`: the maximum load of a server relative to the average. Must never choose a server.
 
 use super::{Candidate, Loads};
 
 /// The bound of each server, by its share of the weights.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
-    /// Per cent of the average; more than 100.
+    /// Percentage of the average; more than 100.
     factor: u64,
-    /// By server: the weights of those before it, and its own.
+    /// By server: the total weight of those before it, and its own weight.
     shares: Vec<(u64, u64)>,
     total: u64,
 }
@@ -27,9 +27,9 @@ impl Bound {
         }
     }
 
-    /// Whether a server may get one of `requests` requests, which are all that the backend has to do with. Places are the
-    /// factor's part of them, rounded up, and dealt out along the weights without losing one by rounding, as HAProxy does;
-    /// every server may have one.
+    /// Whether a server may get one of `requests` requests, the total of the backend. The slots are `factor` percent of
+    /// them, rounded up, and distributed by weight without losing any to rounding, as in HAProxy; every server has at
+    /// least one.
     pub(super) fn admits(&self, server: usize, requests: u32, loads: &Loads) -> bool {
         let (before, weight) = self.shares[server];
         let places = (u64::from(requests) * self.factor).div_ceil(100);

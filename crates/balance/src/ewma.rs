@@ -1,15 +1,15 @@
-//! How long servers take, for `balance ewma`: a moving average that follows every slow answer at once and forgets it slowly
-//! ("peak EWMA"). Must never measure time.
+//! Response times of servers, for `balance ewma`: a moving average that rises immediately with every slow response and
+//! decays slowly ("peak EWMA"). Must never measure time.
 
 use base::moment::Moment;
 use std::time::Duration;
 
-/// How long servers take.
+/// The average response times of servers.
 #[derive(Debug)]
 pub(super) struct Waits {
-    /// Nanoseconds after which what was noted counts about a third.
+    /// Time constant in nanoseconds: after this time a value counts about a third.
     decay: f64,
-    /// By server: nanoseconds, and when that was.
+    /// By server: the average in nanoseconds, and its time.
     by_server: Vec<(f64, Moment)>,
 }
 
@@ -18,24 +18,24 @@ impl Waits {
         Self { decay: (decay.as_nanos() as f64).max(1.0), by_server: Vec::new() }
     }
 
-    /// Room for so many servers; what is known of them stays.
+    /// Extends the list to `count` servers; known averages are kept.
     pub(super) fn resize(&mut self, count: usize) {
         self.by_server.resize(count.max(self.by_server.len()), (0.0, Moment::ZERO));
     }
 
-    /// What a server's average is worth by now.
+    /// Returns a server's average, decayed until `now`.
     fn at(&self, server: usize, now: Moment) -> f64 {
         let Some((wait, then)) = self.by_server.get(server) else { return 0.0 };
         let age = now.saturating_since(*then).as_nanos() as f64;
         wait * (-age / self.decay).exp()
     }
 
-    /// A server took so long.
+    /// Records a server's response time.
     pub(super) fn note(&mut self, server: usize, took: Duration, now: Moment) {
         let took = took.as_nanos() as f64;
         let known = self.at(server, now);
         let Some(entry) = self.by_server.get_mut(server) else { return };
-        // What is slower counts whole; what is faster as much as time has passed.
+        // A slower response replaces the average; a faster one counts in proportion to the time elapsed.
         let wait = if took >= known {
             took
         } else {
@@ -45,8 +45,8 @@ impl Waits {
         *entry = (wait, now.max(entry.1));
     }
 
-    /// What one more request is expected to wait there, where `in_flight` are being served; of a server that has never
-    /// answered yet as if it had not answered since long, once it has something to do.
+    /// Returns the expected wait for one more request, with `in_flight` in progress; a server that has never responded
+    /// counts as very slow as long as it has requests.
     pub(super) fn cost(&self, server: usize, in_flight: u32, weight: u32, now: Moment) -> f64 {
         const UNKNOWN: f64 = 1e12;
         let wait = self.at(server, now);

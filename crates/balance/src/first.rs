@@ -15,7 +15,7 @@ pub(super) const ROW: Row = Row {
 
 #[derive(Debug, Default)]
 pub(super) struct First {
-    /// Apart, because workers only read where these are.
+    /// In a separate allocation, because workers only read this cache line.
     tables: Box<Tables>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct First {
 struct Tables {
     /// Servers with a free slot, by rank.
     open: Board,
-    /// By server: its place in the order of the ids.
+    /// By server: its position in the order of IDs.
     ranks: Vec<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! The algorithms that recognise a request and send it where others like it went: `source`, `uri`, `url_param`, `hdr` and
-//! `rdp-cookie`. Here is how a hash becomes a server by `hash-type map-based`; `consistent` is [`Ring`].
+//! The algorithms that hash a key of the request: `source`, `uri`, `url_param`, `hdr` and `rdp-cookie`. This file maps
+//! a hash to a server for `hash-type map-based`; for `consistent` see [`Ring`].
 
 use super::ring::Ring;
 use super::static_rr::StaticRr;
@@ -65,7 +65,7 @@ fn state(hash: &HashSpec) -> State {
     }
 }
 
-/// The same map and cursor as in `static-rr`, which also serves requests without a hash.
+/// The map and cursor of `static-rr`, which is also used for requests without a hash.
 #[derive(Debug, Default)]
 pub(super) struct Mapped(StaticRr);
 

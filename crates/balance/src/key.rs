@@ -1,5 +1,5 @@
-//! What a request is recognised by, for the algorithms that hash (configuration manual, "balance", "hash-type"). Which
-//! bytes are the key, and what becomes of an empty one, is what HAProxy 3.5 shows. Must never allocate.
+//! Hashes the key of a request, for the algorithms that hash (configuration manual, "balance", "hash-type"). The bytes
+//! of the key, and the treatment of an empty one, follow HAProxy 3.5. Must never allocate.
 
 use base::hash;
 use config::spec::{BalanceSpec, HashFunction, HashMethod, HashSpec, UriSpec};
@@ -7,18 +7,18 @@ use std::net::IpAddr;
 use wire::http::Head;
 use wire::rdp;
 
-/// What is known of a request when its server is chosen.
+/// The data of a request when its server is chosen.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Subject<'a> {
     /// The client's address.
     pub source: Option<IpAddr>,
     /// The head of an HTTP request.
     pub request: Option<&'a Head>,
-    /// What is here of the body of a request (of its first chunk, if it is chunked), or of what a TCP client sent.
+    /// The received part of a request's body (of its first chunk, if it is chunked), or of the data from a TCP client.
     pub bytes: &'a [u8],
 }
 
-/// Makes a hash of a request.
+/// Hashes requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recogniser {
     by: BalanceSpec,
@@ -27,7 +27,7 @@ pub struct Recogniser {
 }
 
 impl Recogniser {
-    /// For what the configuration says; `None` where the algorithm does not hash.
+    /// Creates one for a configuration; `None` if the algorithm does not hash.
     pub fn new(by: &BalanceSpec, hash: &HashSpec) -> Option<Self> {
         let elsewhere = matches!(by, BalanceSpec::LogHash(_) | BalanceSpec::Hash(_));
         let hashes = matches!(by, BalanceSpec::Source | BalanceSpec::RdpCookie { .. }) || elsewhere || by.needs_http();
@@ -39,10 +39,10 @@ impl Recogniser {
         })
     }
 
-    /// The request's hash; `None` where it lacks what it would be recognised by.
+    /// Returns the request's hash; `None` if it lacks the key.
     pub fn hash(&self, subject: &Subject<'_>) -> Option<u32> {
         let hash = match &self.by {
-            // Addresses are numbers already: no function is applied to them.
+            // Addresses are numbers already: no hash function is applied to them.
             BalanceSpec::Source => of_address(subject.source?),
             BalanceSpec::Uri(uri) => self.number(of_uri(subject.request?.target(), uri)),
             BalanceSpec::UrlParam { name, .. } => self.number(parameter(subject, name.as_bytes())?),
@@ -56,7 +56,7 @@ impl Recogniser {
         Some(if self.avalanche { hash::avalanche(hash) } else { hash })
     }
 
-    /// The hash of a key that was found elsewhere.
+    /// Returns the hash of a key extracted elsewhere.
     pub fn of_key(&self, key: &[u8]) -> u32 {
         let hash = self.number(key);
         if self.avalanche { hash::avalanche(hash) } else { hash }
@@ -73,7 +73,7 @@ impl Recogniser {
     }
 }
 
-/// The address's 32-bit words, most significant byte first, joined by exclusive or.
+/// Returns the XOR of the address's 32-bit words, most significant byte first.
 fn of_address(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(address) => u32::from(address),
@@ -84,7 +84,7 @@ fn of_address(address: IpAddr) -> u32 {
     }
 }
 
-/// The part of the request's target that counts.
+/// Returns the part of the request target that is hashed.
 fn of_uri<'a>(target: &'a [u8], uri: &UriSpec) -> &'a [u8] {
     let mut key = if uri.path_only { path(target) } else { target };
     key = &key[..key.len().min(uri.len.map_or(usize::MAX, |len| len as usize))];
@@ -96,7 +96,7 @@ fn of_uri<'a>(target: &'a [u8], uri: &UriSpec) -> &'a [u8] {
     &key[..end.unwrap_or(key.len())]
 }
 
-/// The target from its path on: without scheme and authority; nothing of `*`.
+/// Returns the target from its path on: without scheme and authority; empty for `*`.
 fn path(target: &[u8]) -> &[u8] {
     if target.first() == Some(&b'/') {
         return target;
@@ -107,7 +107,7 @@ fn path(target: &[u8]) -> &[u8] {
     &behind[end..]
 }
 
-/// The value of a parameter in the query, or else in the body of a POST request.
+/// Returns the value of a parameter in the query, otherwise in the body of a POST request.
 fn parameter<'a>(subject: &Subject<'a>, name: &[u8]) -> Option<&'a [u8]> {
     let request = subject.request?;
     let target = request.target();
@@ -115,20 +115,20 @@ fn parameter<'a>(subject: &Subject<'a>, name: &[u8]) -> Option<&'a [u8]> {
     let in_query = query.and_then(|query| value_of(query, name));
     in_query.or_else(|| {
         let value = value_of(subject.bytes, name).filter(|_| request.method() == b"POST")?;
-        // Behind white space no parameter goes on; other control characters are no parameter's.
+        // A parameter ends at white space; with other control characters it is invalid.
         let end = value.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).unwrap_or(value.len());
         let value = &value[..end];
         value.iter().all(u8::is_ascii_graphic).then_some(value)
     })
 }
 
-/// The value of the first `name=value` between ampersands.
+/// Returns the value of the first `name=value` between ampersands.
 fn value_of<'a>(parameters: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let mut pairs = parameters.split(|byte| *byte == b'&');
     pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix(b"="))
 }
 
-/// A field's first value that is one: commas separate values, except between quotes.
+/// Returns the first value of a comma-separated field; commas in quotes do not separate.
 fn first_value(field: &[u8]) -> Option<&[u8]> {
     let (mut quoted, mut escaped) = (false, false);
     let end = field.iter().position(|byte| {
@@ -144,15 +144,15 @@ fn first_value(field: &[u8]) -> Option<&[u8]> {
     (!value.is_empty()).then_some(value)
 }
 
-/// The label in front of the last dot; all of it where there is none.
+/// Returns the label before the last dot; the whole host if there is no dot.
 fn domain(host: &[u8]) -> &[u8] {
     let Some(end) = host.iter().rposition(|byte| *byte == b'.').filter(|end| *end > 0) else { return host };
-    // The label has a character at least, whatever it is.
+    // The label has at least one character of any kind.
     let start = host[..end - 1].iter().rposition(|byte| *byte == b'.').map_or(0, |dot| dot + 1);
     &host[start..end]
 }
 
-/// The number that a text starts with, as C reads it, in 32 bits.
+/// Parses the number at the start of a text like C's `atol`, in 32 bits.
 fn leading_number(text: &[u8]) -> u32 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.first() {

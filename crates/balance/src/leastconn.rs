@@ -16,24 +16,25 @@ pub(super) const ROW: Row = Row {
 #[derive(Debug, Default)]
 pub(super) struct LeastConn {
     changes: u64,
-    /// Apart, because workers only read where these are, and would else take that from each other with the above.
+    /// In a separate allocation, because workers only read this cache line, which the fields above would invalidate.
     tables: Box<Tables>,
 }
 
 #[derive(Debug, Default)]
 struct Tables {
-    /// Servers that may get a request, by load and by how long their load has stood.
+    /// Servers that may get a request, by load and by how long the load has been unchanged.
     open: Board,
     /// By server.
     weights: Vec<u32>,
-    /// What a request counts on a server of weight 1.
+    /// The load of one request on a server of weight 1.
     request: u64,
 }
 
-/// What a request counts on a server of weight 1. Divided by the weight, fine enough for the greatest weight.
+/// The load of one request on a server of weight 1. It is divided by the weight, and is large enough for the highest
+/// weight.
 const REQUEST: u64 = 256;
 
-/// A server's load as it will be with one more request. An idle server counts as nothing, whatever its weight: each
+/// Returns a server's load with one more request. The load of an idle server is zero, regardless of its weight: each
 /// gets its first request before any gets a second.
 fn weigh(load: Load, weight: u32, request: u64) -> u64 {
     match load.in_flight() {

@@ -1,8 +1,9 @@
-//! Which server gets the next request, chosen from weights, loads and hashes (configuration manual, "balance"). One file is one algorithm: `rebuild` takes the
-//! servers that take part, `on_load` hears of every change of a server's load, `pick` chooses. Each is called under its
-//! backend's lock. Must never lock, wait, or read a clock or a source of randomness.
+//! Load balancing algorithms: select the server for the next request from weights, loads and hashes (configuration
+//! manual, "balance"). One file per algorithm: `rebuild` takes the available servers, `on_load` receives every change
+//! of a server's load, `pick` selects. Each is called under its backend's lock. Must never lock, wait, or read a clock
+//! or a source of randomness.
 //!
-//! To add an algorithm: its file with a `ROW`, a variant of [`State`], a line in [`TABLE`].
+//! To add an algorithm: a file with a `ROW`, a variant of [`State`], a line in [`TABLE`].
 
 mod board;
 mod bound;
@@ -30,55 +31,55 @@ use base::moment::Moment;
 use config::spec::{BalanceSpec, HashMethod, HashSpec};
 use std::time::Duration;
 
-/// A server that takes part in the balance.
+/// A server available for load balancing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// Its index in the backend.
     pub server: usize,
     /// Its weight, at least 1.
     pub weight: u32,
-    /// What a whole unit of weight is in `weight`: more than 1 while some server has but a part of its own.
+    /// The value in `weight` of one configured unit: more than 1 while some server has a fraction of its configured
+    /// weight.
     pub scale: u32,
     /// Its `id`.
     pub id: u32,
-    /// `hash-key`: what its places on the circle of a consistent hash are reckoned from.
+    /// `hash-key`: the base of its positions on the ring of a consistent hash.
     pub place: u32,
 }
 
-/// What a choice may depend on.
+/// The parameters of a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pick {
-    /// The hash of what the request is recognised by, for algorithms that hash.
+    /// The hash of the request's key, for algorithms that hash.
     pub hash: Option<u32>,
     /// A random number.
     pub random: u64,
-    /// Requests that the backend has to do with, this one included.
+    /// The number of the backend's requests, including this one.
     pub requests: u32,
-    /// The server to leave out while another one will do.
+    /// A server to avoid if another one is available.
     pub avoid: Option<usize>,
-    /// When it is.
+    /// The current time.
     pub now: Moment,
 }
 
-/// One algorithm.
+/// The description of an algorithm.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// Its keyword.
     pub name: &'static str,
-    /// What it does, for the reference.
+    /// Its description, for the reference.
     pub doc: &'static str,
-    /// Whether a change of a server's weight has an effect while it runs. (Weight 0 always has.)
+    /// Whether a change of a server's weight takes effect at run time. (Weight 0 always does.)
     pub dynamic: bool,
-    /// Whether a request is bound to its server by what it carries, so that it waits in that server's queue.
+    /// Whether a request is bound to its server by its hash, so that it waits in that server's queue.
     pub hashes: bool,
-    /// A fresh state, if the specification asks for this algorithm.
+    /// Creates a new state, if the specification is of this algorithm.
     make: Make,
 }
 
 type Make = fn(&BalanceSpec, &HashSpec) -> Option<State>;
 
 impl Row {
-    /// Whether a change of a server's weight has an effect while it runs: a consistent hash follows it too.
+    /// Whether a change of a server's weight takes effect at run time: a consistent hash follows it too.
     pub fn heeds_weights(&self, hash: &HashSpec) -> bool {
         self.dynamic || (self.hashes && hash.method == HashMethod::Consistent)
     }
@@ -102,15 +103,15 @@ pub const TABLE: &[Row] = &[
     sticky::ROW,
 ];
 
-/// The row and a fresh state for what a configuration asks for.
+/// Returns the row and a new state of the configured algorithm.
 pub fn find(spec: &BalanceSpec, hash: &HashSpec) -> (&'static Row, State) {
     let found = TABLE.iter().find_map(|row| (row.make)(spec, hash).map(|state| (row, state)));
     found.unwrap_or_else(|| (&TABLE[0], State::RoundRobin(roundrobin::RoundRobin::default())))
 }
 
-/// An algorithm's state.
+/// The state of an algorithm.
 #[derive(Debug)]
-#[allow(missing_docs, private_interfaces)]
+#[allow(private_interfaces)]
 pub enum State {
     RoundRobin(roundrobin::RoundRobin),
     StaticRr(static_rr::StaticRr),
@@ -138,20 +139,20 @@ macro_rules! dispatch {
 }
 
 impl State {
-    /// Starts anew with these servers out of `count`, ordered by index. They count as full until [`State::on_load`], which
-    /// is called for every one of them afterwards, says otherwise.
+    /// Restarts with these servers out of `count`, ordered by index. They count as full until [`State::on_load`], which
+    /// is called afterwards for each of them.
     pub fn rebuild(&mut self, candidates: &[Candidate], count: usize) {
         dispatch!(self, algorithm => algorithm.rebuild(candidates, count));
     }
 
-    /// The server for a request. `None`: all are full, the request waits in the backend's queue. A server that is full
-    /// may be chosen too: then it waits in that server's.
+    /// Selects the server for a request. `None`: all are full, and the request waits in the backend's queue. A full
+    /// server may be selected too: then the request waits in that server's queue.
     #[inline]
     pub fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
         dispatch!(self, algorithm => algorithm.pick(pick, loads))
     }
 
-    /// Hears how long a server took to answer, where that matters.
+    /// Records a server's response time, if the algorithm uses it.
     #[inline]
     pub fn on_answer(&mut self, server: usize, took: Duration, now: Moment) {
         if let Self::Random(random) = self {
@@ -159,24 +160,25 @@ impl State {
         }
     }
 
-    /// Hears of a change of the load of a server that takes part.
+    /// Records a change of an available server's load.
     #[inline]
     pub fn on_load(&mut self, server: usize, change: Change) {
         dispatch!(self, algorithm => algorithm.on_load(server, change));
     }
 }
 
-/// A server's load has changed.
+/// A change of a server's load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// As it is now.
+    /// The new load.
     pub load: Load,
-    /// Whether it had no free slot before and has one now, or the other way round. Most algorithms care for nothing
-    /// else, and so touch nothing of their own otherwise.
+    /// Whether it gained its first free slot or lost its last one. Most algorithms only need this, and otherwise touch
+    /// none of their own data.
     pub turned: bool,
 }
 
-/// A vector with so much unused room behind its `count` elements that nothing else that is hot lies on its cache lines.
+/// Creates a vector with enough spare capacity after its `count` elements that no other hot data shares its cache
+/// lines.
 fn roomy<T>(count: usize) -> Vec<T> {
     const LINES: usize = 128;
     Vec::with_capacity(count + LINES.div_ceil(size_of::<T>().max(1)))

@@ -1,11 +1,11 @@
-//! How busy servers are. Owned by the backend, read by the algorithms.
+//! The loads of servers. Owned by the backend, read by the algorithms.
 
 use std::ops::{Index, IndexMut};
 
-/// How busy a server is: sixteen bytes, so that four servers share a cache line.
+/// The load of a server: sixteen bytes, so that four servers share a cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// Requests that it serves.
+    /// Requests in progress.
     pub served: u32,
     /// Requests in its own queue.
     pub queued: u32,
@@ -16,28 +16,28 @@ pub struct Load {
 }
 
 impl Load {
-    /// Nothing to do and no limits.
+    /// No requests and no limits.
     pub const IDLE: Self = Self { served: 0, queued: 0, limit: u32::MAX, maxqueue: u32::MAX };
 
-    /// Whether one more request could be served at once.
+    /// Whether one more request can be served immediately.
     #[inline]
     pub fn has_slot(&self) -> bool {
         self.served < self.limit
     }
 
-    /// Whether one more request may wait in its queue.
+    /// Whether its queue has a free place.
     #[inline]
     pub fn has_queue_room(&self) -> bool {
         self.queued < self.maxqueue
     }
 
-    /// Whether its queue has a bound, and room below it.
+    /// Whether its queue is limited, and has a free place.
     #[inline]
     pub fn has_bounded_queue_room(&self) -> bool {
         self.maxqueue != u32::MAX && self.has_queue_room()
     }
 
-    /// Requests that it has to do with.
+    /// Returns the number of its requests, in progress and queued.
     #[inline]
     pub fn in_flight(&self) -> u32 {
         self.served.saturating_add(self.queued)
@@ -55,12 +55,12 @@ struct Block([Load; WIDTH]);
 pub struct Loads(Vec<Block>);
 
 impl Loads {
-    /// So many idle servers.
+    /// Creates the loads of `count` idle servers.
     pub fn new(count: usize) -> Self {
         Self(vec![Block([Load::IDLE; WIDTH]); count.div_ceil(WIDTH)])
     }
 
-    /// Room for so many servers.
+    /// Extends the list to `count` servers.
     pub fn grow(&mut self, count: usize) {
         self.0.resize(self.0.len().max(count.div_ceil(WIDTH)), Block([Load::IDLE; WIDTH]));
     }

@@ -1,10 +1,9 @@
-//! The weighted map that `static-rr` and the hashing algorithms share: as many entries as the sum of the weights, each
-//! naming a server, spread as evenly as whole entries allow and in HAProxy's order. It is never written after it was
-//! built, so workers read it without taking it from each other.
+//! The weighted map shared by `static-rr` and the hashing algorithms: the number of entries is the sum of the weights,
+//! each refers to a server, and they are spread as evenly as possible, in HAProxy's order. It is never written after it
+//! was built, so that workers can share its cache lines.
 
 use super::{Candidate, Loads};
 
-/// The map.
 #[derive(Debug, Default)]
 pub(super) struct Map {
     entries: Vec<u32>,
@@ -15,14 +14,14 @@ impl Map {
         Self { entries: spread(candidates) }
     }
 
-    /// The entry for a hash, whether its server is full or not. No server is avoided: as with HAProxy, a redispatch
-    /// chooses the same one again, since the map is what says where a key belongs.
+    /// Returns the server for a hash, even if it is full. No server is avoided: as in HAProxy, a redispatch selects the
+    /// same one again, since the map determines the server of a key.
     pub(super) fn at_hash(&self, hash: u32) -> Option<usize> {
         (hash as usize).checked_rem(self.entries.len()).map(|start| self.server_at(start))
     }
 
-    /// The next entry from `cursor` on whose server has a free slot, another one than `avoid` if there is one. Moves
-    /// the cursor behind it.
+    /// Returns the server of the next entry from `cursor` on with a free slot, other than `avoid` if there is another.
+    /// Advances the cursor past it.
     pub(super) fn next_open(&self, cursor: &mut usize, avoid: Option<usize>, loads: &Loads) -> Option<usize> {
         let mut found = None;
         for step in 0..self.entries.len() {
@@ -44,8 +43,8 @@ impl Map {
     }
 }
 
-/// Builds the map. Every server earns its weight for each entry and pays the sum of all for one that it gets; the
-/// first of those that have earned the most whole entries gets it.
+/// Builds the map. Every server earns its weight for each entry and pays the sum of all for one that it gets; the first
+/// of those that have earned the most whole entries gets it.
 fn spread(candidates: &[Candidate]) -> Vec<u32> {
     let divisor = candidates.iter().fold(0, |divisor, candidate| gcd(divisor, candidate.weight)).max(1);
     let weights: Vec<i64> = candidates.iter().map(|candidate| i64::from(candidate.weight / divisor)).collect();

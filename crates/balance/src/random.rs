@@ -20,7 +20,7 @@ pub(super) const ROW: Row = Row {
     },
 };
 
-/// Weir's own: the server with the lowest expected wait of a few chosen at random.
+/// Weir's own: the server with the lowest expected wait of a few drawn at random.
 pub(super) const EWMA: Row = Row {
     name: "ewma",
     doc: "Weir's own. Draws two servers at random, in proportion to their weights, and selects the one with the lower \
@@ -39,14 +39,14 @@ pub(super) const EWMA: Row = Row {
 /// More draws than this find the same server anyway, and they are made under a lock.
 const MOST_DRAWS: u32 = 1_000;
 
-/// How often a server above `hash-balance-factor` is put back before it is taken nevertheless.
+/// Number of times that a server above `hash-balance-factor` is drawn again before it is used nevertheless.
 const DRAWS_WITHIN_BOUND: u32 = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Random {
     draws: u32,
     picks: u64,
-    /// Apart, because workers only read where these are, and would else take that from each other with the above.
+    /// In a separate allocation, because workers only read this cache line, which the fields above would invalidate.
     tables: Box<Tables>,
 }
 
@@ -54,13 +54,13 @@ pub(super) struct Random {
 struct Tables {
     /// By server.
     weights: Vec<u32>,
-    /// By server: the number of its last pick.
+    /// By server: the sequence number of its last selection.
     picked: Vec<u64>,
     /// The weights of the servers with a free slot.
     lots: Lots,
     /// `hash-balance-factor`.
     bound: Option<Bound>,
-    /// `balance ewma`: how long servers take; the less loaded server is the one where that is less.
+    /// `balance ewma`: the response times, compared instead of the loads.
     waits: Option<Waits>,
 }
 
@@ -70,14 +70,14 @@ impl Random {
         Self { draws: draws.clamp(1, MOST_DRAWS), picks: 0, tables }
     }
 
-    /// `balance ewma`.
+    /// Creates the state of `balance ewma`.
     pub(super) fn by_wait(waits: Waits, factor: Option<u32>) -> Self {
         let mut random = Self::new(2, factor);
         random.tables.waits = Some(waits);
         random
     }
 
-    /// A server took so long to answer.
+    /// Records a server's response time.
     pub(super) fn note(&mut self, server: usize, took: Duration, now: Moment) {
         if let Some(waits) = &mut self.tables.waits {
             waits.note(server, took, now);
@@ -102,7 +102,7 @@ impl Random {
     }
 
     pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
-        // The server to avoid is taken out of the lots as long as another one stays in.
+        // The server to avoid is excluded from the draw if another one remains.
         let out = pick.avoid.filter(|server| *server < self.tables.weights.len() && loads[*server].has_slot());
         let out = out.map(|server| (server, i64::from(self.tables.weights[server])));
         let out = out.filter(|(_, weight)| weight.unsigned_abs() < self.tables.lots.total());
@@ -139,7 +139,7 @@ impl Random {
         let lots = &self.tables.lots;
         let (mut best, start) = lots.find(numbers.below(lots.total())?)?;
         if self.tables.waits.is_some() {
-            // Two different ones: a slow server is never chosen because no other one was drawn.
+            // Two different servers: otherwise a slow server could be selected because it was drawn twice.
             let own = u64::from(self.tables.weights[best]);
             let Some(point) = numbers.below(lots.total() - own) else { return Some(best) };
             let (other, _) = lots.find(if point < start { point } else { point + own })?;
@@ -154,7 +154,7 @@ impl Random {
         Some(best)
     }
 
-    /// Fewer requests for its weight; with as many, the one that is more overdue.
+    /// Whether a server has fewer requests relative to its weight or, if equal, is more overdue.
     fn is_better(&self, server: usize, than: usize, now: Moment, loads: &Loads) -> bool {
         let weight = |server: usize| u64::from(self.tables.weights[server]);
         let load = |load: Load, other: usize| u64::from(load.in_flight()) * weight(other);
@@ -178,11 +178,10 @@ impl Random {
     }
 }
 
-/// Weights with their running sums, as a tree of partial sums (Fenwick, 1994): a change and a search take the logarithm
-/// of the number of servers.
+/// Weights with their prefix sums in a Fenwick tree (1994): changes and searches are O(log n) in the number of servers.
 #[derive(Debug, Default)]
 struct Lots {
-    /// From 1: each entry sums as many weights as the lowest set bit of its index says.
+    /// From index 1: each entry sums as many weights as the lowest set bit of its index.
     sums: Vec<u64>,
     total: u64,
 }
@@ -207,7 +206,8 @@ impl Lots {
         }
     }
 
-    /// The server whose share of the line from 0 to the total holds `point`, and where that share begins.
+    /// Returns the server whose interval of the range from 0 to the total contains `point`, and the start of that
+    /// interval.
     fn find(&self, point: u64) -> Option<(usize, u64)> {
         let (all, mut point) = (point, point);
         let mut index = 0;
@@ -225,11 +225,11 @@ impl Lots {
     }
 }
 
-/// More random numbers out of one (splitmix64).
+/// Derives further random numbers from one (splitmix64).
 struct Numbers(u64);
 
 impl Numbers {
-    /// A number below `bound`, evenly; `None` if that is impossible.
+    /// Returns a uniform number below `bound`; `None` if `bound` is 0.
     fn below(&mut self, bound: u64) -> Option<u64> {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -1,20 +1,20 @@
-//! `hash-type consistent`: every server has sixteen places on a circle of 2^32 for each unit of its weight, and a hash
-//! belongs to the nearest one. A server that comes, goes or changes its weight moves no other server's places. Where the
-//! places are is what HAProxy shows, so that both choose the same server.
+//! `hash-type consistent`: every server has sixteen positions on a ring of 2^32 per unit of its weight, and a hash
+//! belongs to the nearest one. Adding, removing or reweighting a server moves no other server's positions. The
+//! positions are HAProxy's, so that both select the same server.
 
 use super::bound::Bound;
 use super::{Candidate, Change, Load, Loads, Pick};
 use base::hash::avalanche;
 use config::spec::{HashAffinity, HashSpec};
 
-/// Places for each unit of weight.
+/// Positions per unit of weight.
 const PLACES: u32 = 16;
 
-/// A place, the server and the number of the place among the server's, so that places sort by their number.
+/// A position, the server and the sequence number of the position within the server, ordered by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Node(u64);
 
-/// Bits of the number of a place: 256 units of weight, 16 places each.
+/// Bits of the sequence number: 256 units of weight, 16 positions each.
 const NUMBER_BITS: u32 = 12;
 
 impl Node {
@@ -36,10 +36,9 @@ impl Node {
     }
 }
 
-/// The circle.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    /// The next place's index, for requests without a hash.
+    /// The next position's index, for requests without a hash.
     cursor: usize,
     affinity: HashAffinity,
     tables: Box<Tables>,
@@ -48,13 +47,13 @@ pub(super) struct Ring {
 #[derive(Debug, Default)]
 struct Tables {
     nodes: Vec<Node>,
-    /// By server: how many places it has.
+    /// By server: its number of positions.
     counts: Vec<u32>,
-    /// Servers that take part.
+    /// Number of available servers.
     candidates: u32,
-    /// Servers with a free slot.
+    /// Number of servers with a free slot.
     open: u32,
-    /// By server: whether requests pass it over to keep their affinity elsewhere; and how many do.
+    /// By server: whether requests skip it by the affinity setting; and the number of such servers.
     closed: Vec<bool>,
     closed_count: u32,
     bound: Option<Bound>,
@@ -79,7 +78,7 @@ impl Ring {
             numbers.map(|number| Node::new(candidate.place, candidate.server, number))
         });
         tables.nodes.extend(grown);
-        // What stayed is one sorted run, which this sort takes as it is.
+        // The retained positions are one sorted run, which this sort exploits.
         tables.nodes.sort();
         tables.counts = counts;
         tables.candidates = candidates.len() as u32;
@@ -109,7 +108,8 @@ impl Ring {
         Some(onwards.into_iter().find(|server| admits(*server)).unwrap_or(first))
     }
 
-    /// All servers are full: the queue of the last one on the way around where slots count, of the first one otherwise.
+    /// Selects the server whose queue is used if all are full: with `maxconn` affinity the last one around the ring,
+    /// otherwise the first one.
     fn when_all_are_closed(&self, start: usize) -> usize {
         let nodes = &self.tables.nodes;
         match self.affinity {
@@ -118,7 +118,7 @@ impl Ring {
         }
     }
 
-    /// Once around the circle, place by place.
+    /// Visits the positions around the ring, one by one.
     fn next_open(&mut self, avoid: Option<usize>, loads: &Loads) -> Option<usize> {
         let nodes = &self.tables.nodes;
         if self.tables.open == 0 || nodes.is_empty() {
@@ -154,7 +154,7 @@ impl Ring {
     }
 }
 
-/// `hash-preserve-affinity`: whether a server is so full that requests go elsewhere.
+/// `hash-preserve-affinity`: whether a server is so full that its requests go to another one.
 fn is_closed(affinity: HashAffinity, load: Load) -> bool {
     match affinity {
         HashAffinity::Always => false,
@@ -164,7 +164,7 @@ fn is_closed(affinity: HashAffinity, load: Load) -> bool {
 }
 
 impl Tables {
-    /// The index of the place that is nearest to a hash; of two as near the one behind it.
+    /// Returns the index of the position nearest to a hash; if two are equally near, the following one.
     fn nearest(&self, hash: u32) -> Option<usize> {
         let count = self.nodes.len();
         let behind = self.nodes.partition_point(|node| node.place() < hash).checked_rem(count)?;

@@ -1,8 +1,8 @@
-//! `balance roundrobin`: the servers in turn, each as often as its weight says and as evenly spread as that allows.
+//! `balance roundrobin`: the servers in turn, in proportion to their weights and spread as evenly as possible.
 //!
-//! Every server has a position on an endless line; the server with the smallest one is next, and moves forward by the
-//! sum of all weights divided by its own. HAProxy does the same in whole numbers with the rest carried along; ties and
-//! starting places follow its answers, so the sequences are the same.
+//! Every server has a position on an infinite line; the server with the smallest one is next, and advances by the sum
+//! of all weights divided by its own. HAProxy does the same in whole numbers with the remainder carried over; ties and
+//! starting positions follow its results, so the sequences are the same.
 
 use super::board::Board;
 use super::{Candidate, Change, Loads, Pick, Row, State};
@@ -17,22 +17,22 @@ pub(super) const ROW: Row = Row {
     make: |spec, _| matches!(spec, BalanceSpec::RoundRobin).then(|| State::RoundRobin(RoundRobin::default())),
 };
 
-/// A server's next turn.
+/// The next turn of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Turn {
     position: u64,
-    /// What is left over, in parts of the server's weight.
+    /// The remainder, as a fraction of the server's weight.
     rest: u64,
 }
 
-/// Turns are ordered by their position, then by what is left over less the weight, then by when they were set.
+/// Turns are ordered by position, then by the remainder minus the weight, then by when they were set.
 const ORDER_BITS: u32 = 40;
 
-/// Keeps the second part of the order above zero; more than the greatest weight.
+/// Keeps the second part of the order positive; more than the highest weight.
 const BIAS: u64 = 1 << 13;
 
 impl Turn {
-    /// Moves `times` turns ahead.
+    /// Advances by `times` turns.
     fn advance(&mut self, times: u64, weight: u64, total: u64) {
         let rest = self.rest + times * (total % weight);
         self.position += times * (total / weight) + rest / weight;
@@ -51,22 +51,21 @@ impl Turn {
 
 #[derive(Debug, Default)]
 pub(super) struct RoundRobin {
-    /// The position of the last pick.
+    /// The position of the last selection.
     now: u64,
     order: u64,
-    /// The sum of the weights.
     total: u64,
-    /// Apart, because workers only read where these are, and would else take that from each other with the above.
+    /// In a separate allocation, because workers only read this cache line, which the fields above would invalidate.
     tables: Box<Tables>,
 }
 
 #[derive(Debug, Default)]
 struct Tables {
-    /// The next turns, but for servers that were full when it was their turn.
+    /// The next turns, except of servers that were full at their turn.
     board: Board,
-    /// By server; 0 if it does not take part.
+    /// By server; 0 if it is not available.
     weights: Vec<u64>,
-    /// By server: the turn that came when it was full.
+    /// By server: the turn at which it was full.
     lost: Vec<Option<Turn>>,
 }
 
@@ -88,7 +87,7 @@ impl RoundRobin {
         }
         for candidate in candidates {
             let weight = u64::from(candidate.weight);
-            // A server keeps the part of its interval that it has waited already; one that is new waits a whole one.
+            // A server keeps the part of its interval that has passed already; a new one waits a whole interval.
             let interval = self.total / weight;
             let wait = match old.turn(candidate.server) {
                 Some((turn, old_weight)) => {
@@ -101,15 +100,15 @@ impl RoundRobin {
         }
     }
 
-    /// A server's next turn and its weight, if it takes part.
+    /// Returns a server's next turn and its weight, if it is available.
     fn turn(&mut self, server: usize) -> Option<(Turn, u64)> {
         let weight = *self.tables.weights.get(server).filter(|weight| **weight > 0)?;
         self.bring_back(server);
         self.tables.board.key(server).map(|key| (Turn::from_key(key, weight), weight))
     }
 
-    /// Finds where every server starts: the heaviest at once; each of the others, heavier ones first, at the first
-    /// place where none of those that have started is due.
+    /// Determines the starting position of every server: the heaviest starts immediately; each of the others, heavier
+    /// ones first, at the first position at which no started server is due.
     fn start(&mut self, candidates: &[Candidate]) {
         let mut waiting: Vec<usize> = candidates.iter().map(|candidate| candidate.server).collect();
         waiting.sort_by_key(|server| std::cmp::Reverse(self.tables.weights[*server]));
@@ -153,7 +152,7 @@ impl RoundRobin {
         }
     }
 
-    /// A server that was full when it was its turn does not get the turns that went by: it would be flooded.
+    /// Skips the turns that a full server has missed: otherwise it would be flooded.
     fn bring_back(&mut self, server: usize) {
         let Some(mut turn) = self.tables.lost[server].take() else { return };
         let (weight, total) = (self.tables.weights[server], self.total);

@@ -1,11 +1,11 @@
-//! `balance ewma` beside `leastconn` and `random`: simulated servers of which one is slow for a while, requests that come
-//! evenly and in bursts, one seed. Must never look at a clock.
+//! Compares `balance ewma` with `leastconn` and `random`: simulated servers of which one is temporarily slow, requests
+//! that arrive evenly and in bursts, one seed. Must never read a clock.
 
 use super::*;
 use std::collections::BinaryHeap;
 
 const SERVERS: usize = 8;
-/// Requests that a server works on at once; more wait inside it.
+/// Number of requests that a server processes concurrently; more wait inside it.
 const PARALLEL: usize = 8;
 const MEAN_NANOS: f64 = 10e6;
 
@@ -19,7 +19,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Evenly from 0 to 1, never 0.
+    /// Returns a uniform number from 0 to 1, never 0.
     fn share(&mut self) -> f64 {
         ((self.next() >> 11) as f64 + 1.0) / (1_u64 << 53) as f64
     }
@@ -29,22 +29,22 @@ impl Dice {
     }
 }
 
-/// What a run showed.
+/// The results of a run.
 #[derive(Debug)]
 struct Shown {
     mean_millis: f64,
     p99_millis: f64,
-    /// Requests that went to the slow server while it was slow.
+    /// Requests sent to the slow server while it was slow.
     to_slow: usize,
-    /// The most requests that one server had at once, of those that came in a burst.
+    /// The maximum number of requests of one burst at a server.
     most_of_burst: u32,
 }
 
-/// How often requests come.
+/// The arrival pattern of requests.
 #[derive(Clone, Copy)]
 enum Traffic {
     Even,
-    /// So many at once.
+    /// Bursts of this number of requests.
     Bursts(usize),
 }
 
@@ -59,11 +59,11 @@ fn run(spec: &BalanceSpec, traffic: Traffic, slowness: f64) -> Shown {
     for server in 0..SERVERS {
         state.on_load(server, Change { load: loads[server], turned: true });
     }
-    // When each place of a server is free again.
+    // When each processing slot of a server becomes free.
     let mut free = [[0_u64; PARALLEL]; SERVERS];
     let mut running: BinaryHeap<(std::cmp::Reverse<u64>, u64, usize)> = BinaryHeap::new();
     let (mut now, mut took, mut to_slow, mut most_of_burst) = (0_u64, Vec::new(), 0, 0);
-    // Six in ten of what all servers can do.
+    // A load of 60 % of the capacity of all servers.
     let gap = MEAN_NANOS / (SERVERS * PARALLEL) as f64 / 0.6;
     while now < 20_000_000_000 {
         let size = if let Traffic::Bursts(size) = traffic { size } else { 1 };
@@ -118,7 +118,7 @@ fn a_slow_server_costs_least_with_ewma() {
 #[test]
 fn a_burst_is_spread() {
     let [ewma, random] = [EWMA, RANDOM].map(|spec| run(&spec, Traffic::Bursts(80), 1.0));
-    // Ten would be even; no server gets all of it because it was the quickest an instant ago.
+    // Ten would be even; no server gets the whole burst because it was the fastest one just before.
     assert!(ewma.most_of_burst <= 40, "{ewma:?}");
     assert!(ewma.mean_millis < random.mean_millis * 1.25, "{ewma:?} {random:?}");
 }

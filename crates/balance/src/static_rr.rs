@@ -27,7 +27,7 @@ impl StaticRr {
     }
 
     pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
-        // Without this a backend that is full would be searched through for each request that joins its queue.
+        // Otherwise each request that is queued for a full backend would cause a search of the whole map.
         if self.open == 0 {
             return None;
         }

@@ -1,4 +1,4 @@
-//! `balance sticky`: one server gets everything for as long as it takes part.
+//! `balance sticky`: one server gets all requests while it is available.
 
 use super::{Candidate, Change, Loads, Pick, Row, State};
 use config::spec::BalanceSpec;
@@ -15,7 +15,7 @@ pub(super) const ROW: Row = Row {
 #[derive(Debug, Default)]
 pub(super) struct Sticky {
     current: Option<usize>,
-    /// Those that take part, in the order of the configuration.
+    /// The available servers, in the order of the configuration.
     servers: Box<[usize]>,
 }
 
@@ -25,7 +25,8 @@ impl Sticky {
         self.current = self.current.filter(|server| self.servers.contains(server)).or(self.servers.first().copied());
     }
 
-    /// The current server while it has a free slot, else the first one that has; the one to avoid when no other has.
+    /// Selects the current server while it has a free slot, otherwise the first one with a free slot; the server to
+    /// avoid only if no other has one.
     pub(super) fn pick(&mut self, pick: &Pick, loads: &Loads) -> Option<usize> {
         let mut open =
             self.current.iter().chain(&self.servers).copied().filter(|server| loads[*server].has_slot()).peekable();
@@ -44,7 +45,7 @@ mod tests {
         servers.iter().map(|&server| Candidate { server, weight: 1, scale: 1, id: server as u32, place: 0 }).collect()
     }
 
-    /// As HAProxy 3.5 goes on when servers go and come back.
+    /// As HAProxy 3.5 does when servers go down and come back.
     #[test]
     fn a_server_that_comes_back_waits() {
         let mut sticky = Sticky::default();

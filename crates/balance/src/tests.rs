@@ -1,5 +1,5 @@
-//! The order in which servers are used, against sequences of HAProxy 2.6 and 3.5, and a suite over every row of the
-//! table: shares by weight, full servers, the server to avoid, weights that change.
+//! The order in which servers are selected, compared with sequences of HAProxy 2.6 and 3.5, and a suite over every row
+//! of the table: shares by weight, full servers, the server to avoid, changing weights.
 
 use super::*;
 use config::span::{Span, Spanned};
@@ -16,7 +16,7 @@ fn candidates(weights: &[u32]) -> Vec<Candidate> {
     servers.map(|(server, &weight)| candidate(server, weight, server as u32 + 1)).collect()
 }
 
-/// An algorithm with its servers' loads, as a backend keeps them.
+/// An algorithm with its servers' loads, as in a backend.
 struct Farm {
     state: State,
     loads: Loads,
@@ -62,7 +62,7 @@ impl Farm {
         self.set(server, Load { served: load.served.strict_add_signed(by), ..load });
     }
 
-    /// Picks, and keeps the slot if there is one.
+    /// Selects a server, and takes its slot if it has one.
     fn hold(&mut self, pick: Pick) -> Option<usize> {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let requests = 1 + (0..self.weights.len()).map(|server| self.loads[server].in_flight()).sum::<u32>();
@@ -73,7 +73,7 @@ impl Farm {
         Some(server)
     }
 
-    /// Picks, and gives the slot back at once.
+    /// Selects a server, and releases its slot immediately.
     fn pass(&mut self, pick: Pick) -> Option<usize> {
         let has_slot: Vec<bool> = (0..self.weights.len()).map(|server| self.loads[server].has_slot()).collect();
         let server = self.hold(pick)?;
@@ -142,9 +142,9 @@ fn static_rr_has_haproxys_order() {
 
 #[test]
 fn leastconn_has_the_order_of_haproxy_2_6() {
-    // Requests that end before the next one comes: all servers are idle each time.
+    // Requests end before the next one arrives: all servers are idle each time.
     assert_eq!(one_after_another(&BalanceSpec::LeastConn, &[7, 5, 3], 8), "abcabcab");
-    // Requests that stay.
+    // Requests do not end.
     let rows: &[(&[u32], &str)] = &[
         (&[1, 1, 1], "abcabcabcabcabcabcabcabcab"),
         (&[2, 1], "abaabaabaabaabaabaabaabaab"),
@@ -161,7 +161,7 @@ fn leastconn_has_the_order_of_haproxy_2_6() {
     }
 }
 
-/// Server a has one slot, which the first request keeps; then come some requests, the slot is freed, and more come.
+/// Server a has one slot, taken by the first request; then some requests arrive, the slot is freed, and more arrive.
 #[test]
 fn a_full_server_is_passed_over_and_loses_its_turns_as_in_haproxy() {
     let rows: &[(BalanceSpec, &[u32], &str, &str)] = &[
@@ -190,7 +190,7 @@ fn a_full_server_is_passed_over_and_loses_its_turns_as_in_haproxy() {
 
 #[test]
 fn source_divides_the_address_as_haproxy_does() {
-    // Addresses, and the servers that HAProxy 2.6 and 3.5 sent them to, out of 20 and out of 7.
+    // Addresses, and the servers selected by HAProxy 2.6 and 3.5, out of 20 and out of 7.
     let rows = [
         ("10.0.0.0", 'a', 'd'),
         ("10.0.0.1", 'b', 'e'),
@@ -238,7 +238,7 @@ const SPECS: &[BalanceSpec] = &[
     BalanceSpec::Sticky,
 ];
 
-/// Client number `number`.
+/// Returns the parameters of client number `number`.
 fn client(number: u32) -> Pick {
     let hash = number.wrapping_mul(2_654_435_761).rotate_left(7);
     Pick { hash: Some(hash), ..Pick::default() }
@@ -267,7 +267,8 @@ fn the_manual_has_every_row_in_its_own_words() {
     }
 }
 
-/// Requests that each server got out of so many; they stay where the load decides.
+/// Returns the number of requests that each server got out of `count`; they do not end if the algorithm depends on the
+/// load.
 fn shares(farm: &mut Farm, spec: &BalanceSpec, count: u32) -> Vec<u32> {
     let mut shares = vec![0; farm.weights.len()];
     for number in 0..count {
@@ -293,7 +294,7 @@ fn shares_follow_the_weights() {
             }
             for (server, weight) in weights.iter().enumerate() {
                 let due = weight * 400;
-                // Chance and hashes spread; the rest may differ by rounding.
+                // Random draws and hashes vary; the others may differ by rounding.
                 let by_lot = matches!(spec, BalanceSpec::Random { .. } | BalanceSpec::Ewma { .. });
                 let slack = if find(spec, &HashSpec::default()).0.hashes || by_lot { due / 4 + 20 } else { 4 };
                 let slack = if *weight == 0 { 0 } else { slack };
@@ -333,7 +334,7 @@ fn the_server_to_avoid_is_taken_only_when_no_other_can_be() {
             for number in 0..200 {
                 let mut farm = Farm::new(spec, &[2, 3, 1]);
                 let pick = Pick { avoid: Some(avoid), ..client(number) };
-                // A map says where a key belongs, also to whom has failed there.
+                // A map determines the server of a key, even after a failure there.
                 let mapped = find(spec, &HashSpec::default()).0.hashes;
                 let unavoided = Farm::new(spec, &[2, 3, 1]).pass(client(number));
                 let found = farm.pass(pick);

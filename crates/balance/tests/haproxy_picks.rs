@@ -1,5 +1,5 @@
-//! Hashes choose the servers that HAProxy chooses: 10,000 keys, ten sets of weights, by map and on the circle. Compared with
-//! HAProxy itself where it is installed, and with what it answered once, which the repository keeps.
+//! Hashes select the same servers as HAProxy: 10,000 keys, ten sets of weights, by map and by ring. Compared with
+//! HAProxy itself if it is installed, and with recorded results in the repository.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -28,7 +28,7 @@ const WEIGHTS: [&[u32]; 10] = [
     &[1, 1, 2, 3, 5, 8, 13],
 ];
 
-/// The checksums of the picks of HAProxy 2.6 and 3.5, one letter a key, by map with `sdbm` and on the circle.
+/// The checksums of the selections of HAProxy 2.6 and 3.5, one letter per key, by map with `sdbm` and by ring.
 const ANSWERS: [(u32, u32); 10] = [
     (1_413_451_424, 3_288_204_635),
     (355_601_032, 1_207_014_138),
@@ -50,7 +50,7 @@ fn hash(method: HashMethod) -> HashSpec {
     HashSpec { method, ..HashSpec::default() }
 }
 
-/// One letter a key: the server.
+/// Returns the selected servers, one letter per key.
 fn picks(method: HashMethod, function: Option<HashFunction>, weights: &[u32]) -> String {
     let hash = HashSpec { function, ..hash(method) };
     let by = BalanceSpec::Uri(UriSpec::default());
@@ -94,8 +94,8 @@ fn picks_are_those_that_haproxy_made() {
 
 #[test]
 fn as_many_keys_move_as_in_haproxy_when_the_second_server_leaves() {
-    // Keys of the second server, and keys that have another one when it weighs nothing, as counted with HAProxy 2.6 and
-    // 3.5: by map, then on the circle.
+    // Number of keys of the second server, and of keys that move when its weight becomes zero, counted with HAProxy 2.6
+    // and 3.5: by map, then by ring.
     type LocalRc = [(usize, usize); 2];
     let rows: &[(&[u32], LocalRc)] = &[
         (&[1, 1, 1], [(3_420, 6_670), (2_944, 2_944)]),
@@ -116,7 +116,7 @@ fn as_many_keys_move_as_in_haproxy_when_the_second_server_leaves() {
     }
 }
 
-/// HAProxy in a directory of its own; both end together.
+/// A HAProxy process with a directory of its own; both are removed together.
 struct HaProxy {
     child: Child,
     directory: PathBuf,
@@ -131,7 +131,7 @@ impl Drop for HaProxy {
 }
 
 impl HaProxy {
-    /// With a backend for each name and its lines; `None`, told, where HAProxy is not installed.
+    /// Starts it with a backend for each name and its lines; `None`, with a message, if HAProxy is not installed.
     fn start(program: &str, backends: &[(String, String)]) -> Option<Self> {
         if !Path::new(program).exists() {
             eprintln!("skipped: there is no {program}");
@@ -156,7 +156,7 @@ impl HaProxy {
         Some(Self { child, directory })
     }
 
-    /// A connection, as soon as it listens.
+    /// Connects as soon as it listens.
     fn connect(&mut self) -> UnixStream {
         loop {
             if let Ok(stream) = UnixStream::connect(self.directory.join("entry")) {
@@ -187,7 +187,7 @@ impl HaProxy {
     }
 }
 
-/// The server's index, which its answer names.
+/// Returns the server's index from its response.
 fn answer(reader: &mut BufReader<UnixStream>) -> usize {
     let (mut server, mut length) = (None, 0);
     loop {
@@ -223,7 +223,7 @@ fn compare(program: &str) {
     let mut expected = Vec::new();
     for (set, weights) in WEIGHTS.iter().enumerate() {
         for (word, method) in methods {
-            // The functions take turns: all of them with all weights would take a minute.
+            // The functions alternate: all of them with all weights would take a minute.
             for (text, function) in [FUNCTIONS[0], FUNCTIONS[1 + set % 4]] {
                 let mut lines = format!(" balance uri\n hash-type {word}{text}\n");
                 for (server, weight) in weights.iter().enumerate() {

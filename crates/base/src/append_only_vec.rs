@@ -1,22 +1,23 @@
-//! A list that grows at its end while others read it, and whose entries never move: a place that was given out stays
-//! good. Entries can be struck off; what is struck off is skipped, not freed, and may be restored. Must never give a place
-//! to anything else.
+//! A list that grows at its end while other threads read it, and whose entries never move: an index remains valid.
+//! Entries can be removed; a removed entry is skipped, not freed, and can be restored. Must never reuse an index for
+//! another entry.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Entries of the first block of added entries; each block is twice as long as the one before. Most lists that grow get one or two.
+/// Length of the first block of added entries; each block is twice as long as the previous one. Most lists that grow
+/// need one or two.
 const FIRST_BLOCK: usize = 2;
 
-/// Blocks that a list has the heads of once it grows.
+/// Number of block pointers allocated once a list grows.
 const SHORT_BLOCKS: usize = 4;
 
-/// Blocks that only long lists have the heads of.
+/// Number of further block pointers, allocated for long lists only.
 const LONG_BLOCKS: usize = 24;
 
-/// Number of entries that can be added to those of the start.
+/// Maximum number of entries that can be added to the initial ones.
 pub const MOST_ADDED: usize = FIRST_BLOCK * ((1 << (SHORT_BLOCKS + LONG_BLOCKS)) - 1);
 
 #[cfg(debug_assertions)]
@@ -24,8 +25,8 @@ thread_local! {
     static VISITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// How many entries this thread has looked at, in lists of all kinds, since it began; 0 where nothing counts them. For tests of how
-/// work grows.
+/// Returns the number of entries that this thread has visited, in all lists, since its start; 0 in builds that do not
+/// count them. For tests of how work grows.
 pub fn visits() -> usize {
     #[cfg(debug_assertions)]
     return VISITS.get();
@@ -33,7 +34,7 @@ pub fn visits() -> usize {
     0
 }
 
-/// One entry.
+/// An added entry.
 struct Entry<T> {
     value: T,
     struck: AtomicBool,
@@ -47,7 +48,7 @@ impl<T> Entry<T> {
 
 type Block<T> = OnceLock<Box<[OnceLock<Entry<T>>]>>;
 
-/// Blocks of entries that are added after the first ones.
+/// The blocks of added entries.
 struct Blocks<T> {
     short: [Block<T>; SHORT_BLOCKS],
     long: OnceLock<Box<[Block<T>; LONG_BLOCKS]>>,
@@ -72,7 +73,7 @@ impl<T> Blocks<T> {
         }
     }
 
-    /// The same, with room for the heads of long blocks made where it is one.
+    /// Like [`Self::get`], allocating the pointers of long blocks if it is one.
     fn make(&self, block: usize) -> Option<&Block<T>> {
         if block >= SHORT_BLOCKS {
             self.long.get_or_init(|| Box::new([const { OnceLock::new() }; LONG_BLOCKS]));
@@ -81,33 +82,33 @@ impl<T> Blocks<T> {
     }
 }
 
-/// A list that grows at its end while others read it.
+/// A list that grows at its end while other threads read it.
 pub struct AppendOnlyVec<T> {
     first: Box<[T]>,
-    /// Which of these are struck off: apart, so that they lie as they would in a vector.
+    /// Removal marks of the initial entries: separate, so that the entries are laid out as in a vector.
     first_struck: Box<[AtomicBool]>,
-    /// Made for the first that comes later: most lists never grow.
+    /// Allocated for the first added entry: most lists never grow.
     later: OnceLock<Box<Blocks<T>>>,
-    /// Entries that were given a place, struck off or not.
+    /// Number of indices in use, including those of removed entries.
     places: AtomicUsize,
-    /// Entries that are struck off.
+    /// Number of removed entries.
     struck: AtomicUsize,
-    /// One adds at a time.
+    /// Serializes additions.
     adding: Mutex<()>,
 }
 
-/// The list has no room for another entry.
+/// The error when the list cannot hold another entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
-/// The block and the place in it of an entry that came later.
+/// Returns the block of an added entry, and the index in it.
 const fn place(index: usize) -> (usize, usize) {
     let block = (index / FIRST_BLOCK + 1).ilog2() as usize;
     (block, index - FIRST_BLOCK * ((1 << block) - 1))
 }
 
 impl<T> AppendOnlyVec<T> {
-    /// With these entries.
+    /// Creates a list of these entries.
     pub fn new(first: impl IntoIterator<Item = T>) -> Self {
         let first: Box<[T]> = first.into_iter().collect();
         let first_struck = first.iter().map(|_| AtomicBool::new(false)).collect();
@@ -128,7 +129,7 @@ impl<T> AppendOnlyVec<T> {
         self.later.get()?.get(block)?.get()?.get(at)?.get()
     }
 
-    /// The entry at a place, be it struck off: who was told of the place may still ask.
+    /// Returns the entry at an index, even if it is removed: holders of an index may still access it.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
         match self.first.get(index) {
@@ -137,7 +138,7 @@ impl<T> AppendOnlyVec<T> {
         }
     }
 
-    /// Whether the entry at a place is struck off; `None`: there is none.
+    /// Returns the removal mark of the entry at an index; `None`: there is none.
     fn mark(&self, index: usize) -> Option<&AtomicBool> {
         #[cfg(debug_assertions)]
         VISITS.set(VISITS.get().wrapping_add(1));
@@ -147,7 +148,7 @@ impl<T> AppendOnlyVec<T> {
         }
     }
 
-    /// The same, for who owns the list.
+    /// Like [`AppendOnlyVec::get`], for the owner of the list.
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let first = self.first.len();
         if index < first {
@@ -157,10 +158,10 @@ impl<T> AppendOnlyVec<T> {
         Some(&mut self.later.get_mut()?.get_mut(block)?.get_mut()?.get_mut(at)?.get_mut()?.value)
     }
 
-    /// Adds an entry behind all others, and tells its place. `make` is told it before.
+    /// Adds an entry at the end, and returns its index, which is also passed to `make`.
     ///
     /// # Errors
-    /// [`Full`] after [`MOST_ADDED`] of them, struck off or not.
+    /// [`Full`] after [`MOST_ADDED`] additions, including removed entries.
     pub fn push(&self, make: impl FnOnce(usize) -> T) -> Result<usize, Full> {
         let _one = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
         let index = self.places.load(Ordering::Relaxed);
@@ -175,7 +176,7 @@ impl<T> AppendOnlyVec<T> {
         Ok(index)
     }
 
-    /// Strikes an entry off. False: there is none, or it was struck off before.
+    /// Removes an entry. False: there is none, or it was removed before.
     pub fn strike(&self, index: usize) -> bool {
         let newly = self.mark(index).is_some_and(|mark| !mark.swap(true, Ordering::AcqRel));
         if newly {
@@ -184,7 +185,7 @@ impl<T> AppendOnlyVec<T> {
         newly
     }
 
-    /// Takes back that an entry is struck off. False: there is none, or it is not.
+    /// Restores a removed entry. False: there is none, or it is not removed.
     pub fn restore(&self, index: usize) -> bool {
         let restored = self.mark(index).is_some_and(|mark| mark.swap(false, Ordering::AcqRel));
         if restored {
@@ -193,37 +194,36 @@ impl<T> AppendOnlyVec<T> {
         restored
     }
 
-    /// The entries that are struck off, in order.
+    /// Returns the removed entries, in order.
     pub fn struck(&self) -> impl Iterator<Item = &T> {
         (0..self.places()).filter(|index| !self.is_present(*index)).filter_map(|index| self.get(index))
     }
 
-    /// Whether there is an entry at a place that is not struck off.
+    /// Whether there is an entry at an index that is not removed.
     pub fn is_present(&self, index: usize) -> bool {
         self.mark(index).is_some_and(|mark| !mark.load(Ordering::Acquire))
     }
 
-    /// Number of entries that are not struck off.
+    /// Returns the number of entries that are not removed.
     pub fn len(&self) -> usize {
         self.places().saturating_sub(self.struck.load(Ordering::Acquire))
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bound of all places.
+    /// Returns the upper bound of all indices.
     pub fn places(&self) -> usize {
         self.places.load(Ordering::Acquire)
     }
 
-    /// The entries that are not struck off, with their places, in order.
+    /// Returns the entries that are not removed, with their indices, in order.
     pub fn enumerate(&self) -> impl DoubleEndedIterator<Item = (usize, &T)> + Clone {
         (0..self.places()).filter(|index| self.is_present(*index)).filter_map(|index| Some((index, self.get(index)?)))
     }
 
-    /// The entries that are not struck off, in order.
+    /// Returns the entries that are not removed, in order.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter { roster: self, next: 0, end: self.places() }
     }
@@ -300,7 +300,7 @@ impl<T> Index<usize> for AppendOnlyVec<T> {
     type Output = T;
 
     /// # Panics
-    /// Where no entry has that place.
+    /// If there is no entry at that index.
     #[inline]
     #[allow(clippy::panic)]
     fn index(&self, index: usize) -> &T {
@@ -321,7 +321,7 @@ impl<T> IndexMut<usize> for AppendOnlyVec<T> {
     }
 }
 
-/// Places are kept, so that what knows of them may be copied too.
+/// Indices are preserved, so that structures that hold indices can be copied too.
 impl<T: Clone> Clone for AppendOnlyVec<T> {
     fn clone(&self) -> Self {
         let places = self.places();

@@ -1,4 +1,4 @@
-//! Byte buffers from a per-worker pool: storage is zeroed once, when it is first made, and used again ever after.
+//! Byte buffers from a per-worker pool: storage is zeroed once, when it is allocated, and then reused.
 //!
 //! It must never grow a buffer: a full buffer pauses its writer.
 
@@ -7,7 +7,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
-/// A pool of equally large buffers that belongs to one worker. Clones are handles on the same pool.
+/// A pool of equally large buffers that belongs to one worker. Clones are handles to the same pool.
 #[derive(Clone)]
 pub struct BufferPool {
     shared: Rc<Pool>,
@@ -21,17 +21,17 @@ struct Pool {
 }
 
 impl BufferPool {
-    /// A pool of buffers of `size` bytes that keeps at most `keep_at_most` of them while they are unused.
+    /// Creates a pool of buffers of `size` bytes that keeps at most `keep_at_most` unused ones.
     ///
     /// # Panics
-    /// When `size` does not fit 32 bits.
+    /// If `size` does not fit into 32 bits.
     pub fn new(size: usize, keep_at_most: usize) -> BufferPool {
         assert!(u32::try_from(size).is_ok(), "a buffer holds less than 4 GB");
         let free = RefCell::new(Vec::new());
         BufferPool { shared: Rc::new(Pool { size, keep_at_most, free, outstanding: Cell::new(0) }) }
     }
 
-    /// An empty buffer; recycled when the pool has one, else allocated.
+    /// Returns an empty buffer, recycled if the pool has one, otherwise allocated.
     #[inline]
     pub fn get(&self) -> Buffer {
         let kept = self.shared.free.borrow_mut().pop();
@@ -41,12 +41,12 @@ impl BufferPool {
         Buffer { storage: Some(ManuallyDrop::new(storage)), start: 0, end: 0, reserved: 0 }
     }
 
-    /// Bytes that each buffer holds.
+    /// Returns the size of each buffer in bytes.
     pub fn size(&self) -> usize {
         self.shared.size
     }
 
-    /// Buffers that are in use now. For tests that look for leaks.
+    /// Returns the number of buffers in use. For tests that look for leaks.
     pub fn outstanding(&self) -> usize {
         self.shared.outstanding.get()
     }
@@ -57,7 +57,7 @@ impl BufferPool {
         drop(free);
     }
 
-    /// Buffers that lie in the pool now.
+    /// Returns the number of unused buffers in the pool.
     pub fn kept(&self) -> usize {
         self.shared.free.borrow().len()
     }
@@ -81,7 +81,7 @@ impl Pool {
     }
 }
 
-/// Owned storage of fixed size whose bytes `start..end` are data. Dropping it gives the storage back to its pool.
+/// Owned storage of fixed size whose bytes `start..end` are data. Dropping it returns the storage to its pool.
 ///
 /// ```text
 /// 0      start        end        capacity
@@ -89,11 +89,11 @@ impl Pool {
 /// ```
 #[derive(Default)]
 pub struct Buffer {
-    /// `None`: an empty buffer without storage, whose end costs no more than a look at this.
+    /// `None`: an empty buffer without storage, which is cheap to drop.
     storage: Option<ManuallyDrop<Storage>>,
     start: u32,
     end: u32,
-    /// Bytes at the storage's end that readers must leave free; see [`Buffer::reserve_around`].
+    /// Number of bytes at the storage's end that readers must leave free; see [`Buffer::reserve_around`].
     reserved: u32,
 }
 
@@ -103,16 +103,16 @@ struct Storage {
 }
 
 impl Buffer {
-    /// A buffer without storage: capacity 0, no allocation.
+    /// Creates a buffer without storage: capacity 0, no allocation.
     #[inline]
     pub fn empty() -> Buffer {
         Buffer::default()
     }
 
-    /// A buffer of its own, without a pool. For tests and for what lives as long as the process.
+    /// Creates a buffer without a pool. For tests and for buffers that live as long as the process.
     ///
     /// # Panics
-    /// When `size` does not fit 32 bits.
+    /// If `size` does not fit into 32 bits.
     pub fn with_capacity(size: usize) -> Buffer {
         assert!(u32::try_from(size).is_ok(), "a buffer holds less than 4 GB");
         let storage = Storage { bytes: vec![0; size].into_boxed_slice(), pool: None };
@@ -129,13 +129,13 @@ impl Buffer {
         self.storage.as_mut().map_or(&mut [], |storage| &mut storage.bytes)
     }
 
-    /// Bytes that the storage holds in all.
+    /// Returns the size of the storage in bytes.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.bytes().len()
     }
 
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     #[inline]
     pub fn len(&self) -> usize {
         (self.end - self.start) as usize
@@ -147,27 +147,26 @@ impl Buffer {
         self.start == self.end
     }
 
-    /// Bytes that fit behind the data without moving it.
+    /// Returns the number of bytes that fit after the data without moving it.
     #[inline]
     pub fn room(&self) -> usize {
         (self.bytes().len() - self.end as usize).saturating_sub(self.reserved as usize)
     }
 
-    /// The data.
     #[inline]
     pub fn data(&self) -> &[u8] {
         &self.bytes()[self.start as usize..self.end as usize]
     }
 
-    /// The data, for changes in place.
+    /// Returns the data, for changes in place.
     #[inline]
     pub fn data_mut(&mut self) -> &mut [u8] {
         let (start, end) = (self.start as usize, self.end as usize);
         &mut self.bytes_mut()[start..end]
     }
 
-    /// The free bytes behind the data, to be written and then declared with [`Buffer::advance`]. Their content is
-    /// whatever an earlier user of the storage left.
+    /// Returns the free bytes after the data, to be written and then added with [`Buffer::advance`]. Their content is
+    /// left over from an earlier use of the storage.
     #[inline]
     pub fn spare_mut(&mut self) -> &mut [u8] {
         let limit = self.end as usize + self.room();
@@ -175,20 +174,20 @@ impl Buffer {
         &mut self.bytes_mut()[end..limit]
     }
 
-    /// Declares that the first `count` bytes of the spare part are data now.
+    /// Adds the first `count` bytes of the free space to the data.
     ///
     /// # Panics
-    /// When `count` is more than [`Buffer::room`].
+    /// If `count` is more than [`Buffer::room`].
     #[inline]
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.room(), "advance past the end of a buffer");
         self.end += count as u32;
     }
 
-    /// Forgets the first `count` bytes of data. An emptied buffer starts again at its front.
+    /// Discards the first `count` bytes of data. An emptied buffer starts again at its front.
     ///
     /// # Panics
-    /// When `count` is more than [`Buffer::len`].
+    /// If `count` is more than [`Buffer::len`].
     #[inline]
     pub fn consume(&mut self, count: usize) {
         assert!(count <= self.len(), "consume more than a buffer holds");
@@ -198,7 +197,7 @@ impl Buffer {
         }
     }
 
-    /// Forgets all data.
+    /// Discards all data.
     #[inline]
     pub fn clear(&mut self) {
         self.start = 0;
@@ -206,9 +205,9 @@ impl Buffer {
         self.reserved = 0;
     }
 
-    /// Forgets all data and leaves `front` bytes free before the next data, for [`Buffer::push_front`], and `back` bytes
-    /// behind it: [`Buffer::room`] and [`Buffer::spare_mut`] leave these out, [`Buffer::push`] uses them. Both are
-    /// clipped to what the storage has.
+    /// Discards all data and leaves `front` bytes free before the next data, for [`Buffer::push_front`], and `back`
+    /// bytes after it: [`Buffer::room`] and [`Buffer::spare_mut`] exclude these, [`Buffer::push`] uses them. Both are
+    /// clipped to the storage.
     #[inline]
     pub fn reserve_around(&mut self, front: usize, back: usize) {
         let front = front.min(self.bytes().len()) as u32;
@@ -217,13 +216,13 @@ impl Buffer {
         self.reserved = back.min(self.bytes().len() - front as usize) as u32;
     }
 
-    /// Leaves `back` bytes free behind what is read next, as [`Buffer::reserve_around`] does; the data stays.
+    /// Leaves `back` bytes free after the data that is read next, like [`Buffer::reserve_around`]; the data stays.
     #[inline]
     pub fn reserve_behind(&mut self, back: usize) {
         self.reserved = back.min(self.bytes().len() - self.end as usize) as u32;
     }
 
-    /// Puts `bytes` before the data; `false`, and nothing written, when there is no room in front of it.
+    /// Inserts `bytes` before the data; `false`, and nothing written, if there is not enough space in front of it.
     #[inline]
     #[must_use = "false means that nothing was written"]
     pub fn push_front(&mut self, bytes: &[u8]) -> bool {
@@ -234,7 +233,7 @@ impl Buffer {
         true
     }
 
-    /// Keeps the first `length` bytes of data; no effect when there are fewer.
+    /// Keeps the first `length` bytes of data; no effect if there are fewer.
     #[inline]
     pub fn truncate(&mut self, length: usize) {
         if length < self.len() {
@@ -242,7 +241,7 @@ impl Buffer {
         }
     }
 
-    /// Moves the data to the front of the storage, so that all free bytes lie behind it.
+    /// Moves the data to the front of the storage, so that all free space is after it.
     pub fn compact(&mut self) {
         if self.start > 0 {
             let data = self.start as usize..self.end as usize;
@@ -252,7 +251,7 @@ impl Buffer {
         }
     }
 
-    /// Appends `bytes`; `false`, and nothing written, when they do not fit behind the data.
+    /// Appends `bytes`; `false`, and nothing written, if they do not fit after the data.
     #[inline]
     #[must_use = "false means that nothing was written"]
     pub fn push(&mut self, bytes: &[u8]) -> bool {
@@ -268,7 +267,7 @@ impl Buffer {
     }
 }
 
-/// Most buffers that end are empty ones: their end is a look at `storage`, in line, and nothing more.
+/// Most buffers that are dropped are empty: their drop is only an inlined check of `storage`.
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {

@@ -1,5 +1,5 @@
-//! The ground floor: moments, buffers, slab, timer wheel, hashes, lists that grow, indexes of names, sets of processors and the account of memory
-//! that every crate of Weir stands on.
+//! The common foundation of all crates of Weir: times, buffers, slab, timer wheel, hashes, lists that grow, indexes of
+//! names, sets of processors and the memory account.
 //!
 //! It must never read a clock, open anything or know a protocol.
 

@@ -1,34 +1,34 @@
-//! What the process has allocated, beside what it may allocate: one judgement for all workers of how scarce memory is. Must
-//! never allocate or free anything, because the allocator calls it.
+//! The process's allocated memory and its budget: one common state of scarcity for all workers. Must never allocate or
+//! free anything, because the allocator calls it.
 //!
-//! What is counted are the bytes that were asked of the allocator. A limit that the kernel enforces is met earlier than
-//! that count, for the allocator's own overhead: the budget is the limit less what else lies in it, and where the kernel
-//! refuses earlier still, it becomes what was in use then.
+//! Counts the bytes that the allocator was asked for. A limit of the kernel is reached before that count, because of
+//! the allocator's own overhead: the budget is the limit minus other memory under it, and if the kernel refuses earlier
+//! still, it becomes the amount in use then.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 /// How much memory is left to allocate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Supply {
-    /// Enough.
+    /// Sufficient.
     Ample,
-    /// Nothing new is begun: connections and requests wait, idle connections end.
+    /// No new work is started: connections and requests wait, idle connections are closed.
     Scarce,
-    /// What goes on waits as well, but for a few at a time.
+    /// Work in progress waits as well, except for a few tasks at a time.
     Critical,
 }
 
-/// Bytes for clients that a budget leaves at least: with less, waiting would free nothing.
+/// Minimum number of bytes for clients in any budget: with less, waiting would free nothing.
 const LEAST: usize = 8 << 20;
 
-/// The share of what a budget has for clients from which on memory is scarce, in sixteenths, and how much that leaves at
-/// most, in bytes.
+/// Memory is scarce from this share of the clients' part of the budget, in sixteenths, or once at most this number of
+/// bytes is left, whichever is later.
 const SCARCE: Threshold = Threshold { sixteenths: 12, leaves: 256 << 20 };
-/// The same for what is critical.
+/// Likewise for critical memory.
 const CRITICAL: Threshold = Threshold { sixteenths: 14, leaves: 128 << 20 };
-/// Beyond this, nothing more is kept for long: entries of stick tables, for which no request waits.
+/// Beyond this, no more long-lived data is kept: stick table entries, for which no request waits.
 const KEPT: Threshold = Threshold { sixteenths: 8, leaves: 512 << 20 };
-/// Beyond this, not even a few go on.
+/// Beyond this, not even a few tasks proceed.
 const LAST: Threshold = Threshold { sixteenths: 15, leaves: 64 << 20 };
 
 struct Threshold {
@@ -44,11 +44,11 @@ impl Threshold {
     }
 }
 
-/// The account of a process.
+/// The memory account of a process.
 #[derive(Debug)]
 pub struct Account {
     used: AtomicUsize,
-    /// What the configuration takes.
+    /// Bytes used by the configuration.
     fixed: AtomicUsize,
     budget: AtomicUsize,
     failed: AtomicUsize,
@@ -62,7 +62,7 @@ impl Default for Account {
 }
 
 impl Account {
-    /// An account without a limit.
+    /// Creates an account without a limit.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Account {
         }
     }
 
-    /// How scarce memory is.
+    /// Returns how scarce memory is.
     #[inline]
     pub fn supply(&self) -> Supply {
         match self.supply.load(Relaxed) {
@@ -84,31 +84,32 @@ impl Account {
         }
     }
 
-    /// Enters bytes that were allocated (or, where negative, freed).
+    /// Adds allocated bytes (negative: freed bytes).
     pub fn enter(&self, bytes: isize) {
-        // A thread may free what another one has allocated and not entered yet: the sum wraps, and comes back.
+        // A thread may free memory allocated by another one that has not added it yet: the sum wraps around
+        // temporarily.
         self.used.fetch_add(bytes as usize, Relaxed);
         self.judge();
     }
 
-    /// Bytes that are allocated.
+    /// Returns the number of allocated bytes.
     pub fn used(&self) -> usize {
         let used = self.used.load(Relaxed);
         if used > isize::MAX as usize { 0 } else { used }
     }
 
-    /// Bytes that may be allocated; `usize::MAX`: as many as the machine has.
+    /// Returns the number of bytes that may be allocated; `usize::MAX`: unlimited.
     pub fn budget(&self) -> usize {
         self.budget.load(Relaxed)
     }
 
-    /// Sets how many bytes may be allocated, before the first client comes: what is in use now is not the clients'.
+    /// Sets the budget in bytes, before clients are accepted: memory in use now is not counted as the clients'.
     pub fn begin(&self, bytes: usize) {
         self.fixed.store(self.used(), Relaxed);
         self.set_budget(bytes);
     }
 
-    /// Sets how many bytes may be allocated.
+    /// Sets the budget in bytes.
     pub fn set_budget(&self, bytes: usize) {
         self.budget.store(bytes.max(self.least()), Relaxed);
         self.judge();
@@ -118,30 +119,29 @@ impl Account {
         self.fixed.load(Relaxed).saturating_add(LEAST)
     }
 
-    /// The kernel has refused memory: what is in use now is all that there is, but for so many bytes that were kept in
-    /// reserve.
+    /// Records that the kernel has refused memory: the budget becomes the amount in use plus the freed reserve.
     pub fn refused(&self, reserve: usize) {
         self.failed.fetch_add(1, Relaxed);
         self.budget.fetch_min(self.used().saturating_add(reserve).max(self.least()), Relaxed);
         self.judge();
     }
 
-    /// Allocations that the kernel refused at first.
+    /// Returns the number of allocations that the kernel refused at first.
     pub fn failed(&self) -> usize {
         self.failed.load(Relaxed)
     }
 
-    /// Whether there is enough for a few of those that wait while memory is critical.
+    /// Whether there is enough for a few of the tasks that wait while memory is critical.
     pub fn bears_a_few(&self) -> bool {
         self.used() < LAST.of(self)
     }
 
-    /// Whether there is enough for what is kept long behind the connection that it came with.
+    /// Whether there is enough for data that outlives its connection.
     pub fn may_keep(&self) -> bool {
         self.budget() == usize::MAX || self.used() < KEPT.of(self)
     }
 
-    /// Bytes that can be allocated before memory is scarce.
+    /// Returns the number of bytes that can be allocated before memory is scarce.
     pub fn ample_bytes(&self) -> usize {
         SCARCE.of(self).saturating_sub(self.used())
     }
@@ -158,7 +158,7 @@ impl Account {
     }
 }
 
-/// The account of this process.
+/// The memory account of this process.
 pub static PROCESS: Account = Account::new();
 
 #[cfg(test)]

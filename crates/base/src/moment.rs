@@ -10,43 +10,43 @@ use std::time::Duration;
 pub struct Moment(u64);
 
 impl Moment {
-    /// The clock's own zero.
+    /// The clock's zero.
     pub const ZERO: Moment = Moment(0);
-    /// The last moment that can be written; "never" for a deadline.
+    /// The last representable instant; "never" for a deadline.
     pub const MAX: Moment = Moment(u64::MAX);
 
-    /// The moment `nanos` nanoseconds after the clock's zero.
+    /// Returns the instant `nanos` nanoseconds after the clock's zero.
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Moment {
         Moment(nanos)
     }
 
-    /// Nanoseconds since the clock's zero.
+    /// Returns the nanoseconds since the clock's zero.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// This moment plus `duration`, or `None` past the end of the clock.
+    /// Adds `duration`; `None` past the end of the clock.
     #[inline]
     pub fn checked_add(self, duration: Duration) -> Option<Moment> {
         let nanos = u64::try_from(duration.as_nanos()).ok()?;
         self.0.checked_add(nanos).map(Moment)
     }
 
-    /// This moment plus `duration`, held at [`Moment::MAX`].
+    /// Adds `duration`, saturating at [`Moment::MAX`].
     #[inline]
     pub fn saturating_add(self, duration: Duration) -> Moment {
         self.checked_add(duration).unwrap_or(Moment::MAX)
     }
 
-    /// How long after `earlier` this moment is; zero when it is not after it.
+    /// Returns the time since `earlier`; zero if this is not after it.
     #[inline]
     pub fn saturating_since(self, earlier: Moment) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Whole milliseconds since `earlier`; zero when this moment is not after it.
+    /// Returns the whole milliseconds since `earlier`; zero if this is not after it.
     #[inline]
     pub const fn millis_since(self, earlier: Moment) -> u64 {
         self.0.saturating_sub(earlier.0) / 1_000_000
@@ -73,7 +73,7 @@ pub struct WallTime {
 }
 
 impl WallTime {
-    /// This time plus `duration`, saturating at the end of the calendar.
+    /// Adds `duration`, saturating at the end of the calendar.
     pub fn saturating_add(self, duration: Duration) -> WallTime {
         let nanos = u64::from(self.nanos) + u64::from(duration.subsec_nanos());
         let whole = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
@@ -84,14 +84,14 @@ impl WallTime {
         }
     }
 
-    /// Milliseconds within the second, below 1,000.
+    /// Returns the milliseconds within the second, below 1,000.
     #[inline]
     pub const fn millis(self) -> u32 {
         self.nanos / 1_000_000
     }
 }
 
-/// The short name of a time zone at some point of the calendar: "UTC", "EST". What is longer than it holds is cut.
+/// The short name of a time zone at some date: "UTC", "EST". Longer names are truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneName {
     bytes: [u8; Self::MOST],
@@ -99,14 +99,14 @@ pub struct ZoneName {
 }
 
 impl ZoneName {
-    /// Bytes of a name at most.
+    /// Maximum length of a name in bytes.
     pub const MOST: usize = 31;
     /// Coordinated universal time.
     pub const UTC: Self = Self::new(b"UTC");
-    /// The same as mail and HTTP call it.
+    /// UTC under its name in mail and HTTP.
     pub const GMT: Self = Self::new(b"GMT");
 
-    /// Of these bytes.
+    /// Creates a name from these bytes.
     pub const fn new(name: &[u8]) -> Self {
         let mut bytes = [0; Self::MOST];
         let mut length = 0;
@@ -117,7 +117,6 @@ impl ZoneName {
         Self { bytes, length: length as u8 }
     }
 
-    /// The name.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }

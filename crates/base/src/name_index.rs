@@ -1,27 +1,27 @@
-//! An index of the names in a list, built once enough of them are looked for. Must never change the list.
+//! An index of the names in a list, built after a number of searches. Must never change the list.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Searches before the index is built: a few of them cost less than it does.
+/// Number of linear searches before the index is built: they cost less than building it.
 const SCANS: usize = 8;
 
-/// Finds the first entry of each name in a list that only grows at its end. All searches are in the same list.
+/// Finds the first entry of each name in a list that only grows at its end. All searches must be in the same list.
 #[derive(Debug, Default)]
 pub struct NameIndex(RefCell<Index>);
 
 #[derive(Debug, Default)]
 struct Index {
     searches: usize,
-    /// Entries that are in the index.
+    /// Number of entries in the index.
     indexed: usize,
     places: HashMap<Box<str>, usize>,
-    /// Entries whose names were asked for.
+    /// Number of entries visited by searches.
     visits: usize,
 }
 
 impl NameIndex {
-    /// Returns the place of the first entry that `name` gives that name. Entries without a name are never found.
+    /// Returns the index of the first entry for which `name` returns that name. Entries without a name are never found.
     pub fn find<T>(&self, list: &[T], wanted: &str, name: impl Fn(&T) -> Option<&str>) -> Option<usize> {
         let mut index = self.0.borrow_mut();
         let index = &mut *index;
@@ -43,12 +43,12 @@ impl NameIndex {
         index.places.get(wanted).copied()
     }
 
-    /// Forgets everything: the list is another one from now on.
+    /// Discards the index, for use with another list.
     pub fn clear(&self) {
         self.0.replace(Index::default());
     }
 
-    /// How many entries all searches have looked at.
+    /// Returns the number of entries that all searches have visited.
     pub fn visits(&self) -> usize {
         self.0.borrow().visits
     }

@@ -1,8 +1,8 @@
-//! A set of processors, by the numbers that the system gives them. Must never ask the system which of them exist.
+//! A set of processors, by the system's numbers. Must never query the system for existing ones.
 
 use std::fmt;
 
-/// Processors that a set can name: those with the numbers below this.
+/// Upper bound of the processor numbers in a set.
 pub const MOST_PROCESSORS: u32 = 1024;
 
 const WORD: u32 = u64::BITS;
@@ -15,46 +15,43 @@ pub struct ProcessorSet {
 }
 
 impl ProcessorSet {
-    /// Nothing.
+    /// The empty set.
     pub const EMPTY: Self = Self { words: [0; WORDS] };
 
-    /// Adds a processor; one that no set can name is left out.
+    /// Adds a processor; numbers out of range are ignored.
     pub fn insert(&mut self, number: u32) {
         if let Some(word) = self.words.get_mut((number / WORD) as usize) {
             *word |= 1 << (number % WORD);
         }
     }
 
-    /// Whether it holds a processor.
+    /// Whether it contains a processor.
     #[must_use]
     pub fn contains(&self, number: u32) -> bool {
         self.words.get((number / WORD) as usize).is_some_and(|word| word >> (number % WORD) & 1 == 1)
     }
 
-    /// How many it holds.
+    /// Returns the number of processors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether it holds none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// The numbers, in order.
+    /// Returns the numbers, in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..MOST_PROCESSORS).filter(|number| self.contains(*number))
     }
 
-    /// What is in either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.combine(other, |left, right| left | right)
     }
 
-    /// What is in both.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         self.combine(other, |left, right| left & right)
@@ -81,7 +78,7 @@ impl FromIterator<u32> for ProcessorSet {
     }
 }
 
-/// As people and the kernel write it: `0-3,8`.
+/// Formats it as the kernel does: `0-3,8`.
 impl fmt::Display for ProcessorSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut numbers = self.iter().peekable();

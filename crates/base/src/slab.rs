@@ -1,33 +1,33 @@
-//! A slab: values in numbered slots that are used again, behind keys that go stale when their value leaves.
+//! A slab: values in numbered, reused slots, with keys that become stale when their value is removed.
 //!
-//! It must never let a stale key reach the value that moved into the slot after it.
+//! It must never let a stale key access a later value of the slot.
 
 use std::fmt;
 
-/// Names one value of a [`Slab`] for as long as it stays there.
+/// Identifies one value of a [`Slab`] until it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The slot's number, from 0.
     pub slot: u32,
-    /// How often the slot had been emptied when the value moved in.
+    /// The number of values removed from the slot before this one was inserted.
     pub generation: u32,
 }
 
 impl Key {
-    /// Both parts in one number: generation above, slot below.
+    /// Packs both parts into one number: generation in the upper half, slot in the lower.
     #[inline]
     pub const fn to_bits(self) -> u64 {
         (self.generation as u64) << 32 | self.slot as u64
     }
 
-    /// The key that [`Key::to_bits`] packed.
+    /// Unpacks a key packed by [`Key::to_bits`].
     #[inline]
     pub const fn from_bits(bits: u64) -> Key {
         Key { slot: bits as u32, generation: (bits >> 32) as u32 }
     }
 }
 
-/// Values of one type in slots that are used again. Everything is O(1); memory never shrinks.
+/// Values of one type in reused slots. All operations on a single value are O(1); memory never shrinks.
 pub struct Slab<T> {
     entries: Vec<Entry<T>>,
     free: u32,
@@ -48,40 +48,39 @@ enum SlabEntry<T> {
 const NONE: u32 = u32::MAX;
 
 impl<T> Slab<T> {
-    /// Bytes that each slot takes.
+    /// Size of a slot in bytes.
     pub const BYTES_A_SLOT: usize = std::mem::size_of::<Entry<T>>();
 
-    /// An empty slab; allocates nothing.
+    /// Creates an empty slab; allocates nothing.
     pub const fn new() -> Slab<T> {
         Slab { entries: Vec::new(), free: NONE, len: 0 }
     }
 
-    /// An empty slab with room for `capacity` values.
+    /// Creates an empty slab with capacity for `capacity` values.
     pub fn with_capacity(capacity: usize) -> Slab<T> {
         Slab { entries: Vec::with_capacity(capacity), free: NONE, len: 0 }
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Slots, free ones included: [`Slab::at`] finds nothing from that number on.
+    /// Returns the number of slots, including free ones: the upper bound of slots for [`Slab::at`].
     pub fn places(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no value.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Puts `value` into a free slot.
+    /// Inserts `value` into a free slot.
     ///
     /// # Panics
-    /// When 2^32 - 1 slots are taken.
+    /// If 2^32 - 1 slots are in use.
     #[inline]
     pub fn insert(&mut self, value: T) -> Key {
         self.len += 1;
@@ -103,7 +102,7 @@ impl<T> Slab<T> {
         Key { slot, generation: 0 }
     }
 
-    /// Takes the value out; `None` when the key is stale.
+    /// Removes and returns the value; `None` if the key is stale.
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let entry = self.entries.get_mut(key.slot as usize)?;
@@ -120,7 +119,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The value; `None` when the key is stale.
+    /// Returns the value; `None` if the key is stale.
     #[inline]
     pub fn get(&self, key: Key) -> Option<&T> {
         match self.entries.get(key.slot as usize) {
@@ -129,7 +128,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The value of a slot, whatever its generation; `None` when the slot is free.
+    /// Returns the value of a slot of any generation; `None` if the slot is free.
     pub fn at(&self, slot: u32) -> Option<&T> {
         match self.entries.get(slot as usize) {
             Some(Entry { place: SlabEntry::Taken(value), .. }) => Some(value),
@@ -137,7 +136,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The value, for changes; `None` when the key is stale.
+    /// Returns the value, for changes; `None` if the key is stale.
     #[inline]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         match self.entries.get_mut(key.slot as usize) {
@@ -146,13 +145,13 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Whether the key's value is still there.
+    /// Whether the key is not stale.
     #[inline]
     pub fn contains(&self, key: Key) -> bool {
         self.get(key).is_some()
     }
 
-    /// All values in the order of their slots.
+    /// Returns all values in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &T)> {
         self.entries.iter().enumerate().filter_map(|(slot, entry)| match &entry.place {
             SlabEntry::Taken(value) => Some((Key { slot: slot as u32, generation: entry.generation }, value)),
@@ -160,7 +159,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// All values for changes, in the order of their slots.
+    /// Returns all values, for changes, in the order of their slots.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut T)> {
         self.entries.iter_mut().enumerate().filter_map(|(slot, entry)| match &mut entry.place {
             SlabEntry::Taken(value) => Some((Key { slot: slot as u32, generation: entry.generation }, value)),

@@ -1,11 +1,11 @@
 //! A hashed hierarchical timer wheel: arming and cancelling are O(1), resolution is about one millisecond.
 //!
-//! It must never hand out a token before its moment, and never read a clock.
+//! It must never return a token early, and never read a clock.
 //!
 //! Six levels of 64 slots. A slot of level 0 is one tick of 2^20 ns (1.05 ms) wide, a slot of each further level 64
-//! times as wide as one of the level below; together they reach 2.3 years, and what lies farther waits in the last
-//! level. A timer sits on the lowest level on which its tick and the present share all higher digits (of 6 bits), and
-//! falls one or more levels when the present enters its slot.
+//! times as wide as one of the level below; together they span 2.3 years, and timers beyond that wait in the last
+//! level. A timer is on the lowest level on which its tick and the present share all higher digits (of 6 bits), and
+//! moves down one or more levels when the present enters its slot.
 
 use crate::moment::Moment;
 
@@ -13,19 +13,19 @@ const TICK_BITS: u32 = 20;
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = 6;
-/// Ticks that the wheel spans.
+/// Number of ticks that the wheel spans.
 const REACH: u64 = 1 << (SLOT_BITS * LEVELS as u32);
 /// No entry: the end of a list.
 const NONE: u32 = u32::MAX;
 
-/// Names one armed timer until it expires or is cancelled; stale afterwards.
+/// Identifies one armed timer until it expires or is cancelled; stale afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimerKey {
     index: u32,
     generation: u32,
 }
 
-/// The armed timers of one worker, each with a token that comes back on expiry.
+/// The armed timers of one worker, each with a token that is returned on expiry.
 pub struct TimerWheel<T> {
     entries: Vec<Entry<T>>,
     free: u32,
@@ -55,12 +55,12 @@ struct Level {
     heads: [u32; SLOTS],
 }
 
-/// The first tick that is not before `at`.
+/// Returns the first tick that is not before `at`.
 fn first_tick_at(at: Moment) -> u64 {
     at.as_nanos().div_ceil(1 << TICK_BITS)
 }
 
-/// The level and slot on which a timer of `tick` waits while the wheel stands at `present`.
+/// Returns the level and slot of a timer of `tick` when the wheel is at `present`.
 fn place(tick: u64, present: u64) -> (usize, usize) {
     let tick = tick.clamp(present + 1, present.saturating_add(REACH - 1));
     let differing = (tick ^ present) | (SLOTS as u64 - 1);
@@ -70,14 +70,14 @@ fn place(tick: u64, present: u64) -> (usize, usize) {
 }
 
 impl<T> TimerWheel<T> {
-    /// An empty wheel that stands at `now`.
+    /// Creates an empty wheel at the time `now`.
     pub fn new(now: Moment) -> TimerWheel<T> {
         let level = Level { occupied: 0, heads: [NONE; SLOTS] };
         let present = now.as_nanos() >> TICK_BITS;
         TimerWheel { entries: Vec::new(), free: NONE, len: 0, levels: [level; LEVELS], present }
     }
 
-    /// Number of armed timers.
+    /// Returns the number of armed timers.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -89,7 +89,7 @@ impl<T> TimerWheel<T> {
         self.len == 0
     }
 
-    /// Arms a timer for `at`. One that lies in the past expires with the wheel's next tick.
+    /// Arms a timer for `at`. A timer in the past expires with the wheel's next tick.
     pub fn arm(&mut self, at: Moment, token: T) -> TimerKey {
         let index = self.allocate(first_tick_at(at), token);
         self.link(index);
@@ -97,7 +97,7 @@ impl<T> TimerWheel<T> {
         TimerKey { index, generation: self.entries[index as usize].generation }
     }
 
-    /// Disarms a timer and gives its token back; `None` when it has expired or was cancelled.
+    /// Disarms a timer and returns its token; `None` if it has expired or was cancelled.
     pub fn cancel(&mut self, key: TimerKey) -> Option<T> {
         let entry = self.entries.get(key.index as usize)?;
         if entry.generation != key.generation || entry.token.is_none() {
@@ -107,8 +107,8 @@ impl<T> TimerWheel<T> {
         self.release(key.index)
     }
 
-    /// When [`TimerWheel::expire`] should be called next, or `None` when nothing is armed. Never after the earliest
-    /// timer by more than its tick, sometimes before it: then timers fall to a lower level, and none expires.
+    /// Returns when [`TimerWheel::expire`] should be called next, or `None` if nothing is armed. Never after the
+    /// earliest timer by more than its tick, sometimes before it: then timers move to a lower level, and none expires.
     pub fn next_deadline(&self) -> Option<Moment> {
         let (_, _, tick) = self.next_slot()?;
         Some(Moment::from_nanos(tick.saturating_mul(1 << TICK_BITS)))
@@ -128,7 +128,7 @@ impl<T> TimerWheel<T> {
         self.present = self.present.max(target);
     }
 
-    /// The slot that the present enters next, and the tick at which it does.
+    /// Returns the slot that the present enters next, and the tick at which it does.
     fn next_slot(&self) -> Option<(usize, usize, u64)> {
         (0..LEVELS).find_map(|number| {
             let level = &self.levels[number];
@@ -137,14 +137,14 @@ impl<T> TimerWheel<T> {
             }
             let shift = number as u32 * SLOT_BITS;
             let current = (self.present >> shift) % SLOTS as u64;
-            // A slot equal to the current one is a whole turn away, which only the last level can hold.
+            // A slot equal to the current one is a whole revolution away, which only the last level can hold.
             let ahead = level.occupied.rotate_right(current as u32 + 1).trailing_zeros() as u64 + 1;
             let tick = ((self.present >> shift) + ahead) << shift;
             Some((number, ((current + ahead) % SLOTS as u64) as usize, tick))
         })
     }
 
-    /// Takes every timer out of a slot that the present has entered: due ones leave, others fall to a lower level.
+    /// Empties a slot that the present has entered: due timers expire, others move to a lower level.
     fn empty_slot(&mut self, level: usize, slot: usize, due: &mut Vec<T>) {
         let mut index = std::mem::replace(&mut self.levels[level].heads[slot], NONE);
         self.levels[level].occupied &= !(1 << slot);
@@ -173,7 +173,7 @@ impl<T> TimerWheel<T> {
         index
     }
 
-    /// Gives an unlinked entry back and returns its token.
+    /// Frees an unlinked entry and returns its token.
     fn release(&mut self, index: u32) -> Option<T> {
         let entry = &mut self.entries[index as usize];
         entry.generation = entry.generation.wrapping_add(1);
@@ -296,7 +296,7 @@ mod tests {
         prop::collection::vec(step, 1..80)
     }
 
-    /// What is due at `now` by the letter: a sorted list that is searched from end to end.
+    /// The timers that are due at `now` by definition, found by a linear search.
     fn must_be_due(armed: &[(TimerKey, u64, usize)], now: u64) -> Vec<usize> {
         let tick = 1 << TICK_BITS;
         armed.iter().filter(|(_, deadline, _)| deadline.div_ceil(tick) <= now / tick).map(|(_, _, n)| *n).collect()

@@ -1,4 +1,4 @@
-//! A case as it was written: configuration, peers and expectations, before anything runs. It must never open anything.
+//! A parsed case: configuration, peers and expectations, before anything runs. It must never open anything.
 
 use std::path::PathBuf;
 
@@ -12,29 +12,29 @@ use crate::script::{self, Line};
 pub(crate) struct Case {
     /// Topic and name: `timeouts/queue`.
     pub(crate) name: String,
-    /// Where it stands.
+    /// The path of its file.
     pub(crate) path: PathBuf,
-    /// `nbthread`; None: whatever the run asks for.
+    /// `nbthread`; `None`: the setting of the run.
     pub(crate) threads: Option<u32>,
-    /// Arguments for the subject, beside `-db -f FILE`.
+    /// Arguments for the subject, in addition to `-db -f FILE`.
     pub(crate) arguments: Vec<String>,
     /// Lines for the `global` section.
     pub(crate) global: Vec<String>,
-    /// Lines for the `defaults` section; `bare`: without the runner's own.
+    /// Lines for the `defaults` section, added to the runner's own unless `bare`.
     pub(crate) defaults: Vec<String>,
-    /// No defaults but the case's.
+    /// Omit the runner's own defaults.
     pub(crate) bare: bool,
-    /// The proxies.
+    /// The lines of the proxies.
     pub(crate) config: Vec<String>,
-    /// Files beside the configuration, under `${dir}`.
+    /// Files in the same folder as the configuration, `${dir}`.
     pub(crate) files: Vec<(String, Data)>,
     /// Addresses that the subject listens on.
     pub(crate) listeners: Vec<(String, ListenerKind)>,
     /// Servers and clients, each with its own thread.
     pub(crate) peers: Vec<PeerSpec>,
-    /// What the log must hold at the end. None: whatever.
+    /// The expected log. `None`: any.
     pub(crate) log: Option<LogSpec>,
-    /// Subjects that are known to differ.
+    /// Subjects with known differences.
     pub(crate) differences: Vec<Difference>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum ListenerKind {
     Abstract,
 }
 
-/// Where a scripted server listens.
+/// How a scripted server listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerKind {
     /// 127.0.0.1.
@@ -66,57 +66,54 @@ pub(crate) enum ServerKind {
     Inet6,
     /// A unix path.
     Unix,
-    /// An abstract name, padded as HAProxy pads it.
+    /// An abstract name, padded as in HAProxy.
     Abstract,
-    /// 127.0.0.1, refusing connections until the script says `listen`.
+    /// 127.0.0.1, refusing connections until the step `listen`.
     Dead,
-    /// 127.0.0.1, with a full backlog: connecting never ends.
+    /// 127.0.0.1, with a full backlog: connecting never completes.
     Full,
 }
 
-/// What a peer is.
+/// The role of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Connects.
     Client,
-    /// Listens. `spare`: connections may come that the script does not accept.
+    /// Listens.
     Server {
-        /// Where.
         kind: ServerKind,
-        /// Unaccepted connections are no mistake.
+        /// Unaccepted connections are permitted.
         spare: bool,
     },
-    /// Answers questions about names.
+    /// Answers DNS queries.
     NameServer,
-    /// Signals to the subject.
+    /// Sends signals to the subject.
     Process,
 }
 
 /// A peer and its script.
 #[derive(Debug, Clone)]
 pub(crate) struct PeerSpec {
-    /// Its name in the case.
     pub(crate) name: String,
-    /// What it is.
     pub(crate) role: Role,
-    /// How many copies run side by side; each has its `${i}`.
+    /// Number of copies that run concurrently; each has its own `${i}`.
     pub(crate) copies: usize,
-    /// What it does.
+    /// Its steps.
     pub(crate) script: Vec<Line>,
 }
 
-/// What the log must hold.
+/// The expected log.
 #[derive(Debug, Clone)]
 pub(crate) struct LogSpec {
-    /// In this order?
+    /// Whether the lines are expected in this order.
     pub(crate) ordered: bool,
-    /// One pattern a line.
+    /// One pattern per line.
     pub(crate) lines: Vec<Pattern>,
 }
 
 impl Case {
-    /// The case for a run with several threads, unless it asks for a number itself: who logs first is open then, and so are the numbers of
-    /// connections at that moment.
+    /// Adapts the case to a run with several threads, unless it sets the number itself: then the order of the log is
+    /// undefined, and so are the connection counts in it.
     pub(crate) fn for_threads(mut self, threads: u32) -> Result<Self> {
         if self.threads.is_some() || threads == 1 {
             return Ok(self);
@@ -130,13 +127,12 @@ impl Case {
     }
 }
 
-/// A subject that behaves in another way, and why.
+/// A subject with different behaviour, and the reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Difference {
     /// The tag of the subject: `weir`, `haproxy`, `haproxy-2.6`.
     pub(crate) subject: String,
-    /// Now and then only (a race inside the subject).
+    /// It differs only sometimes (a race inside the subject).
     pub(crate) sometimes: bool,
-    /// The reason.
     pub(crate) reason: String,
 }

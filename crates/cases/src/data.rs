@@ -1,10 +1,11 @@
-//! Bytes as a case writes them: `"text with \r\n"`, `| line`, `20000 * "a"`, `page 503`. It must never open anything.
+//! Bytes in the notation of cases: `"text with \r\n"`, `| line`, `20000 * "a"`, `page 503`. It must never open
+//! anything.
 
 use crate::failure::{Failure, Result};
 use crate::lines::Node;
 use crate::pages::{self, Author};
 
-/// A sequence of bytes, some of which are known only when the case runs (`${s1.port}`).
+/// A sequence of bytes, some of which are known only at run time (`${s1.port}`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Data(Vec<Piece>);
 
@@ -15,7 +16,7 @@ enum Piece {
 }
 
 impl Data {
-    /// The data behind a command (`send "x"`) and in the lines below it.
+    /// Parses the data after a command (`send "x"`) and in the lines below it.
     pub(crate) fn parse(inline: &str, children: &[Node]) -> Result<Self> {
         let mut data = Self::default();
         if !inline.is_empty() {
@@ -27,7 +28,7 @@ impl Data {
         Ok(data)
     }
 
-    /// The bytes, with every `${name}` replaced.
+    /// Returns the bytes, with every `${name}` replaced.
     pub(crate) fn render(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for piece in &self.0 {
@@ -59,7 +60,7 @@ pub(crate) fn expand(bytes: &[u8], lookup: &dyn Fn(&str) -> Option<String>) -> R
     Ok(out)
 }
 
-/// Where `needle` begins.
+/// Returns the index of `needle`.
 pub(crate) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
     hay.windows(needle.len()).position(|window| window == needle)
 }
@@ -96,7 +97,7 @@ fn named_page(words: &str) -> Result<Piece> {
     Ok(Piece::Page { status: known.ok_or_else(|| Failure::new(format!("no page {status}")))?, author })
 }
 
-/// `\r \n \t \0 \\ \" \xHH`
+/// Decodes the escapes `\r \n \t \0 \\ \" \xHH`.
 fn unescape(text: &str) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -127,7 +128,7 @@ fn unescape(text: &str) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Bytes for a report: printable, one line of a head a line, cut when long.
+/// Formats bytes for a report: escaped, one line per line of a head, truncated when long.
 pub(crate) fn show(bytes: &[u8]) -> String {
     const MOST: usize = 1500;
     let mut text = String::from("\"");

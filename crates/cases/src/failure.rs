@@ -1,18 +1,18 @@
-//! Why a case failed, in words for the person who reads the report. It must never be matched on by code.
+//! Why a case failed, as text for the reader of the report. It must never be matched on by code.
 
 use std::fmt;
 
-/// One sentence (and what was seen) about a case that did not go as written.
+/// The description of a deviation from the case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) String);
 
 impl Failure {
-    /// A failure with this text.
+    /// Creates a failure with this text.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The same failure, with the place where it happened in front.
+    /// Prefixes the failure with the place where it happened.
     pub(crate) fn at(self, place: impl fmt::Display) -> Self {
         Self(format!("{place}: {}", self.0))
     }
@@ -30,5 +30,5 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// What every step of a case gives.
+/// The result of every operation of a case.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;

@@ -1,4 +1,4 @@
-//! The log server of a case: keeps every line in the order it came. It must never drop one.
+//! The log server of a case: keeps every line in order of arrival. It must never drop one.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,12 +26,12 @@ impl Journal {
         Ok(Self { socket, lines: Mutex::default(), came: Condvar::new(), over: AtomicBool::new(false) })
     }
 
-    /// Where to log to.
+    /// Returns its address.
     pub(crate) fn address(&self) -> Result<SocketAddr> {
         Ok(self.socket.local_addr()?)
     }
 
-    /// Receives until the run is over and nothing more waits in the socket; runs in its own thread.
+    /// Receives until the run is over and the socket is empty; runs in its own thread.
     pub(crate) fn receive(&self) {
         let mut datagram = vec![0; 65536];
         loop {
@@ -44,17 +44,17 @@ impl Journal {
         }
     }
 
-    /// The subject has ended: what waits in the socket is all that comes.
+    /// Ends receiving after the subject has exited: only the lines already in the socket are read.
     pub(crate) fn finish(&self) {
         self.over.store(true, Ordering::Release);
     }
 
-    /// The lines so far.
+    /// Returns the lines so far.
     pub(crate) fn lines(&self) -> Vec<LogLine> {
         self.lock().clone()
     }
 
-    /// How many lines there are, after waiting for a moment for more than `seen`.
+    /// Waits for up to 20 ms until there are more than `seen` lines, and returns their number.
     pub(crate) fn wait_beyond(&self, seen: usize) -> usize {
         let lines = self.lock();
         let waited = self.came.wait_timeout_while(lines, SLICE, |lines| lines.len() <= seen);

@@ -1,7 +1,9 @@
-//! What the kernel tells of a connection's far end: whether the subject has accepted it and read all that was sent.
+//! Queries the kernel about the far end of a connection: whether the subject has accepted it and read all that was
+//! sent.
 //!
-//! So a script can wait until bytes have reached the subject without asking the subject, and without sleeping. TCP only;
-//! one look is one message to the kernel's socket diagnosis (sock_diag(7)), which finds the one socket by its addresses.
+//! So a script can wait until bytes have reached the subject without help from the subject, and without sleeping. TCP
+//! only; each query is one message to the kernel's socket diagnosis (sock_diag(7)), which finds the socket by its
+//! addresses.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -21,26 +23,25 @@ const HEADER: usize = 16;
 const REQUEST: usize = HEADER + 56;
 const ANSWER: usize = HEADER + 72;
 
-/// A way to ask the kernel.
+/// A socket for kernel queries.
 pub(crate) struct Kernel(Socket);
 
 impl Kernel {
-    /// Opens it.
     pub(crate) fn open() -> Result<Self> {
         Ok(Self(Socket::new(Domain::from(AF_NETLINK), Type::DGRAM, Some(Protocol::from(NETLINK_SOCK_DIAG)))?))
     }
 
-    /// Has the owner of `far` (our peer's end) accepted the connection from `near` and read everything?
+    /// Whether the owner of `far` (our peer's end) has accepted the connection from `near` and read everything.
     pub(crate) fn has_read_all(&mut self, near: SocketAddr, far: SocketAddr) -> Result<bool> {
         Ok(self.unread(near, far)? == Some(0))
     }
 
-    /// Has the owner of `far` accepted the connection from `near`?
+    /// Whether the owner of `far` has accepted the connection from `near`.
     pub(crate) fn has_accepted(&mut self, near: SocketAddr, far: SocketAddr) -> Result<bool> {
         Ok(self.unread(near, far)?.is_some())
     }
 
-    /// The bytes that wait for the owner of `far`; None: not accepted, or no such connection.
+    /// Returns the number of unread bytes at the owner of `far`; `None`: not accepted, or no such connection.
     fn unread(&mut self, near: SocketAddr, far: SocketAddr) -> Result<Option<u32>> {
         self.0.write_all(&request(far, near))?;
         let mut answer = [0; 1024];
@@ -63,7 +64,7 @@ fn word(bytes: &[u8; 1024], at: usize) -> u32 {
     u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Asks for the socket whose own address is `local`.
+/// Builds a query for the socket whose own address is `local`.
 fn request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     let family = if local.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let mut bytes = Vec::with_capacity(REQUEST);

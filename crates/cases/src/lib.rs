@@ -1,8 +1,8 @@
-//! The system tests' runner: reads `tests/cases/<topic>/*.case`, starts a subject (Weir or HAProxy) with the case's configuration
-//! and plays its clients and servers over real loopback sockets.
+//! The runner of the system tests: reads `tests/cases/<topic>/*.case`, starts a subject (Weir or HAProxy) with the
+//! case's configuration and plays its clients and servers over real loopback sockets.
 //!
-//! It must never know anything of Weir's inside, never sleep in place of waiting for an event, and never leave a process behind.
-//! The format is described in `tests/cases/README.md`.
+//! It must never know anything of Weir's internals, never sleep instead of waiting for an event, and never leave a
+//! process running. The format is described in `tests/cases/README.md`.
 
 mod case;
 mod data;

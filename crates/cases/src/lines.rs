@@ -1,4 +1,4 @@
-//! Text as a tree of lines by indentation. It must never know what a line means.
+//! Text as a tree of lines by indentation. It must never know the meaning of a line.
 
 use crate::failure::{Failure, Result};
 
@@ -9,14 +9,14 @@ pub(crate) struct Node {
     pub(crate) number: usize,
     /// The line without indentation and without its condition.
     pub(crate) text: String,
-    /// `@weir`, `@haproxy-2.6`, `@!weir` …: the subjects for which this line counts. Empty: all.
+    /// `@weir`, `@haproxy-2.6`, `@!weir` …: the subjects that this line applies to. Empty: all.
     pub(crate) only: Vec<String>,
     /// The deeper lines.
     pub(crate) children: Vec<Node>,
 }
 
 impl Node {
-    /// Does this line count for a subject that carries these tags?
+    /// Whether this line applies to a subject with these tags.
     pub(crate) fn applies_to(&self, tags: &[String]) -> bool {
         self.only.iter().all(|only| match only.strip_prefix('!') {
             Some(not) => !tags.iter().any(|tag| tag == not),
@@ -24,14 +24,14 @@ impl Node {
         })
     }
 
-    /// The tree without the lines that are meant for other subjects.
+    /// Returns the tree without the lines for other subjects.
     pub(crate) fn select(nodes: &[Node], tags: &[String]) -> Vec<Node> {
         let select = |node: &Node| Node { children: Node::select(&node.children, tags), ..node.clone() };
         nodes.iter().filter(|node| node.applies_to(tags)).map(select).collect()
     }
 }
 
-/// Reads the text into a tree. Lines that are blank or begin with `#` vanish.
+/// Parses the text into a tree. Blank lines and lines that begin with `#` are skipped.
 pub(crate) fn read(text: &str) -> Result<Vec<Node>> {
     let mut flat = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -55,7 +55,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Node>> {
     }
 }
 
-/// The conditions in front of a line, and the line behind them.
+/// Splits off the conditions before a line.
 fn conditions(content: &str) -> (Vec<String>, &str) {
     let mut only = Vec::new();
     let mut rest = content;
@@ -67,7 +67,7 @@ fn conditions(content: &str) -> (Vec<String>, &str) {
     (only, rest)
 }
 
-/// The lines of one block: those at the first line's depth, each with the deeper ones below it.
+/// Returns the lines of one block: those at the first line's depth, each with the deeper ones below it.
 fn block(rest: &mut std::iter::Peekable<std::vec::IntoIter<(usize, Node)>>, at_least: usize) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     let Some(depth) = rest.peek().map(|(depth, _)| *depth).filter(|depth| *depth >= at_least) else { return nodes };

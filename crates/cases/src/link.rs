@@ -1,4 +1,4 @@
-//! One connection of a peer, with what came on it and was not asked for yet. It must never wait beyond its deadline.
+//! One connection of a peer, with its received and not yet expected bytes. It must never wait beyond its deadline.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -11,7 +11,7 @@ use crate::data::{find, show};
 use crate::failure::{Failure, Result};
 use crate::kernel::Kernel;
 
-/// How a connection ended, as reading it showed.
+/// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// The other side closed its direction.
@@ -29,30 +29,30 @@ pub(crate) struct Link {
     chunk: Chunk,
 }
 
-/// Where reading stands inside a chunked body.
+/// The reading position inside a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Chunk {
-    /// In front of a size, or outside of a chunked body.
+    /// Before a chunk size, or outside of a chunked body.
     Size,
-    /// So many bytes of payload are left.
+    /// Inside a chunk, with the number of remaining payload bytes.
     Payload(usize),
-    /// In front of the line end behind the payload.
+    /// Before the line end after the payload.
     LineEnd,
 }
 
-/// How long one wait takes before the deadline and the case's failure are looked at again.
+/// The maximum length of a wait before the deadline and the case's failure are checked again.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// A deadline that also passes when another peer has failed.
+/// A deadline that also expires when another peer has failed.
 pub(crate) struct Patience<'a> {
-    /// When it is over.
+    /// The deadline.
     pub(crate) until: Instant,
-    /// Has the case failed elsewhere?
+    /// Whether the case has failed elsewhere.
     pub(crate) cancelled: &'a dyn Fn() -> bool,
 }
 
 impl Patience<'_> {
-    /// Is it over?
+    /// Fails if the deadline has expired.
     pub(crate) fn check(&self, what: &str) -> Result<()> {
         if (self.cancelled)() {
             return Err(Failure::new("given up, since another peer failed"));
@@ -73,7 +73,7 @@ impl Link {
         Ok(Self { socket, unread: Vec::new(), end: None, chunk: Chunk::Size })
     }
 
-    /// Sends everything.
+    /// Sends all bytes.
     pub(crate) fn send(&mut self, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -86,7 +86,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads once; false when a slice passed without anything.
+    /// Reads once; false if nothing arrived within a slice.
     fn fill(&mut self) -> Result<bool> {
         if self.end.is_some() {
             return Ok(true);
@@ -127,7 +127,7 @@ impl Link {
         }
     }
 
-    /// Expects a chunked body to go on with these bytes, however they are cut into chunks.
+    /// Expects a chunked body to continue with these bytes, split into any chunks.
     pub(crate) fn expect_chunks(&mut self, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -163,7 +163,7 @@ impl Link {
         self.expect(b"\r\n", patience)
     }
 
-    /// The next line, without its end.
+    /// Returns the next line, without its end.
     fn line(&mut self, patience: &Patience<'_>) -> Result<String> {
         loop {
             if let Some(length) = find(&self.unread, b"\r\n") {
@@ -198,7 +198,7 @@ impl Link {
         }
     }
 
-    /// Takes this many bytes, whatever they are.
+    /// Discards this number of bytes.
     pub(crate) fn receive(&mut self, count: usize, patience: &Patience<'_>) -> Result<()> {
         while self.unread.len() < count {
             if self.end.is_some() {
@@ -214,7 +214,7 @@ impl Link {
         Ok(())
     }
 
-    /// Takes what comes until the end.
+    /// Returns everything until the end.
     pub(crate) fn receive_rest(&mut self, patience: &Patience<'_>) -> Result<(Vec<u8>, End)> {
         loop {
             if let Some(end) = self.end {
@@ -228,7 +228,7 @@ impl Link {
         }
     }
 
-    /// Expects the end, of this kind if one is named, and nothing before it.
+    /// Expects the end, of this kind if given, and nothing before it.
     pub(crate) fn expect_end(&mut self, kind: Option<End>, patience: &Patience<'_>) -> Result<()> {
         let (rest, end) = self.receive_rest(patience)?;
         if !rest.is_empty() {
@@ -240,7 +240,7 @@ impl Link {
         }
     }
 
-    /// Expects that nothing is there at this moment: no byte, no end.
+    /// Expects that nothing is available now: no byte, no end.
     pub(crate) fn expect_nothing(&mut self) -> Result<()> {
         self.socket.set_nonblocking(true)?;
         let filled = self.fill();
@@ -252,7 +252,7 @@ impl Link {
         Err(Failure::new(format!("expected nothing yet, got {}{}", show(&self.unread), self.ending())))
     }
 
-    /// Bytes that came and that no step asked for.
+    /// Returns received bytes that no step has expected.
     pub(crate) fn leftover(&mut self) -> Result<Vec<u8>> {
         self.socket.set_nonblocking(true)?;
         let filled = self.fill();
@@ -293,7 +293,7 @@ impl Link {
         let mut kernel = Kernel::open()?;
         while !ask(&mut kernel, near, far)? {
             patience.check(what)?;
-            // The kernel has no event for this: look again soon.
+            // There is no event for this: poll.
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())

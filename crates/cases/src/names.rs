@@ -1,5 +1,5 @@
-//! A scripted name server: answers over UDP, and over TCP at the same port, from a table that its script fills. It must never
-//! know what is asked of it beforehand.
+//! A scripted name server: answers over UDP, and over TCP at the same port, from a table that its script fills. It must
+//! never know its queries in advance.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -10,23 +10,24 @@ use std::time::Duration;
 
 use crate::failure::{Failure, Result};
 
-/// How long it listens before it looks whether the run is over.
+/// The interval at which it checks whether the run is over.
 const SLICE: Duration = Duration::from_millis(20);
-/// Bytes of a question at most.
+/// Maximum size of a query in bytes.
 const LONGEST: usize = 4_096;
 
-/// What is said of a name.
+/// The response for a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The data of records of the kind that is asked for.
+    /// The data of records of the requested type.
     Records(Vec<Vec<u8>>),
-    /// A code of failure.
+    /// An error code.
     Code(u8),
-    /// Nothing.
+    /// No response.
     Silence,
-    /// That it does not fit, over UDP; over TCP these.
+    /// A truncated response over UDP; these records over TCP.
     Truncated(Vec<Vec<u8>>),
-    /// These, but with another number, for another question, with names in circles, cut off, and bytes of no sense.
+    /// Forged responses with these records: wrong ID, another question, compression loops, truncated messages, and
+    /// garbage.
     Forged(Vec<Vec<u8>>),
 }
 
@@ -38,9 +39,9 @@ struct Table {
     asked: HashMap<Key, usize>,
 }
 
-/// A name server at work; it ends when it is dropped.
+/// A running name server; it stops when it is dropped.
 pub(crate) struct NameServer {
-    /// Where it listens.
+    /// Its address.
     pub(crate) address: SocketAddr,
     table: Arc<Mutex<Table>>,
     over: Arc<AtomicBool>,
@@ -51,7 +52,7 @@ fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
 }
 
 impl NameServer {
-    /// Starts one that knows nothing: there are no names.
+    /// Starts one without any names.
     pub(crate) fn start() -> Result<Self> {
         let (datagrams, streams) = both()?;
         let address = datagrams.local_addr()?;
@@ -65,12 +66,12 @@ impl NameServer {
         Ok(Self { address, table, over })
     }
 
-    /// From now on it says this.
+    /// Sets a response.
     pub(crate) fn set(&self, name: &str, kind: u16, reply: Reply) {
         lock(&self.table).replies.insert((name.to_owned(), kind), reply);
     }
 
-    /// How often it was asked that.
+    /// Returns the number of queries.
     pub(crate) fn asked(&self, name: &str, kind: u16) -> usize {
         lock(&self.table).asked.get(&(name.to_owned(), kind)).copied().unwrap_or(0)
     }
@@ -82,7 +83,7 @@ impl Drop for NameServer {
     }
 }
 
-/// Sockets for both transports at one port.
+/// Opens sockets for both transports at one port.
 fn both() -> Result<(UdpSocket, TcpListener)> {
     for _ in 0..64 {
         let datagrams = UdpSocket::bind("127.0.0.1:0")?;
@@ -112,7 +113,7 @@ fn answer_streams(listener: &TcpListener, table: &Mutex<Table>, over: &AtomicBoo
     }
 }
 
-/// One connection after the other: the client closes it, or it is cut off at the end of the run.
+/// Serves one connection: until the client closes it, or the run ends.
 fn answer_stream(mut stream: TcpStream, table: &Mutex<Table>, over: &AtomicBool) {
     let _ = stream.set_nonblocking(false);
     let _ = stream.set_read_timeout(Some(SLICE));
@@ -131,12 +132,12 @@ fn answer_stream(mut stream: TcpStream, table: &Mutex<Table>, over: &AtomicBool)
         for answer in answers(question, table, true) {
             let _ = stream.write_all(&[&(answer.len() as u16).to_be_bytes()[..], &answer].concat());
         }
-        // One question a connection: the next one comes on another.
+        // One query per connection: the next one is sent on another.
         return;
     }
 }
 
-/// What is asked, and where the question ends.
+/// Returns the question of a query, and its end.
 fn asked(question: &[u8]) -> Option<(Key, usize)> {
     let (mut labels, mut at) = (Vec::new(), 12);
     loop {
@@ -184,7 +185,7 @@ fn answers(question: &[u8], table: &Mutex<Table>, over_tcp: bool) -> Vec<Vec<u8>
     }
 }
 
-/// A forged answer, made of what would be an answer. `end`: of its question.
+/// Builds forged responses from a valid one. `end`: the end of its question.
 fn forged(good: &[u8], end: usize) -> Vec<Vec<u8>> {
     let changed = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good.to_vec();
@@ -202,7 +203,7 @@ fn forged(good: &[u8], end: usize) -> Vec<Vec<u8>> {
     ]
 }
 
-/// The number of a kind of records.
+/// Returns the number of a record type.
 pub(crate) fn kind(word: &str) -> Result<u16> {
     match word {
         "A" => Ok(1),
@@ -212,8 +213,8 @@ pub(crate) fn kind(word: &str) -> Result<u16> {
     }
 }
 
-/// `127.0.0.1, 127.0.0.2`, `10 80 a.test, 20 81 b.test` (weight, port, host), `nx`, `refused`, `failed`, `silence`,
-/// `truncated DATA`, `forged DATA`.
+/// Parses a response: `127.0.0.1, 127.0.0.2`, `10 80 a.test, 20 81 b.test` (weight, port, host), `nx`, `refused`,
+/// `failed`, `silence`, `truncated DATA`, `forged DATA`.
 pub(crate) fn reply(kind: u16, text: &str) -> Result<Reply> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     Ok(match word {

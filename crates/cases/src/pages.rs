@@ -1,13 +1,13 @@
-//! HAProxy's own error pages, byte for byte. It must never be asked for a page that a case configures itself.
+//! HAProxy's own error pages, byte for byte. It must never be used for a page that a case configures itself.
 
-/// Who wrote the page: that decides where the `connection` line stands, or whether there is one.
+/// The author of the page, which determines the position of the `connection` line, or whether there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Author {
-    /// The HTTP/1 reader, before a request existed: `connection: close` stands before the content type.
+    /// The HTTP/1 parser, before there is a request: `connection: close` precedes the content type.
     Reader,
-    /// The stream, and the client's connection stays open: no `connection` line.
+    /// The stream, with the client's connection kept open: no `connection` line.
     Stream,
-    /// The stream, and the connection closes: `connection: close` stands last.
+    /// The stream, with the connection closed: `connection: close` is last.
     StreamClosing,
 }
 
@@ -27,7 +27,7 @@ const PAGES: &[(u16, &str, &str)] = &[
     (504, "Gateway Time-out", "The server didn't respond in time."),
 ];
 
-/// The whole page, head and body. Before 3.0 the reader spelled its fields with capitals.
+/// Returns the whole page, head and body. Before 3.0 the parser capitalized its field names.
 pub(crate) fn page(status: u16, author: Author, capitals: bool) -> Option<Vec<u8>> {
     let (_, reason, sentence) = PAGES.iter().find(|(known, ..)| *known == status)?;
     let body = format!("<html><body><h1>{status} {reason}</h1>\n{sentence}\n</body></html>\n");

@@ -1,4 +1,4 @@
-//! A `.case` file's text → `Case`, for one subject. It must never run anything.
+//! Parses a `.case` file into a `Case`, for one subject. It must never run anything.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::lines::{self, Node};
 use crate::pattern::Pattern;
 use crate::script;
 
-/// Reads a case; lines meant for other subjects are left out.
+/// Parses a case; lines for other subjects are skipped.
 pub(crate) fn case(name: &str, path: &Path, text: &str, tags: &[String]) -> Result<Case> {
     let mut case = Case {
         name: name.to_owned(),
@@ -56,7 +56,7 @@ fn section(case: &mut Case, node: &Node) -> Result<()> {
     Ok(())
 }
 
-/// The lines of a part of the configuration; their depth says nothing to HAProxy.
+/// Collects the lines of a part of the configuration; HAProxy ignores their indentation.
 fn flatten(nodes: &[Node], out: &mut Vec<String>) {
     for node in nodes {
         out.push(node.text.clone());
@@ -108,7 +108,7 @@ fn peer(word: &str, rest: &str, children: &[Node]) -> Result<PeerSpec> {
     Ok(PeerSpec { name, role, copies, script: script::parse(children)? })
 }
 
-/// `differs haproxy-2.6: reason`, `differs weir sometimes: reason`
+/// Parses `differs haproxy-2.6: reason`, `differs weir sometimes: reason`.
 fn difference(text: &str) -> Result<Difference> {
     let usage = || Failure::new("differs SUBJECT [sometimes]: REASON");
     let (subject, reason) = text.split_once(": ").ok_or_else(usage)?;

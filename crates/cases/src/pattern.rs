@@ -1,4 +1,5 @@
-//! How a case writes a log line: literal text, `#` for digits, `{…}` for a regular expression. It must never read a socket.
+//! The notation of log lines in cases: literal text, `#` for digits, `{…}` for a regular expression. It must never read
+//! a socket.
 
 use regex_lite::Regex;
 
@@ -13,17 +14,18 @@ pub(crate) struct Pattern {
     priority: Option<u32>,
 }
 
-/// A log line that came.
+/// A received log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogLine {
     /// Facility and level, as in `<134>`.
     pub(crate) priority: u32,
-    /// Everything behind the syslog header.
+    /// Everything after the syslog header.
     pub(crate) text: String,
 }
 
 impl Pattern {
-    /// `<134>` in front: this priority. `whole ` in front: client address and date are part of the pattern.
+    /// Parses a pattern. The prefix `<134>` requires this priority; with the prefix `whole `, client address and date
+    /// are part of the pattern.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut rest = text;
         let mut priority = None;
@@ -36,19 +38,20 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), regex, whole: whole.is_some(), priority })
     }
 
-    /// Is this the line?
+    /// Whether a line matches.
     pub(crate) fn matches(&self, line: &LogLine) -> bool {
         let text = if self.whole { &line.text } else { line.without_origin() };
         self.priority.is_none_or(|priority| priority == line.priority) && self.regex.is_match(text)
     }
 
-    /// The same line with any numbers of connections (`1/1/0/0/` in front of the retries): with several threads they depend on who is faster.
+    /// Replaces the connection counts by patterns for any numbers (`1/1/0/0/` before the retries): with several threads
+    /// they vary.
     pub(crate) fn with_any_connections(&self) -> Result<Self> {
         let counts = Regex::new(" [0-9]+/[0-9]+/[0-9]+/[0-9]+/").map_err(|error| Failure::new(error.to_string()))?;
         Self::parse(&counts.replace(&self.text, " #/#/#/#/"))
     }
 
-    /// As the case wrote it.
+    /// Returns the text from the case.
     pub(crate) fn as_written(&self) -> &str {
         &self.text
     }
@@ -64,7 +67,7 @@ impl LogLine {
         Self { priority: priority.unwrap_or(0), text: text.to_owned() }
     }
 
-    /// The line without `127.0.0.1:4711 [20/Nov/2026:13:56:35.305] `, which differs from run to run.
+    /// Returns the line without `127.0.0.1:4711 [20/Nov/2026:13:56:35.305] `, which differs from run to run.
     fn without_origin(&self) -> &str {
         let origin = self.text.split_once(" [").and_then(|(address, rest)| {
             let (date, rest) = rest.split_once("] ")?;
@@ -73,7 +76,7 @@ impl LogLine {
         origin.unwrap_or(&self.text)
     }
 
-    /// Lines about the process itself, which every case would have to list.
+    /// Whether the line is about the process itself: every case would have to list these.
     pub(crate) fn is_about_the_process(&self) -> bool {
         let mut words = self.text.split(' ');
         let first = words.next().unwrap_or("");
@@ -82,7 +85,7 @@ impl LogLine {
     }
 }
 
-/// The regular expression that a pattern stands for.
+/// Returns the regular expression of a pattern.
 fn source(pattern: &str) -> String {
     let mut out = String::from("^(?:");
     let mut rest = pattern;

@@ -18,17 +18,15 @@ use crate::script::{Line, ScriptStep};
 use crate::subject::Running;
 use crate::world::{PeerAddress, World};
 
-/// A peer at work.
+/// A running peer.
 pub(crate) struct Peer<'a> {
-    /// Its name.
     pub(crate) name: String,
-    /// What all share.
+    /// The state shared by all peers.
     pub(crate) world: &'a World,
-    /// The log.
     pub(crate) journal: &'a Journal,
     /// The subject's process.
     pub(crate) running: &'a Mutex<Running>,
-    /// `${i}`, `${n}`.
+    /// The values of `${i}` and `${n}`.
     pub(crate) variables: HashMap<&'static str, String>,
     links: HashMap<String, Link>,
     current: String,
@@ -36,11 +34,11 @@ pub(crate) struct Peer<'a> {
     rests: bool,
 }
 
-/// How long one wait takes before the deadline is looked at again.
+/// The maximum length of a wait before the deadline is checked again.
 const SLICE: Duration = Duration::from_millis(20);
 
 impl<'a> Peer<'a> {
-    /// A peer that has done nothing yet.
+    /// Creates a peer that has done nothing yet.
     pub(crate) fn new(name: String, world: &'a World, journal: &'a Journal, running: &'a Mutex<Running>) -> Self {
         let (links, variables) = (HashMap::new(), HashMap::new());
         Self { name, world, journal, running, variables, links, current: String::new(), log_seen: 0, rests: false }
@@ -159,7 +157,7 @@ impl<'a> Peer<'a> {
         act(link, &patience)
     }
 
-    /// Looks again and again, without delay, until there is something.
+    /// Polls, without delay, until there is a result.
     fn until<T>(&self, what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         let cancelled = || self.world.has_failed();
         let patience = Patience { until: Instant::now() + self.world.limit, cancelled: &cancelled };
@@ -231,7 +229,7 @@ impl<'a> Peer<'a> {
         found.ok_or_else(|| Failure::new("only a name server can do this"))
     }
 
-    /// Waits until so many questions of a kind have come from now on.
+    /// Waits for a number of queries of a type from now on.
     fn wait_asked(&self, name: &str, kind: u16, count: usize) -> Result<()> {
         let nameserver = self.nameserver()?;
         let before = nameserver.asked(name, kind);
@@ -260,7 +258,7 @@ impl<'a> Peer<'a> {
         Ok(())
     }
 
-    /// Accepts until every other peer is through, and answers each request's head.
+    /// Accepts until every other peer has finished, and responds to each request's head.
     fn serve(&mut self, answer: &Data) -> Result<()> {
         let answer = self.render(answer)?;
         let listening = self.own_socket()?;
@@ -277,7 +275,7 @@ impl<'a> Peer<'a> {
         Ok(())
     }
 
-    /// One request on a connection of its own; returns the body.
+    /// Sends one request on a connection of its own; returns the response body.
     fn ask(&self, listener: &str, request: &[u8]) -> Result<String> {
         let cancelled = || self.world.has_failed();
         let patience = Patience { until: Instant::now() + self.world.limit, cancelled: &cancelled };
@@ -331,7 +329,7 @@ impl<'a> Peer<'a> {
 
 const USUAL_REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
-/// Bytes, one way or the other.
+/// Sends or expects bytes.
 fn exchange(link: &mut Link, step: &ScriptStep, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
     match step {
         ScriptStep::Send(_) => link.send(bytes, patience),
@@ -339,19 +337,19 @@ fn exchange(link: &mut Link, step: &ScriptStep, bytes: &[u8], patience: &Patienc
         ScriptStep::ExpectChunks(_) => link.expect_chunks(bytes, patience),
         ScriptStep::ExpectLastChunk(_) => link.expect_last_chunk(bytes, patience),
         _ => {
-            // `try-send`: the other side may be gone.
+            // `try-send`: the other side may have closed.
             let _ = link.send(bytes, patience);
             Ok(())
         }
     }
 }
 
-/// May this be because the subject has not opened the address yet?
+/// Whether an error may mean that the subject has not opened the address yet.
 fn too_early(place: &PeerAddress, error: &std::io::Error) -> bool {
     place.opened_by_subject && matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
 }
 
-/// Answers each head on one connection until the case is over.
+/// Responds to each head on one connection until the case is over.
 fn serve_one(world: &World, socket: Socket, answer: &[u8]) {
     let cancelled = || world.is_over();
     let patience = Patience { until: Instant::now() + world.limit * 4, cancelled: &cancelled };

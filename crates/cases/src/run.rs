@@ -1,4 +1,5 @@
-//! One case against one subject: opens the world, starts the subject, plays the peers, compares the log. It must never know a second case.
+//! One case against one subject: opens the world, starts the subject, plays the peers, compares the log. It must never
+//! know of another case.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,26 +19,26 @@ use crate::script::ScriptStep;
 use crate::subject::{Running, Subject};
 use crate::world::World;
 
-/// What a run needs beside the case.
+/// The settings of a run, in addition to the case.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
-    /// How long anything may take.
+    /// Time limit of every wait.
     pub(crate) limit: Duration,
-    /// `nbthread` where the case does not ask for a number.
+    /// `nbthread`, unless the case sets it.
     pub(crate) threads: u32,
 }
 
-/// How a case went, with all that a reader needs to see why.
+/// The result of a case, with the data needed to find the cause of a failure.
 pub(crate) struct Transcript {
-    /// What went wrong; empty: nothing.
+    /// The failures; empty: passed.
     pub(crate) failures: Vec<Failure>,
-    /// The log as it came.
+    /// The received log.
     pub(crate) log: Vec<LogLine>,
-    /// What the subject printed.
+    /// The output of the subject.
     pub(crate) output: String,
 }
 
-/// Runs the case. An error means that it could not even be started.
+/// Runs the case. An error means that it could not be started.
 pub(crate) fn run(case: &Case, subject: &Subject, setting: Setting) -> Result<Transcript> {
     let dir = Directory::new()?;
     let journal = Journal::open()?;
@@ -60,12 +61,12 @@ pub(crate) fn run(case: &Case, subject: &Subject, setting: Setting) -> Result<Tr
     Ok(Transcript { failures: world.failures(), log: journal.lines(), output: running.output() })
 }
 
-/// Reads a case file for a subject.
+/// Parses a case file for a subject.
 pub(crate) fn read(name: &str, path: &Path, subject: &Subject, setting: Setting) -> Result<Case> {
     parse::case(name, path, &fs::read_to_string(path)?, &subject.tags)?.for_threads(setting.threads)
 }
 
-/// Plays all scripts to their ends and returns what is still open, by peer.
+/// Plays all scripts and returns the open connections, by peer.
 fn play(case: &Case, world: &World, journal: &Journal, running: &Mutex<Running>) -> Vec<(String, Link)> {
     let copies = |spec: &PeerSpec| (1..=spec.copies).map(|copy| (spec.clone(), copy)).collect::<Vec<_>>();
     let peers: Vec<_> = case.peers.iter().flat_map(copies).collect();
@@ -95,7 +96,8 @@ fn play(case: &Case, world: &World, journal: &Journal, running: &Mutex<Running>)
     })
 }
 
-/// All scripts are through: nothing may be left unread or unaccepted, the expected log lines must come, and the subject must end well.
+/// Checks the end of a case: nothing may be left unread or unaccepted, the expected log lines must arrive, and the
+/// subject must exit normally.
 fn conclude(case: &Case, world: &World, journal: &Journal, running: &Mutex<Running>, links: Vec<(String, Link)>) {
     let mut subject = running.lock().unwrap_or_else(PoisonError::into_inner);
     if !world.has_failed() {
@@ -112,8 +114,8 @@ fn conclude(case: &Case, world: &World, journal: &Journal, running: &Mutex<Runni
     }
 }
 
-/// Fails the case as soon as the subject has ended by itself: its peers would wait in vain. Where a script ends it, it is
-/// left alone.
+/// Fails the case as soon as the subject has exited by itself: its peers would wait in vain. Does nothing if a script
+/// ends the subject.
 fn watch(case: &Case, world: &World, running: &Mutex<Running>) {
     if case.peers.iter().any(|peer| peer.role == Role::Process) {
         return;
@@ -126,10 +128,10 @@ fn watch(case: &Case, world: &World, running: &Mutex<Running>) {
     }
 }
 
-/// How often the subject is looked at.
+/// The interval of checking the subject.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// Waits until as many lines have come as the case lists; which ones is looked at later.
+/// Waits until the number of lines that the case lists has arrived; they are compared later.
 fn await_log(case: &Case, journal: &Journal, limit: Duration) -> Result<()> {
     let Some(log) = &case.log else { return Ok(()) };
     let until = Instant::now() + limit;
@@ -142,7 +144,8 @@ fn await_log(case: &Case, journal: &Journal, limit: Duration) -> Result<()> {
     Ok(())
 }
 
-/// All connections are open until this has returned: what the end of one sets free is not looked at.
+/// Checks that nothing is left. All connections stay open until this returns, so that the effects of closing one are
+/// not seen.
 fn nothing_left(case: &Case, world: &World, mut links: Vec<(String, Link)>) -> Result<()> {
     for (name, link) in &mut links {
         let bytes = link.leftover().unwrap_or_default();
@@ -151,7 +154,7 @@ fn nothing_left(case: &Case, world: &World, mut links: Vec<(String, Link)>) -> R
         }
     }
     for peer in &case.peers {
-        // What serves ends with the other scripts; a check may come after it.
+        // A server with `serve` ends with the other scripts; a health check may connect after that.
         let serves = peer.script.iter().any(|line| matches!(line.step, ScriptStep::Serve(_)));
         let strict = !serves && matches!(peer.role, Role::Server { spare: false, kind } if kind != ServerKind::Full);
         let socket = world.servers.get(&peer.name).and_then(|place| place.socket.as_ref());
@@ -210,7 +213,7 @@ fn add(text: &mut String, lines: &[String]) {
     }
 }
 
-/// A directory that vanishes with the run.
+/// A directory that is removed after the run.
 struct Directory(PathBuf);
 
 impl Directory {

@@ -1,4 +1,4 @@
-//! The steps that a peer's script is made of, and their spelling. It must never perform one.
+//! The steps of a peer's script, and their notation. It must never perform one.
 
 use std::net::IpAddr;
 
@@ -10,16 +10,15 @@ use crate::lines::Node;
 use crate::names;
 use crate::pattern::Pattern;
 
-/// A step and where it stands.
+/// A step and its line number.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     /// Line number in the case's file.
     pub(crate) number: usize,
-    /// What to do.
     pub(crate) step: ScriptStep,
 }
 
-/// What a peer can do. README.md tells what each one means.
+/// The steps of a peer. README.md describes each of them.
 #[derive(Debug, Clone)]
 pub(crate) enum ScriptStep {
     Connect { listener: String, name: String, from: Option<IpAddr>, receive_buffer: Option<usize> },
@@ -57,7 +56,7 @@ pub(crate) enum ScriptStep {
     ExpectExit(i32),
 }
 
-/// The script of a peer.
+/// Parses the script of a peer.
 pub(crate) fn parse(nodes: &[Node]) -> Result<Vec<Line>> {
     let line = |node: &Node| {
         let step = step(node).map_err(|failure| failure.at(format_args!("line {}", node.number)))?;
@@ -110,7 +109,7 @@ fn step(node: &Node) -> Result<ScriptStep> {
     })
 }
 
-/// Makes every `wait-log` mind no numbers of connections.
+/// Makes every `wait-log` ignore connection counts.
 pub(crate) fn with_any_connections(script: &mut [Line]) -> Result<()> {
     for line in script {
         match &mut line.step {
@@ -122,7 +121,7 @@ pub(crate) fn with_any_connections(script: &mut [Line]) -> Result<()> {
     Ok(())
 }
 
-/// Steps of one word.
+/// Parses steps of one word.
 fn plain(word: &str) -> Result<ScriptStep> {
     Ok(match word {
         "expect-eof" => ScriptStep::ExpectEof,
@@ -140,7 +139,7 @@ fn plain(word: &str) -> Result<ScriptStep> {
     })
 }
 
-/// `answer NAME KIND: REPLY`
+/// Parses `answer NAME KIND: REPLY`.
 fn answer(text: &str) -> Result<ScriptStep> {
     let usage = || Failure::new("answer NAME KIND: REPLY");
     let (question, reply) = text.split_once(": ").ok_or_else(usage)?;
@@ -150,7 +149,7 @@ fn answer(text: &str) -> Result<ScriptStep> {
     Ok(ScriptStep::Answer { name: name.to_owned(), kind, reply: Data::parse(&format!("\"{reply}\""), &[])? })
 }
 
-/// `asked NAME KIND [N]`
+/// Parses `asked NAME KIND [N]`.
 fn asked(text: &str) -> Result<ScriptStep> {
     let mut words = text.split(' ');
     let (Some(name), Some(kind)) = (words.next(), words.next()) else {
@@ -160,7 +159,7 @@ fn asked(text: &str) -> Result<ScriptStep> {
     Ok(ScriptStep::Asked { name: name.to_owned(), kind: names::kind(kind)?, count })
 }
 
-/// `connect l as b from 127.0.0.2 receive-buffer 4096`
+/// Parses `connect l as b from 127.0.0.2 receive-buffer 4096`.
 fn connect(text: &str) -> Result<ScriptStep> {
     let mut words = text.split(' ');
     let listener = words.next().unwrap_or("").to_owned();
@@ -184,7 +183,7 @@ fn name_behind_as(text: &str) -> Result<String> {
     text.strip_prefix("as ").map(str::to_owned).ok_or_else(|| Failure::new("accept [as NAME]"))
 }
 
-/// `sequence l: a b a c`, with the request below it if it is not the usual one.
+/// Parses `sequence l: a b a c`, with an optional request below it.
 fn sequence(text: &str, children: &[Node]) -> Result<ScriptStep> {
     let (listener, bodies) = text.split_once(": ").ok_or_else(|| Failure::new("sequence LISTENER: BODY BODY …"))?;
     let request = if children.is_empty() { None } else { Some(Data::parse("", children)?) };
@@ -192,7 +191,7 @@ fn sequence(text: &str, children: &[Node]) -> Result<ScriptStep> {
     Ok(ScriptStep::Sequence { listener: listener.to_owned(), bodies, request })
 }
 
-/// `spread l 300: a=100 b=200 within 30`
+/// Parses `spread l 300: a=100 b=200 within 30`.
 fn spread(text: &str) -> Result<ScriptStep> {
     let usage = || Failure::new("spread LISTENER REQUESTS: BODY=COUNT … within COUNT");
     let (place, shares) = text.split_once(": ").ok_or_else(usage)?;
@@ -211,7 +210,7 @@ fn spread(text: &str) -> Result<ScriptStep> {
     })
 }
 
-/// A regular expression for the start of what comes.
+/// Compiles a regular expression that matches at the start of the input.
 fn regex(pattern: &str) -> Result<Regex> {
     Regex::new(&format!("^(?s:{pattern})")).map_err(|error| Failure::new(error.to_string()))
 }

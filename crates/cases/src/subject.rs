@@ -1,4 +1,4 @@
-//! The program under test: which one it is, and one running process of it. It must never outlive its handle.
+//! The program under test: which one it is, and a running process of it. It must never outlive its handle.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -15,21 +15,21 @@ use crate::failure::{Failure, Result};
 /// A program that the cases run against.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
-    /// The binary.
+    /// The path of the binary.
     pub(crate) binary: PathBuf,
     /// `weir`, or `haproxy` and `haproxy-3.5`.
     pub(crate) tags: Vec<String>,
-    /// For reports.
+    /// The name in reports.
     pub(crate) title: String,
 }
 
 impl Subject {
-    /// The product.
+    /// Returns Weir as a subject.
     pub(crate) fn weir(binary: &Path) -> Self {
         Self { binary: binary.to_owned(), tags: vec!["weir".to_owned()], title: "weir".to_owned() }
     }
 
-    /// The oracle; its version is asked from it.
+    /// Returns HAProxy as a subject; its version is queried.
     pub(crate) fn haproxy(binary: &Path) -> Result<Self> {
         let output = Command::new(binary).arg("-v").output();
         let output = output.map_err(|error| Failure::new(format!("{}: {error}", binary.display())))?;
@@ -48,11 +48,12 @@ pub(crate) struct Running {
     ended: Option<ExitStatus>,
 }
 
-/// Descriptors lose their close-on-exec flag while a subject is started: only one start at a time, so that no other inherits them.
+/// Descriptors lose their close-on-exec flag while a subject is started: starts are serialized, so that no other
+/// process inherits them.
 static STARTING: Mutex<()> = Mutex::new(());
 
 impl Running {
-    /// Starts the subject in `dir` with this configuration file and these inherited sockets.
+    /// Starts the subject in `dir` with its configuration file and these inherited sockets.
     pub(crate) fn start(subject: &Subject, dir: &Path, arguments: &[String], inherited: &[&Socket]) -> Result<Self> {
         let output = dir.join("output");
         let file = File::create(&output)?;
@@ -89,7 +90,7 @@ impl Running {
         kill_process(pid, signal).map_err(|error| Failure::new(error.to_string()))
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status, if it has exited.
     pub(crate) fn status(&mut self) -> Result<Option<ExitStatus>> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait()?;
@@ -97,7 +98,8 @@ impl Running {
         Ok(self.ended)
     }
 
-    /// Ends it: politely, then by force. An error says that it had crashed, ended by itself, or had to be forced.
+    /// Terminates it with SIGTERM. Returns an error if it had crashed, exited by itself, or does not exit in time:
+    /// dropping it then kills it.
     pub(crate) fn stop(&mut self, limit: Duration) -> Result<()> {
         if let Some(status) = self.status()? {
             return complain(status, "it ended by itself");
@@ -110,7 +112,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for its exit.
     pub(crate) fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
         let until = Instant::now() + limit;
         loop {
@@ -120,12 +122,12 @@ impl Running {
             if Instant::now() > until {
                 return Err(Failure::new("it does not end"));
             }
-            // The only event for a child's end is SIGCHLD, which belongs to the whole test process: look again soon.
+            // The only event for a child's exit is SIGCHLD, which belongs to the whole test process: poll.
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
-    /// What it wrote.
+    /// Returns its output.
     pub(crate) fn output(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.output).unwrap_or_default()).into_owned()
     }

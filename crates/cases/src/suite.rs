@@ -1,4 +1,4 @@
-//! All cases against all subjects, several at a time, and the report. It must never know what a case is about.
+//! Runs all cases against all subjects, several at a time, and reports. It must never know the content of a case.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,37 +13,35 @@ use crate::failure::{Failure, Result};
 use crate::run::{self, Setting, Transcript};
 use crate::subject::Subject;
 
-/// What to run, and against what.
+/// The cases and subjects to run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The folder of topics.
     pub cases: PathBuf,
-    /// The product. None: the oracle alone.
+    /// The Weir binary. `None`: only the HAProxy binaries.
     pub weir: Option<PathBuf>,
-    /// HAProxy binaries that must agree.
+    /// HAProxy binaries that must conform.
     pub oracles: Vec<PathBuf>,
     /// Only cases whose `topic/name` contains one of these.
     pub filters: Vec<String>,
-    /// Cases at a time.
+    /// Number of cases that run concurrently.
     pub jobs: usize,
-    /// How long a single wait may take.
+    /// Time limit of a single wait.
     pub limit: Duration,
-    /// `nbthread` where a case does not ask for a number.
+    /// `nbthread`, unless a case sets it.
     pub threads: u32,
-    /// Print the log and the output of cases that went well, too.
+    /// Print the log and the output of cases that passed, too.
     pub show: bool,
 }
 
-/// How a case went with one subject.
+/// The outcome of a case with one subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// As written.
     Passed,
-    /// Otherwise than written, as the case says of this subject.
+    /// Failed, as listed in the case for this subject.
     DiffersAsListed,
-    /// Weir refuses the configuration, since it does not know a keyword yet.
+    /// Weir refuses the configuration, since it does not support a keyword yet.
     NotYet(String),
-    /// Otherwise than written.
     Failed(String),
 }
 
@@ -52,17 +50,17 @@ pub enum Outcome {
 pub struct Report {
     /// Case, subject, outcome.
     pub rows: Vec<(String, String, Outcome)>,
-    /// What was printed for cases that went well, if asked for.
+    /// The output of cases that passed, if requested.
     pub shown: String,
 }
 
 impl Report {
-    /// Did everything go as written?
+    /// Whether no case failed.
     pub fn passed(&self) -> bool {
         !self.rows.iter().any(|(.., outcome)| matches!(outcome, Outcome::Failed(_)))
     }
 
-    /// Counts by topic and subject, then every failure.
+    /// Returns the counts by topic and subject, then every failure.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut columns: Vec<(&str, &str)> =
@@ -98,11 +96,11 @@ fn topic(case: &str) -> &str {
     case.split_once('/').map_or(case, |(topic, _)| topic)
 }
 
-/// Runs everything.
+/// Runs all cases.
 pub fn run_all(options: &Options) -> std::result::Result<Report, String> {
     let subjects = subjects(options).map_err(|failure| failure.to_string())?;
     let files = discover(options).map_err(|failure| failure.to_string())?;
-    // Weir comes first: how long it takes bounds the waits of subjects that are listed as different.
+    // Weir is first: its time limits the waits of subjects that are listed as different.
     let work: Vec<_> = subjects.iter().flat_map(|subject| files.iter().map(move |file| (file, subject))).collect();
     let setting = Setting { limit: options.limit, threads: options.threads };
     let pace = Pace::default();
@@ -113,7 +111,7 @@ pub fn run_all(options: &Options) -> std::result::Result<Report, String> {
             scope.spawn(|| {
                 while let Some(((name, path), subject)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (mut outcome, mut shown) = one(name, path, subject, setting, &pace);
-                    // On a busy machine HAProxy may lose a race that is its own; Weir gets no second chance.
+                    // On a busy machine HAProxy may fail by a race of its own; Weir is not retried.
                     for _ in 0..ORACLE_RETRIES {
                         if subject.title == "weir" || !matches!(outcome, Outcome::Failed(_)) {
                             break;
@@ -142,10 +140,10 @@ fn subjects(options: &Options) -> Result<Vec<Subject>> {
     Ok(subjects)
 }
 
-/// How often a case that fails against HAProxy is tried again.
+/// Number of retries of a case that fails with HAProxy.
 const ORACLE_RETRIES: usize = 2;
 
-/// Every `topic/name.case`, by name.
+/// Returns every `topic/name.case`, sorted by name.
 fn discover(options: &Options) -> Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     for topic in fs::read_dir(&options.cases)? {
@@ -168,13 +166,13 @@ fn discover(options: &Options) -> Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// How long Weir took for each case that went as written.
+/// The time that Weir took for each case that passed.
 #[derive(Debug, Default)]
 struct Pace(Mutex<HashMap<String, Duration>>);
 
 impl Pace {
-    /// A subject that is listed as different is expected to leave a wait unfulfilled. It gets several times what Weir
-    /// took for the whole case, so that one that does not differ any more is still noticed.
+    /// Returns the time limit of a wait. A subject listed as different is expected not to complete one: it gets several
+    /// times what Weir took for the whole case, so that one that no longer differs is still noticed.
     fn limit(&self, case: &Case, subject: &Subject, limit: Duration) -> Duration {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&case.name).copied();
         match taken {
@@ -188,10 +186,10 @@ impl Pace {
     }
 }
 
-/// The shortest limit of a wait, where a subject is listed as different.
+/// The minimum time limit of a wait for a subject listed as different.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(2);
 
-/// What the case says of a subject that behaves in another way.
+/// Returns the difference that the case lists for a subject.
 fn listed<'a>(case: &'a Case, subject: &Subject) -> Option<&'a Difference> {
     case.differences.iter().find(|difference| subject.tags.contains(&difference.subject))
 }
@@ -230,10 +228,10 @@ fn judge(case: &Case, subject: &Subject, transcript: &Transcript) -> Outcome {
     }
 }
 
-/// How Weir says that a keyword of HAProxy's is still to be written.
+/// Weir's message for an unsupported keyword of HAProxy.
 const NOT_YET: &str = "is not supported yet by Weir";
 
-/// What HAProxy says of every start: the notices, and that it should not run as root.
+/// Whether a line is printed by HAProxy at every start: notices, and the advice not to run as root.
 fn is_advice(line: &str) -> bool {
     line.starts_with("[NOTICE]") || line.contains("HAProxy was started as ")
 }

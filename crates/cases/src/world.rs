@@ -1,4 +1,5 @@
-//! What the peers of one run share: addresses, sockets, signals between scripts, the first failure. It must never run a step.
+//! The state shared by the peers of one run: addresses, sockets, signals between scripts, failures. It must never run a
+//! step.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,17 +14,17 @@ use crate::case::{Case, ListenerKind, Role, ServerKind};
 use crate::failure::{Failure, Result};
 use crate::names::NameServer;
 
-/// Where something listens.
+/// A listening address.
 pub(crate) struct PeerAddress {
-    /// As the configuration writes it.
+    /// As in the configuration.
     pub(crate) text: String,
-    /// For connecting.
+    /// The address to connect to.
     pub(crate) address: SockAddr,
-    /// The listening socket, when it is ours.
+    /// The listening socket, if it is ours.
     pub(crate) socket: Option<Socket>,
-    /// The subject opens it itself, so the first connections may come too early.
+    /// The subject opens it itself, so that early connections may fail.
     pub(crate) opened_by_subject: bool,
-    /// Sockets that only have to be there: connections that keep a backlog full, one that reserves a port.
+    /// Sockets that are only kept open: connections that fill a backlog, or one that reserves a port.
     _held: Vec<Socket>,
 }
 
@@ -34,13 +35,13 @@ struct State {
     busy: usize,
 }
 
-/// The world of one run.
+/// The shared state of one run.
 pub(crate) struct World {
     /// The run's own directory.
     pub(crate) dir: PathBuf,
     /// `weir`, `haproxy-3.5` …
     subject: String,
-    /// How long anything may take.
+    /// Time limit of every wait.
     pub(crate) limit: Duration,
     /// The subject's addresses, by name.
     pub(crate) listeners: HashMap<String, PeerAddress>,
@@ -53,7 +54,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Opens everything that the case's peers and the subject listen on.
+    /// Opens all addresses that the case's peers and the subject listen on.
     pub(crate) fn open(case: &Case, subject: &str, dir: &Path, limit: Duration) -> Result<Self> {
         let (mut servers, mut nameservers) = (HashMap::new(), HashMap::new());
         for peer in &case.peers {
@@ -82,7 +83,7 @@ impl World {
         })
     }
 
-    /// The value of `${name}`.
+    /// Returns the value of `${name}`.
     pub(crate) fn lookup(&self, name: &str) -> Option<String> {
         if name == "dir" {
             return Some(self.dir.display().to_string());
@@ -98,24 +99,24 @@ impl World {
         place(name).map(|place| place.text.clone()).or_else(named)
     }
 
-    /// So many peers have a script to play.
+    /// Sets the number of peers with a script.
     pub(crate) fn expect_peers(&self, count: usize) {
         self.lock().busy = count;
     }
 
-    /// A peer is through with its script, or only serves from now on.
+    /// Records that a peer has finished its script, or only serves from now on.
     pub(crate) fn rest(&self) {
         self.lock().busy -= 1;
         self.changed.notify_all();
     }
 
-    /// Is every peer through, or has one failed?
+    /// Whether every peer has finished, or one has failed.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();
         state.busy == 0 || !state.failures.is_empty()
     }
 
-    /// Waits a moment for the end; true when it has come.
+    /// Waits up to `moment` for the end; true: it was reached.
     pub(crate) fn wait_over(&self, moment: Duration) -> bool {
         let state = self.lock();
         let over = |state: &mut State| state.busy > 0 && state.failures.is_empty();
@@ -123,29 +124,29 @@ impl World {
         !over(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
-    /// The case has failed.
+    /// Records a failure of the case.
     pub(crate) fn fail(&self, failure: Failure) {
         self.lock().failures.push(failure);
         self.changed.notify_all();
     }
 
-    /// Has the case failed?
+    /// Whether the case has failed.
     pub(crate) fn has_failed(&self) -> bool {
         !self.lock().failures.is_empty()
     }
 
-    /// Everything that went wrong.
+    /// Returns all failures.
     pub(crate) fn failures(&self) -> Vec<Failure> {
         self.lock().failures.clone()
     }
 
-    /// One more signal of this name.
+    /// Records a signal of this name.
     pub(crate) fn signal(&self, name: &str) {
         *self.lock().signals.entry(name.to_owned()).or_default() += 1;
         self.changed.notify_all();
     }
 
-    /// Waits a moment for so many signals of this name.
+    /// Waits up to `moment` for a number of signals of this name.
     pub(crate) fn wait_signal(&self, name: &str, count: usize, moment: Duration) -> bool {
         let state = self.lock();
         let missing = |state: &mut State| state.signals.get(name).is_none_or(|seen| *seen < count);
@@ -159,7 +160,7 @@ impl World {
     }
 }
 
-/// The listeners that the case declares, and those that it only uses (`bind ${l}`): these are inherited.
+/// Returns the listeners that the case declares, and those that it only uses (`bind ${l}`), which are inherited.
 fn listener_names(case: &Case) -> Vec<(String, ListenerKind)> {
     let mut names = case.listeners.clone();
     for line in &case.config {
@@ -253,7 +254,7 @@ fn listening(address: &SockAddr, backlog: i32) -> Result<Socket> {
     Ok(socket)
 }
 
-/// `abns@…`: HAProxy pads the name with NUL to the whole length of the field.
+/// Returns an `abns@…` address: HAProxy pads the name with NUL to the length of the field.
 fn abstract_name(name: &str, dir: &Path) -> Result<(String, SockAddr)> {
     const FIELD: usize = 108;
     let run = dir.file_name().map(|run| run.to_string_lossy().into_owned()).unwrap_or_default();
@@ -263,8 +264,8 @@ fn abstract_name(name: &str, dir: &Path) -> Result<(String, SockAddr)> {
     Ok((format!("abns@{name}"), SockAddr::unix(path)?))
 }
 
-/// A port for the subject to listen on. The socket that is bound to it does not listen, so that no other process gets the port while
-/// the case runs; the subject sets `SO_REUSEADDR`, as servers do.
+/// Reserves a port for the subject to listen on. The socket bound to it does not listen, so that no other process gets
+/// the port during the case; the subject sets `SO_REUSEADDR`, as servers do.
 fn reserved(ip: IpAddr) -> Result<(Socket, SocketAddr)> {
     let any = SocketAddr::new(ip, 0).into();
     let socket = Socket::new(Domain::for_address(SocketAddr::new(ip, 0)), Type::STREAM, None)?;

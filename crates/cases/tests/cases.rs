@@ -1,4 +1,4 @@
-//! Every case of `tests/cases` against Weir, and against HAProxy where there is one.
+//! Every case of `tests/cases` with Weir, and with HAProxy if it is installed.
 //!
 //! `cargo test -p weir-cases -- FILTER …`; README.md in `tests/cases` lists the environment variables.
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use cases::{Options, run_all};
 
 fn main() -> ExitCode {
-    // Tools that list tests ask so; the cases are one test.
+    // For tools that list tests; the cases are one test.
     if std::env::args().any(|word| word == "--list") {
         println!("cases: test");
         return ExitCode::SUCCESS;
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The product: `WEIR`, else it is built. `WEIR=none`: the oracle alone.
+/// Returns the Weir binary: `WEIR`, otherwise it is built. `WEIR=none`: only HAProxy.
 fn weir() -> Result<Option<PathBuf>, String> {
     if let Some(path) = std::env::var_os("WEIR") {
         return Ok(Some(PathBuf::from(path)).filter(|path| path.as_os_str() != "none"));
@@ -71,7 +71,7 @@ fn weir() -> Result<Option<PathBuf>, String> {
     if built.success() { Ok(Some(folder.join("weir"))) } else { Err("weir does not build".to_owned()) }
 }
 
-/// The oracles: `HAPROXY` (several with colons between them; empty: none), else Debian's.
+/// Returns the HAProxy binaries: `HAPROXY` (separated by colons; empty: none), otherwise Debian's.
 fn oracles() -> Vec<PathBuf> {
     match std::env::var("HAPROXY") {
         Ok(paths) => paths.split(':').filter(|path| !path.is_empty()).map(PathBuf::from).collect(),

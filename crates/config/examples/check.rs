@@ -1,5 +1,6 @@
-//! Reads configuration files one by one and tells what Weir thinks of each: `cargo run --example check -- FILE...`. With
-//! `-m` in front, every distinct message once with its count instead. Must never be more than a look at `specify`.
+//! Checks configuration files one by one and prints the diagnostics of each: `cargo run --example check -- FILE...`.
+//! With `-m` as the first argument, it prints every distinct message once with its count instead. Must never do more
+//! than call `specify`.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

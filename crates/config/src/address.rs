@@ -1,5 +1,5 @@
-//! Addresses as written (configuration manual, section 2.9): text becomes an [`AddressSpec`]. Must never resolve a name
-//! or look at a descriptor.
+//! Parser of addresses as written (configuration manual, section 2.9): turns text into an [`AddressSpec`]. Must never
+//! resolve a name or use a descriptor.
 
 use crate::environment::Environment;
 use crate::spec::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
@@ -8,40 +8,41 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of a UNIX socket's path at most; HAProxy keeps ten of the kernel's 108 for the suffix it binds under.
+/// Maximum length of a UNIX socket's path, in bytes. HAProxy reserves ten of the kernel's 108 bytes for the suffix of
+/// its temporary name.
 pub const MAX_PATH: usize = 97;
-/// Bytes of an abstract socket's name at most.
+/// Maximum length of an abstract socket's name, in bytes.
 pub const MAX_ABSTRACT_NAME: usize = 107;
-/// Bytes that variables may add to an address.
+/// Maximum length of an address after variables are expanded, in bytes.
 const MAX_EXPANDED: usize = 4096;
 
-/// What a keyword permits in its address.
+/// Forms of an address that a keyword accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddressRules {
-    /// A port must be there, and not 0 (`bind`).
+    /// A port is required and must not be 0 (`bind`).
     pub port_required: bool,
-    /// `80-90` is fine.
+    /// Accepts a port range such as `80-90`.
     pub port_range: bool,
-    /// `+10` and `-10` are fine.
+    /// Accepts a port offset such as `+10` or `-10`.
     pub port_offset: bool,
-    /// `fd@n` is fine.
+    /// Accepts `fd@n`.
     pub descriptor: bool,
-    /// Stream sockets are fine.
+    /// Accepts stream sockets.
     pub stream: bool,
-    /// Datagram sockets are fine.
+    /// Accepts datagram sockets.
     pub datagram: bool,
-    /// What an address without such a prefix is.
+    /// Socket type of an address without a `stream+` or `dgram+` prefix.
     pub kind: SocketKind,
-    /// `rhttp@` is fine.
+    /// Accepts `rhttp@`.
     pub reverse: bool,
-    /// `mptcp@` is fine.
+    /// Accepts `mptcp@`.
     pub multipath: bool,
-    /// `sockpair@n` is fine.
+    /// Accepts `sockpair@n`.
     pub carrier: bool,
 }
 
 impl AddressRules {
-    /// `bind`.
+    /// `bind` outside of proxies.
     pub const BIND: Self = Self {
         port_required: true,
         port_range: true,
@@ -58,7 +59,7 @@ impl AddressRules {
     pub const PROXY_BIND: Self = Self { reverse: true, multipath: true, carrier: true, ..Self::BIND };
     /// `server` of a proxy.
     pub const PROXY_SERVER: Self = Self { reverse: true, multipath: true, carrier: true, ..Self::SERVER };
-    /// `server`.
+    /// `server` outside of proxies.
     pub const SERVER: Self = Self {
         port_required: false,
         port_range: false,
@@ -103,70 +104,68 @@ impl AddressRules {
     };
 }
 
-/// What is wrong with an address. Shown, it is HAProxy's sentence without the keyword in front.
+/// Error in an address. `Display` writes HAProxy's sentence without the keyword in front.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AddressError {
-    /// Nothing is there, or nothing is left once variables are expanded.
+    /// The address is empty, possibly because its variables expand to nothing.
     Empty {
         /// The address as written.
         text: String,
     },
-    /// A prefix of HAProxy's that Weir does not know to serve yet.
+    /// A prefix that HAProxy supports and Weir does not support yet.
     NotSupported {
-        /// The prefix with its `@` or `+`.
+        /// The prefix, including its `@` or `+`.
         prefix: &'static str,
         /// The address as written.
         text: String,
     },
-    /// No port where one must be.
+    /// A required port is missing.
     MissingPort {
         /// The address as written.
         text: String,
     },
-    /// A port that is none, or 0 where a port must be.
+    /// The port is not a valid number, or is 0 where a port is required.
     InvalidPort {
         /// The port as written.
         port: String,
     },
-    /// Something else than digits in a port.
+    /// The port contains a character that is not a digit.
     InvalidPortCharacter {
-        /// The character.
         found: char,
         /// The port as written.
         port: String,
         /// The address as written.
         text: String,
     },
-    /// A range that runs backwards.
+    /// A port range whose end is below its start.
     InvalidRange {
         /// The range as written.
         range: String,
     },
-    /// A range where one port is wanted.
+    /// A port range where a single port is required.
     RangeNotPermitted {
         /// The address as written.
         text: String,
     },
-    /// An offset where none makes sense.
+    /// A port offset where none is accepted.
     OffsetNotPermitted {
         /// The address as written.
         text: String,
     },
-    /// A host that is neither address nor name.
+    /// The host is neither an IP address nor a name.
     InvalidHost {
-        /// The host.
         host: String,
         /// The address as written.
         text: String,
     },
-    /// Behind `fd@` there is no number.
+    /// `fd@` is not followed by a number.
     InvalidDescriptor {
-        /// What is there.
+        /// The text after `fd@`.
         number: String,
         /// The address as written.
         text: String,
     },
-    /// `fd@` where a descriptor is of no use.
+    /// `fd@` where descriptors are not accepted.
     DescriptorNotPermitted {
         /// The address as written.
         text: String,
@@ -175,12 +174,12 @@ pub enum AddressError {
     TooLong {
         /// The address as written.
         text: String,
-        /// What would fit, in bytes.
+        /// Maximum length, in bytes.
         max: usize,
     },
-    /// A datagram socket where a stream is wanted, or the other way round.
+    /// A datagram socket where a stream socket is required, or the reverse.
     KindNotPermitted {
-        /// What it is.
+        /// The socket type of the address.
         kind: SocketKind,
         /// The address as written.
         text: String,
@@ -223,7 +222,7 @@ impl fmt::Display for AddressError {
 impl std::error::Error for AddressError {}
 
 impl AddressError {
-    /// What may help.
+    /// Returns a hint that may help to fix the address.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Empty { .. } => "write \"${NAME-default}\", with the quotes, to have a value for a missing variable",
@@ -248,7 +247,7 @@ impl AddressError {
     }
 }
 
-/// What a prefix says about an address.
+/// Meaning of an address prefix.
 #[derive(Debug, Clone, Copy)]
 enum Scheme {
     Inet(Family),
@@ -284,10 +283,10 @@ const PREFIXES: &[Prefix] = &[
     ("sockpair@", Some(SocketKind::Stream), Scheme::Carrier),
 ];
 
-/// Prefixes that HAProxy knows and Weir does not serve yet; those of MPTCP where the rules do not permit it.
+/// Prefixes that HAProxy supports and Weir does not support yet; the MPTCP ones where the rules do not permit them.
 const NOT_YET: &[&str] = &["quic+", "quic4@", "quic6@", "mptcp@", "mptcp4@", "mptcp6@", "rhttp@"];
 
-/// Cuts a list of addresses at its commas, as `bind` takes one: each with the offset of its first byte.
+/// Splits a comma-separated list of addresses, as in `bind`: returns each with the offset of its first byte.
 pub fn split_list(list: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut offset = 0;
     list.split(',').map(move |part| {
@@ -297,10 +296,10 @@ pub fn split_list(list: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Reads one address. Variables in it are expanded even where quotes were missing, as HAProxy does it in addresses.
+/// Parses one address. Variables are expanded even where quotes are missing, as HAProxy does in addresses.
 ///
 /// # Errors
-/// What is written is no address, or not one that the rules permit.
+/// The text is not an address, or not one that the rules permit.
 pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> Result<AddressSpec, AddressError> {
     let text = || written.to_owned();
     let expanded = expand(written, environment);
@@ -342,7 +341,7 @@ pub fn parse(written: &str, rules: &AddressRules, environment: &Environment) -> 
     if permitted { Ok(spec) } else { Err(AddressError::KindNotPermitted { kind, text: text() }) }
 }
 
-/// Takes the socket type prefixes of section 2.9.2 off.
+/// Strips the socket type prefixes of section 2.9.2.
 fn strip_kind(address: &str, default: SocketKind) -> (SocketKind, &str) {
     if let Some(rest) = address.strip_prefix("stream+") {
         (SocketKind::Stream, rest)
@@ -442,13 +441,13 @@ fn host_spec(host: &str, family: Family, written: &str) -> Result<(HostSpec, Fam
     Err(AddressError::InvalidHost { host: host.to_owned(), text: written.to_owned() })
 }
 
-/// Whether a resolver could be asked for it: bytes of a host name, no longer than one may be.
+/// Whether the host can be passed to a resolver: bytes of a host name, within the maximum length.
 fn is_name(host: &str) -> bool {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     host.len() <= 255 && host.bytes().all(fine) && host.bytes().any(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Replaces `$NAME` and `${NAME}`; what is not set becomes nothing.
+/// Replaces `$NAME` and `${NAME}`; unset variables expand to nothing.
 fn expand<'a>(text: &'a str, environment: &Environment) -> Cow<'a, str> {
     if !text.contains('$') {
         return Cow::Borrowed(text);

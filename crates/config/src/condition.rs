@@ -1,5 +1,5 @@
-//! Conditions of `.if`, `.elif` and `-cc` (configuration manual, section 2.4). A condition is parsed as a whole before
-//! any of it is evaluated. Must never touch anything outside: all it knows are variables and [`LanguageOptions`].
+//! Conditions of `.if`, `.elif` and `-cc` (configuration manual, section 2.4). A condition is parsed completely before
+//! any part of it is evaluated. Must never read anything but variables and [`LanguageOptions`].
 
 use crate::environment::Environment;
 use crate::lexer::{self, Comments, LexErrorKind, Variables};
@@ -13,27 +13,26 @@ mod parse;
 mod predicate;
 mod version;
 
-/// What conditions ask about.
+/// Input of predicates.
 #[derive(Debug, Clone, Copy)]
 pub struct ConditionContext<'a> {
-    /// What `defined` looks into.
+    /// Variables that `defined` looks up.
     pub environment: &'a Environment,
-    /// What all the others ask.
+    /// Input of all other predicates.
     pub options: &'a LanguageOptions,
 }
 
-/// What is wrong with a condition. Shown, it is HAProxy's sentence.
+/// Error in a condition. `Display` writes HAProxy's sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionError {
     /// HAProxy's sentence, without `in '.if' at position …`.
     pub message: String,
-    /// The position that HAProxy names, from 0.
+    /// The position that HAProxy reports, from 0.
     pub position: usize,
-    /// Offset of the first byte of the condition that is wrong.
+    /// Offset of the first wrong byte of the condition.
     pub start: usize,
-    /// Offset behind the last one.
+    /// Offset after the last wrong byte.
     pub end: usize,
-    /// What may help.
     pub hint: Option<String>,
 }
 
@@ -45,19 +44,19 @@ impl fmt::Display for ConditionError {
 
 impl std::error::Error for ConditionError {}
 
-/// Evaluates a condition whose words are already put together: quotes of the line are gone, variables resolved.
+/// Evaluates a condition whose words are already unquoted and whose variables are resolved.
 ///
 /// # Errors
-/// It cannot be parsed, or something that matters cannot be evaluated.
+/// The condition cannot be parsed, or a part that decides the result cannot be evaluated.
 pub fn eval(text: &str, context: &ConditionContext<'_>) -> Result<bool, ConditionError> {
     let expression = Parser::new(text).parse()?;
     evaluate(&expression, context)
 }
 
-/// Evaluates a condition as `-cc` takes it: words, quotes and variables are as in a line of a file, comments are not.
+/// Evaluates a condition of `-cc`: words, quotes and variables are as in a line of a file, comments are not recognized.
 ///
 /// # Errors
-/// As for [`eval`], or a line that cannot be cut into words.
+/// As for [`eval`], or the line cannot be split into words.
 pub fn eval_argument(argument: &[u8], context: &ConditionContext<'_>) -> Result<bool, ConditionError> {
     let tokens = lexer::lex(argument, &OnlyEnvironment(context.environment), Comments::Kept).map_err(|error| {
         let message = match error.kind {
@@ -78,7 +77,7 @@ pub fn eval_argument(argument: &[u8], context: &ConditionContext<'_>) -> Result<
     })
 }
 
-/// Variables where there is no file: the pseudo-variables are there all the same.
+/// Variables outside of a file; the pseudo-variables are defined here too.
 struct OnlyEnvironment<'a>(&'a Environment);
 
 impl Variables for OnlyEnvironment<'_> {

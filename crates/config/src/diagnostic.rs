@@ -1,4 +1,4 @@
-//! What the configuration has to tell its author: one sentence in HAProxy's form, the line it is about and a hint.
+//! Messages about the configuration: one sentence in HAProxy's form, the line that it is about and a hint.
 //! Must never print anything itself.
 
 use crate::document::Sources;
@@ -7,21 +7,21 @@ use crate::text;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// How bad it is.
+/// Severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// The configuration cannot be used.
     Alert,
-    /// It can, but something in it is most likely not what was meant. Fatal with `zero-warning` or `-dW`.
+    /// The configuration can be used, but something in it is most likely a mistake. Fatal with `zero-warning` or `-dW`.
     Warning,
-    /// Worth knowing.
+    /// Information that needs no action.
     Notice,
-    /// Shown in diagnostic mode (`-dD`) only.
+    /// Printed in diagnostic mode (`-dD`) only.
     Diag,
 }
 
 impl Severity {
-    /// The tag in front of a message, padded as HAProxy pads it.
+    /// Returns the tag in front of a message, padded as in HAProxy.
     pub const fn tag(self) -> &'static str {
         match self {
             Self::Alert => "[ALERT]    ",
@@ -32,7 +32,7 @@ impl Severity {
     }
 }
 
-/// What stands between the process id and the message. HAProxy is not consistent here and scripts match on it.
+/// Text between the process id and the message. HAProxy is not consistent here and scripts match on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Form {
     /// `config : parsing [file:line] : message`, by far the most common one; without a place `config : message`.
@@ -44,13 +44,13 @@ pub enum Form {
     Placed,
     /// `Parsing [file:line]: message`: formats and rules, which HAProxy compiles after parsing.
     LateParsing,
-    /// `config : Parsing [file:line]: message`: two sections, or two name servers, of one name.
+    /// `config : Parsing [file:line]: message`: two sections, or two name servers, with the same name.
     ConfigLateParsing,
-    /// `parsing [file:line] : message`: options of logs that do not fit the mode of their proxy.
+    /// `parsing [file:line] : message`: log options that do not fit the mode of their proxy.
     Unfit,
-    /// `[file:line] : message`: servers, by what is found after parsing.
+    /// `[file:line] : message`: errors of servers found after parsing.
     LatePlaced,
-    /// `config : message`: what is found after parsing. A place is still shown beneath.
+    /// `config : message`: errors found after parsing. A place is still shown beneath.
     Config,
     /// `message` alone.
     Bare,
@@ -78,13 +78,12 @@ pub enum Turn {
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
     pub severity: Severity,
-    /// What it is about. With a line number of 0: a whole file.
+    /// The place that the message is about. With a line number of 0: a whole file.
     pub span: Option<Span>,
-    /// What is wrong: HAProxy's own sentence where it has one. Lines behind the first one are indented when shown.
+    /// The message: HAProxy's own sentence where it has one. Lines after the first one are indented when shown.
     pub message: String,
-    /// What to do about it.
+    /// Advice on how to fix it.
     pub hint: Option<String>,
     /// The form of the first line.
     pub form: Form,
@@ -95,7 +94,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A message of any severity at a place.
+    /// Returns a message of any severity about a place.
     pub fn new(severity: Severity, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity,
@@ -108,17 +107,17 @@ impl Diagnostic {
         }
     }
 
-    /// An error at a place.
+    /// Returns an error about a place.
     pub fn alert(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Alert, span, message)
     }
 
-    /// A warning at a place.
+    /// Returns a warning about a place.
     pub fn warning(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, span, message)
     }
 
-    /// A message about no place in particular.
+    /// Returns a message that is about no particular place.
     pub fn general(severity: Severity, message: impl Into<String>) -> Self {
         Self {
             severity,
@@ -131,14 +130,14 @@ impl Diagnostic {
         }
     }
 
-    /// The same with a hint.
+    /// Sets the hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same in another form.
+    /// Sets the form of the first line.
     #[must_use]
     pub fn with_form(mut self, form: Form) -> Self {
         self.form = form;
@@ -159,7 +158,7 @@ impl Diagnostic {
 
     /// Writes the message as HAProxy does, then the source line, a caret run under the words and the hint.
     ///
-    /// A span of no bytes at the start of a line stands for the line as a whole, which is not shown then.
+    /// An empty span at the start of a line means the line as a whole, which is not shown then.
     pub fn render(&self, sources: &Sources, pid: u32, out: &mut String) {
         let _ = write!(out, "{}({pid}) : ", self.severity.tag());
         let place = self.span.and_then(|span| sources.file(span).map(|file| (span, file)));
@@ -199,17 +198,17 @@ impl Diagnostic {
     }
 }
 
-/// Characters of one message at most.
+/// Maximum length of one message, in characters.
 const MAX_MESSAGE: usize = 2000;
 
-/// Writes text of one or several lines; those behind the first one are indented.
+/// Writes text of one or several lines; lines after the first one are indented.
 fn lines(text: &str, indent: &str, out: &mut String) {
     let short = match text.char_indices().nth(MAX_MESSAGE) {
         Some((at, _)) => Cow::Owned(format!("{}...", &text[..at])),
         None => Cow::Borrowed(text),
     };
     for (number, line) in short.trim_end_matches('\n').split('\n').enumerate() {
-        // Some of HAProxy's sentences come with the indentation.
+        // Some of HAProxy's sentences include the indentation.
         if number > 0 && !line.starts_with(indent) {
             out.push_str(indent);
         }
@@ -218,7 +217,7 @@ fn lines(text: &str, indent: &str, out: &mut String) {
     }
 }
 
-/// Text that a terminal can be given: control characters and bytes that are not UTF-8 become escape sequences.
+/// Makes text safe for a terminal: control characters and bytes that are not UTF-8 become escape sequences.
 fn shown(text: &str) -> Cow<'_, str> {
     if text.chars().all(|character| excerpt::is_safe(character) && text::raw_byte(character).is_none()) {
         return Cow::Borrowed(text);

@@ -1,5 +1,5 @@
-//! A configuration as words: what the reader hands to the keyword tables. Owns the text of the sources too, so that a
-//! diagnostic can show the line. Must never know what a keyword means.
+//! A configuration as words: the reader's output and the keyword tables' input. Owns the text of the sources too, so
+//! that a diagnostic can show the line. Must never interpret a keyword.
 
 use crate::environment::Environment;
 use crate::span::Span;
@@ -7,7 +7,7 @@ use crate::span::Span;
 /// One configuration file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceFile {
-    /// The name as given with `-f`, or the path of a file found in a folder given with `-f`.
+    /// The name as given with `-f`, or the path of a file found in a directory given with `-f`.
     pub name: String,
     bytes: Vec<u8>,
     /// Offset of the first byte of each line.
@@ -15,24 +15,24 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// Takes the bytes of a file and finds its lines.
+    /// Takes the bytes of a file and splits them into lines.
     pub fn new(name: impl Into<String>, bytes: Vec<u8>) -> Self {
         let mut starts = vec![0];
         starts.extend(bytes.iter().enumerate().filter(|&(_, &byte)| byte == b'\n').map(|(at, _)| at + 1));
         Self { name: name.into(), bytes, starts }
     }
 
-    /// Everything that was read.
+    /// Returns the whole content.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Number of lines; what follows the last line feed counts as a line only if there is something.
+    /// Returns the number of lines; text after the last line feed counts as a line only if it is not empty.
     pub fn line_count(&self) -> usize {
         if self.bytes.last().is_none_or(|&byte| byte == b'\n') { self.starts.len() - 1 } else { self.starts.len() }
     }
 
-    /// One line, counted from 1, without its line feed (a carriage return stays).
+    /// Returns one line, counted from 1, without its line feed (a carriage return is kept).
     pub fn line(&self, number: u32) -> Option<&[u8]> {
         let index = usize::try_from(number).ok()?.checked_sub(1)?;
         let start = *self.starts.get(index)?;
@@ -41,37 +41,37 @@ impl SourceFile {
     }
 }
 
-/// The files a configuration was read from; [`Span::file`] counts in here.
+/// The files that a configuration was read from; [`Span::file`] is an index into it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sources(pub Vec<SourceFile>);
 
 impl Sources {
-    /// The file a span lies in.
+    /// Returns the file of a span.
     pub fn file(&self, span: Span) -> Option<&SourceFile> {
         self.0.get(usize::try_from(span.file).ok()?)
     }
 
-    /// The raw line a span lies in.
+    /// Returns the raw line of a span.
     pub fn line(&self, span: Span) -> Option<&[u8]> {
         self.file(span)?.line(span.line)
     }
 }
 
-/// One word of a line: quotes are gone, escapes and variables are resolved.
+/// One word of a line, without quotes, with escapes and variables resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Word {
-    /// The text; bytes that are not UTF-8 are kept as [`crate::text`] says.
+    /// The text; bytes that are not UTF-8 are encoded as described in [`crate::text`].
     pub text: String,
-    /// Where it is written, quotes included. Words out of one `"${LIST[*]}"` share a place.
+    /// Place in the source, including quotes. Words expanded from one `"${LIST[*]}"` share a place.
     pub span: Span,
     /// Whether any part of it was quoted.
     pub quoted: bool,
 }
 
-/// One line that holds at least one word.
+/// One line that contains at least one word.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
-    /// Its words; never empty.
+    /// Never empty.
     pub words: Vec<Word>,
     /// Index of the file in [`Sources`].
     pub file: u32,
@@ -80,22 +80,22 @@ pub struct Line {
 }
 
 impl Line {
-    /// The text of a word, or an empty one behind the last word.
+    /// Returns the text of a word, or an empty one after the last word.
     pub fn text(&self, index: usize) -> &str {
         self.words.get(index).map_or("", |word| &word.text)
     }
 
-    /// The text of the first word.
+    /// Returns the text of the first word.
     pub fn keyword(&self) -> &str {
         self.text(0)
     }
 
-    /// The words behind the first one.
+    /// Returns the words after the first one.
     pub fn arguments(&self) -> &[Word] {
         self.words.get(1..).unwrap_or_default()
     }
 
-    /// Place of one word; behind the last word, the place just behind the line's last word.
+    /// Returns the place of one word; after the last word, the place directly after the line's last word.
     pub fn span(&self, index: usize) -> Span {
         match self.words.get(index) {
             Some(word) => word.span,
@@ -105,7 +105,7 @@ impl Line {
         }
     }
 
-    /// Place of everything from the first word to the last one.
+    /// Returns the place of everything from the first word to the last one.
     pub fn whole(&self) -> Span {
         let first = self.span(0);
         Span { end: self.words.last().map_or(first.end, |last| last.span.end), ..first }
@@ -115,18 +115,17 @@ impl Line {
 /// One section: the line that opens it and the lines up to the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Section {
-    /// Keyword and arguments.
     pub line: Line,
-    /// Everything in it, in order.
+    /// The lines of the section, in order.
     pub body: Vec<Line>,
 }
 
 /// A whole configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Document {
-    /// Its sections, in order. Sections of the same kind are not merged.
+    /// The sections, in order. Sections of the same kind are not merged.
     pub sections: Vec<Section>,
-    /// The environment as the last line left it: addresses expand variables even where quotes are missing.
+    /// The environment after the last line: addresses expand variables even where quotes are missing.
     pub environment: Environment,
 }
 

@@ -1,26 +1,26 @@
-//! Environment variables as the configuration sees and changes them (configuration manual, section 2.3). A copy: must
-//! never touch the variables of the process itself.
+//! Environment variables as the configuration reads and changes them (configuration manual, section 2.3). They are a
+//! copy: must never change the variables of the process itself.
 
 use crate::text;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 
-/// Bytes that all names and values together may take, so that a `setenv` that doubles a value ends somewhere.
+/// Maximum size of all names and values together, in bytes; it bounds a `setenv` that doubles a value.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// Variables and their values. Both are text in the sense of [`crate::text`]: bytes that are not UTF-8 survive.
+/// Variables and their values. Both are text as defined in [`crate::text`]: bytes that are not UTF-8 are preserved.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Environment {
     variables: BTreeMap<String, String>,
     bytes: usize,
 }
 
-/// Why a variable cannot be set or removed; shown as the system call would report it.
+/// Reason why a variable cannot be set or removed; displayed as the system call would report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnvironmentError {
-    /// An empty name, or one with a `=` in it.
+    /// The name is empty or contains `=`.
     InvalidName,
-    /// More than [`MAX_BYTES`] in all.
+    /// The total would exceed [`MAX_BYTES`].
     TooLarge,
 }
 
@@ -36,12 +36,12 @@ impl std::fmt::Display for EnvironmentError {
 impl std::error::Error for EnvironmentError {}
 
 impl Environment {
-    /// No variables at all.
+    /// Creates an empty environment.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A copy of the process's variables. What does not fit into [`MAX_BYTES`] is left out.
+    /// Copies the process's variables. Variables that exceed [`MAX_BYTES`] are left out.
     pub fn of_process() -> Self {
         let mut environment = Self::new();
         for (name, value) in std::env::vars_os() {
@@ -50,25 +50,25 @@ impl Environment {
         environment
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// Whether a variable exists, be it empty.
+    /// Whether a variable exists, even with an empty value.
     pub fn contains(&self, name: &str) -> bool {
         self.variables.contains_key(name)
     }
 
-    /// All variables, sorted by name.
+    /// Returns all variables, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// `setenv`: sets a variable whether it exists or not.
+    /// `setenv`: sets a variable, whether or not it exists.
     ///
     /// # Errors
-    /// The name is none, or there is too much in here already.
+    /// The name is invalid, or the total would exceed [`MAX_BYTES`].
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), EnvironmentError> {
         check(name)?;
         let old = self.variables.get(name).map_or(0, |old| name.len() + old.len());
@@ -92,7 +92,7 @@ impl Environment {
     /// `unsetenv`: removes a variable if it exists.
     ///
     /// # Errors
-    /// The name is none.
+    /// The name is invalid.
     pub fn remove(&mut self, name: &str) -> Result<(), EnvironmentError> {
         check(name)?;
         if let Some(value) = self.variables.remove(name) {

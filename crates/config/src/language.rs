@@ -1,5 +1,5 @@
-//! Files become a [`Document`]: lines, words, conditional blocks, variables and sections (configuration manual, chapter
-//! 2). Must never know what a keyword means, except for those that change the environment, since later lines see that.
+//! Turns files into a [`Document`]: lines, words, conditional blocks, variables and sections (configuration manual,
+//! chapter 2). Must never interpret a keyword, except those that change the environment, which later lines use.
 
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, SourceFile, Sources, Word};
@@ -18,35 +18,34 @@ pub mod section;
 mod setenv;
 pub mod variables;
 
-/// What a configuration may be at most. Far beyond what people write; a wrong file is refused before it fills the memory.
+/// Limits of a configuration, far above real ones; a wrong file is rejected before it exhausts memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
-    /// Bytes of all files together.
+    /// Maximum size of all files together, in bytes.
     pub bytes: usize,
-    /// Words of all files together.
+    /// Maximum number of words of all files together.
     pub words: usize,
-    /// Bytes that variables may add to all files together.
+    /// Maximum number of bytes that variables may add to all files together.
     pub expansion: usize,
-    /// Reading stops at this many errors.
+    /// Number of errors after which reading stops.
     pub errors: usize,
 }
 
 impl ReadLimits {
-    /// What [`read`] holds to. The number of errors is HAProxy's.
+    /// Limits of [`read`]. The number of errors is HAProxy's.
     pub const USUAL: Self = Self { bytes: 64 << 20, words: 8_000_000, expansion: 256 << 20, errors: 1000 };
 }
 
 /// One configuration file whose text was read by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFile {
-    /// The name for messages: the path as given with `-f`, or as found in a folder.
+    /// The name for messages: the path as given with `-f`, or as found in a directory.
     pub name: String,
-    /// What it holds.
     pub bytes: Vec<u8>,
 }
 
-/// Reads files in their order. Everything that is wrong goes to `out`; what is right is in the document all the same.
-/// `setenv` and its kin change `environment` on the way.
+/// Reads files in their order. All errors are added to `out`; the document contains everything that could be read.
+/// `setenv` and related keywords change `environment`.
 pub fn read(
     files: &[InputFile],
     environment: &mut Environment,
@@ -56,8 +55,8 @@ pub fn read(
     read_within(ReadLimits::USUAL, files, environment, options, out)
 }
 
-/// Reads a file that the configuration names and that has sections of its own, which `is_section` knows by their first
-/// words. It is number `index` of the sources.
+/// Reads a file that the configuration names and that has its own sections; `is_section` recognizes them by their first
+/// words. `index` is its index among the sources.
 pub(crate) fn read_named(
     (index, source): (u32, &SourceFile),
     environment: &mut Environment,
@@ -93,24 +92,24 @@ fn read_within(
     (sources, document)
 }
 
-/// Whether to read on.
+/// Whether reading continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Go,
-    /// Nothing more of this file.
+    /// The rest of this file is skipped.
     LeaveFile,
-    /// Nothing more at all.
+    /// Reading stops.
     Stop,
 }
 
-/// Where a line belongs to.
+/// Section of the current line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReaderState {
-    /// No section has begun. True once that was told.
+    /// No section has begun. True once that has been reported.
     Outside { told: bool },
     /// The last section of the document.
     Inside,
-    /// A section whose first line was wrong: its other lines would only raise more errors.
+    /// A section whose first line had an error: its other lines are skipped, since they would only cause more errors.
     Lost,
 }
 
@@ -122,7 +121,7 @@ struct Reader<'a> {
     document: Document,
     blocks: Blocks,
     place: ReaderState,
-    /// What `$.SECTION` is.
+    /// Value of `$.SECTION`.
     section: String,
     errors: usize,
     bytes: usize,
@@ -163,7 +162,7 @@ impl<'a> Reader<'a> {
         self.out.push(diagnostic);
     }
 
-    /// An error in the form that the reader's own messages have.
+    /// Reports an error in the form of the reader's own messages.
     fn alert(&mut self, span: Span, message: impl Into<String>, hint: impl Into<String>) {
         self.report(Diagnostic::alert(span, message).with_form(Form::ParsingTight).with_hint(hint));
     }
@@ -236,7 +235,7 @@ impl<'a> Reader<'a> {
             return Flow::Stop;
         }
         match tokens.first().map(|first| first.text.first()) {
-            // A line that starts with an empty word is no line at all, in HAProxy either: `"$DEBUG" log …`.
+            // A line that starts with an empty word is skipped, as in HAProxy: `"$DEBUG" log …`.
             None | Some(None) => {}
             Some(Some(b'.')) => self.directive(at, &tokens),
             Some(Some(_)) if !self.blocks.active() => {}
@@ -245,7 +244,7 @@ impl<'a> Reader<'a> {
         Flow::Go
     }
 
-    /// Counts what a line brings, and says so when it is more than a configuration can be.
+    /// Counts the words and bytes of a line, and reports an error if a limit is exceeded.
     fn is_too_much(&mut self, at: Span, raw: &[u8], tokens: &[Token]) -> bool {
         self.words += tokens.len();
         self.expanded += tokens.iter().map(|token| token.text.len()).sum::<usize>().saturating_sub(raw.len());
@@ -263,7 +262,7 @@ impl<'a> Reader<'a> {
         false
     }
 
-    /// Anything but a directive: the start of a section, or a line of one.
+    /// Reads a line that is not a directive: the start of a section, or a line of one.
     fn statement(&mut self, at: Span, raw: &[u8], tokens: Vec<Token>) {
         self.tell_what_is_ignored(at, raw, &tokens);
         let line = words(at, tokens);
@@ -298,7 +297,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What HAProxy drops without a word.
+    /// Reports bytes that HAProxy drops silently.
     fn tell_what_is_ignored(&mut self, at: Span, raw: &[u8], tokens: &[Token]) {
         let mut notice = |start: usize, end: usize, message: &str| {
             let span = Span { start: offset(start), end: offset(end), ..at };
@@ -317,7 +316,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// HAProxy takes an empty word for the end of the line, and refuses that since it was hardly meant.
+    /// Reports an empty word, which HAProxy rejects, since it would end the line and is most likely a mistake.
     fn has_empty_word(&mut self, line: &Line) -> bool {
         let Some(number) = line.words.iter().position(|word| word.text.is_empty()) else { return false };
         let span = line.span(number);

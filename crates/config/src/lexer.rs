@@ -1,67 +1,65 @@
-//! One line becomes words: blanks, comments, quotes, escapes and variables (configuration manual, sections 2.2 and 2.3).
-//! Knows no keyword, and must never look beyond its line.
+//! Splits a line into words: blanks, comments, quotes, escapes and variables (configuration manual, sections 2.2 and
+//! 2.3). Must never interpret a keyword or look beyond its line.
 
 use std::borrow::Cow;
 
-/// Words of a line at most, as in HAProxy.
+/// Maximum number of words of a line, as in HAProxy.
 pub const MAX_WORDS: usize = 64;
-/// Bytes that variables may add to a line.
+/// Maximum number of bytes that variables may add to a line.
 pub const MAX_EXPANSION: usize = 1 << 20;
 
 /// One word with the place of each of its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Token {
-    /// Its bytes.
     pub text: Vec<u8>,
-    /// Where each byte comes from, as an offset in the line. All bytes of a variable's value share the place of the `$`.
+    /// Offset in the line that each byte comes from. All bytes of a variable's value share the offset of the `$`.
     pub places: Vec<u32>,
-    /// Offset of its first byte, quotes included.
+    /// Offset of its first byte, including quotes.
     pub start: u32,
-    /// Offset behind its last byte, quotes included.
+    /// Offset after its last byte, including quotes.
     pub end: u32,
     /// Whether any part of it was quoted.
     pub quoted: bool,
 }
 
-/// What is wrong with a line.
+/// Error in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LexErrorKind {
     /// A quote that is never closed.
     UnmatchedQuote,
-    /// `${` without `}`, or with something odd in it.
+    /// `${` without `}`, or with an unexpected character in it.
     UnmatchedBrace,
-    /// A variable's name starts with a digit or the like.
+    /// A variable's name starts with a digit or another forbidden character.
     ForbiddenName,
-    /// A variable's name starts with a dot and is no pseudo-variable.
+    /// A variable's name starts with a dot and is not a pseudo-variable.
     UnknownPseudoVariable,
-    /// `[` behind a variable's name, and not `[*]`.
+    /// `[` after a variable's name that is not `[*]`.
     InvalidExpansion,
     /// `\x` without two hexadecimal digits.
     InvalidHexadecimal,
-    /// More than [`MAX_WORDS`].
+    /// More than [`MAX_WORDS`] words.
     TooManyWords {
         /// The last word that fits.
         last: Vec<u8>,
-        /// Its offset.
+        /// Offset of that word.
         at: usize,
     },
-    /// Variables add more than [`MAX_EXPANSION`].
+    /// Variables add more than [`MAX_EXPANSION`] bytes.
     TooLarge,
 }
 
-/// An error and where it is.
+/// An error and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LexError {
-    /// What is wrong.
     pub kind: LexErrorKind,
-    /// Offset of the first byte that is wrong.
+    /// Offset of the first wrong byte.
     pub start: usize,
-    /// Offset behind the last one.
+    /// Offset after the last wrong byte.
     pub end: usize,
 }
 
 impl LexError {
-    /// HAProxy's sentence.
+    /// Returns HAProxy's sentence.
     pub fn message(&self) -> String {
         let position = self.start + 1;
         match &self.kind {
@@ -91,7 +89,7 @@ impl LexError {
         }
     }
 
-    /// What may help.
+    /// Returns a hint that may help.
     pub fn hint(&self) -> &'static str {
         match self.kind {
             LexErrorKind::UnmatchedQuote => {
@@ -110,33 +108,33 @@ impl LexError {
     }
 }
 
-/// Looks variables up, by name. Names with a leading dot are pseudo-variables.
+/// Lookup of variables by name. Names with a leading dot are pseudo-variables.
 pub trait Variables {
-    /// The value; `None` if the variable does not exist.
+    /// Returns the value; `None` if the variable does not exist.
     fn value(&self, name: &str) -> Option<Cow<'_, [u8]>>;
 }
 
-/// How a line is cut.
+/// Treatment of comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comments {
     /// `#` starts a comment: lines of a file.
     Skipped,
-    /// `#` is a character as any other: conditions on the command line.
+    /// `#` is an ordinary character: conditions on the command line.
     Kept,
 }
 
-/// Cuts a line into words. A carriage return or a line feed ends the line, or a quote in vain, unless it follows a blank:
-/// then it is a blank too. That is how HAProxy reads them.
+/// Splits a line into words. A carriage return or a line feed ends the line, also inside a quote, which is an error;
+/// after a blank it is a blank too, as in HAProxy.
 ///
 /// # Errors
-/// The first thing that is wrong with the line.
+/// The first error in the line.
 pub fn lex(line: &[u8], variables: &dyn Variables, comments: Comments) -> Result<Vec<Token>, LexError> {
     let mut lexer = Lexer { line, variables, comments, at: 0, words: Vec::new(), word: None, quote: None, expanded: 0 };
     lexer.run()?;
     Ok(lexer.words)
 }
 
-/// Bytes that separate words where nothing protects them.
+/// Whether an unprotected byte separates words.
 const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | 0x0B | 0x0C)
 }
@@ -151,9 +149,9 @@ struct Lexer<'a> {
     comments: Comments,
     at: usize,
     words: Vec<Token>,
-    /// The word being built. There is none between words.
+    /// The word that is being built; `None` between words.
     word: Option<Token>,
-    /// Offset of the quote that is open.
+    /// Offset of the open quote.
     quote: Option<usize>,
     /// Bytes that variables have added so far.
     expanded: usize,
@@ -193,7 +191,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The word being built, started here if there is none.
+    /// Returns the word that is being built, and starts one if there is none.
     fn word(&mut self, from: usize) -> Result<&mut Token, LexError> {
         if self.word.is_none() && self.words.len() == MAX_WORDS {
             let last = self.words.last().cloned().unwrap_or_default();
@@ -218,7 +216,7 @@ impl Lexer<'_> {
         self.words.extend(self.word.take());
     }
 
-    /// `'…'`: nothing is interpreted.
+    /// Reads `'…'`: nothing is interpreted.
     fn strong(&mut self) -> Result<(), LexError> {
         let open = self.at;
         let stop = self.line[open + 1..].iter().position(|&byte| byte == b'\'' || is_line_end(byte));
@@ -237,10 +235,10 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// `"…"`: escapes and variables are interpreted.
+    /// Reads `"…"`: escapes and variables are interpreted.
     fn weak(&mut self) -> Result<(), LexError> {
         let open = self.at;
-        // `""` is an empty word, yet `"${LIST[*]}"` with an empty list is none.
+        // `""` is an empty word, but `"${LIST[*]}"` with an empty list is no word.
         let mut lists = false;
         self.quote = Some(open);
         self.at += 1;
@@ -266,7 +264,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// A backslash, inside double quotes or outside of any.
+    /// Reads a backslash, inside double quotes or outside of quotes.
     fn escape(&mut self, quoted: bool) -> Result<(), LexError> {
         let from = self.at;
         let (byte, length) = match self.peek(1) {
@@ -284,7 +282,7 @@ impl Lexer<'_> {
                 };
                 ((high * 16 + low) as u8, 4)
             }
-            // Anything else is no escape sequence: the backslash stays.
+            // Not an escape sequence: the backslash is kept.
             _ => (b'\\', 1),
         };
         self.push(byte, from)?;
@@ -295,7 +293,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// `$NAME`, `${NAME}`, `${NAME-default}`, `${NAME[*]}`. Answers whether it was a list.
+    /// Reads `$NAME`, `${NAME}`, `${NAME-default}`, `${NAME[*]}`. Returns whether it was a list.
     fn variable(&mut self) -> Result<bool, LexError> {
         let reference = Reference::parse(self.line, self.at)?;
         let name = String::from_utf8_lossy(reference.name);
@@ -327,18 +325,18 @@ impl Lexer<'_> {
     }
 }
 
-/// Lines longer than this have no places worth showing; no file that is read is that long.
+/// Saturates: lines longer than `u32::MAX` do not occur, since files are limited.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// A variable as it is referred to.
+/// Syntax of a reference to a variable.
 struct Reference<'a> {
     name: &'a [u8],
     name_at: usize,
     list: bool,
     default: Option<&'a [u8]>,
-    /// Offset behind it.
+    /// Offset after it.
     end: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The configuration language: text becomes a [`document`], the document a [`spec::Spec`] and diagnostics. Must never
-//! resolve a name, open a socket or decide what a request gets.
+//! The configuration language: turns text into a [`document`], and the document into a [`spec::Spec`] and diagnostics.
+//! Must never resolve a name, open a socket or decide about a request.
 
 pub mod address;
 pub mod condition;

@@ -1,4 +1,4 @@
-//! From files to a specification in one step: read and specify; and what puts messages into the order of the files. Must
+//! From files to a specification in one step: reads files, specifies, and sorts messages by file and line. Must
 //! never decide whether a configuration is good enough to start with.
 
 use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
@@ -10,40 +10,40 @@ use crate::options::LanguageOptions;
 use crate::span::Span;
 use crate::spec::Spec;
 
-/// What loading has to know.
+/// Input of [`load`].
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// For the reader.
+    /// Options of the reader.
     pub language: LanguageOptions,
-    /// For the keywords.
+    /// Options of the keywords.
     pub spec: SpecOptions,
     /// The name of the local peer: `-L`, or the host's name.
     pub local_peer: String,
 }
 
-/// What came of it.
+/// Result of [`load`].
 #[derive(Debug, Clone)]
 pub struct Loaded {
     /// The files, so that diagnostics can show their lines.
     pub sources: Sources,
-    /// Their words.
+    /// The words of the files.
     pub document: Document,
-    /// What they say. Of no use if one of the diagnostics is an alert.
+    /// The specification. Unusable if one of the diagnostics is an alert.
     pub spec: Spec,
-    /// What there is to say about them, as it was found: [`in_order`] puts it into the order of files and lines.
+    /// Diagnostics in the order of detection: [`in_order`] sorts them by file and line.
     pub diagnostics: Vec<Diagnostic>,
-    /// The environment as the files left it.
+    /// The environment after the last line.
     pub environment: Environment,
 }
 
 impl Loaded {
-    /// Whether anything makes the configuration unusable.
+    /// Whether any diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_alert)
     }
 }
 
-/// Reads files and makes a specification of them.
+/// Reads files and builds a specification.
 pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOptions) -> Loaded {
     let mut found = Vec::new();
     variables::define(&mut environment, options.language.version, files, &options.local_peer);
@@ -59,9 +59,9 @@ pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOpt
     Loaded { sources, document, spec, diagnostics: found, environment }
 }
 
-/// Sorts by file and line, sums up each file that has errors, and cuts off after very many of them: HAProxy does so after
-/// 50, which would hide what else is wrong with a configuration. What
-/// HAProxy finds after reading comes last, in the same order, and at the end what is about no line.
+/// Sorts diagnostics by file and line, adds a summary for each file with errors, and truncates after
+/// [`ReadLimits::errors`] of them: HAProxy does so after 50, which would hide other errors of a configuration.
+/// Diagnostics of checks after parsing come last, in the same order, followed by those without a line.
 pub fn in_order(found: Vec<Diagnostic>, sources: &Sources) -> Vec<Diagnostic> {
     let limit = ReadLimits::USUAL.errors;
     let (mut parsing, mut late): (Vec<_>, Vec<_>) =
@@ -107,7 +107,7 @@ fn too_many(at: Span, limit: usize) -> Diagnostic {
     Diagnostic::alert(Span { start: 0, end: 0, ..at }, message).with_form(Form::ParsingTight)
 }
 
-/// The place of what was found while lines were read.
+/// Returns the place of a diagnostic that was found while lines were read.
 fn place(diagnostic: &Diagnostic) -> Option<Span> {
     let names_place = matches!(diagnostic.form, Form::Parsing | Form::ParsingTight | Form::Placed);
     diagnostic.span.filter(|_| names_place || diagnostic.turn == Turn::Reading)

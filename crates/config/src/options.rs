@@ -1,11 +1,10 @@
-//! What the language knows about the program it configures: its level, its features, its libraries. The binary decides;
-//! here are sensible defaults. Must never look at the system.
+//! Properties of the program that the language can query: its level, its features, its libraries. The binary sets them;
+//! the defaults are here. Must never query the system.
 
-/// The level of HAProxy's configuration language that is spoken here: what `version_atleast` and `$HAPROXY_BRANCH`
-/// answer for.
+/// The supported level of HAProxy's configuration language: used by `version_atleast` and `$HAPROXY_BRANCH`.
 pub const LANGUAGE_LEVEL: &str = "3.5-dev5";
 
-/// HAProxy's feature names, and whether there is something here that serves what they stand for.
+/// HAProxy's feature names, and whether Weir has an equivalent.
 pub const FEATURES: &[(&str, bool)] = &[
     ("51DEGREES", false),
     ("ACCEPT4", true),
@@ -63,13 +62,13 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("THREAD_DUMP", true),
     ("TPROXY", true),
     ("TRACE", true),
-    // Conditions tell by it which program reads them: HAProxy has no such feature.
+    // Conditions recognize Weir by it: HAProxy has no such feature.
     ("WEIR", true),
     ("WURFL", false),
     ("ZLIB", true),
 ];
 
-/// What `enabled(…)` can be asked for (section 2.4), and whether it is on unless the command line turns it off.
+/// Names that `enabled(…)` accepts (section 2.4), and whether each is on unless the command line turns it off.
 pub const RUN_TIME_OPTIONS: &[(&str, bool)] = &[
     ("POLL", false),
     ("EPOLL", true),
@@ -82,38 +81,38 @@ pub const RUN_TIME_OPTIONS: &[(&str, bool)] = &[
     ("SERVER-SSL-VERIFY-NONE", false),
 ];
 
-/// What the conditions about the TLS library answer.
+/// Results of the conditions about the TLS library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SslLibrary {
-    /// Its name and version, as `ssllib_name_startswith` compares them: `OpenSSL 3.0.2`.
+    /// Name and version, as `ssllib_name_startswith` compares them: `OpenSSL 3.0.2`.
     pub name: String,
-    /// The OpenSSL version whose interface it offers, like `3.0.2`.
+    /// The OpenSSL version whose interface it offers, such as `3.0.2`.
     pub openssl_version: String,
-    /// The API number, if it is AWS-LC.
+    /// The API number of AWS-LC.
     pub awslc_api: Option<u32>,
     /// Whether it runs in FIPS mode.
     pub fips_mode: bool,
 }
 
 impl SslLibrary {
-    /// The one whose algorithms Weir uses. It offers the interface of OpenSSL 1.1.1.
+    /// Returns the library whose algorithms Weir uses. It offers the interface of OpenSSL 1.1.1.
     fn own() -> Self {
         Self { name: "AWS-LC".to_owned(), openssl_version: "1.1.1".to_owned(), awslc_api: Some(37), fips_mode: false }
     }
 }
 
-/// What the reader has to know.
+/// Options of the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanguageOptions {
-    /// What `version_atleast` and `version_before` compare with.
+    /// Version that `version_atleast` and `version_before` compare with.
     pub version: &'static str,
-    /// What `feature` answers.
+    /// Results of `feature`.
     pub features: Vec<(&'static str, bool)>,
-    /// What `enabled` answers.
+    /// Results of `enabled`.
     pub run_time_options: Vec<(&'static str, bool)>,
-    /// What the conditions about the TLS library answer; they are all false without one.
+    /// Results of the conditions about the TLS library, which are all false without one.
     pub ssl: Option<SslLibrary>,
-    /// `-L` was given, so that `localpeer` does not change `HAPROXY_LOCALPEER` any more.
+    /// `-L` was given, so that `localpeer` does not change `HAPROXY_LOCALPEER`.
     pub local_peer_is_fixed: bool,
 }
 
@@ -130,7 +129,7 @@ impl Default for LanguageOptions {
 }
 
 impl LanguageOptions {
-    /// Turns a run-time option on or off (`-dS` turns `SPLICE` off). False if there is no such option.
+    /// Turns a run-time option on or off (`-dS` turns `SPLICE` off). Returns false if there is no such option.
     pub fn set_run_time_option(&mut self, name: &str, on: bool) -> bool {
         let row = self.run_time_options.iter_mut().find(|row| row.0 == name);
         row.map(|row| row.1 = on).is_some()
@@ -148,7 +147,7 @@ mod tests {
         assert!(FEATURES.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 
-    /// A feature that keywords depend on is there where they work, and only there.
+    /// Features that keywords depend on are enabled exactly where these keywords are supported.
     #[test]
     fn features_are_those_of_the_keywords() {
         let rows = [

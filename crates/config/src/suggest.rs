@@ -1,11 +1,11 @@
-//! "Did you mean …?": the known name that is nearest to an unknown word. Must never take longer than the list is long:
-//! words and distances are bounded.
+//! "Did you mean …?": finds the known name most similar to an unknown word. Must never run longer than linear in the
+//! list: words and distances are bounded.
 
-/// Words longer than this are no typing mistake worth a search.
+/// Maximum length of a word, in characters; longer ones are most likely not a typing mistake.
 const MAX_WORD: usize = 64;
 
-/// The name that is nearest to the word, if one is near enough: up to one edit in three characters, three at most. An
-/// edit is a character too much, one missing, a wrong one, or two neighbours swapped. The first of equally near ones.
+/// Returns the name most similar to the word, if it is within one edit per three characters, three at most. An edit is
+/// an additional, a missing or a wrong character, or two swapped neighbours. The first of equally similar names.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.chars().take(MAX_WORD + 1).collect();
     if word.len() > MAX_WORD {
@@ -26,12 +26,12 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     best
 }
 
-/// Names longer than this cannot be near to any word that is looked for.
+/// Maximum length of a name, in characters; longer ones are not similar to any word.
 const MAX_NAME: usize = MAX_WORD + 3;
 
-/// The number of edits between both, if it is no more than `limit`. Upper and lower case count as the same.
+/// Returns the number of edits between both, if it is at most `limit`. Case is ignored.
 ///
-/// The usual table, three rows of it, of which only a band around the diagonal can stay within the limit.
+/// Uses three rows of the usual table, and only the band around the diagonal that can be within the limit.
 fn distance(word: &[char], name: &str, limit: usize) -> Option<usize> {
     let mut buffer = ['\0'; MAX_NAME];
     let mut length = 0;
@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// The table without any shortcuts.
+    /// The table without optimizations.
     fn plain_distance(word: &[char], name: &[char]) -> usize {
         let mut table = vec![vec![0; name.len() + 1]; word.len() + 1];
         for row in 0..=word.len() {

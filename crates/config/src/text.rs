@@ -1,9 +1,10 @@
-//! How bytes that are not UTF-8 live in a `String` without loss. Must never refuse or change a byte.
+//! Lossless storage of bytes that are not UTF-8 in a `String`. Must never reject or change a byte.
 //!
-//! HAProxy's configuration is bytes: a path or a header value may hold Latin-1. Words and the `Spec` are `String`s all
-//! the same, because nearly everything in them is text. The bridge: a byte that is no part of valid UTF-8 becomes one
-//! private character, U+EF80 for 0x80 up to U+EFFF for 0xFF. These private characters themselves, should a configuration contain
-//! them, are taken apart into their bytes in the same way, so [`to_bytes`] gives back exactly what was read.
+//! HAProxy's configuration is bytes: a path or a header value may contain Latin-1. Words and the `Spec` are
+//! nevertheless `String`s, because nearly everything in them is text. Encoding: a byte that is not part of valid UTF-8
+//! becomes one private character, U+EF80 for 0x80 up to U+EFFF for 0xFF. If a configuration contains these private
+//! characters themselves, their bytes are encoded in the same way, so [`to_bytes`] returns exactly the bytes that were
+//! read.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -12,7 +13,7 @@ use std::os::unix::ffi::OsStringExt as _;
 const FIRST: u32 = 0xEF80;
 const LAST: u32 = 0xEFFF;
 
-/// Puts any bytes into a `String` without loss; UTF-8 stays as it is.
+/// Converts any bytes to a `String` without loss; UTF-8 is unchanged.
 pub fn from_bytes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -29,9 +30,9 @@ pub fn from_bytes(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes that [`from_bytes`] was given. Borrows when the text is plain UTF-8.
+/// Returns the bytes passed to [`from_bytes`]. Borrows if the text contains no private character.
 pub fn to_bytes(text: &str) -> Cow<'_, [u8]> {
-    // Most texts are: that is seen many bytes at a time.
+    // Fast path: most texts are ASCII.
     if text.is_ascii() || !text.chars().any(is_private) {
         return Cow::Borrowed(text.as_bytes());
     }
@@ -45,12 +46,12 @@ pub fn to_bytes(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-/// The same for the name of a file.
+/// Like [`to_bytes`], for the name of a file.
 pub fn to_os_string(text: &str) -> OsString {
     OsString::from_vec(to_bytes(text).into_owned())
 }
 
-/// The byte that a character stands for, if it is one of the private ones.
+/// Returns the byte that a private character encodes; `None` for other characters.
 pub fn raw_byte(character: char) -> Option<u8> {
     is_private(character).then_some(0x80 | (character as u32 & 0x7F) as u8)
 }
@@ -59,7 +60,7 @@ fn is_private(character: char) -> bool {
     (FIRST..=LAST).contains(&(character as u32))
 }
 
-/// The stand-in for one byte from 0x80 on; a byte below stands for itself.
+/// Returns the private character for a byte from 0x80 on; a lower byte is its own character.
 fn raw(byte: u8) -> char {
     if byte < 0x80 { char::from(byte) } else { char::from_u32(FIRST + u32::from(byte & 0x7F)).unwrap_or('\u{FFFD}') }
 }

@@ -1,18 +1,17 @@
-//! Times, sizes and numbers (configuration manual, sections 2.5 and 2.6). Owns HAProxy's sentences about them; knows no
-//! keyword.
+//! Times, sizes and numbers (configuration manual, sections 2.5 and 2.6). Owns HAProxy's sentences about them; must
+//! never name a keyword.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The largest time: HAProxy's timers are signed 32-bit numbers, in whatever unit a keyword counts.
+/// Maximum of a time: HAProxy's timers are signed 32-bit numbers, in the unit of the keyword.
 pub const MAX_TIME: u64 = i32::MAX as u64;
 
-/// Below this, a number without a unit was hardly meant as milliseconds.
+/// A number without a unit below this is most likely not meant as milliseconds.
 const SUSPICIOUS: u64 = 100;
 
 /// A unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum TimeUnit {
     Microseconds,
     Milliseconds,
@@ -23,7 +22,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Its length in microseconds.
+    /// Returns the length in microseconds.
     const fn microseconds(self) -> u128 {
         match self {
             Self::Microseconds => 1,
@@ -36,18 +35,18 @@ impl TimeUnit {
     }
 }
 
-/// A time that was read.
+/// A parsed time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time {
-    /// How many of the units asked for, rounded up: what is written as more than nothing never becomes nothing.
+    /// Number of the requested units, rounded up: a positive time never becomes 0.
     pub value: u64,
-    /// Something stood behind the unit. HAProxy takes the value all the same, with a warning: see
+    /// First character after the unit. HAProxy accepts the value, with a warning: see
     /// [`Time::leftover_warning`].
     pub leftover: Option<char>,
 }
 
 impl Time {
-    /// HAProxy's warning about what stood behind the unit; it carries no place there.
+    /// Returns HAProxy's warning about text after the unit; HAProxy prints it without a place.
     pub fn leftover_warning(&self, text: &str) -> Option<String> {
         self.leftover.map(|found| {
             format!(
@@ -59,10 +58,10 @@ impl Time {
     }
 }
 
-/// What is wrong with a time.
+/// Error in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeError {
-    /// There is nothing.
+    /// The text is empty.
     Empty,
     /// A character that is neither digit nor unit.
     Unexpected(char),
@@ -71,7 +70,7 @@ pub enum TimeError {
 }
 
 impl TimeError {
-    /// The sentence as HAProxy writes it for `timeout client` and most other keywords.
+    /// Returns HAProxy's sentence for `timeout client` and most other keywords.
     pub fn message(&self, text: &str, keyword: &str) -> String {
         match self {
             Self::Empty => format!("'{keyword}' expects an integer value (in milliseconds)"),
@@ -82,7 +81,7 @@ impl TimeError {
         }
     }
 
-    /// What may help.
+    /// Returns a hint that may help.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Empty | Self::Unexpected(_) => {
@@ -93,10 +92,10 @@ impl TimeError {
     }
 }
 
-/// Reads a time. A number without a unit counts in the `default` unit, and the result does in any case.
+/// Parses a time. A number without a unit is in the `default` unit; the result is always in that unit.
 ///
 /// # Errors
-/// No digits, an unknown unit, or too much.
+/// No digits, an unknown unit, or a value above [`MAX_TIME`].
 pub fn time(text: &str, default: TimeUnit) -> Result<Time, TimeError> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, rest) = text.split_at(digits);
@@ -114,12 +113,12 @@ pub fn time(text: &str, default: TimeUnit) -> Result<Time, TimeError> {
     Ok(Time { value, leftover: rest.chars().next() })
 }
 
-/// Whether so many milliseconds were hardly meant as such: a small number without a unit.
+/// Whether a number of milliseconds was most likely not meant as such: a small number without a unit.
 pub fn lacks_unit(text: &str, milliseconds: u64) -> bool {
     (1..SUSPICIOUS).contains(&milliseconds) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Reads a time in milliseconds, the default of most keywords.
+/// Parses a time in milliseconds, the default of most keywords.
 ///
 /// # Errors
 /// As for [`time`].
@@ -143,20 +142,20 @@ fn time_unit(text: &str, default: TimeUnit) -> Result<(TimeUnit, &str), TimeErro
         .ok_or(TimeError::Unexpected(first))
 }
 
-/// What is wrong with a size: everything from the first byte that could not be used.
+/// Error in a size: everything from the first byte that could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeError {
-    /// The rest of the word. A digit or a unit in front of it means that the size is too large.
+    /// The rest of the word. If it starts with a digit or a unit, the size is too large.
     pub rest: String,
 }
 
 impl SizeError {
-    /// HAProxy's sentence.
+    /// Returns HAProxy's sentence.
     pub fn message(&self, keyword: &str) -> String {
         format!("unexpected '{}' after size passed to '{keyword}'", self.rest)
     }
 
-    /// What may help.
+    /// Returns a hint that may help.
     pub fn hint(&self, max: u64) -> String {
         match self.rest.chars().next() {
             Some('0'..='9' | 'k' | 'K' | 'm' | 'M' | 'g' | 'G') => format!("the largest size here is {max} bytes"),
@@ -165,7 +164,7 @@ impl SizeError {
     }
 }
 
-/// Reads a size in bytes, no larger than `max`. The units `k`, `m` and `g` are powers of 1024, in upper or lower case.
+/// Parses a size in bytes, at most `max`. The units `k`, `m` and `g` are powers of 1024, in upper or lower case.
 ///
 /// # Errors
 /// No digits, an unknown unit, or more than `max`.
@@ -193,12 +192,12 @@ pub fn size(text: &str, max: u64) -> Result<u64, SizeError> {
     if text.len() > end + 1 { Err(error(end + 1)) } else { Ok(value) }
 }
 
-/// What is wrong with a number.
+/// Error in a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NumberError {
-    /// It is none.
+    /// Not a decimal integer.
     NotANumber,
-    /// It is not in the range.
+    /// Outside of the range.
     OutOfRange(RangeInclusive<i64>),
 }
 
@@ -213,10 +212,10 @@ impl fmt::Display for NumberError {
     }
 }
 
-/// Reads a whole decimal number, maybe with a sign.
+/// Parses a decimal integer with an optional sign.
 ///
 /// # Errors
-/// Anything but digits behind the sign, or a number outside the range.
+/// Anything but digits after the sign, or a number outside the range.
 pub fn number(text: &str, range: RangeInclusive<i64>) -> Result<i64, NumberError> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,6 +1,6 @@
-//! Configurations in, specification and messages out: each `keywords/FAMILY/NAME.cfg` is compared with
-//! `keywords/FAMILY/NAME.expect`. With `BLESS=1` the expectations are written instead; look at what changed before you
-//! commit it. The tables of keywords are held to the rules of the house here as well, and the reference pages to the
+//! Compares specification and messages of each configuration `keywords/FAMILY/NAME.cfg` with
+//! `keywords/FAMILY/NAME.expect`. With `BLESS=1` the expectations are written instead; review the changes before you
+//! commit them. Also checks the tables of keywords against the house rules, and the reference pages against the
 //! tables.
 
 #![allow(clippy::unwrap_used)]
@@ -35,7 +35,7 @@ fn fixtures() -> Vec<PathBuf> {
     found
 }
 
-/// What is made of a configuration: the specification where it differs from the defaults, then what was said.
+/// Returns the result of a configuration: the specification where it differs from the defaults, then the messages.
 fn outcome(path: &Path) -> String {
     let file =
         InputFile { name: path.file_name().unwrap().to_str().unwrap().to_owned(), bytes: std::fs::read(path).unwrap() };
@@ -65,7 +65,7 @@ fn outcome(path: &Path) -> String {
     out
 }
 
-/// Compares a file with what it must hold, or writes it when asked to.
+/// Compares a file with the expected content, or writes it with `BLESS=1`.
 fn hold(path: &Path, actual: &str) -> Result<(), String> {
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(path, actual).unwrap();
@@ -104,7 +104,7 @@ fn every_row_is_documented_and_there_once() {
     assert!(seen.len() > 800, "rows are missing: {}", seen.len());
 }
 
-/// Every word of every line, by what the line is about: `global`, `proxy`, `option`, `bind`, `server`, or the section.
+/// Returns every word of every line, by its kind: `global`, `proxy`, `option`, `bind`, `server`, or the section.
 fn used() -> BTreeMap<String, BTreeSet<String>> {
     let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for path in fixtures() {
@@ -136,9 +136,9 @@ fn used() -> BTreeMap<String, BTreeSet<String>> {
                 rules if rules.starts_with("http-") || rules.starts_with("tcp-re") => "action",
                 _ => continue,
             };
-            // Without the arguments that some have in parentheses.
+            // Strip arguments in parentheses.
             let plain = |word: &&str| word.split('(').next().unwrap_or_default().to_owned();
-            // The number of a counter is not of the name.
+            // The number of a counter is not part of the name.
             let bare = |name: String| if name.starts_with("track-sc") { "track-sc".to_owned() } else { name };
             let names = words[1..].iter().map(plain).map(bare);
             used.entry(kind.to_owned()).or_default().extend(names);
@@ -155,7 +155,7 @@ fn every_supported_row_has_a_fixture() {
     let missing: Vec<String> = catalogue::entries()
         .into_iter()
         .filter(|entry| entry.standing == Standing::Supported && !elsewhere.contains(&entry.name))
-        // Their lines are in files of their own: the tests of `crt_list` and `tests/spoe.rs` read them.
+        // Their lines are in files of their own, which the tests of `crt_list` and `tests/spoe.rs` read.
         .filter(|entry| entry.kind != "crt-list" && !entry.kind.starts_with("spoe-"))
         .filter(|entry| !used.get(entry.kind).is_some_and(|names| names.contains(entry.name)))
         .map(|entry| format!("{} {}", entry.kind, entry.name))
@@ -190,7 +190,7 @@ fn the_dump_lists_what_is_accepted() {
     assert!(!dump.contains("appsession") && !dump.contains("\ttune.quic.fe"));
 }
 
-/// Words that keywords are about, and some that they are not.
+/// Generates words of keywords, and some other words.
 fn any_word() -> impl Strategy<Value = String> {
     let known: Vec<String> =
         catalogue::entries().iter().flat_map(|entry| entry.name.split(' ')).map(Into::into).collect();
@@ -213,7 +213,7 @@ fn any_configuration() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever is written, there is an answer, and what is refused is refused with a sentence at a place.
+    /// Any text yields a result, and every rejection has a sentence and a place.
     #[test]
     fn anything_can_be_read(text in any_configuration()) {
         let file = InputFile { name: "any.cfg".into(), bytes: text.clone().into_bytes() };

@@ -1,6 +1,6 @@
-//! Text in, words and messages out: each `language/NAME.cfg` is read and compared with `language/NAME.expect`.
-//! `NAME.2.cfg` is read behind `NAME.cfg`, as with a second `-f`. With `BLESS=1` the expectations are written instead;
-//! look at what changed before you commit it.
+//! Compares words and messages of each text `language/NAME.cfg` with `language/NAME.expect`.
+//! `NAME.2.cfg` is read after `NAME.cfg`, as with a second `-f`. With `BLESS=1` the expectations are written instead;
+//! review the changes before you commit them.
 
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 
@@ -26,7 +26,7 @@ fn environment() -> Environment {
     environment
 }
 
-/// One line as `number: words`; words that were quoted are shown in quotes.
+/// Returns one line as `number: words`; quoted words are shown in quotes.
 fn show_line(line: &Line, indent: &str, out: &mut String) {
     let _ = write!(out, "{indent}{}:", line.number);
     for word in &line.words {

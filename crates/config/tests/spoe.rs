@@ -1,4 +1,4 @@
-//! The files that `filter spoe` names, and what there is to say about them, in the words of HAProxy 3.5.
+//! Files that `filter spoe` names, and their messages, in the words of HAProxy 3.5.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use weir_config::spec::{FilterSpec, Mode, SpoeEvent};
 use weir_config::{InputFile, LoadOptions, Loaded, load};
 
 thread_local! {
-    /// What every file holds.
+    /// Content of every file.
     static CONTENT: RefCell<String> = RefCell::default();
 }
 
@@ -23,7 +23,7 @@ fn read_file(path: &str, _: u64) -> io::Result<Vec<u8>> {
     Ok(CONTENT.with_borrow(|content| content.clone().into_bytes()))
 }
 
-/// Loads a frontend with this filter, whose file holds that.
+/// Loads a frontend with this filter, whose file has the given content.
 fn loaded(filter: &str, content: &str) -> Loaded {
     CONTENT.set(content.to_owned());
     let text =
@@ -33,7 +33,7 @@ fn loaded(filter: &str, content: &str) -> Loaded {
     load(&[file], Environment::new(), &LoadOptions { spec, ..LoadOptions::default() })
 }
 
-/// The alerts and notices about them.
+/// Returns the alerts and notices about them.
 fn said(filter: &str, content: &str) -> Vec<String> {
     let found = loaded(filter, content).diagnostics;
     let about = |text: &str| !text.contains("missing timeouts");
@@ -111,7 +111,7 @@ spoe-group g
     assert_eq!((*event, condition.words.len()), (SpoeEvent::HttpResponse, 2));
     assert_eq!((message.acls.len(), message.arguments.len()), (1, 2));
     assert_eq!(names(&engine.groups[0].messages), ["m", "n"]);
-    // A backend in TCP mode that an agent uses is in SPOP mode.
+    // A backend in TCP mode that an agent uses is switched to SPOP mode.
     assert_eq!(loaded.spec.proxies[1].mode, Mode::Spop);
 }
 

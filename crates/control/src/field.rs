@@ -1,23 +1,21 @@
-//! Facts with a name and a kind, and the forms they are printed in: plain, typed, JSON (management manual, section
-//! 9.2). Must never know a fact.
+//! Named, typed values and the forms in which they are printed: plain, typed, JSON (management manual, section 9.2).
+//! Must never read a value.
 
 use std::fmt::{self, Write};
 
-/// The name of a fact and what a machine may make of it.
+/// The name and the metadata of a value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
-    /// As it is printed.
     pub(crate) name: &'static str,
     /// Origin, nature, scope and persistence, one letter each (management manual, section 9.2).
     pub(crate) tags: &'static str,
-    /// What it is.
+    /// Description.
     pub(crate) doc: &'static str,
 }
 
-/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    /// There is none.
+    /// Missing.
     None,
     U32(u32),
     S32(i32),
@@ -27,7 +25,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// A count that is printed with 32 bits.
+    /// Creates a 32-bit count; larger values saturate.
     pub(crate) fn count(value: u64) -> Self {
         Self::U32(u32::try_from(value).unwrap_or(u32::MAX))
     }
@@ -61,36 +59,36 @@ impl fmt::Display for Value {
     }
 }
 
-/// How facts are printed.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Form {
-    /// `Name: value`, or a line of values between commas.
+    /// `Name: value`, or a line of comma-separated values.
     #[default]
     Plain,
-    /// One a line, with kind and type.
+    /// One value per line, with kind and type.
     Typed,
     /// JSON.
     Json,
 }
 
-/// `0.Name.1:POSV:str:value`, the place before the name being `prefix`, and the description where it is asked for.
+/// Writes `0.Name.1:POSV:str:value`, with `prefix` before the position, and the description if `desc` is set.
 pub(crate) fn typed(out: &mut impl Write, prefix: &str, at: usize, field: &Field, value: &Value, desc: bool) {
     let _ = write!(out, "{prefix}{at}.{}.1:{}:{}:{value}", field.name, field.tags, value.kind());
     describe(out, field, desc);
 }
 
-/// The description behind a value, and the end of its line.
+/// Writes the description if `desc` is set, and the end of the line.
 pub(crate) fn describe(out: &mut impl Write, field: &Field, desc: bool) {
     let _ = if desc { writeln!(out, ":\"{}\"", field.doc) } else { out.write_char('\n') };
 }
 
-/// The members of an object about a value; the caller opens and closes it.
+/// Writes the JSON members of a value; the caller opens and closes the object.
 pub(crate) fn json(out: &mut impl Write, at: usize, field: &Field, value: &Value) {
     let _ = write!(out, "\"field\":{{\"pos\":{at},\"name\":\"{}\"}},\"processNum\":1,\"tags\":{{", field.name);
     json_of_value(out, field, value);
 }
 
-/// The same where nothing is said of the process.
+/// The same without the process number.
 pub(crate) fn json_without_process(out: &mut impl Write, at: usize, field: &Field, value: &Value) {
     let _ = write!(out, "\"field\":{{\"pos\":{at},\"name\":\"{}\"}},\"tags\":{{", field.name);
     json_of_value(out, field, value);

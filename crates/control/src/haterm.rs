@@ -1,5 +1,5 @@
-//! The test server haterm as a service (`mode haterm`, `http-request use-service haterm`): an answer of the size, status and
-//! delay that the request asks for. Must never hold a body, nor read more of a request than its target.
+//! The test server haterm as a service (`mode haterm`, `http-request use-service haterm`): answers with the size,
+//! status and delay that the request specifies. Must never hold a body, nor read more of a request than its target.
 
 use std::future::Future as _;
 use std::rc::Rc;
@@ -17,13 +17,13 @@ use live::trace::{Level, Subject, events};
 use wire::haterm::{Chunks, LINE, PAGE, Parameters, Report, Reuse, asks_for_help, write_values};
 use wire::http::{Framing, Head, Method, reason};
 
-/// The name in configurations.
+/// The name of the service in configurations.
 pub(crate) const NAME: &str = "haterm";
 
-/// Lines of text, one behind another: what one call writes comes from there.
+/// Consecutive lines of text, the source of the bytes of one write.
 static LINES: LazyLock<Box<[u8]>> = LazyLock::new(|| LINE.repeat(656).into_boxed_slice());
 
-/// The service for one request.
+/// Creates the service for one request.
 pub(crate) fn start(session: &Session, state: &SharedStreamState) -> Box<dyn Service> {
     trace_stream(session, &state.borrow(), &events::HSTRM_NEW, || "new haterm stream".to_owned());
     let worker = Rc::clone(&session.worker);
@@ -39,7 +39,7 @@ pub(crate) fn start(session: &Session, state: &SharedStreamState) -> Box<dyn Ser
     })
 }
 
-/// What a body consists of.
+/// The contents of a body.
 #[derive(Clone, Copy)]
 enum Content {
     Lines,
@@ -47,7 +47,7 @@ enum Content {
     Page,
 }
 
-/// A request that was read.
+/// A parsed request.
 #[derive(Clone, Copy)]
 struct Asked {
     parameters: Parameters,
@@ -58,14 +58,14 @@ struct Asked {
 struct Haterm {
     worker: Rc<Worker>,
     asked: Option<Asked>,
-    /// All of the request's payload was taken.
+    /// The request's payload was read completely.
     taken: bool,
     sleep: Option<rt::Sleep>,
-    /// Who waits for the end of the request.
+    /// Wakes the task that waits for the end of the request.
     waker: Option<Waker>,
-    /// Bytes that were written of the body.
+    /// Bytes of the body written.
     place: u64,
-    /// Bytes that are still to come.
+    /// Bytes of the body left to write.
     left: u64,
     content: Content,
 }
@@ -88,7 +88,7 @@ impl Service for Haterm {
             self.write_page(answer);
             return Poll::Ready(Ok(()));
         }
-        // An interim answer is none.
+        // Interim responses are not supported.
         if asked.parameters.status < 200 {
             return Poll::Ready(Err(Failed));
         }

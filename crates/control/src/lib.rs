@@ -1,5 +1,5 @@
-//! How a process is looked at and told what to do beside its traffic: the runtime API, statistics, tables that peers share,
-//! what a former process left. Must never be needed for a request to be served: the engine runs without it.
+//! Observes and controls a process, apart from its traffic: the runtime API, statistics, tables shared by peers, saved
+//! server states. Must never be needed to serve a request: the engine runs without it.
 
 mod dashboard;
 mod field;

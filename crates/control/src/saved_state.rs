@@ -1,5 +1,5 @@
-//! Servers go on where they were in the process before this one ("load-server-state-from-file"), and counts where they
-//! were ("stats-file"). Before the first worker runs. Must never read a file.
+//! Restores servers ("load-server-state-from-file") and counters ("stats-file") from a previous process, before the
+//! first worker runs. Must never read a file.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +14,25 @@ use policy::program::{Program, Proxy, Server};
 use engine::service::transitions;
 use engine::worker::Process;
 
-/// What a server was.
+/// The saved state of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedServer {
-    /// Which one.
+    /// Indexes of the backend and of the server.
     pub place: ServerPlace,
-    /// What it was.
     pub state: SavedState,
-    /// What that changes beside its state.
+    /// Changes of settings.
     pub changes: Changes,
 }
 
 impl SavedServer {
-    /// Of that server.
+    /// Creates it for the server at `place`; `None`: there is none.
     pub fn new(program: &Program, place: ServerPlace, state: SavedState) -> Option<Self> {
         let changes = Changes::of(program.server_at(place)?, &state);
         Some(Self { place, state, changes })
     }
 }
 
-/// Servers are as they were. What is to be said of it, each a warning.
+/// Restores the state of a server and of the servers that track it. Returns warnings.
 pub fn resume(program: &Program, live: &Live, saved: &SavedServer, now: Moment) -> Vec<String> {
     let Some((proxy, server)) = found(program, saved.place) else { return Vec::new() };
     let mut said = Vec::new();
@@ -67,7 +66,7 @@ fn found(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
     Some((program.proxies.get(place.0)?, program.server_at(place)?))
 }
 
-/// Names, ports and checks lead where they led.
+/// Restores the FQDN, ports and check targets of a server.
 pub fn direct(shared: &Process, saved: &SavedServer) {
     let generation = shared.generation();
     let Some((_, server)) = found(&generation.program, saved.place) else { return };
@@ -97,7 +96,7 @@ pub fn direct(shared: &Process, saved: &SavedServer) {
     }
 }
 
-/// Whose counts a `guid` names.
+/// The owner of counters named by a `guid`.
 #[derive(Clone, Copy)]
 enum Owner<'p> {
     Frontend(&'p Proxy),
@@ -106,20 +105,20 @@ enum Owner<'p> {
     Server(&'p Proxy, &'p Server),
 }
 
-/// Everybody who has a `guid`, by its side.
+/// All objects with a `guid`, by side.
 pub struct Owners<'p> {
     front: BTreeMap<&'p str, Owner<'p>>,
     back: BTreeMap<&'p str, Owner<'p>>,
 }
 
 impl<'p> Owners<'p> {
-    /// Those of a program.
+    /// Collects the objects of a program.
     pub fn of(program: &'p Program) -> Self {
         let mut owners = Self { front: BTreeMap::new(), back: BTreeMap::new() };
         for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
             let guid = proxy.guid.as_deref();
             if let Some(frontend) = &proxy.frontend {
-                // Listening addresses are counted where that is configured.
+                // Listeners have counters only if configured.
                 let binds = frontend.binds.iter().filter(|_| frontend.reception.socket_stats);
                 let listeners = binds.filter_map(|bind| {
                     let guid = bind.listening.guid.as_deref()?;
@@ -151,7 +150,7 @@ impl<'p> Owners<'p> {
     }
 }
 
-/// Counts begin where they were. The first worker's cells take them, which are not written to yet.
+/// Restores counters. They are added to the first worker's cells, which are not in use yet.
 pub fn preset(shared: &Process, kept: &[Kept], now: Moment) {
     let generation = shared.generation();
     let owners = Owners::of(&generation.program);

@@ -1,4 +1,4 @@
-//! The services that the program has without any configuration. Must never start one.
+//! Built-in services. Must never start one.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use engine::service::registry::Services;
 
 use crate::{dashboard, haterm, page, prometheus};
 
-/// Those that rules may name (`http-request use-service`). A new one is registered here, under a name and with what makes it.
+/// Returns the services for `http-request use-service`. Register a new one here, under its name and with its
+/// constructor.
 pub fn built_in() -> Services {
     let mut services = Services::default();
     services.register_shown(

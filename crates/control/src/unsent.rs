@@ -1,12 +1,12 @@
-//! Payload that a service has written ahead of what its client takes. Must never write any itself.
+//! Output that a service has written ahead of its client. Must never write any itself.
 
 use base::buffer::Buffer;
 use conn::service::Failed;
 
-/// Bytes that are worth a write of their own.
+/// Minimum number of bytes that justify a write.
 const WRITE: usize = 16 * 1024;
 
-/// Bytes that are written, of which the first ones are taken.
+/// Output bytes, of which the first `taken` were consumed.
 #[derive(Debug, Default)]
 pub struct Unsent {
     bytes: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Unsent {
 }
 
 impl Unsent {
-    /// Adds bytes behind the others. What was taken goes first, so that the memory does not grow while some are left each time.
+    /// Appends bytes. Consumed bytes are removed first, so that the memory does not grow if some are left each time.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.taken >= WRITE {
             self.bytes.drain(..self.taken);
@@ -23,26 +23,25 @@ impl Unsent {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Bytes that are not taken.
+    /// Returns the number of bytes left.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.taken
     }
 
-    /// Whether as many bytes wait as `out` has room for, or enough for a write.
+    /// Whether the bytes left fill `out`, or justify a write.
     pub fn fills(&self, out: &Buffer) -> bool {
         self.len() >= out.room().min(WRITE)
     }
 
-    /// Whether all bytes are taken.
+    /// Whether no bytes are left.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Moves as many bytes to `out` as it has room for, and returns how many that are. The memory stays for those that are
-    /// added later.
+    /// Moves up to the free space of `out` and returns the number of bytes. The memory is kept for later bytes.
     ///
     /// # Errors
-    /// `out` takes less than it has room for.
+    /// `out` accepts less than its free space.
     pub fn take(&mut self, out: &mut Buffer) -> Result<usize, Failed> {
         let waiting = &self.bytes[self.taken..];
         let count = waiting.len().min(out.room());

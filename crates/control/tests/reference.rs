@@ -1,4 +1,4 @@
-//! The manual page of the runtime API names every command. With `BLESS=1` its table is written anew.
+//! The manual page of the runtime API lists every command. `BLESS=1` rewrites its table.
 
 #![allow(clippy::unwrap_used)]
 

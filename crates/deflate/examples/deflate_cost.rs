@@ -1,4 +1,5 @@
-//! What the encoder costs beside zlib-rs at its level 2: CPU time and size of files in pieces. Owns nothing of the product.
+//! Compares the cost of the encoder with that of zlib-rs at level 2: CPU time and size of compressed files, fed in
+//! pieces. Owns nothing of the product.
 //!
 //! `cargo run --release -p weir-deflate --example deflate_cost [--piece BYTES] FILE...`
 
@@ -34,7 +35,7 @@ fn theirs(encoder: &mut Compress, text: &[u8], piece: usize, output: &mut [u8]) 
     encoder.total_out() as usize
 }
 
-/// Seconds that a call takes, of several.
+/// Returns the time of a call in seconds, averaged over several.
 fn seconds(times: usize, mut encode: impl FnMut() -> usize) -> f64 {
     let start = Instant::now();
     for _ in 0..times {
@@ -64,7 +65,7 @@ fn main() {
         let other_size = theirs(&mut other, &text, piece, &mut output);
         let (mut best, mut other_best) = (f64::MAX, f64::MAX);
         let times = (100_000 / text.len()).max(1);
-        // By turns, so that both meet the same machine.
+        // Alternately, so that both run under the same conditions.
         for _ in 0..ROUNDS {
             best = best.min(seconds(times, || ours(&mut encoder, &text, piece, &mut output)));
             other_best = other_best.min(seconds(times, || theirs(&mut other, &text, piece, &mut output)));

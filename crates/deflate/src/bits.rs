@@ -1,7 +1,7 @@
-//! Bits that are written, first bit lowest, and a small buffer for what does not fit into the caller's. Must never know what the bits
-//! mean.
+//! A bit writer, least significant bit first, and a small buffer for output that does not fit into the caller's. Must
+//! never know the meaning of the bits.
 
-/// Bits that do not make a byte yet.
+/// Bits that do not form a whole byte yet.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Bits {
     buffer: u64,
@@ -9,7 +9,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Adds bits; with those since the last [`Self::write`], at most 56.
+    /// Adds bits: at most 56, including those since the last [`Self::write`].
     #[inline(always)]
     pub(crate) fn put(&mut self, bits: u64, count: u32) {
         debug_assert!(self.count + count < 64 && bits >> count == 0);
@@ -17,7 +17,7 @@ impl Bits {
         self.count += count;
     }
 
-    /// Writes the whole bytes to a place with space for eight; the place behind them.
+    /// Writes the whole bytes at an index with space for eight; returns the index after them.
     #[inline(always)]
     pub(crate) fn write(&mut self, output: &mut [u8], place: usize) -> usize {
         if let Some(space) = output.get_mut(place..).and_then(<[u8]>::first_chunk_mut::<8>) {
@@ -29,16 +29,16 @@ impl Bits {
         place + whole as usize / 8
     }
 
-    /// Adds zeros up to a whole byte.
+    /// Pads with zeros to a whole byte.
     pub(crate) fn align(&mut self) {
         self.count = self.count.next_multiple_of(8);
     }
 }
 
-/// Bytes of [`Staging`].
+/// Size of [`Staging`] in bytes.
 const STAGED: usize = 2048;
 
-/// What is written and waits for space in the caller's buffer.
+/// Output that waits for space in the caller's buffer.
 pub(crate) struct Staging {
     bytes: [u8; STAGED],
     from: usize,
@@ -54,7 +54,7 @@ impl Staging {
         (self.from, self.to) = (0, 0);
     }
 
-    /// Hands over what fits; how much that was.
+    /// Copies as much as fits into `output`; returns the number of bytes.
     pub(crate) fn drain(&mut self, output: &mut [u8]) -> usize {
         let length = output.len().min(self.to - self.from);
         output[..length].copy_from_slice(&self.bytes[self.from..self.from + length]);
@@ -69,13 +69,13 @@ impl Staging {
         self.from == self.to
     }
 
-    /// Adds bytes.
+    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.bytes[self.to..self.to + bytes.len()].copy_from_slice(bytes);
         self.to += bytes.len();
     }
 
-    /// Writes with a function that gets the buffer and a place in it, and returns the place behind what it wrote.
+    /// Appends the output of a function that gets the buffer and an index, and returns the index after its output.
     pub(crate) fn write(&mut self, write: impl FnOnce(&mut [u8], usize) -> usize) {
         self.to = write(&mut self.bytes, self.to);
     }

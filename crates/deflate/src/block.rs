@@ -1,20 +1,20 @@
-//! How a block is written: stored, with the fixed codes or with codes of its own, whichever is the shortest (RFC 1951, section 3.2),
-//! the header that says so, and its sequences. Must never know where a block comes from.
+//! Encoding of blocks: stored, with fixed codes or with dynamic codes, whichever is the shortest (RFC 1951, section
+//! 3.2), the block header, and the sequences. Must never know the source of a block.
 
 use crate::bits::{Bits, Staging};
 use crate::huffman::{codewords, lengths};
 use crate::matches::{Histogram, Sequence};
 use crate::symbols::{DISTANCES, END, LITERALS, SHORTEST, distance_extra, distance_slot, length_base, length_extra};
 
-/// Bits of the longest codeword of a literal or a length: four of them fit between two writes.
+/// Maximum length in bits of a codeword of a literal or a length: four of them fit between two writes.
 const LONGEST_LITERAL: usize = 14;
 const LONGEST_DISTANCE: usize = 15;
 const LONGEST_LENGTH_CODE: usize = 7;
 
-/// The order in which the lengths of the code of code lengths are written.
+/// The order of the code length code lengths.
 const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
-/// A codeword and what follows it: bits above, their number in the lowest five bits.
+/// A codeword and the bits after it: the bits in the upper part, their number in the lowest five bits.
 #[derive(Clone, Copy, Default)]
 struct Code(u32);
 
@@ -29,7 +29,7 @@ impl Code {
     }
 }
 
-/// A way to write a block.
+/// The block type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Stored,
@@ -41,9 +41,9 @@ pub(crate) enum Kind {
 pub(crate) struct Codes {
     literals: [Code; 256],
     end: Code,
-    /// Of a match's length less 3, the extra bits included.
+    /// By match length minus 3, including the extra bits.
     lengths: [Code; 256],
-    /// Of distance symbols, and how many extra bits follow.
+    /// By distance symbol, with the number of extra bits.
     distances: [(Code, u32); 32],
 }
 
@@ -53,7 +53,7 @@ impl Codes {
         Self { literals: [none; 256], end: none, lengths: [none; 256], distances: [(none, 0); 32] }
     }
 
-    /// From the lengths of codewords.
+    /// Builds the codes from the lengths of the codewords.
     fn set<const N: usize>(&mut self, literals: &[u8; N], distances: &[u8; DISTANCES]) {
         let words = codewords(literals);
         let code = |symbol: usize| Code::new(u32::from(words[symbol]), u32::from(literals[symbol]));
@@ -74,14 +74,14 @@ impl Codes {
     }
 }
 
-/// A symbol of the code of code lengths, and the bits behind it.
+/// A symbol of the code length code, and its extra bits.
 #[derive(Clone, Copy, Default)]
 struct Step {
     symbol: u8,
     extra: u8,
 }
 
-/// Extra bits of a symbol of the code of code lengths.
+/// Returns the number of extra bits of a symbol of the code length code.
 fn step_extra(symbol: u8) -> u32 {
     match symbol {
         16 => 2,
@@ -91,7 +91,7 @@ fn step_extra(symbol: u8) -> u32 {
     }
 }
 
-/// The header of a block with codes of its own.
+/// The header of a block with dynamic codes.
 struct Header {
     literals: usize,
     distances: usize,
@@ -131,7 +131,7 @@ impl Header {
         header
     }
 
-    /// Writes the lengths of codewords as symbols; how often each is used.
+    /// Encodes the lengths of codewords as symbols; returns their frequencies.
     fn add_steps(&mut self, mut all: &[u8]) -> [u32; 19] {
         let mut frequencies = [0; 19];
         while let Some(first) = all.first().copied() {
@@ -139,7 +139,7 @@ impl Header {
             let (symbol, extra, covered) = match (first, run) {
                 (0, 11..) => (18, run.min(138) - 11, run.min(138)),
                 (0, 3..) => (17, run - 3, run),
-                // The first one stands for itself, the others repeat it.
+                // The first length is written itself, the others as repetitions.
                 (_, 4..) if first > 0 => {
                     self.push(first, 0, &mut frequencies);
                     (16, (run - 1).min(6) - 3, (run - 1).min(6) + 1)
@@ -148,7 +148,7 @@ impl Header {
             };
             self.push(symbol, extra as u8, &mut frequencies);
             all = &all[covered..];
-            // What follows may repeat the same length without naming it.
+            // The following repetitions need not write the length itself.
             let more = |all: &[u8]| all.iter().take_while(|length| symbol == 16 && **length == first).count().min(6);
             while let run @ 3.. = more(all) {
                 self.push(16, run as u8 - 3, &mut frequencies);
@@ -192,13 +192,13 @@ const fn fixed_literals() -> [u8; 288] {
 const FIXED_LITERALS: [u8; 288] = fixed_literals();
 const FIXED_DISTANCES: [u8; DISTANCES] = [5; DISTANCES];
 
-/// Bits that a code needs for its symbols.
+/// Returns the number of bits that a code needs for the symbols.
 fn cost(frequencies: &[u32], lengths: &[u8]) -> u64 {
     let bits = frequencies.iter().zip(lengths).map(|(frequency, length)| frequency * u32::from(*length));
     u64::from(bits.sum::<u32>())
 }
 
-/// Chooses how a block of so many bytes is written, writes its header behind what there is, and leaves its codes.
+/// Selects the type of a block of `bytes` bytes, appends its header to the output, and sets its codes.
 pub(crate) fn begin(
     histogram: &Histogram,
     bytes: usize,
@@ -243,15 +243,15 @@ pub(crate) fn begin_stored(bytes: usize, last: bool, bits: &mut Bits, to: &mut S
     to.put(bits, length | (!length & 0xFFFF) << 16, 32);
 }
 
-/// Bytes that a sequence of so many literals needs at most, with space for a write behind it.
+/// Maximum number of bytes of a sequence of that number of literals, with the space for a write after it.
 #[inline(always)]
 const fn space(literals: usize) -> usize {
     literals * 2 + 24
 }
 
 impl Codes {
-    /// Writes sequences as long as there is space for them, and how many those are. Their bytes begin at a place of `bytes`, which goes on
-    /// with them, as that of the output does.
+    /// Writes sequences while there is space for them; returns their number. Their literals begin at the index `byte`
+    /// of `bytes`; it is advanced, and so is the index `made` of the output.
     pub(crate) fn write_sequences(
         &self,
         sequences: &[Sequence],
@@ -261,7 +261,7 @@ impl Codes {
         output: &mut [u8],
         made: &mut usize,
     ) -> usize {
-        // In registers.
+        // Kept in registers.
         let (mut now, mut from, mut place) = (*bits, *byte, *made);
         let all = output.len();
         let mut written = sequences.len();
@@ -276,7 +276,7 @@ impl Codes {
         written
     }
 
-    /// Writes a sequence; the place behind it.
+    /// Writes a sequence; returns the index after it.
     #[inline(always)]
     pub(crate) fn write_sequence(
         &self,
@@ -302,7 +302,7 @@ impl Codes {
         bits.write(output, place)
     }
 
-    /// Writes literals; the place behind them.
+    /// Writes literals; returns the index after them.
     #[inline(always)]
     pub(crate) fn write_literals(
         &self,
@@ -324,7 +324,7 @@ impl Codes {
         bits.write(output, place)
     }
 
-    /// Adds the symbol that ends a block.
+    /// Writes the end-of-block symbol.
     pub(crate) fn write_end(&self, bits: &mut Bits, to: &mut Staging) {
         self.end.put(bits);
         to.write(|output, place| bits.write(output, place));

@@ -1,6 +1,6 @@
 //! The checksums of the formats around DEFLATE: CRC-32 (RFC 1952) and Adler-32 (RFC 1950). Must never know a format.
 
-/// The largest number of bytes whose sums fit into 32 bits.
+/// The maximum number of bytes whose sums fit into 32 bits.
 const PART: usize = 5552;
 const MODULUS: u32 = 65_521;
 
@@ -31,7 +31,7 @@ impl Adler {
     }
 }
 
-/// What a format keeps of the bytes.
+/// The checksum of a format.
 pub(crate) enum Checksum {
     None,
     Crc(crc32fast::Hasher),

@@ -1,5 +1,5 @@
-//! The encoder of a message: what was taken, what is being written, and the formats around it. Owns the order of blocks, flushes and
-//! ends. Must never hold more than one block.
+//! The encoder of a message: the input, the block being written, and the enclosing format. Owns the order of blocks,
+//! flushes and ends. Must never hold more than one block.
 
 use crate::bits::{Bits, Staging};
 use crate::block::{Codes, Kind, begin, begin_stored};
@@ -7,28 +7,28 @@ use crate::checksum::{Adler, Checksum};
 use crate::matches::Window;
 use crate::{Flush, Format, Progress};
 
-/// What of a block is still to be written.
+/// The part of a block that is still to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Nothing.
     Idle,
-    /// Its bytes, as they are, from this one on.
+    /// Its bytes, stored, from this index on.
     Stored(usize),
-    /// Its sequences, from this one on; their bytes begin here.
+    /// Its sequences, from this index on, and the index of their bytes.
     Coded(usize, usize),
 }
 
-/// What follows a block.
+/// The output after a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     Nothing,
-    /// A mark that makes whole bytes of it: an empty stored block.
+    /// A flush marker: an empty stored block, which aligns the output to whole bytes.
     Mark,
     /// The end of the message.
     End,
 }
 
-/// An encoder of one message after another.
+/// A reusable encoder, for one message at a time.
 pub struct Encoder {
     format: Format,
     bits_of_window: u8,
@@ -39,20 +39,20 @@ pub struct Encoder {
     bits: Bits,
     staging: Box<Staging>,
     checksum: Checksum,
-    /// Bytes of the message.
+    /// Number of bytes of the message.
     length: u64,
     phase: Phase,
     then: Then,
-    /// The header of the format is written.
+    /// The header of the format has been written.
     begun: bool,
-    /// Something was taken after the last mark.
+    /// There was input after the last flush marker.
     unmarked: bool,
-    /// The end is written, or waits for space.
+    /// The end has been written, or waits for space.
     ended: bool,
 }
 
 impl Encoder {
-    /// An encoder whose matches reach back `1 << window` bytes at most; `window` is 8 to 15, and 8 counts as 9.
+    /// Creates an encoder whose matches reach back at most `1 << window` bytes; `window` is 8 to 15, and 8 counts as 9.
     #[must_use]
     pub fn new(format: Format, window: u8) -> Self {
         let bits_of_window = window.clamp(9, 15);
@@ -76,7 +76,7 @@ impl Encoder {
         encoder
     }
 
-    /// Begins another message, as a new encoder does. What was not read of the last one is dropped.
+    /// Begins another message, like a new encoder. Unread output of the last one is dropped.
     pub fn reset(&mut self) {
         self.compresses = true;
         self.window.restart();
@@ -92,13 +92,13 @@ impl Encoder {
         (self.begun, self.unmarked, self.ended) = (false, false, false);
     }
 
-    /// Sets whether blocks that begin from now on are compressed, or stored as they are.
+    /// Sets whether blocks that begin from now on are compressed or stored.
     pub fn set_compresses(&mut self, compresses: bool) {
         self.compresses = compresses;
     }
 
-    /// Encodes as much as there is space for. After a flush, everything that was taken can be decoded from what is written as soon as
-    /// there is space left in the output. Nothing is taken after the end.
+    /// Encodes as much as there is space for. After a flush, all input can be decoded from the output as soon as a call
+    /// leaves space in it. No input is accepted after the end.
     pub fn encode(&mut self, input: &[u8], output: &mut [u8], flush: Flush) -> Progress {
         let (mut taken, mut made) = (0, 0);
         while self.drain(output, &mut made) && !self.ended {
@@ -115,7 +115,7 @@ impl Encoder {
         Progress { taken, made, finished }
     }
 
-    /// Takes bytes for the block.
+    /// Adds input to the block.
     fn take(&mut self, input: &[u8]) -> usize {
         if input.is_empty() {
             return 0;
@@ -127,7 +127,7 @@ impl Encoder {
         taken
     }
 
-    /// Chooses how the block is written, and begins that.
+    /// Selects the type of the block, and begins to write it.
     fn close_block(&mut self, then: Then) {
         if !self.begun {
             self.begun = true;
@@ -154,7 +154,7 @@ impl Encoder {
         };
     }
 
-    /// Writes what waits; whether nothing does any more.
+    /// Writes pending output; returns whether nothing is pending.
     fn drain(&mut self, output: &mut [u8], made: &mut usize) -> bool {
         loop {
             *made += self.staging.drain(&mut output[*made..]);
@@ -179,7 +179,7 @@ impl Encoder {
         }
     }
 
-    /// Writes sequences to the output, and one that does not fit there to the staging buffer.
+    /// Writes sequences to the output, and the first one that does not fit to the staging buffer.
     fn write_sequences(&mut self, number: usize, mut byte: usize, output: &mut [u8], made: &mut usize) {
         let (codes, bytes, mut bits) = (&*self.codes, self.window.block_onward(), self.bits);
         let rest = self.window.sequences().get(number..).unwrap_or_default();
@@ -190,7 +190,7 @@ impl Encoder {
             (self.bits, self.phase) = (bits, Phase::Coded(number + written + 1, byte));
             return;
         }
-        // Less than a run.
+        // Fewer literals than a run.
         let literals = &self.window.block()[byte..];
         self.staging.write(|output, place| codes.write_literals(literals, &mut bits, output, place));
         codes.write_end(&mut bits, &mut self.staging);
@@ -198,7 +198,7 @@ impl Encoder {
         self.finish_block();
     }
 
-    /// Ends the block, and adds what follows it.
+    /// Ends the block, and appends the output after it.
     fn finish_block(&mut self) {
         self.window.finish_block();
         self.phase = Phase::Idle;

@@ -1,24 +1,24 @@
-//! Huffman codes of bounded length (RFC 1951, section 3.2.2): lengths from frequencies, and codewords from lengths. Must never know
-//! what a symbol means.
+//! Length-limited Huffman codes (RFC 1951, section 3.2.2): lengths from frequencies, and codewords from lengths. Must
+//! never know the meaning of a symbol.
 
-/// Symbols of an alphabet at most.
+/// Maximum number of symbols of an alphabet.
 const MOST: usize = 288;
-/// Frequencies from this one on are sorted by comparison.
+/// Frequencies from this value on are sorted by comparison.
 const LARGE: usize = 255;
 
-/// Bits of the number of a symbol in an entry.
+/// Number of bits of the symbol in an entry.
 const SYMBOL_BITS: u32 = 9;
 const SYMBOL: u32 = (1 << SYMBOL_BITS) - 1;
 
-/// The lengths of an optimal code of at most `longest` bits; close to optimal where the bound makes it longer. Symbols that are not used
-/// have 0. There are always two codewords or more, so that every decoder takes the code for complete.
+/// Returns the lengths of an optimal code of at most `longest` bits; nearly optimal if the limit applies. Unused
+/// symbols have length 0. There are always at least two codewords, so that every decoder accepts the code as complete.
 pub(crate) fn lengths<const N: usize>(frequencies: &[u32; N], longest: usize) -> [u8; N] {
     const { assert!(N <= MOST) };
     let mut lengths = [0; N];
     let mut entries = [0_u32; MOST];
     let used = sort(frequencies, &mut entries);
     if used < 2 {
-        // One that is used, if any, and another one.
+        // The used one, if any, and another one.
         let symbol = if used == 1 { (entries[0] & SYMBOL) as usize } else { 0 };
         lengths[symbol] = 1;
         lengths[usize::from(symbol == 0)] = 1;
@@ -30,7 +30,7 @@ pub(crate) fn lengths<const N: usize>(frequencies: &[u32; N], longest: usize) ->
         *symbol = (entry & SYMBOL) as u16;
     }
     let mut counts = count_lengths(entries, longest);
-    // The rarest symbols have the longest codewords.
+    // The rarest symbols get the longest codewords.
     let mut length = longest;
     for symbol in &symbols[..used] {
         while counts[length] == 0 {
@@ -42,7 +42,7 @@ pub(crate) fn lengths<const N: usize>(frequencies: &[u32; N], longest: usize) ->
     lengths
 }
 
-/// Sorts the symbols that are used by their frequency: an entry has that above the symbol. How many there are.
+/// Sorts the used symbols by frequency: an entry contains the frequency above the symbol. Returns their number.
 fn sort(frequencies: &[u32], entries: &mut [u32; MOST]) -> usize {
     let mut starts = [0_u16; LARGE + 1];
     for frequency in frequencies {
@@ -63,7 +63,8 @@ fn sort(frequencies: &[u32], entries: &mut [u32; MOST]) -> usize {
     usize::from(sum)
 }
 
-/// How many codewords of each length there are: the tree is built in the place of the sorted entries (Moffat and Katajainen).
+/// Returns the number of codewords of each length: the tree is built in place of the sorted entries (Moffat and
+/// Katajainen).
 fn count_lengths(nodes: &mut [u32], longest: usize) -> [u16; 16] {
     let used = nodes.len();
     for node in nodes.iter_mut() {
@@ -85,7 +86,7 @@ fn count_lengths(nodes: &mut [u32], longest: usize) -> [u16; 16] {
         }
         nodes[next] = weight;
     }
-    // Depths of inner nodes from the root on. Each takes a codeword and gives two that are longer by one.
+    // Depths of inner nodes from the root on. Each uses a codeword and provides two that are longer by one.
     let mut counts = [0; 16];
     counts[1] = 2;
     nodes[used - 2] = 0;
@@ -105,7 +106,7 @@ fn count_lengths(nodes: &mut [u32], longest: usize) -> [u16; 16] {
     counts
 }
 
-/// The codewords of lengths, first bit lowest, as the format has them.
+/// Returns the codewords for lengths, first bit lowest, as in the format.
 pub(crate) fn codewords<const N: usize>(lengths: &[u8; N]) -> [u16; N] {
     let mut counts = [0_u16; 16];
     for length in lengths {
@@ -129,12 +130,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The sum of two to the minus length, in parts of two to the minus fifteen.
+    /// The Kraft sum: 2 to the power of minus the lengths, in units of 2^-15.
     fn kraft(lengths: &[u8]) -> u32 {
         lengths.iter().filter(|length| **length > 0).map(|length| 1 << (15 - length)).sum()
     }
 
-    /// The bits of an optimal code without a bound.
+    /// Returns the number of bits of an optimal code without a limit.
     fn optimum(frequencies: &[u32]) -> u64 {
         let mut weights: Vec<u64> = frequencies.iter().filter(|one| **one > 0).map(|one| u64::from(*one)).collect();
         let mut bits = 0;

@@ -1,8 +1,9 @@
-//! A fast encoder of DEFLATE (RFC 1951), alone, in zlib's format (RFC 1950) or in gzip's (RFC 1952): bodies that are compressed while
-//! they pass. One level, the counterpart of zlib's level 1. Must never decode, hold more than [`MEMORY`], or depend on another crate of
-//! the workspace.
+//! A fast DEFLATE encoder (RFC 1951), with zlib's format (RFC 1950), gzip's (RFC 1952) or none: compresses bodies while
+//! they are forwarded. One level, comparable to zlib's level 1. Must never decode, hold more than [`MEMORY`], or depend
+//! on another crate of the workspace.
 //!
-//! `matches` finds repetitions, `huffman` computes codes, `block` chooses how a block is written, `encoder` keeps the order.
+//! `matches` finds repetitions, `huffman` computes codes, `block` selects block types and writes blocks, `encoder`
+//! controls the order.
 
 mod bits;
 mod block;
@@ -17,7 +18,8 @@ mod tests;
 
 pub use encoder::Encoder;
 
-/// Bytes that an encoder holds, whatever its window: history and a block, the table of places, the sequences of a block, its codes.
+/// Size of an encoder in bytes, regardless of its window: history and a block, the hash table, the sequences of a
+/// block, its codes.
 pub const MEMORY: usize = size_of::<Encoder>() + matches::MEMORY + 8 * 1024;
 
 /// The format of the output.
@@ -31,24 +33,24 @@ pub enum Format {
     Raw,
 }
 
-/// What is to become of the bytes that were taken.
+/// The flush mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
-    /// More follow.
+    /// More input follows.
     Later,
-    /// They can be decoded from what is written, which ends with a whole byte.
+    /// All input so far can be decoded from the output, which ends with a whole byte.
     Now,
-    /// Nothing follows.
+    /// The input is complete.
     End,
 }
 
-/// What one call has done.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes of the input that were taken.
+    /// Number of input bytes accepted.
     pub taken: usize,
-    /// Bytes that were written.
+    /// Number of output bytes written.
     pub made: usize,
-    /// The last byte was written.
+    /// The last byte has been written.
     pub finished: bool,
 }

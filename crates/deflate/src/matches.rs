@@ -1,29 +1,31 @@
-//! The window and its repetitions: what was taken of a message, a hash table of places in it, and how a block of it is parsed into
+//! The sliding window and its matches: recent input, a hash table of positions in it, and the parsing of a block into
 //! literals and matches. Owns all memory that depends on the input. Must never know how a block is written.
 
 use crate::symbols::{DISTANCES, END, LENGTH_SLOT, LITERALS, LONGEST, SHORTEST, distance_slot};
 
-/// Bytes that a match may reach back, of the largest window: one less than the format allows, so that place 0 is never one.
+/// Maximum distance of a match in the largest window: one less than the format permits, so that position 0 is never
+/// used.
 const HISTORY: usize = 32 * 1024;
-/// Bytes of a block at most.
+/// Maximum size of a block in bytes.
 pub(crate) const BLOCK: usize = 24 * 1024;
-/// Places that a `u16` numbers.
+/// Number of positions in a `u16`.
 const PLACES: usize = 64 * 1024;
-/// Bytes behind the last place, so that a comparison of a longest match reads no further.
+/// Number of bytes after the last position, so that a comparison of a longest match stays in bounds.
 const MARGIN: usize = LONGEST + 14;
 const HASH_BITS: u32 = 12;
-/// The shortest match that is looked for. One of four bytes takes as many bits as its bytes, in most texts, and more time.
+/// The minimum length of matches. In most texts, one of four bytes takes as many bits as its bytes, and more time.
 const LEAST: usize = 5;
-/// The same in the first bytes of a message, and how many those are: where there is little to refer to, short matches are worth more.
+/// The minimum length in the first bytes of a message, and the number of those: with little history, short matches are
+/// worth more.
 const LEAST_AT_FIRST: usize = 4;
 const FIRST: usize = 2048;
-/// Literals of a sequence that has no match.
+/// Number of literals of a sequence without a match.
 const RUN: usize = 511;
-/// Sequences of a block at most: each covers a shortest match, or a run.
+/// Maximum number of sequences of a block: each covers at least a shortest match, or a run.
 const SEQUENCES: usize = BLOCK / LEAST + FIRST / LEAST_AT_FIRST + BLOCK / RUN + 2;
 
-/// Literals and a match behind them: 9 bits of the number of literals, 8 of the match's length less 3, 15 of its distance less 1. With
-/// [`RUN`] literals there is no match.
+/// Literals followed by a match: 9 bits for the number of literals, 8 for the match's length minus 3, 15 for its
+/// distance minus 1. With [`RUN`] literals there is no match.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sequence(u32);
 
@@ -43,47 +45,47 @@ impl Sequence {
         self.literals() != RUN
     }
 
-    /// Of the match, less 3.
+    /// Returns the length of the match minus 3.
     #[inline(always)]
     pub(crate) fn length(self) -> usize {
         (self.0 >> 9) as usize & 255
     }
 
-    /// Of the match, less 1.
+    /// Returns the distance of the match minus 1.
     #[inline(always)]
     pub(crate) fn distance(self) -> usize {
         (self.0 >> 17) as usize
     }
 }
 
-/// How often a block has each symbol.
+/// The symbol frequencies of a block.
 pub(crate) struct Histogram {
     pub(crate) literals: [u32; LITERALS],
     pub(crate) distances: [u32; DISTANCES],
 }
 
 type Bytes = [u8; PLACES + MARGIN];
-/// The last two places of each hash of the shortest match that is looked for.
+/// The last two positions of each hash of the first bytes of a match.
 struct Table([[u16; 2]; 1 << HASH_BITS]);
 
-/// Bytes that a window holds.
+/// Size of a window in bytes.
 pub(crate) const MEMORY: usize = size_of::<Bytes>() + size_of::<Table>() + size_of::<[Sequence; SEQUENCES]>();
 
 pub(crate) struct Window {
     bytes: Box<Bytes>,
-    /// Places before `start` are of another message; 0 is none.
+    /// Positions before `start` belong to another message; 0 means none.
     table: Box<Table>,
     sequences: Box<[Sequence; SEQUENCES]>,
     count: usize,
     pub(crate) histogram: Histogram,
-    /// The largest distance less 1.
+    /// The maximum distance minus 1.
     reach: usize,
-    /// Where the message begins.
+    /// The start of the message.
     start: usize,
-    /// Where the block begins, and where what was taken of it ends.
+    /// The start of the block, and the end of its input so far.
     block: usize,
     end: usize,
-    /// Places before this one are in the table.
+    /// Positions before this one are in the hash table.
     hashed: usize,
 }
 
@@ -98,7 +100,7 @@ fn hash<const LEAST: usize>(eight: u64) -> usize {
     ((eight << (64 - 8 * LEAST)).wrapping_mul(0x9E37_79B1_85EB_CA87) >> (64 - HASH_BITS)) as usize
 }
 
-/// Bytes that are the same from two places on, the first eight of which are, at most [`LONGEST`].
+/// Returns the number of equal bytes from two positions on, of which the first eight are equal, at most [`LONGEST`].
 fn extend(bytes: &Bytes, one: usize, other: usize) -> usize {
     let mut length = 8;
     while length < LONGEST {
@@ -112,22 +114,22 @@ fn extend(bytes: &Bytes, one: usize, other: usize) -> usize {
 }
 
 impl Table {
-    /// Puts a place into the table.
+    /// Inserts a position into the table.
     #[inline(always)]
     fn put<const LEAST: usize>(&mut self, bytes: &Bytes, place: usize) {
         let bucket = &mut self.0[hash::<LEAST>(eight(bytes, place & (PLACES - 1)))];
         *bucket = [place as u16, bucket[0]];
     }
 
-    /// The longest match at a place of those that the table has from `low` on, and where it is. The place becomes the last one. What a
-    /// match is chosen by has no branches: they could not be predicted.
+    /// Returns the length and position of the longest match among the table's entries from `low` on, and inserts the
+    /// position. The selection is branch-free: branches would be unpredictable.
     #[inline(always)]
     fn find<const LEAST: usize>(&mut self, bytes: &Bytes, place: usize, low: usize) -> Option<(usize, usize)> {
         let here = eight(bytes, place & (PLACES - 1));
         let bucket = &mut self.0[hash::<LEAST>(here)];
         let [last, other] = *bucket;
         *bucket = [place as u16, last];
-        // Ones for the bits that are the same, before the first one that differs.
+        // Ones for the equal bits before the first different one.
         let same = |from: u16| {
             let from = usize::from(from);
             let difference = (eight(bytes, from) ^ here) | u64::from(from < low);
@@ -154,7 +156,7 @@ impl Table {
 }
 
 impl Window {
-    /// With distances of at most `1 << bits` bytes.
+    /// Creates a window with distances of at most `1 << bits` bytes.
     pub(crate) fn new(bits: u8) -> Self {
         Self {
             bytes: Box::new([0; PLACES + MARGIN]),
@@ -175,17 +177,17 @@ impl Window {
         (self.start, self.block, self.hashed) = (self.end, self.end, self.end);
     }
 
-    /// Bytes of the block that was begun.
+    /// Returns the bytes of the current block.
     pub(crate) fn block(&self) -> &[u8] {
         &self.bytes[self.block..self.end]
     }
 
-    /// The bytes of the block, and some behind it.
+    /// Returns the bytes of the block, and some after it.
     pub(crate) fn block_onward(&self) -> &[u8] {
         &self.bytes[self.block..]
     }
 
-    /// What the block was parsed into; literals that follow are in no sequence.
+    /// Returns the sequences of the parsed block; the literals after the last one are in no sequence.
     pub(crate) fn sequences(&self) -> &[Sequence] {
         &self.sequences[..self.count]
     }
@@ -194,7 +196,7 @@ impl Window {
         self.end - self.block == BLOCK
     }
 
-    /// Takes bytes for the block, as many as it may have.
+    /// Adds input to the block, up to its maximum size; returns the number of bytes.
     pub(crate) fn take(&mut self, input: &[u8]) -> usize {
         if self.end == self.block && self.block > PLACES - BLOCK {
             self.slide();
@@ -210,7 +212,7 @@ impl Window {
         self.block = self.end;
     }
 
-    /// Makes space for a block: forgets what no match may reach any more.
+    /// Makes space for a block: discards the history that no match may reach.
     fn slide(&mut self) {
         let by = if self.start == self.block { self.block - 1 } else { self.block - HISTORY };
         self.bytes.copy_within(by..self.end, 0);
@@ -229,22 +231,24 @@ impl Window {
             return self.parse_with::<LEAST_AT_FIRST, true>();
         }
         if self.block - self.start <= FIRST {
-            // They were hashed in another way.
+            // They were inserted with the other hash.
             self.hashed = self.start;
         }
         self.parse_with::<LEAST, false>();
     }
 
-    /// Parses the block into matches of at least so many bytes. With `DENSE`, all places in a match are put into the table, else some.
+    /// Parses the block into matches of at least `LEAST` bytes. With `DENSE`, all positions in a match are inserted
+    /// into the table, otherwise some.
     fn parse_with<const LEAST: usize, const DENSE: bool>(&mut self) {
         self.histogram.literals.fill(0);
         self.histogram.distances.fill(0);
         self.histogram.literals[END] = 1;
         self.count = 0;
         let (block, end) = (self.block, self.end);
-        // Comparisons read beyond the end. What they find there decides between two matches, so it must be no former message's.
+        // Comparisons read beyond the end. The bytes there decide between two matches, so they must not be those of an
+        // earlier message.
         self.bytes[end..end + MARGIN].fill(0);
-        // As many bytes are there before this place.
+        // At positions before this one, at least `LEAST` bytes remain.
         let limit = end.saturating_sub(LEAST - 1);
         while self.hashed < block.min(limit) {
             self.table.put::<LEAST>(&self.bytes, self.hashed);
@@ -259,7 +263,7 @@ impl Window {
             };
             let (mut length, mut from, mut hashed) = (length.min(end - place), from, place);
             while DENSE && hashed + 1 < limit {
-                // A longer one at the next place is better.
+                // Lazy matching: a longer match at the next position is preferred.
                 hashed += 1;
                 let next = self.find::<LEAST>(hashed).map(|(longer, other)| (longer.min(end - hashed), other));
                 let Some((longer, other)) = next.filter(|(longer, _)| *longer > length) else { break };
@@ -286,14 +290,14 @@ impl Window {
         self.add_runs(end - first);
     }
 
-    /// See [`Table::find`], of those that a match may reach.
+    /// Like [`Table::find`], limited to the positions that a match may reach.
     #[inline(always)]
     fn find<const LEAST: usize>(&mut self, place: usize) -> Option<(usize, usize)> {
         let low = self.start.max(place.saturating_sub(self.reach));
         self.table.find::<LEAST>(&self.bytes, place, low)
     }
 
-    /// Adds literals, which are counted, and a match behind them.
+    /// Adds literals, which are already counted, followed by a match.
     #[inline(always)]
     fn add(&mut self, mut literals: usize, length: usize, distance: usize) {
         if literals >= RUN {
@@ -306,7 +310,7 @@ impl Window {
         self.count += 1;
     }
 
-    /// Adds runs without a match; how many literals are left.
+    /// Adds runs without a match; returns the number of remaining literals.
     #[cold]
     fn add_runs(&mut self, mut literals: usize) -> usize {
         while literals >= RUN {
@@ -322,7 +326,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Bytes of so many values that look random.
+    /// Returns pseudo-random bytes of that number of different values.
     fn noise(length: usize, values: u64, mut seed: u64) -> Vec<u8> {
         let mut next = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -331,7 +335,7 @@ mod tests {
         (0..length).map(|_| next()).collect()
     }
 
-    /// The sequences of a window say what its bytes are, and how far its matches reach back at most.
+    /// Checks the sequences of a window against its bytes, and returns the maximum distance.
     fn farthest(window: &Window, text: &[u8], before: usize) -> usize {
         let (mut place, mut farthest) = (before, 0);
         for sequence in window.sequences() {
@@ -355,7 +359,7 @@ mod tests {
             for values in [2, 3, 5, 20, 256] {
                 let mut window = Window::new(bits as u8);
                 let (mut text, mut reached) = (Vec::new(), 0);
-                // What repeats at distances around the largest one, after pieces of any length.
+                // Repetitions at distances around the maximum, after pieces of various lengths.
                 for (piece, distance) in [24_000, 300, 20_000, 800, 24_576, 24_000, 9].into_iter().zip(most - 4..) {
                     let before = text.len();
                     let mut more = noise(piece, values, before as u64);

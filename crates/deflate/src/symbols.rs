@@ -1,28 +1,28 @@
-//! The symbols of lengths and distances (RFC 1951, section 3.2.5), as tables that are computed at compile time. Must never hold
+//! The symbols of lengths and distances (RFC 1951, section 3.2.5), as tables computed at compile time. Must never hold
 //! state.
 
-/// The shortest and the longest match of the format.
+/// The minimum and the maximum match length of the format.
 pub(crate) const SHORTEST: usize = 3;
 pub(crate) const LONGEST: usize = 258;
 
-/// The symbol that ends a block.
+/// The end-of-block symbol.
 pub(crate) const END: usize = 256;
 
-/// Symbols of literals and lengths, and of distances.
+/// Number of symbols of literals and lengths, and of distances.
 pub(crate) const LITERALS: usize = 286;
 pub(crate) const DISTANCES: usize = 30;
 
-/// Extra bits of the length symbols, from 257 on.
+/// Number of extra bits of the length symbols, from 257 on.
 const LENGTH_EXTRA: [u8; 29] = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
 
-/// The lengths that the symbols begin with, less 3.
+/// Base lengths of the symbols, minus 3.
 const LENGTH_BASE: [u8; 29] =
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 255];
 
-/// The symbol of a length less 3, less 257.
+/// Length symbol minus 257, by length minus 3.
 pub(crate) const LENGTH_SLOT: [u8; 256] = length_slots();
 
-/// The symbol of a distance less 1: of those below 256 at their own place, of the others at 256 plus a 128th of them.
+/// Distance symbol, by distance minus 1: values below 256 at their own index, others at 256 plus a 128th of them.
 const DISTANCE_SLOT: [u8; 512] = distance_slots();
 
 const fn length_slots() -> [u8; 256] {
@@ -49,7 +49,7 @@ const fn distance_slots() -> [u8; 512] {
     slots
 }
 
-/// The symbol of a distance less 1.
+/// Returns the symbol of a distance minus 1.
 const fn slot_of(distance: u32) -> u32 {
     if distance < 2 {
         return distance;
@@ -58,24 +58,24 @@ const fn slot_of(distance: u32) -> u32 {
     2 * log + (distance >> (log - 1) & 1)
 }
 
-/// The symbol of a distance less 1, which is below 32768.
+/// Returns the symbol of a distance minus 1, which is below 32768.
 #[inline(always)]
 pub(crate) fn distance_slot(distance: usize) -> usize {
     let place = if distance < 256 { distance } else { 256 + (distance >> 7) };
     usize::from(DISTANCE_SLOT[place & 511])
 }
 
-/// Extra bits of a length symbol less 257.
+/// Returns the number of extra bits of a length symbol minus 257.
 pub(crate) const fn length_extra(slot: usize) -> u32 {
     LENGTH_EXTRA[slot] as u32
 }
 
-/// The first length of a symbol less 257, less 3.
+/// Returns the base length, minus 3, of a symbol minus 257.
 pub(crate) const fn length_base(slot: usize) -> u32 {
     LENGTH_BASE[slot] as u32
 }
 
-/// Extra bits of a distance symbol.
+/// Returns the number of extra bits of a distance symbol.
 pub(crate) const fn distance_extra(slot: usize) -> u32 {
     if slot < 4 { 0 } else { slot as u32 / 2 - 1 }
 }

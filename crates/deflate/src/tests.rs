@@ -1,5 +1,5 @@
-//! What is encoded is decoded again by another implementation: whatever the input, its pieces, the flushes between them and the space for
-//! the output. Must never look into an encoder.
+//! Round trips: the output is decoded by another implementation, for any input, split into any pieces, with any flushes
+//! and output sizes. Must never access an encoder's internals.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::{Encoder, Flush, Format, Progress};
 
 const FORMATS: [Format; 3] = [Format::Gzip, Format::Zlib, Format::Raw];
 
-/// Decodes by pieces of the output that are smaller than any window, so that no distance is beyond it unnoticed.
+/// Decodes in output pieces smaller than any window, so that a distance beyond the window is detected.
 struct Decoder {
     state: Decompress,
     plain: Vec<u8>,
@@ -43,7 +43,7 @@ impl Decoder {
     }
 }
 
-/// Encodes one piece into buffers of these sizes, by turns.
+/// Encodes one piece into buffers of these sizes, in rotation.
 fn piece(encoder: &mut Encoder, mut input: &[u8], flush: Flush, sizes: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
     for size in sizes.iter().cycle() {
@@ -65,7 +65,7 @@ fn whole(encoder: &mut Encoder, input: &[u8]) -> Vec<u8> {
     piece(encoder, input, Flush::End, &[input.len() + 1000])
 }
 
-/// Bytes that look random, the same for the same seed.
+/// Returns pseudo-random bytes, equal for equal seeds.
 fn noise(length: usize, mut seed: u64) -> Vec<u8> {
     let mut next = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -84,7 +84,7 @@ fn words(length: usize, seed: u64) -> Vec<u8> {
     text
 }
 
-/// Texts that meet an end of something: of a match, a window, a block, a code.
+/// Texts at the limits of a match, a window, a block, or a code.
 fn hard() -> Vec<Vec<u8>> {
     let mut all = vec![
         Vec::new(),
@@ -110,7 +110,7 @@ fn hard() -> Vec<Vec<u8>> {
         all.push(words(length, 8));
         all.push(noise(length, 9));
     }
-    // Frequencies of symbols that grow as fast as a code without a bound can be long.
+    // Symbol frequencies that make an unlimited code as long as possible.
     let (mut one, mut two) = (1, 1);
     let mut text = Vec::new();
     for symbol in 0..20_u8 {
@@ -140,7 +140,7 @@ fn hard_inputs_come_back_from_every_format_and_window() {
 
 #[test]
 fn blocks_are_written_in_the_shortest_way() {
-    // The first byte has the mark of the last block and the kind.
+    // The first byte contains the final-block flag and the block type.
     let rows: &[(&[u8], u8)] = &[
         (b"", 1),
         (b"a", 1),
@@ -215,7 +215,7 @@ fn flushes() -> impl Strategy<Value = Flush> {
     prop_oneof![Just(Flush::Later), Just(Flush::Now)]
 }
 
-/// Texts of any kind: bytes, few bytes, repeated parts.
+/// Texts of various kinds: any bytes, few different bytes, repeated parts.
 fn texts() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         proptest::collection::vec(any::<u8>(), 0..3000),
@@ -228,7 +228,7 @@ fn texts() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// After a flush everything that was taken can be decoded.
+    /// After a flush all input can be decoded.
     #[test]
     fn pieces_come_back(
         pieces in proptest::collection::vec((texts(), flushes(), any::<bool>()), 0..8),

@@ -50,7 +50,6 @@ impl Orders {
 
 /// Timeouts that rules have set for this stream alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct OwnTimeouts {
     pub client: Option<Duration>,
     pub connect: Option<Duration>,

@@ -56,7 +56,6 @@ impl std::ops::Deref for ServiceName {
 
 /// Who or what ended a stream (configuration manual, section 8.5, first character).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum Cause {
     #[default]
     Normal,
@@ -101,7 +100,6 @@ impl Cause {
 
 /// What a stream was doing when it ended (configuration manual, section 8.5, second character).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum Phase {
     #[default]
     Done,
@@ -313,7 +311,6 @@ pub struct Tracked {
 
 /// Bytes of a stream: of its request from the client and to the server, of the response from the server and to the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Flow {
     pub bytes_in: u64,
     pub sent: u64,

@@ -1,5 +1,5 @@
-//! Measures lists of patterns: how long a million entries take to load, how much memory they hold, and what a look into
-//! them costs, in processor time, when each asks for another entry, so that nothing lies in a cache.
+//! Measures lists of patterns: the time to load a million entries, the memory that they use, and the processor time of
+//! a lookup when each lookup is of another entry, so that no cache contains it.
 //! `cargo run --release -p weir-expression --example list_cost [ENTRIES]`. Must never measure anything around it.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
@@ -11,7 +11,7 @@ use weir_expression::sample::Value;
 
 const LOOKS: u32 = 1_000_000;
 
-/// Another number for each, in no order.
+/// Returns a different number for each number, in pseudo-random order.
 fn mixed(number: u32) -> u32 {
     let number = (number ^ (number >> 16)).wrapping_mul(0x85eb_ca6b);
     let number = (number ^ (number >> 13)).wrapping_mul(0xc2b2_ae35);
@@ -23,7 +23,7 @@ fn network(number: u32) -> String {
     format!("{}/{bits}", Ipv4Addr::from(mixed(number) & (u32::MAX << (32 - bits))))
 }
 
-/// A path of one to eight parts.
+/// Returns a path of one to eight segments.
 fn path(number: u32) -> String {
     (0..=number % 8).fold(String::new(), |mut path, part| {
         let _ = write!(path, "/{:x}", mixed(number).rotate_left(4 * part));
@@ -31,20 +31,20 @@ fn path(number: u32) -> String {
     })
 }
 
-/// Kilobytes that are resident.
+/// Resident anonymous memory in kilobytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("RssAnon"));
     line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }
 
-/// Nanoseconds that this thread has spent on a processor.
+/// Processor time of this thread in nanoseconds.
 fn spent() -> u64 {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     times.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// A name, a method of matching, what makes a key and what makes something to look for.
+/// A name, a matching method, a function that makes an entry's key and one that makes the text to look up.
 type Kind<'a> = (&'a str, Method, &'a dyn Fn(u32) -> String, &'a dyn Fn(u32) -> String);
 
 fn main() {

@@ -1,4 +1,4 @@
-//! Measures what a log line costs to render: nanoseconds a line of each predefined format, into a buffer that is reused.
+//! Measures the cost of rendering a log line: nanoseconds per line of each predefined format, into a reused buffer.
 //! `cargo run --release -p weir-expression --example log_cost`. Must never measure more than the rendering.
 #![allow(clippy::print_stdout)]
 

@@ -1,11 +1,11 @@
-//! What regular expressions cost on texts that are meant to be expensive for them: the patterns of
-//! `tests/data/firewall.patterns`, one by one and as one list, on texts of 1 to 15 kB.
+//! Measures regular expressions on texts that are expensive for them: the patterns of `tests/data/firewall.patterns`,
+//! one by one and as one list, on texts of 1 to 15 kB.
 //!
 //! ```text
-//! cargo run --release -p weir-expression --example pattern_cost [milliseconds to tell of]
+//! cargo run --release -p weir-expression --example pattern_cost [milliseconds to report]
 //! ```
 //!
-//! Each pattern is compiled anew for each text, so that the first look finds no state that an earlier one left.
+//! Each pattern is compiled again for each text, so that the first search finds no state cached by an earlier one.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
@@ -30,9 +30,9 @@ fn spent() -> Duration {
     Duration::from_nanos(text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0))
 }
 
-/// What work costs, in processor time.
+/// Runs `work` and measures its processor time.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    // The kernel brings the count up to date where the thread gives way.
+    // The kernel updates the count when the thread yields.
     std::thread::yield_now();
     let begun = spent();
     let done = work();

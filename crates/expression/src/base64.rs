@@ -1,9 +1,9 @@
-//! Base64 and base64url (RFC 4648, sections 4 and 5). Must never decide where the bytes go.
+//! Base64 and base64url (RFC 4648, sections 4 and 5). Must never decide where the bytes are stored.
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// What a character stands for; 64 and more: it is none of the alphabet.
+/// The value of each character; 64 and more: the character is not in the alphabet.
 const fn values(alphabet: &[u8; 64]) -> [u8; 256] {
     let mut values = [0xff; 256];
     let mut index = 0;
@@ -17,12 +17,12 @@ const fn values(alphabet: &[u8; 64]) -> [u8; 256] {
 static STANDARD_VALUES: [u8; 256] = values(STANDARD);
 static URL_SAFE_VALUES: [u8; 256] = values(URL_SAFE);
 
-/// Gives the characters of the code of some bytes to `put`, with padding.
+/// Encodes bytes as base64 with padding, one character per call of `put`.
 pub fn encode(bytes: &[u8], put: impl FnMut(u8)) {
     encode_in(bytes, STANDARD, true, put);
 }
 
-/// The same in base64url, without padding.
+/// Encodes bytes as base64url without padding, one character per call of `put`.
 pub fn encode_url(bytes: &[u8], put: impl FnMut(u8)) {
     encode_in(bytes, URL_SAFE, false, put);
 }
@@ -41,15 +41,15 @@ fn encode_in(bytes: &[u8], alphabet: &[u8; 64], padded: bool, mut put: impl FnMu
     }
 }
 
-/// Decodes base64 into memory of its own.
+/// Decodes base64 into a new vector.
 pub fn decoded(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::new();
     decode(bytes, |bytes| decoded.extend_from_slice(bytes))?;
     Some(decoded)
 }
 
-/// Gives the bytes of a base64 text to `take`. Every four characters may end in padding; bits that are left over are
-/// ignored. `None`: it is no such text.
+/// Decodes base64, a few bytes per call of `take`. Padding may end every group of four characters; left-over bits are
+/// ignored. `None`: not base64.
 pub fn decode(bytes: &[u8], mut take: impl FnMut(&[u8])) -> Option<()> {
     let (chunks, []) = bytes.as_chunks::<4>() else {
         return None;
@@ -70,15 +70,15 @@ pub fn decode(bytes: &[u8], mut take: impl FnMut(&[u8])) -> Option<()> {
     Some(())
 }
 
-/// Decodes base64url into memory of its own.
+/// Decodes base64url into a new vector.
 pub fn decoded_url(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(bytes.len() / 4 * 3 + 2);
     decode_url(bytes, |bytes| decoded.extend_from_slice(bytes))?;
     Some(decoded)
 }
 
-/// Gives the bytes of a base64url text without padding to `take`. A `=` counts as 63, as HAProxy counts it. `None`: it is
-/// no such text.
+/// Decodes base64url without padding, a few bytes per call of `take`. A `=` counts as 63, as in HAProxy. `None`: not
+/// base64url.
 pub fn decode_url(bytes: &[u8], mut take: impl FnMut(&[u8])) -> Option<()> {
     if bytes.len() % 4 == 1 {
         return None;

@@ -1,29 +1,29 @@
-//! Captures (configuration manual, sections 4.2 and 8.8): what of a request and its answer is kept for the log. Must never
-//! look for anything that the configuration did not name.
+//! Captures (configuration manual, sections 4.2 and 8.8): the parts of a request and its response that are kept for the
+//! log. Must never capture anything that the configuration does not name.
 
 use wire::http::Head;
 
-/// What a frontend keeps.
+/// The captures of a frontend.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapturePlan {
-    /// Slots of requests, in order.
+    /// Slots of the request, in order.
     pub request: Box<[Slot]>,
-    /// Slots of answers, in order.
+    /// Slots of the response, in order.
     pub response: Box<[Slot]>,
-    /// `capture cookie`: what its name begins with, and bytes at most.
+    /// `capture cookie`: the prefix of the cookie's name and the maximum length in bytes.
     pub cookie: Option<(Box<[u8]>, usize)>,
 }
 
-/// A place for one text.
+/// A slot for one captured text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot {
-    /// The header field that fills it; `None`: rules do.
+    /// The header field that fills the slot; `None`: rules fill it.
     pub field: Option<Box<[u8]>>,
-    /// Bytes at most.
+    /// Maximum length in bytes.
     pub length: usize,
 }
 
-/// A text that is kept; its memory is used again.
+/// A captured text; its memory is reused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Kept {
     bytes: Vec<u8>,
@@ -37,38 +37,35 @@ impl Kept {
         self.is_set = true;
     }
 
-    /// Forgets it and keeps the capacity.
+    /// Removes the text and keeps the capacity.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.is_set = false;
     }
 
-    /// The text, if there is one.
+    /// Returns the text, if one was captured.
     pub fn get(&self) -> Option<&[u8]> {
         self.is_set.then_some(&self.bytes)
     }
 }
 
-/// A request's method and target.
 pub type Line = (Box<[u8]>, Box<[u8]>);
 
-/// What was kept of a request and its answer.
+/// The captures of one request and its response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Captures {
-    /// The slots of the request.
     pub request: Vec<Kept>,
-    /// The slots of the answer.
     pub response: Vec<Kept>,
-    /// The cookie of the request, `name=value`.
+    /// The request's cookie, `name=value`.
     pub cookie: Kept,
-    /// The cookie of the answer.
+    /// The response's cookie, `name=value`.
     pub set_cookie: Kept,
-    /// Method and target as they came, where rules have changed them.
+    /// Method and target as received, if rules have changed them.
     pub line: Option<Line>,
 }
 
 impl Captures {
-    /// Forgets everything and keeps the capacity.
+    /// Removes all captures and keeps the capacity.
     pub fn clear(&mut self) {
         self.request.iter_mut().chain(&mut self.response).for_each(Kept::clear);
         self.cookie.clear();
@@ -76,7 +73,7 @@ impl Captures {
         self.line = None;
     }
 
-    /// Keeps what the plan wants of a request.
+    /// Captures what the plan names from a request.
     pub fn take_request(&mut self, plan: &CapturePlan, head: &Head) {
         fill(&plan.request, &mut self.request, head);
         if let Some((name, length)) = &plan.cookie
@@ -86,7 +83,7 @@ impl Captures {
         }
     }
 
-    /// Keeps what the plan wants of an answer.
+    /// Captures what the plan names from a response.
     pub fn take_response(&mut self, plan: &CapturePlan, head: &Head) {
         fill(&plan.response, &mut self.response, head);
         if let Some((name, length)) = &plan.cookie
@@ -96,7 +93,7 @@ impl Captures {
         }
     }
 
-    /// A rule fills a slot; one that the frontend does not have is passed over.
+    /// Sets a slot from a rule; a slot that the frontend does not declare is ignored.
     pub fn set(&mut self, plan: &CapturePlan, of_request: bool, index: usize, text: &[u8]) {
         let (slots, kept) =
             if of_request { (&plan.request, &mut self.request) } else { (&plan.response, &mut self.response) };
@@ -107,7 +104,7 @@ impl Captures {
     }
 }
 
-/// The last field of each slot's name.
+/// Captures the last field of each slot's name.
 fn fill(slots: &[Slot], kept: &mut Vec<Kept>, head: &Head) {
     if slots.is_empty() {
         return;
@@ -121,15 +118,15 @@ fn fill(slots: &[Slot], kept: &mut Vec<Kept>, head: &Head) {
     }
 }
 
-/// The first cookie whose name begins like that, as `name=value`.
+/// Returns the first cookie whose name has that prefix, as `name=value`.
 fn cookie<'h>(head: &'h Head, field: &[u8], name: &[u8]) -> Option<&'h [u8]> {
-    // An answer sets one cookie a field; what follows it are attributes. Between those of a request commas may stand, too.
+    // A response sets one cookie per field; attributes follow it. Cookies of a request may be separated by commas, too.
     let of_request = field == b"cookie";
     let most = if of_request { usize::MAX } else { 1 };
     let ends = |byte: &u8| *byte == b';' || (of_request && *byte == b',');
     let fields = head.fields().filter(|(known, _)| known.eq_ignore_ascii_case(field));
     let cookies = fields.flat_map(|(_, value)| value.split(ends).take(most));
-    // What is looked for may end with the equal sign.
+    // The prefix may end with the equal sign.
     cookies.map(<[u8]>::trim_ascii).find(|found| found.starts_with(name))
 }
 

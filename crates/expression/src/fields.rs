@@ -1,10 +1,10 @@
-//! The values of header fields, one after the other: whole fields, or parts between commas (section 7.3.6). Must never
-//! know which message they are of.
+//! Iterates over the values of header fields: whole fields, or comma-separated parts (section 7.3.6). Must never depend
+//! on which message they belong to.
 
 use wire::http::Head;
 
-/// The values of the fields of that lower-case name, or of all fields without one, each cut at its commas; commas within
-/// quotes do not count. Stops when `take` says that it has enough.
+/// Passes the comma-separated values of the fields with that lower-case name, or of all fields without a name; commas
+/// within quotes do not separate. Stops when `take` returns true.
 pub fn each_value<'a>(head: &'a Head, name: Option<&[u8]>, take: &mut dyn FnMut(&'a [u8]) -> bool) -> bool {
     each_field(head, name, &mut |value| {
         let mut rest = value;
@@ -21,13 +21,13 @@ pub fn each_value<'a>(head: &'a Head, name: Option<&[u8]>, take: &mut dyn FnMut(
     })
 }
 
-/// The values of the fields of that lower-case name, or of all fields without one, whole but for the blanks around them,
-/// which a rule may have written.
+/// Passes the values of the fields with that lower-case name, or of all fields without a name, trimmed of blanks, which
+/// a rule may have written.
 pub fn each_field<'a>(head: &'a Head, name: Option<&[u8]>, take: &mut dyn FnMut(&'a [u8]) -> bool) -> bool {
     head.fields().any(|(found, value)| name.is_none_or(|name| name == found) && take(value.trim_ascii()))
 }
 
-/// Where the next comma is that no quotes enclose.
+/// Returns the position of the next comma outside quotes.
 pub fn comma(value: &[u8]) -> Option<usize> {
     let (mut quoted, mut escaped) = (false, false);
     value.iter().position(|byte| {
@@ -42,7 +42,7 @@ pub fn comma(value: &[u8]) -> Option<usize> {
     })
 }
 
-/// The nth of what `each` finds: from 1 at the front, from -1 at the end; 0 is the last one.
+/// Returns the nth value that `each` passes: from 1 at the front, from -1 at the end; 0 is the last one.
 pub fn occurrence<'a>(wanted: i64, each: impl Fn(&mut dyn FnMut(&'a [u8]) -> bool) -> bool) -> Option<&'a [u8]> {
     let mut found = None;
     if wanted > 0 {
@@ -61,7 +61,7 @@ pub fn occurrence<'a>(wanted: i64, each: impl Fn(&mut dyn FnMut(&'a [u8]) -> boo
             false
         });
     }
-    // Counted from the front: where the one that is wanted stands; without a count the last one that comes.
+    // The position from the front; without a count the last value wins.
     let mut left = if wanted < -1 { count + wanted + 1 } else { i64::MAX };
     if left <= 0 {
         return None;

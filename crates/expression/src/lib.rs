@@ -1,6 +1,6 @@
-//! Sample expressions, conditions, patterns, variables and log formats: what is evaluated over messages and facts. Must
-//! never do I/O, wait, read a clock or a source of randomness, nor know what a configuration means: what an evaluation may
-//! see is lent ([`sample::Context`]).
+//! Sample expressions, conditions, patterns, variables and log formats: everything that is evaluated on messages and
+//! connections. Must never do I/O, wait, read a clock or a source of randomness, nor depend on the meaning of a
+//! configuration: an evaluation sees only its context ([`sample::Context`]).
 
 pub mod base64;
 pub mod capture;

@@ -1,5 +1,5 @@
-//! What a log line can tell: plain data that the engine fills in before a format is rendered. Must never hold anything
-//! that has to be looked up later.
+//! The values of a log line: plain data that the engine fills in before a format is rendered. Must never contain
+//! anything that has to be looked up later.
 
 use base::moment::{Moment, WallTime};
 use config::spec::LogStep;
@@ -8,18 +8,18 @@ use std::net::SocketAddr;
 /// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Endpoint {
-    /// There is none, or it is not known: printed as "-".
+    /// No connection, or unknown: printed as "-".
     #[default]
     Absent,
     /// An address with its port.
     Inet(SocketAddr),
-    /// A UNIX socket, printed as "unix", with what stands for its port: the identifier of the listening socket for a
+    /// A UNIX socket, printed as "unix", with its substitute for a port: the identifier of the listening socket for a
     /// client, 0 for a server.
     Unix(u32),
 }
 
 impl Endpoint {
-    /// A client or a destination: who has no internet address came by the UNIX socket with that identifier.
+    /// Creates a client or a destination: without an address it is the UNIX socket with that identifier.
     pub fn client(address: Option<SocketAddr>, listener: u32) -> Self {
         address.map_or(Self::Unix(listener), Self::Inet)
     }
@@ -31,9 +31,8 @@ impl From<SocketAddr> for Endpoint {
     }
 }
 
-/// Where in the life of a transaction a line is written: `%OG`.
+/// The step of a transaction at which a line is written: `%OG`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum Origin {
     #[default]
     Unspecified,
@@ -49,7 +48,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// What a profile calls it.
+    /// The step's name in a log profile.
     pub const fn step(self) -> LogStep {
         match self {
             Self::Unspecified => LogStep::Any,
@@ -63,7 +62,7 @@ impl Origin {
         }
     }
 
-    /// As the manual writes it.
+    /// The name in the manual.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unspecified => "unspec",
@@ -79,28 +78,28 @@ impl Origin {
     }
 }
 
-/// When things happened to a stream; `None`: they did not.
+/// The points in time of a stream; `None`: not reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timings {
-    /// The connection was accepted, or the previous answer on it ended.
+    /// The connection was accepted, or the previous response on it ended.
     pub start: Moment,
-    /// The handshakes of the layers below (TLS, PROXY protocol) were done; `None` where there were none.
+    /// The handshakes of the lower layers (TLS, PROXY protocol) were completed; `None` without handshakes.
     pub handshake: Option<Moment>,
-    /// The first byte of the request came; never in TCP mode.
+    /// The first byte of the request was received; never in TCP mode.
     pub first_byte: Option<Moment>,
-    /// The request's head was complete; never in TCP mode.
+    /// The request head was complete; never in TCP mode.
     pub request: Option<Moment>,
-    /// The queues were left: a server's slot was got.
+    /// The queues were left: a slot of a server was available.
     pub queued: Option<Moment>,
-    /// The connection to the server stood.
+    /// The connection to the server was established.
     pub connected: Option<Moment>,
-    /// The answer's head was complete; never in TCP mode.
+    /// The response head was complete; never in TCP mode.
     pub response: Option<Moment>,
 }
 
 impl Timings {
-    /// The log's timers for a stream that ended, or whose line is written, at `end`. Every point is cut to whole
-    /// milliseconds since the start before points are subtracted, so that the timers add up to the totals.
+    /// Computes the log's timers for a stream that ends, or whose line is written, at `end`. Every point is truncated
+    /// to whole milliseconds since the start before points are subtracted, so that the timers add up to the totals.
     pub fn timers(&self, end: Moment) -> Timers {
         let at = |point: Option<Moment>| point.map(|moment| moment.millis_since(self.start) as i64);
         let total = end.millis_since(self.start) as i64;
@@ -126,22 +125,22 @@ impl Timings {
     }
 }
 
-/// The timers of section 8.4, in milliseconds; -1: that point was never reached.
+/// The timers of section 8.4, in milliseconds; -1: the point was not reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timers {
-    /// `Th`: handshakes of the layers below.
+    /// `Th`: handshakes of the lower layers.
     pub handshake: i64,
     /// `Ti`: waiting for the request's first byte.
     pub idle: i64,
-    /// `TR`: receiving the request's head.
+    /// `TR`: receiving the request head.
     pub request: i64,
     /// `Tw`: waiting in queues.
     pub queue: i64,
     /// `Tc`: connecting to the server, retries included.
     pub connect: i64,
-    /// `Tr`: waiting for the answer's head.
+    /// `Tr`: waiting for the response head.
     pub response: i64,
-    /// `Td`: passing the answer on.
+    /// `Td`: transferring the response.
     pub data: i64,
     /// `Ta`: from the request's first byte to the end.
     pub active: i64,
@@ -157,7 +156,7 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// `Tq` = `Th` + `Ti` + `TR`; -1 when one of them is.
+    /// `Tq` = `Th` + `Ti` + `TR`; -1 if one of them is.
     pub const fn query(&self) -> i64 {
         if self.handshake < 0 || self.idle < 0 || self.request < 0 {
             return -1;
@@ -165,66 +164,65 @@ impl Timers {
         self.handshake + self.idle + self.request
     }
 
-    /// `Tu`: the total as the user feels it, without the idle time.
+    /// `Tu`: the total as perceived by the user, without the idle time.
     pub const fn user(&self) -> i64 {
         if self.idle < 0 { self.total } else { self.total - self.idle }
     }
 }
 
-/// One event, ready to be logged. Fields that [`Record::default`] sets need no care where they do not apply.
+/// One event to be logged. Fields with a default in [`Record::default`] need not be set where they do not apply.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Record<'a> {
-    /// The client as it was accepted.
+    /// The client as accepted.
     pub client: Endpoint,
-    /// The address that it connected to.
+    /// The address that the client connected to.
     pub destination: Endpoint,
-    /// The address that the connection to the server comes from.
+    /// The source address of the connection to the server.
     pub backend_source: Endpoint,
     /// The server's address.
     pub server_address: Endpoint,
     /// The frontend's name.
     pub frontend: &'a str,
-    /// The client speaks TLS: `%ft` ends in "~".
+    /// The client uses TLS: `%ft` ends in "~".
     pub tls_frontend: bool,
     /// The `bind` line's name, or its number.
     pub bind_name: &'a str,
-    /// The backend's name; the frontend's while none was chosen.
+    /// The backend's name; the frontend's before one is selected.
     pub backend: &'a str,
     /// The server's name, "<NOSRV>" or "<STATS>".
     pub server: &'a str,
-    /// When the connection was accepted, or ready for another request.
+    /// When the connection was accepted, or became ready for another request.
     pub accept_date: WallTime,
-    /// When the first byte of the request came; the accept date in TCP mode.
+    /// When the first byte of the request was received; the accept date in TCP mode.
     pub request_date: WallTime,
-    /// Seconds that local time is ahead of UTC at these dates.
+    /// UTC offset of local time at these dates, in seconds.
     pub local_offset: i32,
-    /// Where the time went.
     pub timers: Timers,
     /// The line is written before the end (`option logasap`): totals and byte counts get a "+".
     pub partial: bool,
-    /// Status sent to the client; -1 when none was, 0 in TCP mode.
+    /// Status sent to the client; -1 if none, 0 in TCP mode.
     pub status: i32,
-    /// Bytes passed to the client, head included.
+    /// Bytes sent to the client, including the head.
     pub bytes_to_client: u64,
-    /// Bytes received from the client, head included.
+    /// Bytes received from the client, including the head.
     pub bytes_from_client: u64,
     /// Termination state (section 8.5); `%ts` prints the first two characters.
     pub termination: [u8; 4],
     /// The request's method; empty: no valid request was received, which prints as "<BADREQ>".
     pub method: &'a [u8],
-    /// The request's target as it was received.
+    /// The request's target as received.
     pub target: &'a [u8],
     /// The request's version: "HTTP/1.1".
     pub version: &'a [u8],
-    /// `tune.http.logurilen`: bytes of the request line that are printed at most; without the keyword HAProxy prints 1023.
+    /// `tune.http.logurilen`: maximum length of the printed request line in bytes; HAProxy's default is 1023.
     pub request_limit: usize,
-    /// `capture request header`: one entry a declared capture, in order; empty where none is declared.
+    /// `capture request header`: one entry per declared capture, in order.
     pub request_captures: &'a [Option<&'a [u8]>],
     /// `capture response header`, likewise.
     pub response_captures: &'a [Option<&'a [u8]>],
     /// `capture cookie` in the request: "name=value".
     pub request_cookie: Option<&'a [u8]>,
-    /// `capture cookie` in the answer.
+    /// `capture cookie` in the response.
     pub response_cookie: Option<&'a [u8]>,
     /// `unique-id-format`'s result.
     pub unique_id: Option<&'a [u8]>,
@@ -232,31 +230,31 @@ pub struct Record<'a> {
     pub actconn: u32,
     /// Connections of the frontend.
     pub feconn: u32,
-    /// Streams of the backend, queued ones included.
+    /// Streams of the backend, including queued ones.
     pub beconn: u32,
     /// Streams on the server.
     pub srv_conn: u32,
-    /// Connection attempts that were repeated.
+    /// Repeated connection attempts.
     pub retries: u32,
-    /// The last attempt went to another server: `%rc` gets a "+".
+    /// The last attempt was redispatched to another server: `%rc` gets a "+".
     pub redispatched: bool,
     /// Requests processed before this one in the server's queue.
     pub server_queue: u32,
     /// Requests processed before this one in the backend's queue.
     pub backend_queue: u32,
-    /// The process.
+    /// The process id.
     pub pid: u32,
     /// The host's name.
     pub hostname: &'a str,
-    /// Lines that the frontend has logged before.
+    /// Lines that the frontend logged before.
     pub log_counter: u32,
-    /// Requests (HTTP) or sessions (TCP) that the process has had before.
+    /// Requests (HTTP) or sessions (TCP) of the process before.
     pub request_counter: u32,
-    /// Version of TLS with the client.
+    /// TLS version of the client's connection.
     pub tls_version: Option<&'a str>,
-    /// Cipher suite with the client.
+    /// TLS cipher suite of the client's connection.
     pub tls_cipher: Option<&'a str>,
-    /// Where the line is written.
+    /// The step at which the line is written.
     pub origin: Origin,
 }
 
@@ -317,8 +315,8 @@ mod tests {
         Moment::from_nanos(millis * 1_000_000)
     }
 
-    /// Points in milliseconds after the start: first byte, request, queued, connected, response; the end; then
-    /// Th Ti TR Tw Tc Tr Td Ta Tt Tu Tq. Checked against HAProxy with scripted delays.
+    /// Points in milliseconds after the start: first byte, request, queued, connected, response; the end; then Th Ti TR
+    /// Tw Tc Tr Td Ta Tt Tu Tq. Checked against HAProxy with scripted delays.
     #[test]
     fn timers_follow_section_8_4() {
         type Case = (&'static str, [i64; 5], u64, [i64; 11]);

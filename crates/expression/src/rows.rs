@@ -1,18 +1,16 @@
-//! Tables of rows with names, and rows that are registered beside them: fetches, converters, actions. Must never know
-//! what a row does.
+//! Tables of named rows, and registered rows: fetches, converters, actions. Must never depend on the function of a row.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// A row of a table.
+/// A named row of a table.
 pub trait Row: 'static {
-    /// Its name.
     fn name(&self) -> &str;
 }
 
-/// All rows of a kind that are built in.
+/// All built-in rows of a kind.
 pub struct Rows<R: Row> {
     families: &'static [&'static [&'static [R]]],
     waiting: &'static [&'static str],
@@ -20,40 +18,41 @@ pub struct Rows<R: Row> {
 }
 
 impl<R: Row> Rows<R> {
-    /// Those of these groups of families; `waiting` has the names that HAProxy has and Weir has not yet.
+    /// Creates the table of these groups of families; `waiting`: names of HAProxy that Weir does not support yet.
     pub const fn new(families: &'static [&'static [&'static [R]]], waiting: &'static [&'static str]) -> Self {
         Self { families, waiting, index: OnceLock::new() }
     }
 
-    /// Every row.
+    /// Returns every row.
     pub fn all(&self) -> impl Iterator<Item = &'static R> {
         self.families.iter().copied().flatten().copied().flatten()
     }
 
-    /// The row of that name.
+    /// Returns the row of that name.
     pub fn find(&self, name: &str) -> Option<&'static R> {
         self.index.get_or_init(|| self.all().map(|row| (row.name(), row)).collect()).get(name).copied()
     }
 
-    /// Every name that works.
+    /// Returns every supported name.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.all().map(|row| row.name())
     }
 
-    /// The names that HAProxy has and Weir has not yet.
+    /// The names of HAProxy that Weir does not support yet.
     pub const fn waiting(&self) -> &'static [&'static str] {
         self.waiting
     }
 
-    /// Whether HAProxy has a row of that name that Weir has not yet.
+    /// Whether it is a name of HAProxy that Weir does not support yet.
     pub fn is_waiting(&self, name: &str) -> bool {
         self.waiting.contains(&name)
     }
 
-    /// Checks the tables in a test, given the document and how many arguments a row requires and takes.
+    /// Checks the tables in a test; `of` returns a row's documentation, and the required and the maximum number of
+    /// arguments.
     ///
     /// # Panics
-    /// Two rows have one name, or a row's document or signature is not sound.
+    /// Two rows have the same name, or a row's documentation or signature is invalid.
     pub fn assert_sound(&self, of: impl Fn(&R) -> (&'static str, usize, usize)) {
         let mut seen = std::collections::HashSet::new();
         for row in self.all() {
@@ -70,9 +69,9 @@ impl<R: Row> Rows<R> {
 pub enum Unregistered {
     /// A row of that name exists, built in or registered, or HAProxy has one.
     Taken,
-    /// A configuration could not write the name.
+    /// The name cannot be written in a configuration.
     Malformed,
-    /// There are as many rows as there may be.
+    /// The maximum number of rows is reached.
     TooMany,
 }
 
@@ -88,19 +87,19 @@ impl fmt::Display for Unregistered {
 
 impl std::error::Error for Unregistered {}
 
-/// Most rows of a kind that may be registered.
+/// Maximum number of registered rows of a kind.
 const MOST_REGISTERED: usize = 4_096;
 
-/// Rows of a kind that were registered when the process started.
+/// Rows of a kind registered at the start of the process.
 pub struct Registered<R: Row>(BTreeMap<Box<str>, Arc<R>>);
 
 impl<R: Row> Registered<R> {
-    /// None.
+    /// Creates an empty registry.
     pub const fn none() -> Self {
         Self(BTreeMap::new())
     }
 
-    /// Registers a row whose name `built_in` does not know.
+    /// Registers a row, unless `built_in` returns true for its name.
     ///
     /// # Errors
     /// Its name is taken or malformed, or there are too many.
@@ -109,10 +108,10 @@ impl<R: Row> Registered<R> {
         self.add_apart(row, key, built_in)
     }
 
-    /// The same for a row whose name other rows may have: `key` distinguishes them.
+    /// Registers a row whose name may be used by other rows: `key` distinguishes them.
     ///
     /// # Errors
-    /// As of [`Registered::add`].
+    /// As for [`Registered::add`].
     pub fn add_apart(
         &mut self,
         row: R,
@@ -134,17 +133,17 @@ impl<R: Row> Registered<R> {
         Ok(())
     }
 
-    /// The row of that name.
+    /// Returns the row of that name.
     pub fn find(&self, name: &str) -> Option<&Arc<R>> {
         self.0.get(name)
     }
 
-    /// Every row, by name.
+    /// Returns every row, by name.
     pub fn rows(&self) -> impl Iterator<Item = &R> {
         self.0.values().map(|row| &**row)
     }
 
-    /// Every name, in order.
+    /// Returns every name, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(|name| &**name)
     }
@@ -162,7 +161,7 @@ impl<R: Row> Default for Registered<R> {
     }
 }
 
-/// The same rows, not rows that do the same.
+/// Compares rows by identity, not by function.
 impl<R: Row> PartialEq for Registered<R> {
     fn eq(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
@@ -176,16 +175,16 @@ impl<R: Row> fmt::Debug for Registered<R> {
     }
 }
 
-/// A row that was found.
+/// A reference to a row.
 pub enum RowRef<R: Row> {
-    /// One that is built in.
+    /// A built-in row.
     BuiltIn(&'static R),
-    /// One that was registered.
+    /// A registered row.
     Registered(Arc<R>),
 }
 
 impl<R: Row> RowRef<R> {
-    /// Whether both are one row, given that their names are equal.
+    /// Whether both are the same row, provided that their names are equal.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::BuiltIn(_), Self::BuiltIn(_)) => true,

@@ -1,20 +1,18 @@
-//! The fetches and converters that expressions may name: tables that are built in, and rows that are registered beside
-//! them. Must never evaluate anything.
+//! The fetches and converters available to expressions: built-in tables, and registered rows. Must never evaluate
+//! anything.
 
 use crate::convert::Converter;
 use crate::fetch::Fetch;
 use crate::rows::{Registered, RowRef, Rows, Unregistered};
 
-/// Rows that are built in.
+/// Built-in rows.
 pub struct Tables {
-    /// Fetches.
     pub fetches: &'static Rows<Fetch>,
-    /// Converters.
     pub converters: &'static Rows<Converter>,
 }
 
-/// What expressions may name. Lookups ask the tables first, and no registered row has a name of theirs. A clone shares
-/// the rows.
+/// The rows available to expressions. Lookups search the tables first, and no registered row has a name of theirs. A
+/// clone shares the rows.
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     tables: &'static Tables,
@@ -35,7 +33,7 @@ impl PartialEq for Vocabulary {
 }
 
 impl Vocabulary {
-    /// Nothing beside these tables.
+    /// Creates a vocabulary of these tables only.
     pub const fn new(tables: &'static Tables) -> Self {
         Self { tables, fetches: Registered::none(), converters: Registered::none() }
     }
@@ -45,7 +43,7 @@ impl Vocabulary {
     /// # Errors
     /// Its name is taken or malformed, or there are too many.
     pub fn add_fetch(&mut self, row: Fetch) -> Result<(), Unregistered> {
-        // A keyword of ACLs is looked up before the fetches.
+        // ACL keywords take precedence over fetches.
         let built_in = |name: &str| {
             self.tables.fetches.find(name).is_some()
                 || self.tables.fetches.is_waiting(name)
@@ -63,24 +61,24 @@ impl Vocabulary {
         self.converters.add(row, |name| built_in.find(name).is_some() || built_in.is_waiting(name))
     }
 
-    /// The fetch of that name.
+    /// Returns the fetch of that name.
     pub fn fetch(&self, name: &str) -> Option<RowRef<Fetch>> {
         let built_in = self.tables.fetches.find(name).map(RowRef::BuiltIn);
         built_in.or_else(|| self.fetches.find(name).cloned().map(RowRef::Registered))
     }
 
-    /// The converter of that name.
+    /// Returns the converter of that name.
     pub fn converter(&self, name: &str) -> Option<RowRef<Converter>> {
         let built_in = self.tables.converters.find(name).map(RowRef::BuiltIn);
         built_in.or_else(|| self.converters.find(name).cloned().map(RowRef::Registered))
     }
 
-    /// Whether HAProxy has a fetch of that name that Weir has not yet.
+    /// Whether HAProxy has a fetch of that name that Weir does not support yet.
     pub fn awaits_fetch(&self, name: &str) -> bool {
         self.tables.fetches.is_waiting(name)
     }
 
-    /// Whether HAProxy has a converter of that name that Weir has not yet.
+    /// Whether HAProxy has a converter of that name that Weir does not support yet.
     pub fn awaits_converter(&self, name: &str) -> bool {
         self.tables.converters.is_waiting(name)
     }

@@ -1,5 +1,5 @@
-//! Patterns in the style of web application firewalls on texts that are meant to be expensive: verdicts are PCRE2's, and
-//! whatever the text, a look ends within its steps.
+//! Patterns in the style of web application firewalls on texts that are expensive for them: results equal PCRE2's, and
+//! every search ends within its steps.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod hostile;
@@ -7,7 +7,7 @@ mod hostile;
 use weir_expression::pattern::{Key, Method, PatternIndex, PatternSet, Places, Regex, Steps, Texts};
 use weir_expression::sample::{Exhausted, Value};
 
-/// Steps of PCRE2 beyond which it is not asked what is right.
+/// Match limit of PCRE2 beyond which results are not compared.
 const PATIENCE: u32 = 20_000;
 
 struct List(Vec<&'static str>);
@@ -70,7 +70,7 @@ fn a_list_answers_as_its_patterns_do() {
     assert!(told > 2_000, "{told} compared");
 }
 
-/// Of the collection's texts, few lead to more states than a look may find, and those of few patterns.
+/// Few of the collection's texts exhaust the cache, and only with few patterns.
 #[test]
 fn steps_suffice_but_for_what_is_made_to_take_them() {
     let (mut looks, mut exhausted) = (0, Vec::new());
@@ -89,7 +89,7 @@ fn steps_suffice_but_for_what_is_made_to_take_them() {
     assert!(total * 200 < looks && exhausted.len() < 10, "{total} of {looks}: {exhausted:#?}");
 }
 
-/// The shapes that are known to take time without a bound, at the length of a buffer.
+/// Pattern shapes that are known to take unbounded time, on a buffer-sized text.
 #[test]
 fn known_shapes_are_told_apart_at_once() {
     let run = [&[b'a'; 15_000][..], b"!"].concat();

@@ -1,7 +1,7 @@
-//! Any bytes as what a balance recognises a request by: no panic in any of the ways, the same key each time, and an RDP
-//! cookie is a piece of its packet whatever stands behind it.
+//! Any bytes as the source of a load balancing key: no panic with any algorithm, the same key each time, and an RDP
+//! cookie is part of its packet, independent of the bytes after that.
 //!
-//! The first byte chooses the depth and length of URIs; the rest is a TCP client's first bytes, or a request.
+//! The first byte selects the depth and length of URIs; the rest is a TCP client's first bytes, or a request.
 
 
 use config::spec::{BalanceSpec, HashFunction, HashSpec, UriSpec};
@@ -13,7 +13,7 @@ use wire::rdp::cookie;
 const FUNCTIONS: [HashFunction; 5] =
     [HashFunction::Sdbm, HashFunction::Djb2, HashFunction::Wt6, HashFunction::Crc32, HashFunction::None];
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [choice, input @ ..] = data else { return };
     in_a_packet(input);

@@ -1,4 +1,4 @@
-//! Files of certificates: PEM texts, encrypted keys, OCSP answers, lists of timestamps, and the lines of crt-lists.
+//! Certificate files: PEM texts, encrypted keys, OCSP responses, lists of timestamps, and the lines of crt-lists.
 
 use config::span::Span;
 use config::spec::BindTlsSpec;
@@ -7,7 +7,7 @@ use tls::ocsp::Answer;
 use tls::passphrase::EncryptedKey;
 use tls::{pem, timestamps, x509};
 
-/// Reads any bytes as each of them.
+/// Parses any bytes as each of them.
 pub fn run(bytes: &[u8]) {
     let _ = Key::find(bytes);
     let _ = EncryptedKey::find(bytes).map(|key| key.map(|key| format!("{key:?}")));
@@ -19,7 +19,7 @@ pub fn run(bytes: &[u8]) {
         let _ = Certificate::read("a.pem", bytes, None);
     }
     if let Ok(answer) = Answer::parse(bytes) {
-        // What it is about is named by bytes that mean the same.
+        // The certificate ID is re-encoded to equivalent bytes.
         assert_eq!(answer.der, bytes);
         assert!(answer.id.to_der().len() < 128);
     }

@@ -1,12 +1,13 @@
-//! Any bytes as a chunked body: no panic, the same in pieces, and the same payload as a slow and simple reader finds.
+//! Any bytes as a chunked body: no panic, the same result in pieces, and the same payload as a slow and simple parser
+//! returns.
 //!
-//! The first byte chooses the pieces.
+//! The first byte selects the size of the pieces.
 
 
 use wire::h1::{ChunkDecoder, ChunkState, Violation, encode_trailers};
 use wire::http::Fields;
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [step, input @ ..] = data else { return };
     let whole = decode(input, input.len().max(1));
@@ -43,7 +44,7 @@ pub fn run(data: &[u8]) {
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     payload: Vec<u8>,
-    /// Bytes that were used, and the trailers.
+    /// Number of bytes consumed, and the trailers.
     end: Option<(usize, Vec<u8>)>,
 }
 
@@ -72,7 +73,7 @@ fn decode(input: &[u8], step: usize) -> Result<Found, Violation> {
     Ok(Found { payload, end: None })
 }
 
-/// The payload, and where the trailers begin; `None` when the chunks are malformed or incomplete.
+/// Returns the payload, and the start of the trailers; `None` if the chunks are malformed or incomplete.
 fn read(input: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut payload = Vec::new();
     let mut at = 0;

@@ -1,9 +1,9 @@
-//! A TLS hello: whatever comes, the parts that are found lie within it, and a hello that is whole stays what it is when
-//! more follows it, however it is cut into records.
+//! A TLS ClientHello: for any input, the parts found are within it, and the result for a complete ClientHello does not
+//! depend on the bytes after it, nor on its split into records.
 
 use wire::client_hello::{Found, Hello, Message, extension, message, sslv2, version};
 
-/// The bytes of the first message.
+/// Returns the bytes of the first message.
 fn whole(data: &[u8]) -> Option<Vec<u8>> {
     match message(data) {
         Found::Whole(Message::Contiguous(message)) => Some(message.to_vec()),
@@ -16,7 +16,7 @@ fn whole(data: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let _ = (sslv2(data), version(data));
     let Some(found) = whole(data) else { return };
@@ -24,7 +24,7 @@ pub fn run(data: &[u8]) {
     let mut longer = data.to_vec();
     longer.extend_from_slice(b"more");
     assert_eq!(whole(&longer).as_ref(), Some(&found));
-    // The same message, cut into records by its own bytes.
+    // The same message, split into records of lengths taken from its own bytes.
     let (mut records, mut rest) = (Vec::new(), &found[..]);
     while let Some(first) = rest.first() {
         let (piece, next) = rest.split_at(rest.len().min(1 + usize::from(*first)));

@@ -1,5 +1,5 @@
-//! Any bytes as configuration files: no panic and an end, bounded messages that all render, words that survive being
-//! written again.
+//! Any bytes as configuration files: no panic, termination, bounded messages that can all be rendered, and words that
+//! round-trip.
 //!
 //! A byte 0xFE starts the next file.
 
@@ -14,7 +14,7 @@ use config::options::LanguageOptions;
 use config::{address, text, units};
 use std::fmt::Write as _;
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let files: Vec<InputFile> = data
         .split(|&byte| byte == 0xFE)
@@ -67,7 +67,7 @@ fn check(sources: &Sources, document: &Document) {
     }
 }
 
-/// A document that is written with every byte escaped reads the same.
+/// A document written with every byte escaped parses to the same document.
 fn written_again(document: &Document) {
     let mut file = String::new();
     let mut write = |line: &Line| {

@@ -1,10 +1,11 @@
-//! Any bytes as a body with content codings: no panic, no result above its bound, and the same result whatever larger bound there is.
+//! Any bytes as a body with content codings: no panic, no result above its limit, and the same result with any larger
+//! limit.
 //!
-//! The first byte chooses the codings, the second one the bound.
+//! The first byte selects the codings, the second one the limit.
 
 use engine::decoding::{ContentCoding, DecodeError, codings, decode};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     const CODINGS: [ContentCoding; 4] =
         [ContentCoding::Gzip, ContentCoding::Deflate, ContentCoding::Brotli, ContentCoding::Zstd];

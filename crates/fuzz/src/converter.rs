@@ -1,6 +1,6 @@
-//! Every converter with any arguments, of a sample of any type: no panic, and no result that is longer than a buffer.
+//! Every converter with any arguments, on a sample of any type: no panic, and no result longer than a buffer.
 //!
-//! Two bytes choose the converter, one the type; the arguments end at a byte 0xFF, and the sample follows.
+//! Two bytes select the converter, one the type; the arguments end at a byte 0xFF, and the sample follows.
 
 
 use policy::running::CONVERTERS as ROWS;
@@ -8,7 +8,7 @@ use expression::Conversion;
 use expression::sample::{EvalPlace, Value};
 use crate::evaluation::{FewNames, LIMIT, with_context};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [high, low, kind, rest @ ..] = data else { return };
     let rows = ROWS.all().count();

@@ -1,12 +1,12 @@
-//! Any bytes as the cookies of a request and of an answer: no panic, a cookie that servers must not see is gone after one
-//! look, and an answer gets one cookie more at most.
+//! Any bytes as the cookies of a request and of a response: no panic, a cookie hidden from servers is removed by one
+//! pass, and at most one cookie is added to a response.
 
 
 use config::spec::{CookieMode, CookieSpec};
 use live::persistence::{Answering, Cookie, Found, Lookup, Presented};
 use wire::http::{Head, Method};
 
-/// Server 0 is `a`, server 1 is `b`; the one of `d` is down.
+/// Server 0 is `a`, server 1 is `b`; that of `d` is down.
 struct Servers;
 
 impl Lookup for Servers {
@@ -24,7 +24,7 @@ impl Lookup for Servers {
     }
 }
 
-/// What the two first bytes ask for.
+/// Returns the cookie settings for the first two bytes.
 fn cookie(mode: u8, flags: u8) -> Cookie {
     let is = |bit: u8| flags >> bit & 1 == 1;
     let modes = [None, Some(CookieMode::Insert), Some(CookieMode::Rewrite), Some(CookieMode::Prefix)];
@@ -45,7 +45,7 @@ fn set_cookies(head: &Head) -> usize {
     head.all(b"set-cookie").count()
 }
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [mode, flags, rest @ ..] = data else { return };
     let cookie = cookie(*mode, *flags);

@@ -1,18 +1,19 @@
-//! Any bytes as a message that is encoded: another implementation decodes the same bytes, after each flush all that was taken.
+//! Any bytes as a message to encode: another implementation decodes the same bytes, and after each flush all input so
+//! far.
 //!
-//! The first byte chooses the format, the second one the window, the third one the space for the output. What follows is a list of pieces: a
-//! byte of flags, one of their length, one of how often they repeat, and their bytes.
+//! The first byte selects the format, the second one the window, the third one the space for the output. The rest is a
+//! list of pieces: a byte of flags, one of length, one of repetitions, and their bytes.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use ::deflate::{Encoder, Flush, Format};
 
-/// Bytes of a message at most.
+/// Maximum size of a message in bytes.
 const MOST: usize = 200_000;
 
 /// See the module.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If a property is violated.
 pub fn run(data: &[u8]) {
     let Some(([format, window, space], mut rest)) = data.split_first_chunk::<3>() else { return };
     let window = 8 + window % 8;
@@ -40,7 +41,7 @@ pub fn run(data: &[u8]) {
     assert!(finished && plain == text, "the end");
 }
 
-/// Encodes a piece and decodes what comes of it; whether the decoder has found the end.
+/// Encodes a piece and decodes the output; returns whether the decoder has found the end.
 fn encode(
     encoder: &mut Encoder,
     mut piece: &[u8],

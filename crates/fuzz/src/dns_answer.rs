@@ -1,12 +1,12 @@
-//! Any bytes as the answer of a name server: no panic, and nothing is found that the question did not ask for.
+//! Any bytes as a response of a name server: no panic, and nothing is returned that the query did not ask for.
 
 
 use wire::dns::{Kind, Name, find, question, read};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(input: &[u8]) {
     let Some(name) = Name::parse("a.b") else { return };
-    // As it is, and behind the header and the question of a likely answer.
+    // Unchanged, and after the header and the question of a plausible response.
     let mut likely = question(0, &name, Kind::Srv, 512);
     likely[2] |= 0x80;
     likely[7] = 3;

@@ -1,5 +1,5 @@
-//! What the targets of samples share: names of a small configuration, and a context over any request. Must never bring
-//! anything into an evaluation that changes from run to run.
+//! Shared by the targets of samples: names of a small configuration, and a context over any request. Must never make an
+//! evaluation depend on anything that changes from run to run.
 
 use base::moment::{Moment, WallTime};
 use bumpalo::Bump;
@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use wire::h1::{HeadLimits, Parse, Scan, parse_request};
 use wire::http::Head;
 
-/// The longest text that an evaluation may put together, in bytes.
+/// Maximum size in bytes of a text that an evaluation may build.
 pub const LIMIT: usize = 16_384;
 
 /// One frontend, one backend with one server, one map.
@@ -83,7 +83,7 @@ impl Probes for Fixed {
     }
 }
 
-/// Lends a context over `input`: as a request with a body where it is one, and as a stream's first bytes in any case.
+/// Provides a context over `input`: as a request with a body if it is one, and as a stream's first bytes in any case.
 pub fn with_context<T>(input: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T {
     let limits = HeadLimits { max_fields: 101, max_head: 15_360, accept_unsafe: true, ..HeadLimits::default() };
     let mut head = Head::new();

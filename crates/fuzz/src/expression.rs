@@ -1,14 +1,15 @@
-//! Any text as a sample expression, over any bytes: no panic, bounded messages, results no longer than a buffer, and the
-//! same result each time.
+//! Any text as a sample expression, over any bytes: no panic, bounded messages, results no longer than a buffer, and
+//! the same result each time.
 //!
-//! The first byte chooses the place; the expression ends at a byte 0xFF, and the bytes that it is evaluated over follow.
+//! The first byte selects the evaluation place; the expression ends at a byte 0xFF, and the bytes that it is evaluated
+//! over follow.
 
 
 use expression::Expression;
 use expression::sample::{EvalPlace, Value};
 use crate::evaluation::{FewNames, LIMIT, with_context};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [place, rest @ ..] = data else { return };
     let mut halves = rest.splitn(2, |byte| *byte == 0xFF);
@@ -24,7 +25,7 @@ pub fn run(data: &[u8]) {
         }
     };
     let [first, again] = [0, 1].map(|_| with_context(input, |context| expression.evaluate(context).map(written)));
-    // What counts up, and what is kept, differs from look to look.
+    // Expressions with counters or stored state differ between evaluations.
     if !["rand", "uuid", "set-var", "bytes"].iter().any(|name| text.contains(name)) {
         assert_eq!(first, again, "{text}");
     }

@@ -1,10 +1,10 @@
-//! Any bytes as what a FastCGI application says, cut in any way: no panic, the same pieces however the bytes are cut, and the same
-//! output where all of an answer is known at once.
+//! Any bytes as the output of a FastCGI application, split in any way: no panic, the same pieces for every split, and
+//! the same output if the whole response is available at once.
 
 use base::Buffer;
 use wire::fcgi::{Decoder, Piece, ProtocolStatus, Values, take_whole};
 
-/// What records say, without the places at which they were cut.
+/// The content of records, independent of how they were split.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     output: Vec<u8>,
@@ -15,7 +15,7 @@ struct Said {
     malformed: bool,
 }
 
-/// Decodes pieces of so many bytes, with so much room for output.
+/// Decodes pieces of `piece` bytes, with space for `most` bytes of output.
 fn decode(decoder: &Decoder, input: &[u8], piece: usize, most: usize) -> Said {
     let (mut decoder, mut said, mut error) = (decoder.clone(), Said::default(), Vec::new());
     let mut values = Values::default();
@@ -54,7 +54,7 @@ fn decode(decoder: &Decoder, input: &[u8], piece: usize, most: usize) -> Said {
     said
 }
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(input: &[u8]) {
     for decoder in [Decoder::default(), Decoder::for_several()] {
         let whole = decode(&decoder, input, input.len().max(1), usize::MAX);

@@ -1,9 +1,9 @@
-//! Any bytes as a state file: no panic, and what a line says is read the same way from that line alone.
+//! Any bytes as a state file: no panic, and every line parses to the same result when alone.
 
 
 use live::saved_state::entries;
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let Ok(found) = entries(data, |_, _| true) else { return };
     for entry in found {

@@ -1,10 +1,10 @@
-//! Any bytes as a Forwarded field: no panic, and two valid values with a comma between them are a valid one, whose last
-//! element nobody mistakes for a part of the first.
+//! Any bytes as a Forwarded field: no panic, and two valid values joined by a comma are a valid one, whose last element
+//! cannot be mistaken for a part of the first.
 
 
 use wire::http::forwarded::{is_element, is_host, is_valid};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let valid = is_valid(data);
     if valid {

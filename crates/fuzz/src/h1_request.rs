@@ -1,13 +1,13 @@
-//! Any bytes as a request: no panic, the same in pieces, and what goes out is one unambiguous request, to this parser and
-//! to another one.
+//! Any bytes as a request: no panic, the same result in pieces, and the output is one unambiguous request, for this
+//! parser and for another one.
 //!
-//! The first two bytes choose limits and pieces.
+//! The first two bytes select limits and pieces.
 
 
 use wire::h1::{ConnectionLine, Edits, HeadLimits, Parse, Scan, Spelling, encode_request, parse_request};
 use wire::http::Head;
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [flags, step, input @ ..] = data else { return };
     let limits = HeadLimits {
@@ -67,7 +67,7 @@ fn forward(head: &Head) -> Vec<u8> {
     out
 }
 
-/// What goes out must be read the same by whoever reads it.
+/// Checks that all parsers interpret the output alike.
 fn judge(head: &Head, limits: &HeadLimits) {
     let out = forward(head);
     respell(head, &out);
@@ -90,21 +90,22 @@ fn judge(head: &Head, limits: &HeadLimits) {
     let mut other = httparse::Request::new(&mut room);
     match other.parse(&out) {
         Ok(httparse::Status::Complete(length)) => assert_eq!(length, out.len()),
-        // It takes no versions but 1.0 and 1.1.
+        // It only supports versions 1.0 and 1.1.
         Err(httparse::Error::Version) => return,
         result => panic!("{result:?} for {}", out.escape_ascii()),
     }
     assert_eq!(other.method.map(str::as_bytes), Some(again.method()));
     assert_eq!(other.path.map(str::as_bytes), Some(again.target()));
     let theirs = other.headers.iter().map(|field| (field.name.to_ascii_lowercase().into_bytes(), field.value.to_vec()));
-    // Connection and the framing are on the line as they were decided, and the head keeps them apart.
+    // Connection and the framing are encoded from decisions that the head stores separately.
     let own = |name: &[u8]| !matches!(name, b"connection");
     let theirs: Vec<_> = theirs.filter(|(name, _)| own(name)).collect();
     let ours: Vec<_> = again.fields().filter(|(name, _)| own(name)).map(|(n, v)| (n.to_vec(), v.to_vec())).collect();
     assert_eq!(ours, theirs);
 }
 
-/// Another spelling of names changes the case of letters and nothing else, and a field behind all others adds one line.
+/// Checks that another spelling of names changes only the case of letters, and that a field appended last adds one
+/// line.
 fn respell(head: &Head, plain: &[u8]) {
     let spelling: Spelling =
         [("host", "HOST"), ("x-a", "X-a"), ("content-length", "Content-Length")].into_iter().collect();

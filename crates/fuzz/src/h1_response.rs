@@ -1,12 +1,12 @@
-//! Any bytes as a response: no panic, the same in pieces, and what goes out is one unambiguous response.
+//! Any bytes as a response: no panic, the same result in pieces, and the output is one unambiguous response.
 //!
-//! The first two bytes choose limits, the request and pieces.
+//! The first two bytes select limits, the request and pieces.
 
 
 use wire::h1::{Edits, HeadLimits, Parse, RequestContext, Scan, encode_response, parse_response};
 use wire::http::{Framing, Head};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [flags, step, input @ ..] = data else { return };
     let limits = HeadLimits {

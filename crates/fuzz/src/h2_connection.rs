@@ -1,5 +1,5 @@
-//! Whole connections of HTTP/2, either side: whatever a peer sends, in whatever pieces, what goes out are frames in an order that
-//! RFC 9113 allows, the verdict is the same, and memory stays within its bounds.
+//! Whole HTTP/2 connections, either side: for any bytes of a peer, in any pieces, the output is frames in an order that
+//! RFC 9113 permits, the result is the same, and memory is bounded.
 
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
@@ -12,15 +12,16 @@ use wire::h1::{Edits, HeadLimits, Scan};
 use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, PREFACE, encode_request, encode_response, flag};
 use wire::http::{Framing, Head, Method};
 
-/// Bytes that a connection may hold: of each stream its share of the windows, its head and what goes out.
+/// Maximum number of bytes that a connection may hold: for each stream its share of the windows, its head and its
+/// output.
 const MOST_HELD: usize = 16 << 20;
 
 fn terms() -> Terms {
     Terms { max_streams: 8, window: 1000, shared_window: 8000, max_head: 4096, max_fields: 20, ..Terms::default() }
 }
 
-/// Runs on one input: a byte that chooses the side, one that says how the rest is cut, and what a peer sends; panics where a
-/// promise is broken.
+/// Runs on one input: a byte that selects the side, one that selects the size of pieces, and the bytes of a peer;
+/// panics if a property is violated.
 pub fn run(data: &[u8]) {
     let Some(([side, cut], bytes)) = data.split_first_chunk::<2>() else { return };
     let is_server = side & 1 == 0;
@@ -30,7 +31,7 @@ pub fn run(data: &[u8]) {
     play(is_server, bytes, usize::from(*cut) + 1, true);
 }
 
-/// What came of a connection: what went out, and whether the peer has broken the protocol.
+/// Runs a connection; returns its output, and whether the peer has violated the protocol.
 fn play(is_server: bool, bytes: &[u8], piece: usize, active: bool) -> (Vec<u8>, bool) {
     let mut machine = if is_server { Machine::server(terms()) } else { Machine::client(terms()) };
     let mut requests: Vec<Request> = Vec::new();
@@ -56,7 +57,7 @@ fn play(is_server: bool, bytes: &[u8], piece: usize, active: bool) -> (Vec<u8>, 
             _ => drop((streams.pop(), requests.pop())),
         }
     }
-    // What is left to say, before the streams are let go.
+    // The remaining output, before the streams are dropped.
     while machine.waiting() > 0 {
         out.extend(machine.send(usize::MAX));
     }
@@ -75,7 +76,7 @@ fn cx() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// Begins a request with a body.
+/// Starts a request with a body.
 fn ask(machine: &Machine, number: u32) -> Option<Request> {
     let mut request = machine.begin()?;
     let (mut head, mut out) = (Head::new(), Buffer::with_capacity(1000));
@@ -97,9 +98,9 @@ fn read(source: &mut impl ByteSource) {
     let _ = source.poll_read(&mut cx(), &mut buffer);
 }
 
-/// Takes the head of a request and answers it.
+/// Takes the head of a request and responds to it.
 fn answer(stream: &mut Stream) {
-    // It is answered once.
+    // A request is answered once.
     let taken = stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut Head::new());
     if !matches!(taken, Received::Head { .. } | Received::Invalid { .. }) {
         return;
@@ -115,7 +116,7 @@ fn answer(stream: &mut Stream) {
     stream.complete(None);
 }
 
-/// Takes the heads and the payload of an answer.
+/// Takes the heads and the payload of a response.
 fn receive(request: &mut Request) {
     let limits = HeadLimits { max_head: 4096, ..HeadLimits::default() };
     while request.poll_head(&mut cx()) == Poll::Ready(true) {
@@ -124,14 +125,14 @@ fn receive(request: &mut Request) {
     read(request);
 }
 
-/// What one stream has sent.
+/// The state of one stream's output.
 #[derive(Default)]
 struct Sent {
     ended: bool,
     reset: bool,
 }
 
-/// Frames that went out.
+/// Checks the frames of the output.
 fn check(is_server: bool, bytes: &[u8]) {
     let mut rest = if is_server { bytes } else { bytes.strip_prefix(PREFACE).expect("the preface comes first") };
     let mut streams: HashMap<u32, Sent> = HashMap::new();

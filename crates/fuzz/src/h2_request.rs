@@ -1,11 +1,12 @@
-//! Blocks of HTTP/2 and the requests that they are: whatever comes, what became a request says the same when HTTP/1 reads it
-//! again, and nothing of it ends a line early.
+//! HTTP/2 field blocks and their requests: any block that is accepted as a request has the same content when it is
+//! encoded as HTTP/1 and parsed again, and no part of it ends a line early.
 
 use wire::h1::{self, Edits, HeadLimits, Parse, Scan};
 use wire::h2::{Capacity, Decoder, Outcome, RequestReader};
 use wire::http::{Head, Method};
 
-/// Runs on one input, a byte that says where it is cut in two blocks and these; panics where a promise is broken.
+/// Runs on one input, a byte that selects the split into two blocks, followed by these; panics if a property is
+/// violated.
 pub fn run(data: &[u8]) {
     let Some((cut, blocks)) = data.split_first() else { return };
     let mut decoder = Decoder::new(256);
@@ -23,7 +24,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// The fields, in order. What `te` says is written anew, and once.
+/// Returns the fields, in order. `te` is normalized, and included once.
 fn fields(head: &Head) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut fields = Vec::new();
     for (name, value) in head.fields() {
@@ -40,7 +41,7 @@ fn read_again(head: &Head) {
     let mut text = Vec::new();
     let edits = Edits { framing: head.framing, ..Edits::default() };
     assert!(h1::encode_request(head, &edits, &mut text).is_ok());
-    // A websocket's key is made later.
+    // A WebSocket key is generated later.
     let accept_unsafe = head.upgrade;
     let limits = HeadLimits { max_head: 1 << 20, max_fields: 1 << 14, accept_unsafe, ..HeadLimits::default() };
     let mut again = Head::new();

@@ -1,9 +1,9 @@
-//! Any bytes as a stats file: no panic, and nothing is read of anybody who is not known.
+//! Any bytes as a stats file: no panic, and nothing is returned for unknown objects.
 
 
 use live::counters::{KeptCounts, ObjectCounters};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let read = KeptCounts::read(data, |_, guid| guid.len() % 2 == 0);
     let counters = ObjectCounters::default();

@@ -1,7 +1,9 @@
 //! Any bytes as a key: in PEM files, certificates, JSON Web Keys and the tokens that they decrypt. No panic, a file
-//! reads the same however its lines are cut and whatever follows it, and a verdict on a signature does not change.
+//! parses to the same key for any line length and any bytes after it, and the result of a signature check does not
+//! change.
 //!
-//! The first byte chooses the form. For files, the second byte chooses the scheme and the length of lines, the third one
+//! The first byte selects the form. For files, the second byte selects the scheme and the length of lines, the third
+//! one is the length of the signature that follows it, and the rest is the file or its DER.
 //! is the length of the signature that follows it, and the rest is the file or its DER.
 
 use crate::evaluation::{FewNames, with_context};
@@ -16,7 +18,7 @@ const PADDINGS: [Padding; 3] = [Padding::Pkcs1, Padding::OaepSha1, Padding::Oaep
 
 type Reading = fn(&[u8]) -> Result<PublicKey, KeyError>;
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [form, rest @ ..] = data else { return };
     match form % 8 {
@@ -30,7 +32,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// A file as it is, or the DER in a file with that label.
+/// Tests a file unchanged, or DER in a file with that label.
 fn file(read: Reading, label: Option<&str>, data: &[u8]) {
     let [choice, length, rest @ ..] = data else { return };
     let Some((signature, content)) = rest.split_at_checked(usize::from(*length)) else { return };
@@ -48,7 +50,8 @@ fn file(read: Reading, label: Option<&str>, data: &[u8]) {
     assert_eq!(first, again);
 }
 
-/// Both kinds of private keys from their numbers, and what they open. Two bytes precede each number: its length.
+/// Tests both types of private keys from their numbers, and their decryption. Two bytes precede each number: its
+/// length.
 fn numbers(data: &[u8]) {
     let Some((choice, mut rest)) = data.split_first() else { return };
     let mut next = || -> &[u8] {
@@ -79,7 +82,7 @@ fn numbers(data: &[u8]) {
     }
 }
 
-/// A JSON Web Key, then 0xFF, then a token that it may decrypt.
+/// Tests a JSON Web Key, followed by 0xFF and a token that it may decrypt.
 fn token(data: &[u8]) {
     let mut halves = data.splitn(2, |byte| *byte == 0xFF);
     let key = config::text::from_bytes(halves.next().unwrap_or_default());
@@ -91,12 +94,12 @@ fn token(data: &[u8]) {
     let Ok(conversion) = Conversion::parse(&text, Type::Str, EvalPlace::FrontRequestHead, &FewNames) else { return };
     with_context(b"", |context| {
         let opened = conversion.convert(context, Value::Str(token));
-        // What is inside is not longer than its text in base64.
+        // The content is not longer than its base64 text.
         assert!(opened.and_then(|value| value.bytes()).is_none_or(|bytes| bytes.len() <= token.len()));
     });
 }
 
-/// A file in the form of RFC 7468, with `width` letters a line.
+/// Encodes a file as in RFC 7468, with `width` characters per line.
 fn pem(label: &str, der: &[u8], width: usize) -> Vec<u8> {
     let mut out = format!("-----BEGIN {label}-----\n").into_bytes();
     for line in base64(der).chunks(width) {

@@ -1,10 +1,10 @@
-//! Fuzz targets: for each decoder that reads bytes of others, a function that feeds it any bytes and checks what it
-//! promises. `fuzz/` runs them under libFuzzer; `tests/corpus` runs them on the inputs that are kept in
-//! `fuzz/corpus/`. Must never do I/O or depend on anything that changes from run to run.
+//! Fuzz targets: for each parser of untrusted bytes, a function that feeds it any bytes and checks its properties.
+//! `fuzz/` runs them under libFuzzer; `tests/corpus` runs them on the inputs in `fuzz/corpus/`. Must never do I/O or
+//! depend on anything that changes from run to run.
 
 pub mod evaluation;
 
-/// Declares the modules of targets and the table of them.
+/// Declares the modules and the table of the targets.
 macro_rules! targets {
     ($($name:ident),* $(,)?) => {
         $(pub mod $name;)*

@@ -1,6 +1,6 @@
-//! Any text as a log format, over any request: no panic, and messages about it are bounded.
+//! Any text as a log format, over any request: no panic, and its error messages are bounded.
 //!
-//! The first byte chooses the purpose; the format ends at a byte 0xFF, and the bytes of a request follow.
+//! The first byte selects the purpose; the format ends at a byte 0xFF, and the bytes of a request follow.
 
 
 use expression::log_format::{LogFormat, Purpose};
@@ -8,7 +8,7 @@ use expression::record::Record;
 use expression::sample::EvalPlace;
 use crate::evaluation::{FewNames, with_context};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [choice, rest @ ..] = data else { return };
     let mut halves = rest.splitn(2, |byte| *byte == 0xFF);

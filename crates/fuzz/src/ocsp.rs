@@ -1,11 +1,12 @@
-//! Any bytes as an OCSP answer: no panic, what is read is about one certificate, and nobody has signed it.
+//! Any bytes as an OCSP response: no panic, a parsed response is for one certificate, and no invalid issuer has signed
+//! it.
 
 use tls::ocsp::{Answer, CertId, describe, is_signed_by_issuer};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(input: &[u8]) {
     let _ = describe(input);
-    // Neither an issuer that is none, nor the answer as its own.
+    // With an invalid issuer, and with the response as its own issuer.
     assert!(!is_signed_by_issuer(input, b"", 0));
     let _ = is_signed_by_issuer(input, input, 0);
     let Ok(answer) = Answer::parse(input) else { return };

@@ -1,6 +1,6 @@
-//! Any bytes as a request to the test origin: no panic, the same in pieces, and parameters within what they may be.
+//! Any bytes as a request to the test origin: no panic, the same result in pieces, and parameters within their limits.
 //!
-//! The first byte chooses the pieces and what is random.
+//! The first byte selects the pieces and the random values.
 
 
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ use tools::origin::request::{Progress, Reader};
 use wire::haterm::Parameters;
 use wire::http::Head;
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [choice, input @ ..] = data else { return };
     let random = || u64::from(*choice) << 56;
@@ -34,7 +34,7 @@ pub fn run(data: &[u8]) {
         in_pieces = reader.read(&input[..end], &shared, random);
     }
     match (&whole, &in_pieces) {
-        // What is refused for its length is so at another byte, and a line that goes wrong when it ends.
+        // In pieces, a request too long is rejected at another byte, and an invalid line only at its end.
         (Progress::Refused(_), Progress::Refused(_)) => {}
         (Progress::Refused(_), Progress::Partial) => {
             assert!(input.last() != Some(&b'\n'), "a line that ended is judged")

@@ -1,5 +1,5 @@
-//! Any bytes as the two files of `filter otel`, with a line of three percent signs between them: no panic in reading, compiling and
-//! showing what is wrong with them.
+//! Any bytes as the two files of `filter otel`, separated by a line of three percent signs: no panic in parsing,
+//! compiling and printing diagnostics.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,7 +14,7 @@ thread_local! {
     static FILE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Nothing has an address.
+/// Resolves no name.
 struct NoNames;
 
 impl policy::Resolver for NoNames {
@@ -34,7 +34,7 @@ fn read_file(name: &str, limit: u64) -> io::Result<Vec<u8>> {
     }))
 }
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(input: &[u8]) {
     const TEXT: &[u8] = b"frontend f\n bind 127.0.0.1:80\n filter otel id f config f\n filter otel config f\n";
     FILE.set(input.to_vec());

@@ -1,7 +1,7 @@
-//! Any patterns and any sample, by every method: a list of many answers as each of them alone would, whatever index it is
-//! kept in, also when some were added behind the start and some do not count.
+//! Any patterns and any sample, by every match method: a list returns the same as its patterns one by one, with any
+//! index, also if some were added after the start and some are disabled.
 //!
-//! One byte chooses the method, one how many patterns are there at the start; patterns end at a byte 0xFE, the last one at
+//! One byte selects the method, one the number of patterns at the start; patterns end at a byte 0xFE, the last one at
 //! 0xFF, and the sample follows.
 
 
@@ -31,7 +31,7 @@ impl Texts for Patterns<'_> {
     }
 }
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [choice, early, rest @ ..] = data else { return };
     let mut halves = rest.splitn(2, |byte| *byte == 0xFF);
@@ -52,7 +52,7 @@ pub fn run(data: &[u8]) {
     };
     let count_of_early = usize::from(*early) % (patterns.len() + 1);
     let texts = Patterns(patterns);
-    // Every third one does not count.
+    // Every third pattern is disabled.
     let alive = |at: PatternIndex| at % 3 != 2;
     let mut all = PatternSet::new(method, ignore_case, Key::default());
     let mut alone = Vec::new();
@@ -72,7 +72,7 @@ pub fn run(data: &[u8]) {
         let Some(prepared) = all.prepare(context, value) else { return };
         let Ok(found) = all.find(prepared, &texts, &alive) else { return };
         let expected: Vec<_> = (0..).zip(&alone).filter_map(|(_, one)| one.find(prepared, &texts, &alive).ok().flatten()).collect();
-        // The finest network, the longest beginning; else the first.
+        // The most specific network, the longest prefix; otherwise the first.
         let best = expected.iter().map(|hit| hit.weight).max();
         let expected = match best {
             Some(best) if all.finest_counts() => expected.iter().find(|hit| hit.weight == best),

@@ -1,5 +1,4 @@
-//! Any bytes as what a peer sends: no panic and an end, what is understood is written as it was read, and no table grows
-//! beyond its size.
+//! Any bytes as the output of a peer: no panic, termination, valid messages round-trip, and no table exceeds its size.
 
 
 use base::moment::Moment;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::peers::{Definition, Hello, Message, Update, decode, definition, update};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     if let Ok(Some((hello, length))) = Hello::decode(data) {
         let mut out = Vec::new();
@@ -50,10 +49,10 @@ pub fn run(data: &[u8]) {
     converse(data);
 }
 
-/// Entries of the table that is told of.
+/// Size of the advertised table in entries.
 const SIZE: u32 = 8;
 
-/// A table of names, of that many entries.
+/// Creates a table of names of that size.
 fn table() -> Arc<Table> {
     let kinds = [DataKind::Gpc0, DataKind::HttpReqRate, DataKind::BytesInCnt, DataKind::ServerKey, DataKind::Gpt];
     let stores = kinds.map(|kind| StoreSpec { kind, elements: 1 + u32::from(kind == DataKind::Gpt), period: 1_000 });
@@ -73,7 +72,7 @@ fn table() -> Arc<Table> {
     Arc::new(Table::new(StickTable { shared: true, ..StickTable::new("t", None, &written) }, Key::new(1)))
 }
 
-/// A peer that everybody knows says these bytes, in two pieces.
+/// Feeds these bytes from a known peer, in two pieces.
 fn converse(data: &[u8]) {
     let now = Moment::ZERO + Duration::from_secs(100);
     let table = table();
@@ -102,6 +101,6 @@ fn converse(data: &[u8]) {
         let _ = section.say(ticket, &mut out, now, 16_384);
     }
     assert!(table.used() <= SIZE);
-    // Acknowledgements are gathered, and what is asked for again and again is told once.
+    // Acknowledgements are combined, and repeated requests are answered once.
     assert!(out.len() < 100_000);
 }

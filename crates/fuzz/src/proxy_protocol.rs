@@ -1,17 +1,17 @@
-//! Any bytes as a PROXY protocol header: no panic, the same verdict in pieces, nothing taken that is not the header's,
-//! and lists whose lengths add up.
+//! Any bytes as a PROXY protocol header: no panic, the same result in pieces, only the header's bytes consumed, and TLV
+//! lists with consistent lengths.
 //!
-//! The first byte chooses the longest header.
+//! The first byte selects the maximum header length.
 
 
 use wire::proxy_protocol::{Decoded, FIXED_V2, LONGEST_V1, Version, decode};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [most, input @ ..] = data else { return };
     let most = FIXED_V2 + usize::from(*most) * 8;
     let whole = decode(input, most);
-    // Byte by byte, the first verdict is the only one.
+    // Fed byte by byte, the first result is the final one.
     let pieces = (0..=input.len()).map(|end| decode(&input[..end], most)).find(|found| *found != Ok(Decoded::Partial));
     assert_eq!(pieces.unwrap_or(Ok(Decoded::Partial)), whole);
     let Ok(Decoded::Complete { header, consumed }) = whole else { return };

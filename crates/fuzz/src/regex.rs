@@ -1,16 +1,16 @@
-//! Any regular expression and any text: Weir answers as PCRE2 would, or within its steps not at all.
+//! Any regular expression and any text: Weir's result equals PCRE2's, unless its step limit is reached.
 //!
-//! The first byte chooses the case; the pattern ends at a byte 0xFF, and the text follows.
+//! The first byte selects case sensitivity; the pattern ends at a byte 0xFF, and the text follows.
 
 
 use expression::pattern::{Places, Regex, Steps};
 use expression::sample::Exhausted;
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let [case, rest @ ..] = data else { return };
     let mut halves = rest.splitn(2, |byte| *byte == 0xFF);
-    // HAProxy's configuration is bytes, and so are its patterns: here those of ASCII.
+    // HAProxy's configuration is bytes, and so are its patterns: ASCII ones are used here.
     let Ok(pattern) = std::str::from_utf8(halves.next().unwrap_or_default()) else { return };
     let text = halves.next().unwrap_or_default();
     if !pattern.is_ascii() || pattern.contains('\0') || pattern.len() > 256 || text.len() > 4_096 {
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
     let ours = Regex::new(pattern, ignore_case);
     let theirs = pcre2::bytes::RegexBuilder::new().caseless(ignore_case).build(&format!("(*LIMIT_MATCH=20000){pattern}"));
     let (Ok(ours), Ok(theirs)) = (ours, theirs) else { return };
-    // PCRE2 gives up where it would take too long, and Weir where its steps do not suffice.
+    // PCRE2 stops at its match limit, and Weir at its step limit.
     let Ok(found) = theirs.find(text) else { return };
     let steps = Steps::for_text(text.len());
     match ours.is_match_within(text, &steps) {

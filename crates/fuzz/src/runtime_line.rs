@@ -1,10 +1,10 @@
-//! Any bytes as a line of the runtime API: no panic, nothing lost between the semicolons, words bounded, and a payload
-//! ends at the same place however much of it is there.
+//! Any bytes as a line of the runtime API: no panic, no bytes lost between the semicolons, bounded words, and a payload
+//! ends at the same position, however much of it is available.
 
 
 use control::runtime::line::{MAX_WORDS, announces_payload, commands, payload_end, words};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let (line, input) = match data.iter().position(|byte| *byte == b'\n') {
         Some(end) => (&data[..end], &data[end + 1..]),

@@ -1,4 +1,4 @@
-//! Any bytes as a file that `filter spoe` names: no panic in reading, compiling and showing what is wrong with it.
+//! Any bytes as a file of `filter spoe`: no panic in parsing, compiling and printing diagnostics.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,7 +13,7 @@ thread_local! {
     static FILE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Nothing has an address.
+/// Resolves no name.
 struct NoNames;
 
 impl policy::Resolver for NoNames {
@@ -27,7 +27,7 @@ fn read_file(_: &str, limit: u64) -> io::Result<Vec<u8>> {
     Ok(FILE.with_borrow(|file| file[..file.len().min(most)].to_vec()))
 }
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(input: &[u8]) {
     const TEXT: &[u8] = b"frontend f\n bind 127.0.0.1:80\n filter spoe engine e config f\n filter spoe config f\nbackend \
                           b\n mode spop\n server s 127.0.0.1:81\n";

@@ -1,12 +1,12 @@
-//! Any bytes as what an agent sends: no panic, frames that end where they say, the same in pieces, and values that are written
-//! as they were read.
+//! Any bytes as the output of an agent: no panic, frames end at their declared length, the same result in pieces, and
+//! values round-trip.
 
 use wire::spop::{Actions, Data, agent_disconnect, agent_hello, next_frame};
 
-/// Bytes of a frame at most.
+/// Maximum size of a frame in bytes.
 const MOST: u32 = 1_024;
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(input: &[u8]) {
     let mut rest = input;
     while let Ok(Some((frame, taken))) = next_frame(rest, MOST) {

@@ -1,5 +1,5 @@
-//! Syslog of others: streams are cut into messages whatever they hold, messages come apart into parts of themselves, and
-//! every form can be written.
+//! Received syslog data: any stream is split into messages, the parts of a message are within it, and every format can
+//! be written.
 
 
 use wire::syslog::frame::{Frame, next};
@@ -9,7 +9,7 @@ use wire::syslog::{Format, Timestamp};
 
 const MOST: usize = 256;
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     let Some((first, stream)) = data.split_first() else { return };
     let lines = first & 1 == 1;

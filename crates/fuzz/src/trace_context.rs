@@ -1,9 +1,9 @@
-//! Any bytes as `traceparent` and `tracestate` fields: no panic, what is written is read as the same, and a list that was passed on
-//! once is passed on unchanged.
+//! Any bytes as `traceparent` and `tracestate` fields: no panic, contexts round-trip, and a forwarded list is forwarded
+//! unchanged the next time.
 
 use wire::trace_context::{LENGTH, TraceContext, state};
 
-/// Runs on one input; panics where a promise is broken.
+/// Runs on one input; panics if a property is violated.
 pub fn run(data: &[u8]) {
     if let Some(context) = TraceContext::parse(data) {
         let text = context.encode();

@@ -1,5 +1,5 @@
-//! Measures a stick table: what an entry takes of memory when there are a million, and what tracking one costs in time,
-//! with one thread and with two, when each asks for another entry and when all ask for the same.
+//! Measures a stick table: the memory of an entry when there are a million, and the time to track one, with one thread
+//! and with two, when each request uses another entry and when all use the same.
 //! `cargo run --release -p weir-live --example table_cost [ENTRIES]`. Must never measure anything around it.
 #![allow(clippy::print_stdout)]
 
@@ -14,14 +14,14 @@ use weir_live::table::{TableKey, Tables, Tracked};
 
 const ROUNDS: u32 = 2_000_000;
 
-/// Another number for each, in no order.
+/// Returns a different number for each number, in pseudo-random order.
 fn mixed(number: u32) -> u32 {
     let number = (number ^ (number >> 16)).wrapping_mul(0x85eb_ca6b);
     let number = (number ^ (number >> 13)).wrapping_mul(0xc2b2_ae35);
     number ^ (number >> 16)
 }
 
-/// Kilobytes that are resident.
+/// Resident anonymous memory in kilobytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("RssAnon"));
@@ -50,7 +50,7 @@ fn at(millis: u32) -> Moment {
     Moment::ZERO + Duration::from_millis(millis.into())
 }
 
-/// Nanoseconds of one tracked request: it begins, is looked at, and ends.
+/// Nanoseconds per tracked request: it begins, its entry is read, and it ends.
 fn track(tables: &Tables, threads: u32, key: fn(u32, u32) -> u32) -> f64 {
     let Some(table) = tables.get(0) else { return 0.0 };
     let start = Instant::now();

@@ -1,5 +1,5 @@
-//! Backends that are added, published and withdrawn while requests flow (management manual, "add backend", "publish
-//! backend"). Reading takes no lock. Must never make a backend.
+//! Adds, publishes and removes backends while requests are served (management manual, "add backend", "publish
+//! backend"). Reading takes no lock. Must never compile a backend.
 
 use super::{Live, ProxyPlan, ProxyState};
 use base::AppendOnlyVec;
@@ -8,7 +8,7 @@ use config::spec::Mode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether rules may lead to a proxy.
+/// Whether rules may select a proxy.
 #[derive(Debug)]
 pub(super) struct Publication {
     disabled: bool,
@@ -22,31 +22,30 @@ impl Publication {
 }
 
 impl ProxyState {
-    /// Whether rules may lead to it: it is neither disabled nor unpublished.
+    /// Whether rules may select it: it is neither disabled nor unpublished.
     #[inline]
     pub fn is_open(&self) -> bool {
         !self.publication.disabled && self.is_published()
     }
 
-    /// Whether it is published.
     #[inline]
     pub fn is_published(&self) -> bool {
         self.publication.published.load(Ordering::Relaxed)
     }
 
-    /// Rules lead to it from now on, or are passed over.
+    /// Publishes or unpublishes it: rules skip an unpublished backend.
     pub fn publish(&self, published: bool) {
         self.publication.published.store(published, Ordering::Relaxed);
     }
 }
 
-/// Heads of chains.
+/// Number of hash chains.
 const CHAINS: usize = 256;
 
-/// Where a chain ends.
+/// The end of a chain.
 const END: usize = usize::MAX;
 
-/// Names of backends that were added, in chains by a hash. What was removed is taken off its chain.
+/// Names of added backends, in hash chains. A removed backend is unlinked from its chain.
 #[derive(Debug)]
 pub struct AddedNames {
     chains: Box<[AtomicUsize]>,
@@ -59,7 +58,7 @@ struct Added {
     mode: Mode,
     /// Index of the proxy.
     proxy: usize,
-    /// The next one in its chain.
+    /// The next entry of its chain.
     next: AtomicUsize,
 }
 
@@ -74,7 +73,7 @@ impl AddedNames {
         &self.chains[xxh32(name, 0) as usize % CHAINS]
     }
 
-    /// The index of the proxy of that name whose mode fits.
+    /// Returns the index of the proxy of that name, if its mode fits.
     pub fn find(&self, name: &[u8], fits: impl Fn(Mode) -> bool) -> Option<usize> {
         let mut place = self.chain(name).load(Ordering::Acquire);
         while let Some(added) = self.names.get(place) {
@@ -86,7 +85,7 @@ impl AddedNames {
         None
     }
 
-    /// One more; one at a time. False: there is no room.
+    /// Adds a name. Callers must be serialized. False: the list is full.
     fn add(&self, proxy: &ProxyPlan) -> bool {
         let name: Box<[u8]> = proxy.name.as_bytes().into();
         let chain = self.chain(&name);
@@ -98,7 +97,7 @@ impl AddedNames {
         true
     }
 
-    /// Takes one off its chain; one at a time. Who stands at it goes on to the next.
+    /// Unlinks a name. Callers must be serialized. Concurrent readers of the entry continue with the next one.
     fn remove(&self, name: &str, proxy: usize) {
         let mut link = self.chain(name.as_bytes());
         while let Some(added) = self.names.get(link.load(Ordering::Relaxed)) {
@@ -112,20 +111,21 @@ impl AddedNames {
 }
 
 impl Live {
-    /// The state of another backend, which comes at the place that its index says. To be called by one thread at a time;
-    /// false: there is no room.
+    /// Adds the state of another backend, at the index in its plan. Callers must be serialized; false: the list is
+    /// full.
     pub fn add_backend(&self, proxy: &ProxyPlan) -> bool {
         self.proxies.push(|_| Arc::new(ProxyState::new(proxy, &self.process))) == Ok(proxy.index)
             && self.added.add(proxy)
     }
 
-    /// The state of another proxy of a configuration, which has the names of its own; likewise.
+    /// Adds the state of another proxy of a configuration, which resolves its name itself. Callers must be serialized;
+    /// false: the list is full.
     pub fn add_proxy(&self, proxy: &ProxyPlan) -> bool {
         self.proxies.push(|_| Arc::new(ProxyState::new(proxy, &self.process))) == Ok(proxy.index)
     }
 
-    /// A backend comes at the place of one that was removed, with what that was made of. It is not published. False: there is no
-    /// room for its name.
+    /// Reuses the index and the state of a removed backend for a new one with the same settings, published as in its
+    /// plan. False: the list of names is full.
     pub fn restore_backend(&self, proxy: &ProxyPlan) -> bool {
         let Some(state) = self.proxies.get(proxy.index) else { return false };
         state.publish(!proxy.unpublished);
@@ -134,7 +134,7 @@ impl Live {
         self.proxies.restore(proxy.index) && self.added.add(proxy)
     }
 
-    /// A backend is removed: it is not found any more.
+    /// Removes a backend: lookups no longer find it.
     pub fn remove_backend(&self, name: &str, index: usize) {
         self.added.remove(name, index);
         self.proxies.strike(index);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn who_looks_finds_what_stays_while_others_come_and_go() {
-        // Names of one chain and of others.
+        // Names in the same chain and in others.
         let proxies = backends(200);
         let names = AddedNames::default();
         assert!(names.add(&proxies[0]));

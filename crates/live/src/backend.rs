@@ -1,5 +1,5 @@
-//! A backend's servers and queues behind one short lock: once to assign a request, once to release its slot. Must
-//! never call a waker while the lock is held, and its guards must never wait.
+//! A backend's servers and queues under one short lock: acquired once to assign a request, once to release its slot.
+//! Must never call a waker while the lock is held, and its guards must never wait.
 
 use super::judging::{self, Checker};
 use super::queue::WaiterId;
@@ -20,14 +20,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// How a guard holds the state that it gives its place back to: an `Arc`, or what costs less to clone, such as [`Local`]
-/// or a reference.
+/// A reference through which a guard releases its slot: an `Arc`, or a handle that is cheaper to clone, such as
+/// [`Local`] or a reference.
 pub trait Handle: Deref<Target = ProxyState> + Clone {}
 
 impl<T: Deref<Target = ProxyState> + Clone> Handle for T {}
 
-/// A worker's own handle to a proxy's state. Cloning an `Arc` writes to a cache line that all workers share, twice a
-/// request; cloning this does not.
+/// A worker's own handle to a proxy's state. Cloning an `Arc` writes twice per request to a cache line that all workers
+/// share; cloning this does not.
 #[derive(Debug, Clone)]
 pub struct Local(Rc<Anchor>);
 
@@ -50,53 +50,53 @@ impl Deref for Local {
     }
 }
 
-/// What became of a request.
+/// The result of an assignment.
 #[derive(Debug)]
 pub enum Assignment<H: Handle = Arc<ProxyState>> {
-    /// A server took it.
+    /// The request has a slot of a server.
     Slot(ServerSlot<H>),
-    /// It waits.
+    /// The request is queued.
     Queued(QueueTicket<H>),
-    /// No server takes part at all: 503, `SC`.
+    /// No server is available: 503, `SC`.
     Unavailable,
-    /// The server that it is bound to, by its hash or by [`PickContext::server`], has `maxqueue` requests waiting.
-    /// Where persistence bound it and `option redispatch` is on: assign it anew without. Else 503, `SQ`, with the name
-    /// of [`ProxyState::bound_server`].
+    /// The server that the request is bound to, by its hash or by [`PickContext::server`], has `maxqueue` queued
+    /// requests. If persistence bound it and `option redispatch` is on: assign it again without that server. Otherwise
+    /// 503, `SQ`, with the name of [`ProxyState::bound_server`].
     QueueFull,
 }
 
-/// A request's place at a server. Dropping it hands the place to the next who waits, or frees it.
+/// A slot of a server. Dropping it passes the slot to the next queued request, or frees it.
 #[derive(Debug)]
 pub struct ServerSlot<H: Handle = Arc<ProxyState>> {
     state: H,
     server: usize,
-    /// The counts when it was taken, itself included.
+    /// The counts when the slot was taken, including it.
     entered: Counts,
     held: bool,
 }
 
-/// A request's place in a queue. Dropping it leaves the queue; a place at a server that was granted to it and not
-/// taken goes to the next.
+/// A request's position in a queue. Dropping it leaves the queue; a slot that was granted but not taken is passed to
+/// the next request.
 #[derive(Debug)]
 pub struct QueueTicket<H: Handle = Arc<ProxyState>> {
     state: H,
     waiter: WaiterId,
-    /// Once the slot was taken.
+    /// Set when the slot is taken.
     taken: Option<QueuePositions>,
 }
 
-/// The backend side of [`ProxyState`]. Aligned so that two backends never share a cache line.
+/// The backend part of [`ProxyState`]. Aligned so that two backends never share a cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Backend(Mutex<Servers>);
 
-/// Calls those whose turn it is.
+/// Calls the wakers of requests that may proceed.
 fn wake((transition, wakers): judging::Outcome) -> Option<Transition> {
     wakers.into_iter().for_each(Waker::wake);
     transition
 }
 
-/// Looks at a lock that is held, with longer and longer pauses: some microseconds.
+/// Number of attempts to lock before sleeping, with increasing pauses: some microseconds in total.
 const LOOKS: u32 = 32;
 
 impl Backend {
@@ -104,8 +104,9 @@ impl Backend {
         Self(Mutex::new(Servers::new(plan)))
     }
 
-    /// The lock is held for some tens of nanoseconds, so looking again beats sleeping, and the holder is spared the
-    /// system call that wakes a sleeper. A caller that has looked long enough sleeps: the holder lost its processor.
+    /// The lock is held for some tens of nanoseconds, so spinning costs less than sleeping, and the holder need not
+    /// wake a sleeper with a system call. After [`LOOKS`] attempts the caller sleeps: the holder was probably
+    /// preempted.
     fn lock(&self) -> MutexGuard<'_, Servers> {
         for look in 0..LOOKS {
             match self.0.try_lock() {
@@ -114,18 +115,18 @@ impl Backend {
                 Err(TryLockError::WouldBlock) => (0..look).for_each(|_| std::hint::spin_loop()),
             }
         }
-        // A transition cannot stop half way except by a fault in it; what is left is still the best there is.
+        // A transition can only be interrupted by a bug in it; the remaining state is still the best available.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ProxyState {
-    /// Chooses a server for a request and takes a slot of it, or queues the request.
+    /// Selects a server for a request and takes a slot of it, or queues the request.
     pub fn assign(self: &Arc<Self>, request: &PickContext) -> Assignment {
         Self::assign_with(Arc::clone(self), request)
     }
 
-    /// The same with another handle for the guards to keep.
+    /// The same with a given handle for the guards.
     pub fn assign_with<H: Handle>(handle: H, request: &PickContext) -> Assignment<H> {
         let mut servers = handle.backend.lock();
         let (outcome, wakers) = servers.assign(request);
@@ -143,44 +144,44 @@ impl ProxyState {
         }
     }
 
-    /// The server that a log line goes to, without taking a place there; `None`: no server takes part.
+    /// Selects the server for a log line, without taking a slot; `None`: no server is available.
     pub fn choose(&self, request: &PickContext) -> Option<usize> {
         self.backend.lock().choose(request)
     }
 
-    /// The server that a request is bound to, by its hash or by [`PickContext::server`]: the one to name in the log
+    /// Returns the server that a request is bound to, by its hash or by [`PickContext::server`]: the server to log
     /// after [`Assignment::QueueFull`].
     pub fn bound_server(&self, request: &PickContext) -> Option<usize> {
         self.backend.lock().bound_server(request)
     }
 
-    /// Counts as of now; `srv_conn` is 0 without a server. After a release, [`ServerSlot::release`] tells them for
-    /// less, and as HAProxy logs them.
+    /// Returns the current counts; `srv_conn` is 0 without a server. To release a slot as well, [`ServerSlot::release`]
+    /// is cheaper, and returns them as HAProxy logs them.
     pub fn counts(&self, server: Option<usize>) -> Counts {
         self.backend.lock().counts(server)
     }
 
-    /// Whether requests that are bound to a server may go there: it is not in maintenance.
+    /// Whether requests bound to a server may be sent there: it is not in maintenance.
     pub fn is_usable(&self, server: usize) -> bool {
         self.backend.lock().is_usable(server)
     }
 
-    /// What is set of a server.
+    /// Returns the settings of a server.
     pub fn setting(&self, server: usize) -> Option<Setting> {
         self.backend.lock().setting(server)
     }
 
-    /// Requests that wait in the backend's own queue, and in the one of a server.
+    /// Returns the lengths of the backend's own queue and of a server's queue.
     pub fn queued(&self, server: Option<usize>) -> (u32, u32) {
         self.backend.lock().queued(server)
     }
 
-    /// What a server has to do, and whether the balance gives it requests.
+    /// Returns a server's load, and whether the load balancing algorithm selects it.
     pub fn load(&self, server: usize) -> Option<(Load, bool)> {
         self.backend.lock().load(server)
     }
 
-    /// Changes a server's weight. With a static algorithm only 0 and "not 0" make a difference, as in HAProxy.
+    /// Changes a server's weight. A static algorithm distinguishes only zero and non-zero weights, as in HAProxy.
     pub fn set_weight(&self, server: usize, weight: u32) {
         let wakers = self.backend.lock().set_weight(server, weight);
         wakers.into_iter().for_each(Waker::wake);
@@ -191,76 +192,77 @@ impl ProxyState {
         self.backend.lock().heeds_weights()
     }
 
-    /// Changes a server's `maxconn`. Requests beyond a lower one are served to their end.
+    /// Changes a server's `maxconn`. Requests beyond a lowered limit are not interrupted.
     pub fn set_maxconn(&self, server: usize, maxconn: Option<u32>) {
         let wakers = self.backend.lock().set_limit(server, maxconn);
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// What the administrator wants of a server. In maintenance its queue goes over to the backend's. Coming back starts
-    /// its `slowstart`: call [`ProxyState::advance`] until that is over. `None`: there is no such server.
+    /// Sets the administrative state of a server. In maintenance its queue is moved to the backend's. Leaving
+    /// maintenance starts its `slowstart`: call [`ProxyState::advance`] until it is complete. `None`: no such server.
     pub fn set_admin(&self, server: usize, admin: Admin, now: Moment) -> Option<Transition> {
         wake(self.backend.lock().set_admin(server, admin, now))
     }
 
-    /// A server goes on where it was in the process before this one. Nothing has been sent there yet.
+    /// Restores a server's state from the previous process. Must be called before requests are sent to it.
     pub fn resume(&self, server: &ServerPlan, saved: &SavedState, now: Moment) -> Option<Transition> {
         self.backend.lock().resume(server.index, Written::of(server), saved, now)
     }
 
-    /// Sets what a column of the statistics tells of a server, or of all of them, before anything has happened.
+    /// Sets a column of the statistics of a server, or of all servers, before anything was counted.
     pub fn preset(&self, server: Option<usize>, column: &str, value: u64, now: Moment) {
         self.backend.lock().preset(server, column, value, now);
     }
 
-    /// The server that this one tracks stands like that.
+    /// Applies the state of the tracked server to this one.
     pub(super) fn follow(&self, server: usize, leader: Standing, now: Moment) -> Option<Transition> {
         wake(self.backend.lock().follow(server, leader, now))
     }
 
-    /// What servers that track this one follow.
+    /// Returns the state that tracking servers adopt.
     pub fn standing(&self, server: usize) -> Option<Standing> {
         self.backend.lock().standing(server)
     }
 
-    /// An order says what a server does, in the name of one of its checks.
+    /// Forces the operational state of a server on behalf of one of its checks, by a command.
     pub fn force(&self, server: usize, checker: Checker, operation: Operation, now: Moment) -> Option<Transition> {
         wake(self.backend.lock().force(server, checker, operation, now))
     }
 
-    /// Pauses or resumes one of a server's checks. False: it has none of the kind.
+    /// Pauses or resumes one of a server's checks. False: the server has no such check.
     pub fn enable_check(&self, server: usize, checker: Checker, enabled: bool) -> bool {
         self.backend.lock().enable(server, checker, enabled)
     }
 
-    /// Whether a server has an address. Without one it is in maintenance.
+    /// Sets whether a server has an address. Without one it is in maintenance.
     pub fn set_resolved(&self, server: usize, resolved: bool, now: Moment) -> Option<Transition> {
         wake(self.backend.lock().set_resolved(server, resolved, now))
     }
 
-    /// A task begins to serve all servers that warm up, in place of the one before. Returns its number.
+    /// Registers a task that advances `slowstart` of all servers, and supersedes the previous one. Returns its number.
     pub fn attend(&self) -> u32 {
         self.attendants.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
-    /// Whether no other task has begun to since.
+    /// Whether no other task has been registered since.
     pub fn is_attended_by(&self, attendant: u32) -> bool {
         self.attendants.load(Ordering::Relaxed) == attendant
     }
 
-    /// Gives servers that warm up (`slowstart`) what is due by now. When the next step is due; `None`: all are warm.
+    /// Advances servers in `slowstart` to their weight as of `now`. Returns the time of the next step; `None`: all are
+    /// complete.
     pub fn advance(&self, now: Moment) -> Option<Moment> {
         let (next, wakers) = self.backend.lock().advance(now);
         wakers.into_iter().for_each(Waker::wake);
         next
     }
 
-    /// A check of a server begins. False: it is not to be checked, for it is in maintenance or its checks are paused.
+    /// Begins a check of a server. False: it must not be checked, because it is in maintenance or the check is paused.
     pub fn begin_check(&self, server: usize, checker: Checker) -> bool {
         self.backend.lock().begin_check(server, checker)
     }
 
-    /// A check of a server ended: whether that is worth a line of the log, and what it changed.
+    /// Ends a check of a server: returns whether to log the result, and what it changed.
     pub fn end_check(
         &self,
         server: usize,
@@ -276,13 +278,13 @@ impl ProxyState {
         (told, wake((change, wakers)))
     }
 
-    /// Ready once the next health check of a server is to come sooner than it was to.
+    /// Ready when the next health check of a server is due earlier than scheduled.
     pub fn poll_hurry(&self, server: usize, cx: &Context<'_>) -> Poll<()> {
         self.backend.lock().poll_hurry(server, cx)
     }
 
-    /// A connection to a server, or an answer of it, was as it should be, or not (`observe`). Where too many in a row were
-    /// not: whether that is worth a line of the log, and what it changed.
+    /// Records the result of a connection to a server, or of a response (`observe`). After too many consecutive errors:
+    /// returns whether to log it, and what it changed.
     pub fn observe(
         &self,
         server: usize,
@@ -319,33 +321,33 @@ impl ProxyState {
         self.backend.lock().health(server, checker)
     }
 
-    /// The time from one of a server's checks to the next; `None`: it has none of the kind.
+    /// Returns the interval to the next check; `None`: the server has no such check.
     pub fn interval(&self, server: usize, checker: Checker, pace: &Pace) -> Option<Duration> {
         self.backend.lock().interval(server, checker, pace)
     }
 
-    /// When no server could be used, as of `now`.
+    /// Reports the outages of the backend (no usable server), as of `now`.
     pub fn outages(&self, now: Moment) -> OutageReport {
         self.backend.lock().outages(now)
     }
 
-    /// The process begins to serve: servers that cannot be used have been out of use since then.
+    /// Records the start of the process: servers that are unusable count as unusable since then.
     pub fn begin(&self, now: Moment) {
         self.backend.lock().begin(now);
     }
 
-    /// Clears how often servers went down, when they last did, and how often checks failed: of one server, or of all and
-    /// the backend itself.
+    /// Clears the number of transitions to down, their last time, and the number of failed checks: of one server, or of
+    /// all and the backend itself.
     pub fn clear_changes(&self, server: Option<usize>) {
         self.backend.lock().clear_changes(server);
     }
 
-    /// How long a server was not usable since the start.
+    /// The total time that a server was unusable since the start.
     pub fn downtime(&self, server: usize, now: Moment) -> Duration {
         self.backend.lock().downtime(server, now)
     }
 
-    /// Adds a server, in maintenance: the one whose place is the next one. False: it is not.
+    /// Adds a server, in maintenance, at the next index. False: its index is another one.
     pub fn add_server(&self, server: &ServerPlan, now: Moment) -> bool {
         self.backend.lock().add(server, now) && self.symptoms.push(|_| AtomicU32::new(0)) == Ok(server.index)
     }
@@ -355,23 +357,23 @@ impl ProxyState {
         self.backend.lock().removal(server)
     }
 
-    /// Removes a server if that is possible. Nothing is sent there any more.
+    /// Removes a server if possible. No requests are sent to it after that.
     pub fn remove_server(&self, server: usize, now: Moment) -> Removal {
         self.backend.lock().remove(server, now)
     }
 
-    /// When a server was removed; `None`: it was not.
+    /// Returns when a server was removed; `None`: it was not.
     pub fn removed(&self, server: usize) -> Option<Moment> {
         self.backend.lock().removed(server)
     }
 
-    /// How many servers had a place before the one that has it now.
+    /// The number of servers that had this index before the current one.
     pub fn occupant(&self, server: usize) -> u32 {
         self.backend.lock().occupant(server)
     }
 
-    /// Gives the place of a server that was removed to another one, which begins in maintenance. False: none was. Whoever
-    /// calls this knows that nobody speaks of the one before any more.
+    /// Replaces a removed server with a new one, which begins in maintenance. False: none was removed at that index.
+    /// The caller guarantees that there are no references to the removed server left.
     pub fn replace_server(&self, server: &ServerPlan, now: Moment) -> bool {
         let replaced = self.backend.lock().replace(server, now);
         if replaced && let Some(symptoms) = self.symptoms.get(server.index) {
@@ -380,22 +382,22 @@ impl ProxyState {
         replaced
     }
 
-    /// A server has answered, or failed to. Of use with `eject-outliers` and `balance ewma`.
+    /// Records a response or a failure of a server. Used by `eject-outliers` and `balance ewma`.
     pub fn heed(&self, server: usize, seen: Seen, now: Moment) -> Option<Ejection> {
         let (ejection, wakers) = self.backend.lock().heed(server, seen, now);
         wakers.into_iter().for_each(Waker::wake);
         ejection
     }
 
-    /// The ejection of a server that was to end at that moment is over. False: it was before.
+    /// Ends the ejection of a server that was scheduled to end at `until`. False: it has ended already.
     pub fn end_ejection(&self, server: usize, until: Moment, now: Moment) -> bool {
         let (ended, wakers) = self.backend.lock().end_ejection(server, until, now);
         wakers.into_iter().for_each(Waker::wake);
         ended
     }
 
-    /// A slot of another server than [`PickContext::exclude`], for a request that has one already or is a copy: where the balance has
-    /// one that is free, and nowhere else. It never waits.
+    /// Takes a free slot of another server than [`PickContext::exclude`], for a request that has a slot already or is a
+    /// copy. Only if the algorithm selects one with a free slot; never queues.
     pub fn assign_spare<H: Handle>(handle: H, request: &PickContext) -> Option<ServerSlot<H>> {
         let mut servers = handle.backend.lock();
         let (server, wakers) = servers.assign_spare(request);
@@ -405,7 +407,7 @@ impl ProxyState {
         server.map(|server| ServerSlot { state: handle, server, entered, held: true })
     }
 
-    /// A request begins (`retry-budget`, `hedge-requests`).
+    /// Counts a request (`retry-budget`, `hedge-requests`).
     #[inline]
     pub fn note_request(&self, now: Moment) {
         if let Some(budget) = &self.budget {
@@ -416,18 +418,18 @@ impl ProxyState {
         }
     }
 
-    /// How long a server has until a second one is asked as well; `None`: for ever, or too little is known.
+    /// The delay after which a request is hedged to a second server; `None`: never, or too few responses are known.
     #[inline]
     pub fn hedge_delay(&self) -> Option<Duration> {
         self.hedging.as_ref()?.delay()
     }
 
-    /// Whether one more request may go to a second server; it counts then.
+    /// Whether another request may be hedged; if so, it is counted.
     pub fn may_hedge(&self, now: Moment) -> bool {
         self.hedging.as_ref().is_some_and(|hedging| hedging.take(now))
     }
 
-    /// An answer took so long to begin, or at least so long.
+    /// Records the latency of a response, or a lower bound of it.
     #[inline]
     pub fn note_latency(&self, took: impl FnOnce() -> Option<Duration>, now: Moment) {
         if let Some(hedging) = &self.hedging
@@ -437,43 +439,42 @@ impl ProxyState {
         }
     }
 
-    /// Something came of a second attempt, or there was none.
+    /// Records the result of a hedged request, or why it was not hedged.
     pub fn note_hedge(&self, hedged: Hedged) {
         if let Some(hedging) = &self.hedging {
             hedging.count(hedged);
         }
     }
 
-    /// What came of second attempts; `None`: they are not configured.
+    /// Returns the counters of hedged requests; `None`: not configured.
     pub fn hedge_counts(&self) -> Option<HedgeCounts> {
         Some(self.hedging.as_ref()?.counts())
     }
 
-    /// Whether the budget allows that one more request is sent again; it counts then.
+    /// Whether the budget allows another retry; if so, it is counted.
     #[inline]
     pub fn may_retry(&self, now: Moment) -> bool {
         self.budget.as_ref().is_none_or(|budget| budget.take(now))
     }
 
-    /// Everything about a server.
+    /// Returns the full status of a server.
     pub fn status(&self, server: usize) -> Option<ServerStatus> {
         self.backend.lock().status(server)
     }
 }
 
 impl<H: Handle> ServerSlot<H> {
-    /// The server's index in its backend.
     pub fn server(&self) -> usize {
         self.server
     }
 
-    /// The counts of the moment when the place was taken, this request included.
+    /// Returns the counts when the slot was taken, including this request.
     pub fn entered(&self) -> Counts {
         self.entered
     }
 
-    /// Gives the place back as dropping does, and tells the counts that the log line wants, without a second lock: as
-    /// they were when the place was free, before the next request got it.
+    /// Releases the slot and returns the counts for the log line without a second lock: as of when the slot was free,
+    /// before the next request got it.
     pub fn release(mut self) -> Counts {
         self.give_back()
     }
@@ -497,7 +498,7 @@ impl<H: Handle> Drop for ServerSlot<H> {
 }
 
 impl<H: Handle> QueueTicket<H> {
-    /// Ready with the slot once it is this request's turn. After that it stays pending for ever.
+    /// Ready with the slot when it is granted. Pending forever after that.
     pub fn poll_granted(&mut self, cx: &mut Context<'_>) -> Poll<ServerSlot<H>> {
         if self.taken.is_some() {
             return Poll::Pending;
@@ -516,12 +517,12 @@ impl<H: Handle> QueueTicket<H> {
         }
     }
 
-    /// The request's positions in the queues for the log; of use when it was granted as well as when it gives up.
+    /// Returns the request's positions in the queues for the log, whether it was granted a slot or gives up.
     pub fn positions(&self) -> QueuePositions {
         self.taken.unwrap_or_else(|| self.state.backend.lock().positions(self.waiter))
     }
 
-    /// The server whose own queue it waits in, for the log; `None` in the backend's queue.
+    /// Returns the server in whose queue it waits, for the log; `None`: in the backend's queue.
     pub fn server(&self) -> Option<usize> {
         match self.taken {
             Some(_) => None,

@@ -1,13 +1,14 @@
-//! `retry-budget`, Weir's own: how many requests may be sent again over ten seconds. Must never read a clock.
+//! `retry-budget`, Weir's own: limits retries relative to the requests of the last ten seconds. Must never read a
+//! clock.
 
 use base::moment::Moment;
 use config::spec::RetryBudgetSpec;
 use std::sync::{Mutex, PoisonError};
 
-/// Seconds that are looked back.
+/// The length of the window in seconds.
 const SECONDS: usize = 10;
 
-/// What happened in one second.
+/// The counts of one second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Second {
     number: u64,
@@ -15,7 +16,7 @@ struct Second {
     retries: u64,
 }
 
-/// A backend's retries.
+/// The retry budget of a backend.
 #[derive(Debug)]
 pub(super) struct Budget {
     written: RetryBudgetSpec,
@@ -38,12 +39,12 @@ impl Budget {
         act(&mut seconds, place)
     }
 
-    /// A request came.
+    /// Counts a request.
     pub(super) fn note_request(&self, now: Moment) {
         self.with(now, |seconds, place| seconds[place].requests += 1);
     }
 
-    /// Whether one more request may be sent again; it counts then.
+    /// Whether another retry is allowed; if so, it is counted.
     pub(super) fn take(&self, now: Moment) -> bool {
         self.with(now, |seconds, place| {
             let requests: u64 = seconds.iter().map(|second| second.requests).sum();

@@ -1,40 +1,40 @@
-//! What bounds compression over all workers: a rate that the runtime API may change, and the memory of its states. Must never
-//! compress, and never count bytes: the counters do.
+//! Limits of compression over all workers: a rate that the runtime API may change, and the memory of compressor states.
+//! Must never compress, and never count bytes: the counters do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Bounds of the process.
+/// Compression limits of the process.
 #[derive(Debug, Default)]
 pub struct CompressionLimits {
-    /// Kilobytes a second that may be read; 0: any number.
+    /// Maximum input rate in kilobytes per second; 0: unlimited.
     rate: AtomicU32,
-    /// Bytes that states hold.
+    /// Memory held by compressor states in bytes.
     memory: AtomicU64,
 }
 
 impl CompressionLimits {
-    /// `maxcomprate`, kilobytes a second.
+    /// Creates it with `maxcomprate` in kilobytes per second.
     pub(super) fn new(rate: Option<u32>) -> Self {
         Self { rate: AtomicU32::new(rate.unwrap_or(0)), memory: AtomicU64::new(0) }
     }
 
-    /// Bytes a second that may be read; 0: any number.
+    /// The maximum input rate in bytes per second; 0: unlimited.
     pub fn bytes_a_second(&self) -> u64 {
         u64::from(self.rate.load(Relaxed)) * 1024
     }
 
-    /// Sets the rate, kilobytes a second (`set rate-limit http-compression global`).
+    /// Sets the rate in kilobytes per second (`set rate-limit http-compression global`).
     pub fn set_rate(&self, kilobytes: u32) {
         self.rate.store(kilobytes, Relaxed);
     }
 
-    /// Bytes that states hold now.
+    /// The memory held by compressor states in bytes.
     pub fn memory(&self) -> u64 {
         self.memory.load(Relaxed)
     }
 
-    /// Takes so many bytes; `None`: there would be more than `most` then (0: no limit).
+    /// Reserves memory; `None`: the total would exceed `most` bytes (0: no limit).
     pub fn reserve(self: &Arc<Self>, bytes: u64, most: u64) -> Option<ReservedMemory> {
         let mut held = self.memory.load(Relaxed);
         loop {
@@ -50,7 +50,7 @@ impl CompressionLimits {
     }
 }
 
-/// Memory of one state; given back when this is dropped.
+/// The memory of one state; released when dropped.
 #[derive(Debug)]
 pub struct ReservedMemory {
     limits: Arc<CompressionLimits>,

@@ -1,11 +1,11 @@
-//! Values of persistence cookies that changed after the start: with a server's address, with the key of dynamic cookies.
-//! Must never be looked at by requests as long as nothing changed.
+//! Values of persistence cookies that change at run time: with a server's address, or the key of dynamic cookies. Must
+//! never slow down requests while nothing has changed.
 
 use crate::persistence::{CookieValues, PersistencePlan, Placed};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// What is said of a backend's cookies now.
+/// The current cookie values of a backend.
 #[derive(Debug)]
 pub struct LiveCookies {
     changed: AtomicBool,
@@ -27,7 +27,7 @@ impl LiveCookies {
         Self { changed: AtomicBool::new(false), state: RwLock::new(State { dynamic, key, values }) }
     }
 
-    /// Lends the values of now.
+    /// Passes the current values.
     #[inline]
     pub fn with_values<T>(&self, plan: &PersistencePlan, lend: impl FnOnce(&CookieValues) -> T) -> T {
         if self.changed.load(Ordering::Acquire) {
@@ -37,12 +37,12 @@ impl LiveCookies {
         }
     }
 
-    /// Whether cookies follow the addresses of servers.
+    /// Whether cookie values are derived from the servers' addresses.
     pub fn is_dynamic(&self) -> bool {
         self.state.read().unwrap_or_else(PoisonError::into_inner).dynamic
     }
 
-    /// Makes a change; `servers` are all of the backend, as they are now.
+    /// Applies a change; `servers` are all current servers of the backend.
     pub fn change<'a>(&self, change: Change<'_>, servers: impl Iterator<Item = Placed<'a>>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         match change {
@@ -57,14 +57,14 @@ impl LiveCookies {
     }
 }
 
-/// What changes values.
+/// A change of the values.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'a> {
-    /// Dynamic cookies are switched on or off.
+    /// Enables or disables dynamic cookies.
     Dynamic(bool),
-    /// They have another key.
+    /// Sets their key.
     Key(&'a [u8]),
-    /// A server came, went, or has another address.
+    /// A server was added, removed, or has another address.
     Servers,
 }
 

@@ -1,13 +1,13 @@
-//! A connection's way in: past the gates of its listening address, its frontend and the process. Must never hold a place
-//! while another is missing, and must leave no waiter asleep that could be admitted.
+//! Admission of connections: through the gates of the listening address, the frontend and the process. Must never hold
+//! a slot while another is missing, and must leave no waiter asleep that could be admitted.
 
 use super::gate::Inside;
 use super::{Live, ProxyState};
 use std::sync::Arc;
 use std::task::Waker;
 
-/// All that a connection is counted in: its listening address, its frontend and the process. Dropping it gives the places
-/// back.
+/// The slots of an admitted connection: of its listening address, its frontend and the process. Dropping it releases
+/// them.
 #[derive(Debug)]
 pub struct Entry {
     frontend: Arc<ProxyState>,
@@ -15,7 +15,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Takes the places over from those who guard them one by one.
+    /// Takes over the slots from their individual guards.
     fn new(frontend: &Arc<ProxyState>, bind: usize, places: (Option<Inside<'_>>, Inside<'_>, Inside<'_>)) -> Self {
         let (at_address, in_frontend, in_process) = places;
         let entry = Self { frontend: Arc::clone(frontend), bind: bind as u32 };
@@ -40,8 +40,8 @@ impl Drop for Entry {
 }
 
 impl Live {
-    /// Counts a connection in at address `bind` of proxy `frontend`, where there is no waiter, a slot is free and no rate is
-    /// bounded: the usual way in. `None`: the others have to tell, [`Live::enter_or_park`] and [`Live::admit`].
+    /// Admits a connection at address `bind` of proxy `frontend`, if there is no waiter, a slot is free and no rate is
+    /// limited: the common case. `None`: [`Live::enter_or_park`] and [`Live::admit`] decide.
     pub fn enter_freely(&self, frontend: usize, bind: usize) -> Option<Entry> {
         let state = self.proxies.get(frontend)?;
         if self.throttles(state, bind).any(|throttle| throttle.limit() > 0) {
@@ -55,12 +55,13 @@ impl Live {
         Some(Entry::new(state, bind, places))
     }
 
-    /// Counts a connection in at address `bind` of proxy `frontend`, or parks at the gate that is closed: `waker` is woken
-    /// when there is room there. `key` names the one who asks, in the whole process. After a wake-up, ask again, or
+    /// Admits a connection at address `bind` of proxy `frontend`, or parks it at the gate that is full: `waker` is
+    /// woken when a slot is free. `key` identifies the waiter in the whole process. After a wake-up, call it again, or
     /// [`Live::unpark`].
     pub fn enter_or_park(&self, frontend: usize, bind: usize, key: u64, waker: &Waker) -> Option<Entry> {
         let state = self.proxies.get(frontend)?;
-        // A waiter that was woken at one gate and stops at another passes the wake-up on: another one may be admitted there.
+        // A waiter that was woken at one gate and blocks at another passes the wake-up on: another waiter may be
+        // admitted there.
         let Some(at_address) = state.enter_bind_or_park(bind, key, waker) else {
             state.unpark_frontend(key);
             self.process.unpark(key);
@@ -74,7 +75,7 @@ impl Live {
         Some(Entry::new(state, bind, (at_address, in_frontend, in_process)))
     }
 
-    /// For who will not come back: forgets what was parked under `key`, and passes on wake-ups that were on their way.
+    /// Cancels a parked waiter: removes `key` from all gates, and passes on pending wake-ups.
     pub fn unpark(&self, frontend: usize, bind: usize, key: u64) {
         if let Some(state) = self.proxies.get(frontend) {
             state.unpark_bind(bind, key);

@@ -1,6 +1,6 @@
-//! Bounded counts of connections: the process's, a frontend's, a listening address's. A worker that meets the bound
-//! parks; a place that becomes free wakes exactly one parked worker, the one that has waited longest. Must never hand
-//! a place over without its guard.
+//! Connection counts with limits: of the process, a frontend, a listening address. A worker that reaches the limit
+//! parks; a freed slot wakes exactly one parked worker, the one that has waited longest. Must never hand a slot over
+//! without its guard.
 
 use super::{ProcessState, ProxyState};
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// A count with a bound and the workers that wait for it to fall. Aligned so that no two of them share a cache line.
+/// A count with a limit, and the workers that wait for it to fall. Aligned so that no two of them share a cache line.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Gate {
@@ -20,7 +20,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// An empty gate that lets so many in.
+    /// Creates an empty gate with that limit.
     pub fn new(bound: u32) -> Self {
         Self {
             inside: AtomicU32::new(0),
@@ -30,17 +30,17 @@ impl Gate {
         }
     }
 
-    /// How many are inside.
+    /// The current count.
     pub fn inside(&self) -> u32 {
         self.inside.load(SeqCst)
     }
 
-    /// How many may be.
+    /// The limit.
     pub fn bound(&self) -> u32 {
         self.bound.load(SeqCst)
     }
 
-    /// Changes the bound. No holder is removed; new capacity wakes as many as it has places for.
+    /// Changes the limit. No holder is removed; new capacity wakes that many waiters.
     pub fn set_bound(&self, bound: u32) {
         self.bound.store(bound, SeqCst);
         let room = bound.saturating_sub(self.inside());
@@ -51,7 +51,7 @@ impl Gate {
         }
     }
 
-    /// Enters where there is no waiter and a free slot.
+    /// Enters if there is no waiter and a slot is free.
     #[inline]
     pub(super) fn enter_freely(&self) -> Option<Inside<'_>> {
         (self.waiting.load(SeqCst) == 0 && self.enter()).then(|| Inside(self))
@@ -66,8 +66,8 @@ impl Gate {
         self.inside.fetch_update(SeqCst, SeqCst, |inside| (inside < bound).then(|| inside + 1)).is_ok()
     }
 
-    /// Enters, or parks `waker` under `key`. Both happen under the lock, and a release counts down before it looks at
-    /// `waiting`: whichever comes second sees the other, so no wake-up is lost.
+    /// Enters, or parks `waker` under `key`. Both happen under the lock, and a release decrements the count before it
+    /// reads `waiting`: whichever comes second sees the other, so no wake-up is lost.
     pub(super) fn enter_or_park(&self, key: u64, waker: &Waker) -> Option<Inside<'_>> {
         // Without a parked waiter there is nothing to cancel.
         if let Some(inside) = self.enter_freely() {
@@ -87,7 +87,7 @@ impl Gate {
         entered.then(|| Inside(self))
     }
 
-    /// Forgets `key`. If it had been woken already, the wake-up goes on to the next.
+    /// Removes the waiter `key`. If it has been woken already, passes the wake-up on to the next.
     fn unpark(&self, key: u64) {
         if self.waiting.load(SeqCst) == 0 {
             return;
@@ -109,7 +109,7 @@ impl Gate {
     #[inline]
     pub(super) fn leave(&self) {
         let before = self.inside.fetch_sub(1, SeqCst);
-        // After the bound was lowered there may be no room yet.
+        // After the limit was lowered there may be no free slot yet.
         if self.waiting.load(SeqCst) != 0 && before <= self.bound() {
             self.wake_one();
         }
@@ -132,19 +132,19 @@ impl Gate {
         woken
     }
 
-    /// The list is whole after every single operation, so a panic elsewhere does not spoil it.
+    /// The list is consistent after every single operation, so a panic elsewhere does not corrupt it.
     fn parked(&self) -> MutexGuard<'_, VecDeque<(u64, Waker)>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One connection counted at a gate. Dropping it gives the place back.
+/// A slot of a gate. Dropping it releases the slot.
 #[derive(Debug)]
 #[must_use]
 pub struct Inside<'a>(&'a Gate);
 
 impl Inside<'_> {
-    /// Another owner holds the slot from now on, and calls [`Gate::leave`] at its end.
+    /// Transfers the slot to another owner, which must call [`Gate::leave`].
     pub(super) fn hand_over(self) {
         std::mem::forget(self);
     }
@@ -157,40 +157,40 @@ impl Drop for Inside<'_> {
 }
 
 impl ProcessState {
-    /// Connections of the process now (`actconn` of the log).
+    /// The current connections of the process (`actconn` of the log).
     pub fn actconn(&self) -> u32 {
         self.gate.inside()
     }
 
-    /// The gate, to read or change its bound.
+    /// Returns the gate, to read or change its limit.
     pub fn gate(&self) -> &Gate {
         &self.gate
     }
 
-    /// Counts one connection in, or parks: `waker` is woken once when there is room. A second call with the same `key`
-    /// replaces the waker. After a wake-up, try again.
+    /// Counts one connection, or parks it: `waker` is woken once when a slot is free. A second call with the same `key`
+    /// replaces the waker. After a wake-up, call it again.
     pub fn enter_or_park(&self, key: u64, waker: &Waker) -> Option<Inside<'_>> {
         self.gate.enter_or_park(key, waker)
     }
 
-    /// For who will not come back: forgets what was parked under `key`, and passes on a wake-up that was on its way.
+    /// Cancels a parked waiter: removes `key`, and passes on a pending wake-up.
     pub fn unpark(&self, key: u64) {
         self.gate.unpark(key);
     }
 }
 
 impl ProxyState {
-    /// Connections of the frontend now (`feconn` of the log).
+    /// The current connections of the frontend (`feconn` of the log).
     pub fn feconn(&self) -> u32 {
         self.frontend.inside()
     }
 
-    /// The frontend's gate, to read or change its bound.
+    /// Returns the frontend's gate, to read or change its limit.
     pub fn frontend_gate(&self) -> &Gate {
         &self.frontend
     }
 
-    /// Counts one connection in, or parks: see [`ProcessState::enter_or_park`].
+    /// Counts one connection, or parks it: see [`ProcessState::enter_or_park`].
     pub fn enter_frontend_or_park(&self, key: u64, waker: &Waker) -> Option<Inside<'_>> {
         self.frontend.enter_or_park(key, waker)
     }
@@ -200,8 +200,8 @@ impl ProxyState {
         self.frontend.unpark(key);
     }
 
-    /// Counts one connection in at the listening address `bind`, or parks: see [`ProcessState::enter_or_park`]. An
-    /// address without a `maxconn` of its own always has room and counts nothing: `None` inside.
+    /// Counts one connection at the listening address `bind`, or parks it: see [`ProcessState::enter_or_park`]. An
+    /// address without its own `maxconn` is unlimited and counts nothing: inner `None`.
     pub fn enter_bind_or_park(&self, bind: usize, key: u64, waker: &Waker) -> Option<Option<Inside<'_>>> {
         match self.bind_gate(bind) {
             Some(gate) => gate.enter_or_park(key, waker).map(Some),
@@ -209,7 +209,7 @@ impl ProxyState {
         }
     }
 
-    /// The gate of a listening address that has a `maxconn` of its own.
+    /// Returns the gate of a listening address with its own `maxconn`.
     #[inline]
     pub(super) fn bind_gate(&self, bind: usize) -> Option<&Gate> {
         self.binds.get(bind).and_then(Option::as_ref)

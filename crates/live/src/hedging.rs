@@ -1,5 +1,5 @@
-//! `hedge-requests`, Weir's own: how long a backend's first server has until a second one is asked, how often that may be,
-//! and what came of it. Must never read a clock, and never choose a server.
+//! `hedge-requests`, Weir's own: the delay before a request is sent to a second server as well, the budget of such
+//! requests, and their results. Must never read a clock, and never select a server.
 
 use super::budget::Budget;
 use base::moment::Moment;
@@ -7,24 +7,23 @@ use config::spec::{HedgeDelay, HedgeSpec, RetryBudgetSpec};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What came of second attempts since the start.
+/// Counters of hedged requests since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HedgeCounts {
-    /// Requests that went to a second server.
+    /// Requests that were sent to a second server.
     pub begun: u64,
-    /// Of these, those that the second server answered.
+    /// Of these, those that the second server answered first.
     pub won: u64,
-    /// Of these, those whose second server had no good answer: it refused, it left, or it said 5xx.
+    /// Of these, those whose second server failed: it refused, disconnected, or responded with 5xx.
     pub failed: u64,
-    /// Requests that were late when the budget was used up.
+    /// Requests not hedged because the budget was exhausted.
     pub over_budget: u64,
-    /// Requests that were late when no other server had a free slot.
+    /// Requests not hedged because no other server had a free slot.
     pub without_server: u64,
 }
 
-/// What came of one second attempt, or why there was none.
+/// The result of one hedged request, or why it was not hedged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Hedged {
     Begun,
     Won,
@@ -33,7 +32,7 @@ pub enum Hedged {
     WithoutServer,
 }
 
-/// A backend's second attempts.
+/// The hedging state of a backend.
 #[derive(Debug)]
 pub(super) struct Hedging {
     budget: Budget,
@@ -57,17 +56,17 @@ impl Hedging {
         Self { budget, delay, counts: Default::default() }
     }
 
-    /// A request came.
+    /// Counts a request.
     pub(super) fn note_request(&self, now: Moment) {
         self.budget.note_request(now);
     }
 
-    /// Whether one more request may go to a second server; it counts then.
+    /// Whether another request may be hedged; if so, it is counted.
     pub(super) fn take(&self, now: Moment) -> bool {
         self.budget.take(now)
     }
 
-    /// How long a server has. `None`: too little is known.
+    /// The delay before hedging. `None`: too few responses are known.
     pub(super) fn delay(&self) -> Option<Duration> {
         match &self.delay {
             Delay::Fixed(delay) => Some(*delay),
@@ -75,7 +74,7 @@ impl Hedging {
         }
     }
 
-    /// So long it took until an answer began, or at least so long.
+    /// Records the latency of a response, or a lower bound of it.
     pub(super) fn note_latency(&self, took: Duration, now: Moment) {
         if let Delay::Percentile { share, seen } = &self.delay {
             seen.note(took, *share, now);
@@ -98,29 +97,29 @@ impl Hedging {
     }
 }
 
-/// Steps for each doubling: what is read off is at most an eighth too long.
+/// Buckets for each doubling: the result is at most an eighth too large.
 const STEPS: u32 = 8;
 /// Doublings, from 64 microseconds on: two minutes.
 const DOUBLINGS: u32 = 21;
 const BUCKETS: usize = (STEPS * DOUBLINGS) as usize;
-/// The shortest time that is told from others, microseconds, as a power of two.
+/// The shortest latency distinguished, in microseconds, as a power of two.
 const SHORTEST: u32 = 6;
-/// How far back is looked: this period, and the one before.
+/// The length of a period: the current one and the previous one are used.
 const PERIOD: Duration = Duration::from_secs(10);
-/// With fewer answers nothing is concluded.
+/// Minimum number of responses.
 const ENOUGH: u64 = 50;
-/// The percentile is read off whenever so many more answers have come.
+/// Number of responses after which the percentile is computed again.
 const READ_EVERY: u32 = 32;
 
-/// How long answers took to begin, lately. Counts are taken without a lock: a few that come while a period ends may be
-/// counted in the next one, or not at all.
+/// Recent latencies of responses. Counted without a lock: a few that arrive while a period ends may be counted in the
+/// next one, or not at all.
 #[derive(Debug)]
 struct Latencies {
     periods: [[AtomicU32; BUCKETS]; 2],
-    /// The number of the period that is being counted.
+    /// The number of the current period.
     period: AtomicU64,
     noted: AtomicU32,
-    /// Microseconds; 0: too little is known.
+    /// Microseconds; 0: too few responses are known.
     delay: AtomicU64,
 }
 
@@ -181,7 +180,7 @@ impl Latencies {
     }
 }
 
-/// The bucket of a time.
+/// The bucket of a latency.
 fn bucket(took: Duration) -> usize {
     let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1 << SHORTEST);
     let doubling = micros.ilog2();
@@ -189,7 +188,7 @@ fn bucket(took: Duration) -> usize {
     (((doubling - SHORTEST) * STEPS + step) as usize).min(BUCKETS - 1)
 }
 
-/// Where a bucket ends, microseconds.
+/// The upper end of a bucket in microseconds.
 fn end_of(bucket: usize) -> u64 {
     let (doubling, step) = (bucket as u32 / STEPS + SHORTEST, bucket as u64 % u64::from(STEPS));
     (u64::from(STEPS) + step + 1) << (doubling - 3)

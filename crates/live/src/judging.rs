@@ -1,5 +1,5 @@
-//! What checks, agents, traffic, administrators and other servers say of a server, and what that makes of it: the
-//! transitions behind a backend's lock that are not requests. Must never run a check.
+//! The transitions of a server caused by checks, agents, traffic, administrators and tracked servers: those under a
+//! backend's lock that are not requests. Must never run a check.
 
 use super::server::ServerState;
 use super::servers::Servers;
@@ -10,10 +10,10 @@ use config::spec::{InitialState, OnError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// What happened, and whose turn it is now.
+/// The change of the server, and the wakers of requests that may proceed.
 pub(super) type Outcome = (Option<Transition>, Vec<Waker>);
 
-/// Which of a server's two checks.
+/// One of a server's two checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checker {
     /// Its health check (`check`).
@@ -23,7 +23,7 @@ pub enum Checker {
 }
 
 impl Servers {
-    /// Changes something about a server, and sees to what follows.
+    /// Applies a change to a server's state, and updates the balancing.
     fn turn(&mut self, server: usize, now: Moment, change: impl FnOnce(&mut ServerState)) -> Outcome {
         let Some(before) = self.status(server) else { return (None, Vec::new()) };
         let wakers = self.change_state(server, now, change);
@@ -40,12 +40,12 @@ impl Servers {
         })
     }
 
-    /// It has an address now, or none any more.
+    /// Records whether it has an address.
     pub(super) fn set_resolved(&mut self, server: usize, resolved: bool, now: Moment) -> Outcome {
         self.turn(server, now, |state| state.resolved = resolved)
     }
 
-    /// The server that this one tracks stands like that.
+    /// Applies the state of the tracked server.
     pub(super) fn follow(&mut self, server: usize, leader: Standing, now: Moment) -> Outcome {
         self.turn(server, now, |state| {
             state.inherited = leader.wanted;
@@ -53,7 +53,7 @@ impl Servers {
         })
     }
 
-    /// What the servers that track this one follow.
+    /// Returns the state that tracking servers adopt.
     pub(super) fn standing(&self, server: usize) -> Option<Standing> {
         let state = self.servers.get(server)?;
         let maintenance = state.admin() == Admin::Maintenance;
@@ -61,7 +61,7 @@ impl Servers {
         Some(Standing { operation: state.operation, wanted: Inherited { maintenance, drain } })
     }
 
-    /// A check begins. False: the server is not to be checked.
+    /// Begins a check. False: the server must not be checked.
     pub(super) fn begin_check(&mut self, server: usize, checker: Checker) -> bool {
         let Some(state) = self.servers.get_mut(server) else { return false };
         let paused = checker == Checker::Health && state.admin() == Admin::Maintenance;
@@ -69,7 +69,7 @@ impl Servers {
         health.map(|health| health.begin()).is_some()
     }
 
-    /// A check ended: what that changed, and whether it is worth a line of the log.
+    /// Ends a check: returns whether to log it, and what it changed.
     pub(super) fn end_check(
         &mut self,
         server: usize,
@@ -84,7 +84,7 @@ impl Servers {
             Checker::Health => health.end(report),
             Checker::Agent => health.end_of_agent(report),
         };
-        // An agent does not end the stopping state, which is the checks' or an administrator's.
+        // An agent cannot end the stopping state, which belongs to the checks or an administrator.
         let stops = self.servers.get(server).is_some_and(|state| state.operation == Operation::Stopping);
         let held = checker == Checker::Agent && stops && wanted == Some(Operation::Up);
         let Some(wanted) = wanted.filter(|_| !held) else { return (told, None, Vec::new()) };
@@ -92,7 +92,7 @@ impl Servers {
         (told, change, wakers)
     }
 
-    /// Nothing is worked out anew where the server does already what is wanted.
+    /// Does nothing if the server is in that state already.
     fn turn_if(&mut self, server: usize, now: Moment, wanted: Operation) -> Outcome {
         match self.servers.get(server).is_none_or(|state| state.operation == wanted) {
             true => (None, Vec::new()),
@@ -100,7 +100,7 @@ impl Servers {
         }
     }
 
-    /// Traffic has shown too many errors in a row.
+    /// Records that observed traffic exceeded the error limit.
     pub(super) fn suspect(
         &mut self,
         server: usize,
@@ -123,7 +123,7 @@ impl Servers {
         (told, change, wakers)
     }
 
-    /// Ready once the next health check of a server is to come sooner than it was to.
+    /// Ready when the next health check of a server is due earlier than scheduled.
     pub(super) fn poll_hurry(&mut self, server: usize, cx: &Context<'_>) -> Poll<()> {
         let Some(state) = self.servers.get_mut(server) else { return Poll::Ready(()) };
         if state.health.as_ref().is_none_or(|health| health.is_hurried()) {
@@ -135,7 +135,7 @@ impl Servers {
         Poll::Pending
     }
 
-    /// An order says what a server does, in the name of one of its checks.
+    /// Forces the operational state of a server on behalf of one of its checks, by a command.
     pub(super) fn force(&mut self, server: usize, checker: Checker, operation: Operation, now: Moment) -> Outcome {
         let Some(state) = self.servers.get_mut(server) else { return (None, Vec::new()) };
         if let Some(health) = checked(state, checker) {
@@ -147,7 +147,7 @@ impl Servers {
                 state.trust(operation == Operation::Up);
             }
         });
-        // What nothing checks tells the level that an order would have brought its checks to.
+        // For an unchecked server, records the level that the command would have set.
         const UNCHECKED: u32 = 4;
         if let Some(state) = self.servers.get_mut(server).filter(|state| state.health.is_none())
             && checker == Checker::Health
@@ -157,7 +157,7 @@ impl Servers {
         outcome
     }
 
-    /// Pauses or resumes one of a server's checks. False: it has none of the kind.
+    /// Pauses or resumes one of a server's checks. False: the server has no such check.
     pub(super) fn enable(&mut self, server: usize, checker: Checker, enabled: bool) -> bool {
         let Some(state) = self.servers.get_mut(server) else { return false };
         let initial = state.initial;
@@ -169,12 +169,12 @@ impl Servers {
         true
     }
 
-    /// What one of a server's checks says.
+    /// Returns the state of one of a server's checks.
     pub(super) fn health(&self, server: usize, checker: Checker) -> Option<Health> {
         self.seen(server, checker).cloned()
     }
 
-    /// The time from one check to the next.
+    /// The interval to the next check.
     pub(super) fn interval(&self, server: usize, checker: Checker, pace: &Pace) -> Option<Duration> {
         self.seen(server, checker).map(|health| health.interval(pace))
     }

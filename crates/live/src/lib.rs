@@ -1,5 +1,5 @@
-//! What changes while requests flow, exact over all workers: connection counts, servers' load, queues. Every count is
-//! a guard that gives its place back when it is dropped. Must never do I/O, wait, or read a clock.
+//! The state that changes while requests are served, exact over all workers: connection counts, server load, queues.
+//! Every count is a guard that is released when dropped. Must never do I/O, wait, or read a clock.
 
 mod added;
 mod backend;
@@ -67,30 +67,31 @@ pub struct Live {
     pub process: Arc<ProcessState>,
     /// By proxy index.
     pub proxies: AppendOnlyVec<Arc<ProxyState>>,
-    /// Backends that were added, by name.
+    /// Added backends, by name.
     pub added: AddedNames,
     /// Variables of the process (`proc`).
     pub variables: RwLock<Store>,
-    /// How much variables may hold; `None`: what they like.
+    /// Memory limits of variables; `None`: unlimited.
     pub variable_limits: Option<VariableLimits>,
-    /// The names of variables, those that the runtime API has added with them.
+    /// The names of variables, including those added by the runtime API.
     pub names: RwLock<Known>,
-    /// Passwords that were found to be right.
+    /// Verified passwords.
     pub passwords: Passwords,
-    /// Stick tables, by their place in the program.
+    /// Stick tables, by their index in the program.
     pub tables: table::Tables,
-    /// What is traced.
+    /// Trace settings.
     pub traces: trace::Traces,
-    /// Caches, by their place in the program.
+    /// Caches, by their index in the program.
     pub caches: cache::Caches,
-    /// What connections with several streams were granted.
+    /// Streams granted to multiplexed connections.
     pub stream_shares: Arc<StreamShares>,
 }
 
 impl LiveState for Live {}
 
 impl Live {
-    /// Fresh state: nothing is connected, nothing is queued. `random` keys the hashes of what requests add.
+    /// Creates the initial state, without connections and requests. `random` keys the hashes of entries added by
+    /// requests.
     pub fn new(plan: LivePlan, random: u64) -> Self {
         let limits = plan.variable_limits;
         let process = Arc::new(ProcessState::new(plan.maxconn, &plan.rates, plan.compression_rate));
@@ -107,15 +108,15 @@ impl Live {
             caches: cache::Caches::new(&plan.caches, random.rotate_left(48) ^ 0xa076_1d64_78bd_642f),
             stream_shares: Arc::default(),
         };
-        // Servers that track others begin as those do.
+        // Tracking servers start in the state of the tracked ones.
         for (leader, follower) in plan.followers {
             live.follow(leader, follower, Moment::default());
         }
         live
     }
 
-    /// A server that tracks another one stands as that one does: what that changed. Both are named by proxy and place.
-    /// Whoever tells it of an older standing than somebody else at the same time notices, and tells it again.
+    /// Applies the state of a tracked server to a tracking one; returns what changed. Both are given by proxy and
+    /// server index. If the tracked server changes concurrently, the call detects it and repeats.
     pub fn follow(&self, leader: ServerPlace, follower: ServerPlace, now: Moment) -> Option<Transition> {
         const ATTEMPTS: usize = 64;
         let standing = || self.proxies.get(leader.0)?.standing(leader.1);
@@ -133,7 +134,7 @@ impl Live {
     }
 }
 
-/// The variables that the configuration sets.
+/// The variables set by the configuration.
 fn first_variables(written: &[(Variable, Stored)], limits: Option<&VariableLimits>) -> RwLock<Store> {
     let store = RwLock::default();
     let variables = Variables { process: Some(&store), limits, ..Variables::default() };
@@ -143,14 +144,14 @@ fn first_variables(written: &[(Variable, Stored)], limits: Option<&VariableLimit
     store
 }
 
-/// The process's connections from clients, bounded by the global `maxconn`.
+/// The process's connections from clients, limited by the global `maxconn`.
 #[derive(Debug)]
 pub struct ProcessState {
     gate: Gate,
     connections_a_second: Throttle,
     sessions_a_second: Throttle,
     tls_sessions_a_second: Throttle,
-    /// Bounds of compression.
+    /// Limits of compression.
     pub compression: Arc<CompressionLimits>,
 }
 
@@ -169,27 +170,27 @@ impl ProcessState {
 /// One proxy's live state.
 #[derive(Debug)]
 pub struct ProxyState {
-    /// The process's connections: a connection in the frontend is in the process.
+    /// The process's connections: a connection of the frontend is also one of the process.
     process: Arc<ProcessState>,
-    /// Neither disabled nor unpublished.
+    /// Whether it is disabled or unpublished.
     publication: added::Publication,
     frontend: Gate,
     sessions_a_second: Throttle,
-    /// By bind index; `None` where a line has no `maxconn` of its own.
+    /// By bind index; `None`: the line has no `maxconn` of its own.
     binds: Vec<Option<Gate>>,
     secure_binds: Vec<bool>,
     backend: backend::Backend,
-    /// How many tasks have begun to serve servers that warm up (`slowstart`).
+    /// Number of tasks registered for advancing `slowstart`.
     attendants: AtomicU32,
-    /// Signs of illness in a row, of each server (`observe`).
+    /// Consecutive errors of each server (`observe`).
     symptoms: AppendOnlyVec<AtomicU32>,
-    /// What its persistence cookies are worth.
+    /// The values of its persistence cookies.
     pub cookies: LiveCookies,
     /// `retry-budget`.
     budget: Option<budget::Budget>,
     /// `hedge-requests`.
     hedging: Option<Box<hedging::Hedging>>,
-    /// Copies of requests that went to it.
+    /// Counters of mirrored requests.
     mirroring: mirroring::Mirroring,
 }
 
@@ -214,34 +215,34 @@ impl ProxyState {
     }
 }
 
-/// What choosing a server may depend on.
+/// The inputs for selecting a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PickContext {
-    /// The hash of what the request is recognised by, for algorithms that hash.
+    /// The hash of the request, for hash-based algorithms.
     pub hash: Option<u32>,
     /// A random number, for `balance random`.
     pub random: u64,
-    /// The server to avoid while another one will do: the one that failed, on a redispatch.
+    /// The server to avoid if another one is available: the one that failed, on a redispatch.
     pub exclude: Option<usize>,
-    /// The server it has to be: `use-server`, later persistence. Ignored when that server is disabled.
+    /// The server that must be used: by `use-server` or persistence. Ignored when that server is disabled.
     pub server: Option<usize>,
-    /// It has to be that server even when that is disabled (`force-persist`, `option persist`).
+    /// That server must be used even when it is disabled (`force-persist`, `option persist`).
     pub forced: bool,
-    /// Its place among those that wait.
+    /// Its priority in the queue.
     pub priority: Priority,
-    /// The preferred server: the one that the session has a connection to. Ignored where the balance binds
-    /// requests to servers, and where that server does not take part.
+    /// The preferred server: the one that the session has a connection to. Ignored if the algorithm binds requests to
+    /// servers, or that server is unavailable.
     pub prefer: Option<Preference>,
 }
 
-/// What a request's place among those that wait depends on (`set-priority-class`, `set-priority-offset`).
+/// The priority of a request in the queue (`set-priority-class`, `set-priority-offset`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Priority {
     /// Lower classes go first.
     pub class: i16,
-    /// Milliseconds that it counts as later than it came.
+    /// Milliseconds added to its arrival time.
     pub offset: i32,
-    /// When it came.
+    /// Its arrival time.
     pub now: Moment,
 }
 
@@ -250,12 +251,12 @@ pub struct Priority {
 pub struct Preference {
     /// Its index in the backend.
     pub server: usize,
-    /// It is not preferred any more where so many wait for it (`max-keep-alive-queue`).
+    /// The preference is dropped if that many requests are queued for it (`max-keep-alive-queue`).
     pub waiting: u32,
 }
 
-/// A request's place in the queues that it went through, as HAProxy logs it (configuration manual, section 8.2.3): how
-/// many requests left the queue to be served from when it joined until it left, itself included; 0 if it was in none.
+/// A request's positions in the queues that it passed, as HAProxy logs them (configuration manual, section 8.2.3): the
+/// number of requests dequeued from when it joined until it left, including itself; 0 if it was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueuePositions {
     /// `srv_queue`.
@@ -267,13 +268,13 @@ pub struct QueuePositions {
 /// Counts for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Requests that the backend holds, served or waiting (`beconn`).
+    /// Requests of the backend, served or queued (`beconn`).
     pub beconn: u32,
-    /// Requests that the server serves (`srv_conn`).
+    /// Requests being served by the server (`srv_conn`).
     pub srv_conn: u32,
 }
 
-/// What is set of a server and may change while it serves.
+/// The settings of a server that may change at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// Not in maintenance.

@@ -1,27 +1,26 @@
-//! `http-request mirror`, Weir's own: what came of the copies that went to a backend. Must never send one.
+//! `http-request mirror`, Weir's own: counters of the copies sent to a backend. Must never send one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ProxyState;
 
-/// What came of copies since the start.
+/// Counters of mirrored requests since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MirrorCounts {
-    /// Copies that were begun: a server had a free slot.
+    /// Copies begun: a server had a free slot.
     pub begun: u64,
-    /// Of these, those whose answer was read to its end.
+    /// Of these, those whose response was read completely.
     pub answered: u64,
-    /// Of these, those that failed: no connection, no valid answer in time, or a client that left.
+    /// Of these, those that failed: no connection, no valid response in time, or the client disconnected.
     pub failed: u64,
     /// Of these, those whose server was too slow for the body.
     pub lagged: u64,
-    /// Requests that were not copied: no server had a free slot, or there was no memory.
+    /// Requests not copied: no server had a free slot, or the memory limit was reached.
     pub dropped: u64,
 }
 
-/// What came of one copy, or that there was none.
+/// The result of one copy, or that there was none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Mirrored {
     Begun,
     Answered,
@@ -30,22 +29,22 @@ pub enum Mirrored {
     Dropped,
 }
 
-/// A backend's counts.
+/// The counters of a backend.
 #[derive(Debug, Default)]
 pub(super) struct Mirroring([AtomicU64; 5]);
 
 impl ProxyState {
-    /// Something came of a copy, or there was none.
+    /// Counts the result of a copy.
     pub fn note_mirrored(&self, mirrored: Mirrored) {
         self.mirroring.0[mirrored as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Another backend has its place.
+    /// Clears the counters, for another backend at the same index.
     pub(super) fn clear_mirrored(&self) {
         self.mirroring.0.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
-    /// What came of copies of requests that went to this backend.
+    /// Returns the counters of copies sent to this backend.
     pub fn mirror_counts(&self) -> MirrorCounts {
         let count = |mirrored: Mirrored| self.mirroring.0[mirrored as usize].load(Ordering::Relaxed);
         MirrorCounts {

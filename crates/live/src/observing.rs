@@ -1,23 +1,22 @@
-//! Outcomes of requests at servers, reported by the streams that carried them. Must never decide what that means.
+//! Results of requests at servers, reported by the streams. Must never decide the consequences.
 
 use base::moment::Moment;
 use std::time::Duration;
 
-/// What was seen of a server.
+/// An observation of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// How long the answer took to begin; `None`: there was none, or it was not timed.
+    /// The latency of the response; `None`: there was none, or it was not measured.
     pub took: Option<Duration>,
-    /// It failed: no connection, no answer that makes sense, none in time, or one that says that the server failed.
+    /// It failed: no connection, no valid response, a timeout, or a status that indicates a failure of the server.
     pub failed: bool,
 }
 
-/// What a failure counts for at least, where servers are chosen by how long they take: a server that refuses at once must
-/// not look quick.
+/// The minimum latency of a failure, for latency-based selection: a server that fails immediately must not seem fast.
 const FAILURE: Duration = Duration::from_secs(1);
 
 impl Seen {
-    /// How long that counts for.
+    /// The latency to be used for selection.
     pub(super) fn wait(self) -> Option<Duration> {
         match self.took {
             Some(took) if self.failed => Some(took.max(FAILURE)),
@@ -30,33 +29,32 @@ impl Seen {
 /// Why a server is ejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// So many requests failed.
+    /// Its error rate.
     Errors {
-        /// These.
+        /// Failed requests.
         failed: u32,
-        /// Of so many.
+        /// All requests.
         of: u32,
     },
-    /// It takes longer than the others.
+    /// It is slower than the others.
     Latency {
-        /// Its mean time until an answer.
+        /// Its mean latency.
         mean: Duration,
-        /// Theirs.
+        /// The mean latency of the others.
         others: Duration,
     },
 }
 
-/// A server gets no requests for a while.
+/// The ejection of a server: it gets no requests for a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ejection {
-    /// Why.
     pub reason: Reason,
-    /// For how long.
+    /// Its duration.
     pub period: Duration,
-    /// The end of that: call [`ProxyState::end_ejection`](super::ProxyState::end_ejection) with it then.
+    /// The end of the ejection: call [`ProxyState::end_ejection`](super::ProxyState::end_ejection) with it then.
     pub until: Moment,
-    /// Servers of the backend that are ejected now.
+    /// Number of the backend's servers that are ejected now.
     pub ejected: usize,
-    /// Servers that get requests now.
+    /// Number of servers that still get requests.
     pub left: usize,
 }

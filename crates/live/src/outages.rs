@@ -1,10 +1,10 @@
-//! When no server of a backend could be used (management manual, `chkdown`, `downtime` and `lastchg` of backends). Plain
-//! data; must never decide who can be used.
+//! Outages: periods in which no server of a backend was usable (management manual, `chkdown`, `downtime` and `lastchg`
+//! of backends). Plain data; must never decide which server is usable.
 
 use base::moment::Moment;
 use std::time::Duration;
 
-/// When a server or a backend last began or ceased to be usable.
+/// When a server or a backend last became usable or unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LastChange {
     /// The time of the change; `None`: none since the start.
@@ -14,40 +14,40 @@ pub struct LastChange {
 }
 
 impl LastChange {
-    /// How long ago it was, or the start where there was none; nothing once it was cleared.
+    /// The time since the change, or since the start without one; zero if it was cleared.
     pub fn elapsed(&self, start: Moment, now: Moment) -> Duration {
         if self.is_cleared { Duration::ZERO } else { now.saturating_since(self.at.unwrap_or(start)) }
     }
 }
 
-/// The outages of a backend: the times when no server of it could be used.
+/// The outages of a backend: the periods in which no server of it was usable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutageReport {
     /// Outages that began, since the last `clear counters all`.
     pub count: u64,
-    /// How long they lasted in all since the start, the current one included.
+    /// Their total duration since the start, including the current one.
     pub total: Duration,
     /// When the last one began or ended.
     pub changed: LastChange,
 }
 
-/// When no server could be used.
+/// The outages of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Outages {
-    /// How often that began.
+    /// Number of outages begun.
     count: u64,
-    /// How long it was so, up to the last change.
+    /// Total duration, up to the last change.
     total: Duration,
-    /// When it last began or ended; `None`: never.
+    /// When the last one began or ended; `None`: never.
     changed: Option<Moment>,
     /// `lastchg` was cleared after that change.
     change_is_cleared: bool,
-    /// It is so now, since that change.
+    /// An outage is in progress, since that change.
     now: bool,
 }
 
 impl Outages {
-    /// Whether it is so, as of now.
+    /// Records whether there is an outage, as of now.
     pub(super) fn note(&mut self, out: bool, now: Moment) {
         if self.now == out {
             return;
@@ -61,20 +61,20 @@ impl Outages {
         self.change_is_cleared = false;
     }
 
-    /// The process begins to serve: what is so already has been so since then.
+    /// Records the start of the process: an existing outage counts from then on.
     pub(super) fn begin(&mut self, out: bool, now: Moment) {
         if self.changed.is_none() && out {
             (self.now, self.changed) = (true, Some(now));
         }
     }
 
-    /// Clears how often it began and when it changed, but not how long it lasts (`clear counters all`).
+    /// Clears their number and the time of the last change, but not their duration (`clear counters all`).
     pub(super) fn clear(&mut self) {
         self.count = 0;
         self.change_is_cleared = true;
     }
 
-    /// Sets what a column of the statistics tells, before anything has changed.
+    /// Sets a column of the statistics before anything has changed.
     pub(super) fn preset(&mut self, column: &str, value: u64, changed: Moment) {
         match column {
             "chkdown" => self.count = value,
@@ -83,7 +83,7 @@ impl Outages {
         }
     }
 
-    /// The state as of `now`.
+    /// Reports the outages as of `now`.
     pub(super) fn report(&self, now: Moment) -> OutageReport {
         let current = self.changed.filter(|_| self.now).map_or(Duration::ZERO, |since| now.saturating_since(since));
         let changed = LastChange { at: self.changed, is_cleared: self.change_is_cleared };

@@ -1,5 +1,5 @@
-//! Passwords that were found to be right, so that the slow way to find out is gone once and not with every request. Must
-//! never hold a password, and never more than a bounded number of proofs.
+//! A cache of verified passwords, so that the slow verification is done once and not for every request. Must never hold
+//! a password, and never more than a bounded number of proofs.
 
 use expression::crypt::Hidden;
 use sha2::{Digest, Sha256};
@@ -7,13 +7,13 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::{PoisonError, RwLock};
 
-/// Stands for a hidden password and one that was tried: their digest under a secret key.
+/// The digest of a password hash and a verified password under a secret key.
 pub type Proof = [u8; 32];
 
-/// Proofs of one generation at most; there are two of them.
+/// Maximum number of proofs of one generation; there are two.
 const MOST: usize = 2048;
 
-/// Passwords that were found to be right.
+/// Verified passwords.
 #[derive(Debug)]
 pub struct Passwords {
     key: [u8; 8],
@@ -21,25 +21,25 @@ pub struct Passwords {
 }
 
 impl Passwords {
-    /// None yet; `random` keys the proofs.
+    /// Creates an empty cache; `random` keys the proofs.
     pub fn new(random: u64) -> Self {
         Self { key: random.to_ne_bytes(), known: RwLock::default() }
     }
 
-    /// What stands for a password that is tried.
+    /// Computes the proof of a password.
     pub fn proof(&self, hidden: &Hidden, password: &[u8]) -> Proof {
         let text = hidden.text().as_bytes();
         let start = Sha256::new().chain_update(self.key).chain_update((text.len() as u64).to_ne_bytes());
         start.chain_update(text).chain_update(password).finalize().into()
     }
 
-    /// Whether it was found to be right, not too many others ago.
+    /// Whether the password was verified recently: not too many others were since.
     pub fn has(&self, proof: &Proof) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.iter().any(|generation| generation.contains(proof))
     }
 
-    /// It was found to be right.
+    /// Records a verified password.
     pub fn learn(&self, proof: Proof) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let [young, old] = &mut *known;

@@ -1,5 +1,5 @@
-//! What live state is made of: plain data, which the compiler of a configuration fills in. Must never hold anything that
-//! changes, nor text that still has to be interpreted.
+//! The configuration of live state: plain data, created by the compiler of a configuration. Must never contain anything
+//! that changes, nor text that must still be parsed.
 
 use crate::cache::CachePlan;
 use crate::persistence::PersistencePlan;
@@ -10,80 +10,76 @@ use config::spec::{
 use expression::variable::{Known, Stored, Variable, VariableLimits};
 use std::time::Duration;
 
-/// A server, named by its proxy and its place in it.
+/// A server, by the index of its proxy and its index in it.
 pub type ServerPlace = (usize, usize);
 
 /// A whole configuration.
 #[derive(Debug, Clone, Default)]
 pub struct LivePlan {
-    /// Connections of the process at most (the global `maxconn`).
+    /// Maximum number of connections of the process (the global `maxconn`).
     pub maxconn: u32,
-    /// What the process takes a second.
+    /// The rate limits of the process.
     pub rates: RatesSpec,
-    /// Kilobytes a second that are compressed at most; `None`: no limit.
+    /// Maximum input of compression in kilobytes per second; `None`: unlimited.
     pub compression_rate: Option<u32>,
-    /// By their index.
+    /// By index.
     pub proxies: Vec<ProxyPlan>,
-    /// Servers that track others, each behind the one that it tracks (`track`), and behind that one's own pair.
+    /// Pairs of a tracked and a tracking server (`track`). If the tracked server tracks another one itself, that pair
+    /// comes first.
     pub followers: Vec<(ServerPlace, ServerPlace)>,
-    /// How much variables may hold; `None`: what they like.
+    /// Memory limits of variables; `None`: unlimited.
     pub variable_limits: Option<VariableLimits>,
-    /// Variables of the process that the configuration sets, in order.
+    /// Variables of the process set by the configuration, in order.
     pub variables: Vec<(Variable, Stored)>,
-    /// The names of variables.
     pub names: Known,
-    /// Stick tables.
     pub tables: Vec<StickTable>,
-    /// Caches.
     pub caches: Vec<CachePlan>,
 }
 
-/// A proxy.
 #[derive(Debug, Clone, Default)]
 pub struct ProxyPlan {
-    /// Its place among the proxies.
+    /// Its index.
     pub index: usize,
-    /// Its name.
     pub name: Box<str>,
     /// `mode`.
     pub mode: Mode,
     /// `disabled`.
     pub disabled: bool,
-    /// `be-unpublished`: at first, rules that lead to it are passed over.
+    /// `be-unpublished`: rules skip it until it is published.
     pub unpublished: bool,
-    /// What it is as a frontend.
+    /// Its frontend part.
     pub frontend: FrontendPlan,
-    /// What it is as a backend; `None`: it is none.
+    /// Its backend part; `None`: it has none.
     pub backend: Option<BackendPlan>,
 }
 
 /// A proxy's client side.
 #[derive(Debug, Clone, Default)]
 pub struct FrontendPlan {
-    /// `maxconn`; 0: it takes none.
+    /// `maxconn`; 0: accepts no connections.
     pub maxconn: u32,
-    /// `rate-limit sessions`; `None`: no limit.
+    /// `rate-limit sessions`; `None`: unlimited.
     pub sessions_a_second: Option<u32>,
-    /// The `maxconn` of each `bind` line, where it has one of its own.
+    /// The `maxconn` of each `bind` line; `None`: it has none.
     pub binds: Vec<Option<u32>>,
-    /// Whether each `bind` line speaks TLS (`maxsslrate`).
+    /// Whether each `bind` line uses TLS (`maxsslrate`).
     pub secure_binds: Vec<bool>,
 }
 
 /// A proxy's server side.
 #[derive(Debug, Clone, Default)]
 pub struct BackendPlan {
-    /// Its servers, each at its place.
+    /// Its servers, by index.
     pub servers: Vec<ServerPlan>,
     /// `balance`.
     pub balance: BalanceSpec,
-    /// `hash-type` and its kin.
+    /// `hash-type` and related keywords.
     pub hash: HashSpec,
     /// `option allbackups`.
     pub allbackups: bool,
     /// `fullconn`.
     pub fullconn: u32,
-    /// Cookies that bind clients to servers.
+    /// Persistence cookies.
     pub persistence: PersistencePlan,
     /// `eject-outliers`.
     pub outliers: Option<OutlierSpec>,
@@ -93,22 +89,21 @@ pub struct BackendPlan {
     pub hedge: Option<HedgeSpec>,
 }
 
-/// A server.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerPlan {
-    /// Its place in its backend.
+    /// Its index in its backend.
     pub index: usize,
     /// `id`.
     pub id: u32,
-    /// What its places on the circle of a consistent hash are reckoned from (`hash-key`).
+    /// The seed of its positions in a consistent hash (`hash-key`).
     pub place: u32,
     /// `weight`, 0 to 256.
     pub weight: u32,
-    /// `maxconn`; `None`: no limit.
+    /// `maxconn`; `None`: unlimited.
     pub maxconn: Option<u32>,
     /// `minconn`.
     pub minconn: Option<u32>,
-    /// `maxqueue`; `None`: no limit.
+    /// `maxqueue`; `None`: unlimited.
     pub maxqueue: Option<u32>,
     /// In maintenance from the start.
     pub disabled: bool,
@@ -120,16 +115,16 @@ pub struct ServerPlan {
     pub resolved: bool,
     /// It tracks another server.
     pub follows: bool,
-    /// How its health is judged; `None`: it is not checked.
+    /// The thresholds of its checks; `None`: it has no checks.
     pub check: Option<CheckPlan>,
     /// It has an agent.
     pub has_agent: bool,
-    /// The level of health that is told of it for as long as nothing checks it and nothing has stopped it.
+    /// The health level reported for it while it has no checks and has not been stopped.
     pub unchecked_level: u32,
 }
 
 impl Default for ServerPlan {
-    /// A server without limits that nothing checks.
+    /// A server without limits and checks.
     fn default() -> Self {
         Self {
             index: 0,
@@ -151,7 +146,7 @@ impl Default for ServerPlan {
     }
 }
 
-/// How the reports of checks add up.
+/// The thresholds of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckPlan {
     /// `rise`.
@@ -162,10 +157,10 @@ pub struct CheckPlan {
     pub initial: InitialState,
 }
 
-/// What traffic says about a server (`observe`).
+/// The observation of traffic (`observe`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Observed {
-    /// Answers count as well as connections (`layer7`).
+    /// Responses count as well as connections (`layer7`).
     pub answers: bool,
     /// `error-limit`.
     pub limit: u32,

@@ -1,5 +1,5 @@
-//! Requests that wait: a backend's queue and one for each server, in order of priority and arrival, as linked lists
-//! through one slab, so that a request leaves its queue in constant time wherever it stands. Must never lock or wake.
+//! Queued requests: a backend's queue and one for each server, ordered by priority and arrival, as linked lists through
+//! one slab, so that any request leaves its queue in constant time. Must never lock or wake.
 
 use super::{Priority, QueuePositions};
 use std::collections::BTreeMap;
@@ -10,33 +10,33 @@ pub(super) type WaiterId = u32;
 
 const NONE: WaiterId = u32::MAX;
 
-/// A request's place in any order of those that wait.
+/// The sort key of a request among queued ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     class: i16,
-    /// Milliseconds: when it came, and its offset.
+    /// Milliseconds: its arrival time plus its offset.
     due: i64,
     /// Order of arrival in the backend.
     arrival: u64,
 }
 
-/// Which queue a request stands in.
+/// The queue of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum QueueOwner {
-    /// The backend's: any server will do.
+    /// The backend's: for any server.
     Backend,
-    /// This server's.
+    /// That of a server.
     Server(usize),
 }
 
-/// One queue.
+/// A queue of requests: a linked list through the slab.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queue {
     head: WaiterId,
     tail: WaiterId,
-    /// Requests in it.
+    /// Number of queued requests.
     pub(super) length: u32,
-    /// Requests that were served out of it so far; wraps.
+    /// Number of requests dequeued to be served; wraps.
     granted: u32,
 }
 
@@ -46,7 +46,7 @@ impl Queue {
 
 #[derive(Debug)]
 enum Phase {
-    /// The entry is unused; the next unused one.
+    /// The entry is free; the next free one.
     Free(WaiterId),
     Waiting(Option<Waker>),
     /// It holds a slot of this server.
@@ -62,11 +62,11 @@ struct Waiter {
     next: WaiterId,
     /// `granted` of the queue when the request joined it.
     joined_at: u32,
-    /// Of queues that it stood in before.
+    /// Positions in queues that it left before.
     positions: QueuePositions,
 }
 
-/// What a request that left has seen.
+/// The state of a request that left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Left {
     pub(super) positions: QueuePositions,
@@ -74,15 +74,16 @@ pub(super) struct Left {
     pub(super) granted: Option<usize>,
 }
 
-/// All requests that wait in one backend.
+/// All queued requests of one backend.
 #[derive(Debug)]
 pub(super) struct Waiters {
     entries: Vec<Waiter>,
     free: WaiterId,
     arrivals: u64,
-    /// When the last one came that has no offset: clocks of workers differ by a little, and that is no priority.
+    /// The latest arrival time without an offset: the clocks of workers differ slightly, and that must not affect the
+    /// order.
     latest: i64,
-    /// All that wait, by queue and rank: as long as one of them had to go before another that came earlier.
+    /// All queued requests by queue and rank; built when a request must be inserted before an earlier one.
     ranked: Option<BTreeMap<(QueueOwner, Rank), WaiterId>>,
 }
 
@@ -91,7 +92,7 @@ impl Waiters {
         Self { entries: Vec::new(), free: NONE, arrivals: 0, latest: i64::MIN, ranked: None }
     }
 
-    /// Adds a new request to `queue`, which is the one of `place`: behind all that rank before it.
+    /// Adds a new request to `queue`, which is the one of `place`, after all requests with a lower rank.
     pub(super) fn join(&mut self, queue: &mut Queue, place: QueueOwner, priority: Priority) -> WaiterId {
         self.arrivals += 1;
         let mut due = i64::try_from(priority.now.as_nanos() / 1_000_000).unwrap_or(i64::MAX);
@@ -126,7 +127,7 @@ impl Waiters {
         id
     }
 
-    /// The last of `queue` that ranks before a request that is about to join it.
+    /// Returns the last request of `queue` that ranks before a request about to join it.
     fn before(&mut self, queue: &Queue, place: QueueOwner, rank: Rank) -> WaiterId {
         if self.entries.get(queue.tail as usize).is_none_or(|last| last.rank < rank) {
             return queue.tail;
@@ -141,18 +142,19 @@ impl Waiters {
         ranked.range((place, first)..(place, rank)).next_back().map_or(NONE, |(_, id)| *id)
     }
 
-    /// The rank of the first of `queue`.
+    /// Returns the rank of the first request of `queue`.
     pub(super) fn first_rank(&self, queue: &Queue) -> Option<Rank> {
         self.entries.get(queue.head as usize).map(|waiter| waiter.rank)
     }
 
-    /// The queue that a request stands in, while it does.
+    /// Returns the queue of a request while it is queued.
     pub(super) fn place(&self, id: WaiterId) -> Option<QueueOwner> {
         let waiter = &self.entries[id as usize];
         matches!(waiter.phase, Phase::Waiting(_)).then_some(waiter.place)
     }
 
-    /// Gives the first of `queue` a slot of `server`. Its waker is to be called once the lock is released.
+    /// Grants the first request of `queue` a slot of `server`. Returns its waker, to be called after the lock is
+    /// released.
     pub(super) fn grant(&mut self, queue: &mut Queue, server: usize) -> Option<Waker> {
         let id = queue.head;
         if id == NONE {
@@ -167,7 +169,7 @@ impl Waiters {
         }
     }
 
-    /// Moves every request of `from` to the backend's queue `to`, each behind those that rank before it.
+    /// Moves every request of `from` to the backend's queue `to`, each after those with a lower rank.
     pub(super) fn move_all(&mut self, from: &mut Queue, to: &mut Queue) {
         let mut behind = NONE;
         while from.head != NONE {
@@ -187,7 +189,7 @@ impl Waiters {
         }
     }
 
-    /// The slot that was granted to a request, or else its waker is kept.
+    /// Whether a slot was granted to a request; otherwise stores its waker.
     pub(super) fn poll(&mut self, id: WaiterId, waker: &Waker) -> bool {
         match &mut self.entries[id as usize].phase {
             Phase::Granted(_) => true,
@@ -202,7 +204,7 @@ impl Waiters {
         }
     }
 
-    /// The positions of a request that waits in `queue`, or of one that holds a slot.
+    /// Returns the positions of a request queued in `queue`, or of one that holds a slot.
     pub(super) fn positions(&self, id: WaiterId, queue: &Queue) -> QueuePositions {
         let waiter = &self.entries[id as usize];
         match waiter.phase {
@@ -211,7 +213,7 @@ impl Waiters {
         }
     }
 
-    /// Takes a request out of the slab, and out of its `queue` if it still waits.
+    /// Removes a request from the slab, and from its `queue` if it is still queued.
     pub(super) fn leave(&mut self, id: WaiterId, queue: &mut Queue) -> Left {
         let granted = match self.entries[id as usize].phase {
             Phase::Granted(server) => Some(server),
@@ -270,7 +272,7 @@ impl Waiters {
 }
 
 impl Waiter {
-    /// HAProxy counts the request itself: the first of a queue has position 1.
+    /// HAProxy includes the request itself: the first of a queue has position 1.
     fn positions_with(&self, queue: &Queue) -> QueuePositions {
         let passed = queue.granted.wrapping_sub(self.joined_at).wrapping_add(1);
         let mut positions = self.positions;

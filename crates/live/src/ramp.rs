@@ -1,5 +1,5 @@
-//! Limits that follow a backend's load (configuration manual, "minconn", "fullconn"): up to `fullconn` requests a server's
-//! limit grows with their number, from `minconn` to `maxconn`. Must never know who is served.
+//! Limits that depend on a backend's load (configuration manual, "minconn", "fullconn"): up to `fullconn` requests a
+//! server's limit grows with their number, from `minconn` to `maxconn`. Must never access requests.
 
 use std::ops::RangeInclusive;
 
@@ -9,21 +9,22 @@ struct Ramp {
     server: usize,
     /// `minconn`, at least 1.
     least: u32,
-    /// `maxconn`, not below `least`.
+    /// `maxconn`, at least `least`.
     most: u32,
 }
 
 impl Ramp {
-    /// As HAProxy works it out: the share of `most` that the load is of `fullconn`, rounded down, but never below `least`.
+    /// Computes the limit as HAProxy does: `most` multiplied by the load over `fullconn`, rounded down, but at least
+    /// `least`.
     fn limit(self, held: u32, fullconn: u32) -> u32 {
         let share = u64::from(held.min(fullconn)) * u64::from(self.most) / u64::from(fullconn);
         (share as u32).max(self.least)
     }
 
-    /// The loads at which the limit is the same as at `held`.
+    /// The range of loads with the same limit as `held`.
     fn stable(self, held: u32, fullconn: u32) -> RangeInclusive<u32> {
         let limit = self.limit(held, fullconn);
-        // The smallest load with a share of so much.
+        // The smallest load with that share.
         let reaches = |share: u32| (u64::from(share) * u64::from(fullconn)).div_ceil(u64::from(self.most)) as u32;
         let from = if limit > self.least { reaches(limit) } else { 0 };
         let to = if limit < self.most { reaches(limit + 1) - 1 } else { u32::MAX };
@@ -31,10 +32,10 @@ impl Ramp {
     }
 }
 
-/// All servers of a backend whose limit follows its load.
+/// The servers of a backend whose limit depends on its load.
 #[derive(Debug)]
 pub(super) struct Ramps {
-    /// While the load is within these two, no limit changes.
+    /// The range of loads in which no limit changes.
     from: u32,
     to: u32,
     fullconn: u32,
@@ -42,19 +43,19 @@ pub(super) struct Ramps {
 }
 
 impl Ramps {
-    /// No server's limit follows anything.
+    /// Creates it without servers.
     pub(super) fn new(fullconn: u32) -> Self {
         Self { from: 0, to: u32::MAX, fullconn: fullconn.max(1), ramps: Vec::new() }
     }
 
-    /// One more server. What its limit is [`Ramps::follow`] tells.
+    /// Adds a server. [`Ramps::follow`] sets its limit.
     pub(super) fn add(&mut self, server: usize, least: u32, most: u32) {
         let least = least.max(1);
         self.ramps.push(Ramp { server, least, most: most.max(least) });
         (self.from, self.to) = (1, 0);
     }
 
-    /// Another upper bound for a server. False: its limit follows nothing.
+    /// Changes a server's `maxconn`. False: its limit does not depend on the load.
     pub(super) fn set_most(&mut self, server: usize, most: u32) -> bool {
         let Some(ramp) = self.ramps.iter_mut().find(|ramp| ramp.server == server) else { return false };
         ramp.most = most.max(ramp.least);
@@ -62,18 +63,18 @@ impl Ramps {
         true
     }
 
-    /// A server's limit follows nothing any more.
+    /// Removes a server.
     pub(super) fn remove(&mut self, server: usize) {
         self.ramps.retain(|ramp| ramp.server != server);
         (self.from, self.to) = (1, 0);
     }
 
-    /// Whether this load leaves every limit as it is.
+    /// Whether all limits are unchanged at this load.
     pub(super) fn is_settled(&self, held: u32) -> bool {
         self.from <= held && held <= self.to
     }
 
-    /// The limits at this load, and by that the loads at which they stay.
+    /// Sets the limits for this load, and computes the range of loads in which they remain.
     pub(super) fn follow(&mut self, held: u32, mut set: impl FnMut(usize, u32)) {
         (self.from, self.to) = (0, u32::MAX);
         for ramp in &self.ramps {
@@ -88,7 +89,7 @@ impl Ramps {
 mod tests {
     use super::*;
 
-    /// What HAProxy 3.5 served at loads from 1 on: `minconn`, `maxconn`, `fullconn`.
+    /// The limits of HAProxy 3.5 at loads from 1 on: `minconn`, `maxconn`, `fullconn`.
     #[test]
     fn limits_are_those_of_haproxy() {
         let rows: [(u32, u32, u32, [u32; 22]); 3] = [

@@ -1,5 +1,5 @@
-//! Bounds on events a second (`rate-limit sessions`, `maxconnrate`, `maxsessrate`), exact over all workers. Must never
-//! read a clock, and must leave no waiter asleep that could go on.
+//! Rate limits per second (`rate-limit sessions`, `maxconnrate`, `maxsessrate`), exact over all workers. Must never
+//! read a clock, and must leave no waiter asleep that could proceed.
 
 use super::{Live, ProcessState, ProxyState};
 use base::moment::Moment;
@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-/// Over which events are counted.
+/// The measurement period.
 const PERIOD: Duration = Duration::from_secs(1);
 const NANOS: u64 = 1_000_000_000;
 
-/// Events of the last second, as HAProxy measures them: those of this period, and of the one before the share that the
-/// last second still reaches into. A period begins with the first event after a pause.
+/// Events of the last second, as HAProxy measures them: those of the current period, and the proportionate part of the
+/// previous one. A period begins with the first event after a pause.
 #[derive(Debug, Default)]
 struct Frequency {
     begin: Moment,
@@ -32,17 +32,17 @@ impl Frequency {
         }
     }
 
-    /// After [`Frequency::advance`].
+    /// Must be called after [`Frequency::advance`].
     fn measure(&self, now: Moment) -> u32 {
         let passed = now.saturating_since(self.begin).as_nanos() as u64;
         let share = u64::from(self.previous) * NANOS.saturating_sub(passed) / NANOS;
         self.current.saturating_add(share as u32)
     }
 
-    /// The first moment at which less than `limit` will be measured, if nothing happens until then.
+    /// Returns the earliest time at which less than `limit` will be measured, without further events.
     fn next_below(&self, limit: u32) -> Moment {
-        // Into a period: the events before it, and how many of those may still count. All but a nanosecond of the time
-        // in which the share is larger has to pass.
+        // The time into a period until at most `room` of the `events` before it still count: all but a nanosecond of
+        // the time in which the share is larger.
         let into = |events: u32, room: u32| {
             let larger = (u64::from(room) * NANOS).div_ceil(u64::from(events.max(1)));
             Duration::from_nanos(NANOS.saturating_sub(larger) + 1)
@@ -55,10 +55,10 @@ impl Frequency {
     }
 }
 
-/// Lets so many events a second happen.
+/// A limit of events per second.
 #[derive(Debug)]
 pub struct Throttle {
-    /// 0: any number.
+    /// 0: unlimited.
     limit: AtomicU32,
     state: Mutex<State>,
 }
@@ -68,14 +68,14 @@ struct State {
     frequency: Frequency,
     /// Events that may be about to happen.
     reserved: u32,
-    /// Tasks that were refused because of these alone.
+    /// Tasks rejected only because of reservations.
     parked: Vec<(u64, Waker)>,
-    /// Tasks that were told when to ask again, one entry for each that ever was: a new limit wakes them.
+    /// Tasks that were given a time to retry, at most one entry per task: a new limit wakes them.
     timed: Vec<(u64, Waker)>,
 }
 
 impl State {
-    /// Notes the waker of `key`, once.
+    /// Stores the waker of `key`, once.
     fn enlist(list: &mut Vec<(u64, Waker)>, key: u64, waker: &Waker) {
         match list.iter_mut().find(|entry| entry.0 == key) {
             Some(entry) => entry.1.clone_from(waker),
@@ -85,18 +85,18 @@ impl State {
 }
 
 impl Throttle {
-    /// `None` and 0: no limit.
+    /// `None` and 0: unlimited.
     pub(super) fn new(limit: Option<u32>) -> Self {
         Self { limit: AtomicU32::new(limit.unwrap_or(0)), state: Mutex::default() }
     }
 
-    /// Events a second; 0: any number.
+    /// Events per second; 0: unlimited.
     #[inline]
     pub fn limit(&self) -> u32 {
         self.limit.load(Relaxed)
     }
 
-    /// Changes the limit. Tasks that wait by the old one are woken to ask again.
+    /// Changes the limit, and wakes the tasks that wait, to retry.
     pub fn set_limit(&self, limit: u32) {
         self.limit.store(limit, Relaxed);
         let waiting = {
@@ -107,8 +107,8 @@ impl Throttle {
         waiting.for_each(|(_, waker)| waker.wake());
     }
 
-    /// Reserves an event. `Err`: come back then; without a moment: when woken, since others may not need what they
-    /// reserved.
+    /// Reserves an event. `Err`: retry at that time; without a time: when woken, since other reservations may not be
+    /// used.
     fn reserve(&self, limit: u32, now: Moment, key: u64, waker: &Waker) -> Result<(), Option<Moment>> {
         let mut state = self.state();
         state.frequency.advance(now);
@@ -125,7 +125,7 @@ impl Throttle {
         Ok(())
     }
 
-    /// A reserved event has happened, or will not.
+    /// Resolves a reservation: whether the event happened.
     fn resolve(&self, happened: bool) {
         let parked = {
             let mut state = self.state();
@@ -136,13 +136,13 @@ impl Throttle {
         parked.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
-    /// Every change is a single step, so a panic elsewhere does not spoil it.
+    /// Every change is a single step, so a panic elsewhere does not corrupt it.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A connection that may be accepted. Dropping it says that there was none.
+/// A connection that may be accepted. Dropping it reports that there was none.
 #[derive(Debug)]
 #[must_use]
 pub struct Admission<'a> {
@@ -150,7 +150,7 @@ pub struct Admission<'a> {
 }
 
 impl Admission<'_> {
-    /// The connection was accepted.
+    /// Reports that the connection was accepted.
     pub fn confirm(mut self) {
         self.resolve(true);
     }
@@ -179,7 +179,7 @@ impl ProcessState {
         &self.sessions_a_second
     }
 
-    /// `maxsslrate`: sessions of clients that speak TLS.
+    /// `maxsslrate`: sessions of TLS clients.
     pub fn tls_session_throttle(&self) -> &Throttle {
         &self.tls_sessions_a_second
     }
@@ -193,7 +193,7 @@ impl ProxyState {
 }
 
 impl Live {
-    /// What bounds the rate of connections at an address of a frontend: its own bound and those of the process.
+    /// Returns the rate limits of connections at an address of a frontend: its own and those of the process.
     #[inline]
     pub(super) fn throttles<'a>(
         &'a self,
@@ -205,11 +205,11 @@ impl Live {
         own.into_iter().chain(is_secure.then_some(&self.process.tls_sessions_a_second))
     }
 
-    /// Asks whether the rates let proxy `frontend` accept a connection at address `bind` now. A connection is a session as soon as it is
-    /// accepted, so both bounds of the process count alike.
+    /// Reserves a connection of proxy `frontend` at address `bind` with all rate limits. A connection is a session as
+    /// soon as it is accepted, so both limits of the process apply.
     ///
     /// # Errors
-    /// When to ask again: at that moment; without one when woken. `key` names the one who asks, in the whole process.
+    /// When to retry: at that time; without one when woken. `key` identifies the caller in the whole process.
     pub fn admit(
         &self,
         (frontend, bind): (usize, usize),
@@ -245,7 +245,7 @@ mod tests {
         throttle.reserve(throttle.limit(), now, 0, WOKEN).map(|()| throttle.resolve(true))
     }
 
-    /// When events happen of which more than enough wait all the time from `start` on.
+    /// The times of events with a permanent backlog from `start` on.
     fn course(limit: u32, start: u64, events: usize) -> Vec<u64> {
         let throttle = Throttle::new(Some(limit));
         let (mut now, mut found) = (at(start), Vec::new());
@@ -264,7 +264,7 @@ mod tests {
         found
     }
 
-    /// HAProxy 3.5 with 35 connections that came at once and a limit of 10, and with 4 and a limit of 1.
+    /// Observed with HAProxy 3.5: 35 simultaneous connections and a limit of 10, and 4 and a limit of 1.
     #[test]
     fn connections_come_in_when_haproxy_lets_them_in() {
         for start in [0, 1, 999, 123_456] {
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Counts how often its waker is called.
+    /// Counts the calls of its waker.
     struct Bell(AtomicU32);
 
     impl std::task::Wake for Bell {

@@ -1,4 +1,4 @@
-//! A server goes on where it was in the process before this one. Must never be told of a server that has served already.
+//! Restores a server's state from the previous process. Must never be called for a server that has served requests.
 
 use super::server::ServerState;
 use super::servers::Servers;
@@ -8,7 +8,7 @@ use crate::saved_state::{FormerOperation, SavedState};
 use base::moment::Moment;
 use std::time::Duration;
 
-/// What the configuration says of a server, as far as its saved state is read in its light.
+/// The configuration of a server that determines how its saved state is applied.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
     disabled: bool,
@@ -20,13 +20,13 @@ pub(super) struct Written {
 
 impl Written {
     pub(super) fn of(server: &ServerPlan) -> Self {
-        // What is told of servers that nothing checks.
+        // The values reported for servers without checks.
         const UNCHECKED: (u32, u32) = (2, 3);
         let (rise, fall) = server.check.as_ref().map_or(UNCHECKED, |check| (check.rise.max(1), check.fall.max(1)));
         Self { disabled: server.disabled, weight: server.weight, rise, fall, slowstart: server.slowstart }
     }
 
-    /// What is wanted of it. The configuration's own maintenance holds unless an order had ended it.
+    /// Returns its administrative state. A maintenance by the configuration remains unless a command had ended it.
     fn admin(&self, saved: &SavedState) -> Admin {
         let admin = saved.admin;
         let ordered = admin.maintenance && (self.disabled || !admin.configured);
@@ -38,7 +38,7 @@ impl Written {
         }
     }
 
-    /// How far its checks have counted.
+    /// Returns its health level.
     fn level(&self, saved: &SavedState) -> u32 {
         let (rise, full) = (self.rise, self.rise + self.fall - 1);
         match (saved.operation, saved.level) {
@@ -64,7 +64,7 @@ impl ServerState {
             now.as_nanos().saturating_sub(u64::try_from(saved.since.as_nanos()).unwrap_or(u64::MAX)),
         ));
         let level = written.level(saved);
-        // What was down because of a maintenance that is over would stay so for good if nothing checks it.
+        // An unchecked server that was down because of a past maintenance would remain down forever.
         let maintained = saved.admin.maintenance || saved.admin.configured || saved.admin.passing;
         let is_checked = self.health.is_some() || self.agent.is_some();
         let revives = was_disabled || (maintained && !is_checked);
@@ -95,7 +95,7 @@ impl ServerState {
 }
 
 impl Health {
-    /// It goes on with what the previous process had counted.
+    /// Restores the level, the last status, and whether checks are enabled.
     fn resume(&mut self, level: u32, status: CheckStatus, enabled: Option<bool>) {
         self.set_level(level);
         self.set_last(Report { status, ..Report::default() });
@@ -106,7 +106,7 @@ impl Health {
 }
 
 impl Servers {
-    /// Sets what a column of the statistics tells of a server, or of all of them, that is counted here.
+    /// Sets a column of the statistics that is stored here, of a server, or of all servers.
     pub(super) fn preset(&mut self, server: Option<usize>, column: &str, value: u64, now: Moment) {
         let nanos = value.saturating_mul(1_000_000_000);
         let changed = Moment::from_nanos(now.as_nanos().saturating_sub(nanos));
@@ -116,13 +116,13 @@ impl Servers {
             ("chkfail", Some(health)) => health.preset(Some(value), None),
             ("hanafail", Some(health)) => health.preset(None, Some(value)),
             ("chkdown", _) => state.downs = value,
-            // What a state file tells is known better.
+            // A state file takes precedence.
             ("lastchg", _) if state.changed.is_none() => state.changed = Some(changed),
             _ => {}
         }
     }
 
-    /// A server goes on where it was.
+    /// Restores a server's state.
     pub(super) fn resume(
         &mut self,
         server: usize,

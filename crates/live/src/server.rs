@@ -1,5 +1,5 @@
-//! What is kept of one server behind its backend's lock, beside its load: what is wanted of it, what its checks and its
-//! agent say, and what follows from that. Must never know another server.
+//! The state of one server under its backend's lock, except its load: administrative settings, the results of its
+//! checks and its agent, and the resulting state. Must never access another server.
 
 use super::queue::Queue;
 use super::warming::Warming;
@@ -10,62 +10,60 @@ use config::spec::InitialState;
 use std::task::Waker;
 use std::time::Duration;
 
-/// What is written of a server when requests wait or the configuration changes; its load lies apart.
+/// The state that changes when requests are queued or the configuration changes; the load is stored separately.
 #[derive(Debug)]
 pub(super) struct ServerState {
     pub(super) queue: Queue,
-    /// As configured, for algorithms that heed no change.
+    /// As configured, for algorithms that ignore changes.
     pub(super) initial_weight: u32,
     pub(super) weight: u32,
     pub(super) id: u32,
-    /// What its places on the circle of a consistent hash are reckoned from.
+    /// The seed of its positions in a consistent hash.
     pub(super) place: u32,
-    /// What its own administrator wants.
+    /// Set by its own administrator.
     pub(super) forced: Admin,
-    /// What it has of the server that it tracks.
+    /// Inherited from the server that it tracks.
     pub(super) inherited: Inherited,
     /// It has an address.
     pub(super) resolved: bool,
-    /// What it does.
     pub(super) operation: Operation,
-    /// It tracks another server: what that one does, it does.
+    /// It tracks another server, whose operational state it adopts.
     pub(super) follows: bool,
     /// `init-state`.
     pub(super) initial: InitialState,
-    /// What its checks say; `None`: it is not checked.
+    /// The state of its checks; `None`: it has none.
     pub(super) health: Option<Box<Health>>,
-    /// What its agent says; `None`: it has none.
+    /// The state of its agent; `None`: it has none.
     pub(super) agent: Option<Box<Health>>,
-    /// Who waits for its next check to come sooner.
+    /// Woken when its next check is due earlier than scheduled.
     pub(super) watcher: Option<Waker>,
     pub(super) backup: bool,
-    /// When it last began or ceased to be usable.
+    /// When it last became usable or unusable.
     pub(super) changed: Option<Moment>,
     /// `lastchg` was cleared after that change.
     pub(super) change_is_cleared: bool,
-    /// How long it was not usable, up to the last change.
+    /// Total time unusable, up to the last change.
     pub(super) downtime: Duration,
-    /// How often it ceased to be usable.
+    /// How often it became unusable.
     pub(super) downs: u64,
     /// `slowstart`.
     pub(super) warming: Warming,
-    /// Its limit once it is warm.
+    /// Its limit after `slowstart`.
     pub(super) limit: u32,
-    /// Takes part in the balance now.
+    /// It is available for load balancing.
     pub(super) candidate: bool,
-    /// When the runtime API removed it: nothing brings it back, but another one may take its place.
+    /// When the runtime API removed it: it cannot be restored, but its index can be reused.
     pub(super) removed: Option<Moment>,
-    /// How many servers had its place before it: tasks that serve one of those end by that.
+    /// Number of servers that had its index before: ends tasks of the former servers.
     pub(super) occupant: u32,
-    /// It fails too often (`eject-outliers`).
+    /// Ejected by `eject-outliers`.
     pub(super) ejected: bool,
-    /// The level of health that it was taken over with, or that an order has brought it to, until something changes; 0
-    /// for others. Of use where nothing checks it.
+    /// The health level that was restored, or set by a command, until a change; otherwise 0. Used without checks.
     pub(super) former_level: u32,
 }
 
 impl ServerState {
-    /// As configured.
+    /// Creates the configured state.
     pub(super) fn new(server: &ServerPlan) -> Self {
         let check = server.check.as_ref();
         let health = check.map(|check| Box::new(Health::new(check.rise, check.fall, check.initial)));
@@ -104,7 +102,7 @@ impl ServerState {
         state
     }
 
-    /// What is wanted of it, by whomever; without an address it is in maintenance.
+    /// Returns its effective administrative state; without an address it is in maintenance.
     pub(super) fn admin(&self) -> Admin {
         match (self.forced, self.inherited) {
             _ if !self.resolved => Admin::Maintenance,
@@ -114,23 +112,23 @@ impl ServerState {
         }
     }
 
-    /// Whether requests that are bound to it may go there.
+    /// Whether requests bound to it may be sent there.
     pub(super) fn is_usable(&self) -> bool {
         self.operation != Operation::Down && self.admin() != Admin::Maintenance && !self.is_out()
     }
 
-    /// Whether the balance may give it requests.
+    /// Whether load balancing may select it.
     pub(super) fn is_balanced(&self) -> bool {
         self.operation == Operation::Up && self.admin() == Admin::Ready && self.weight > 0 && !self.is_out()
     }
 
-    /// Whether it gets nothing whatever its checks and its administrator say.
+    /// Whether it gets no requests, whatever its checks and its administrator say.
     fn is_out(&self) -> bool {
         self.removed.is_some() || self.ejected
     }
 
-    /// Applies the result of a check or of an agent. Good news of one does not override what the other one says: a server
-    /// is up only if neither has it down, and it stays stopping while its checks pass conditionally.
+    /// Applies the result of a check or of an agent. A success of one does not override the other: a server is up only
+    /// if neither has it down, and it remains stopping while its checks pass conditionally.
     pub(super) fn operate(&mut self, wanted: Operation) {
         let objects = |health: &Option<Box<Health>>| health.as_ref().is_some_and(|health| health.objects());
         if wanted == Operation::Down {
@@ -150,7 +148,6 @@ impl ServerState {
         }
     }
 
-    /// Begins a maintenance.
     pub(super) fn pause(&mut self) {
         let served = self.operation != Operation::Down;
         if served {

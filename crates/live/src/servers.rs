@@ -1,9 +1,9 @@
-//! What the lock of a backend guards: its servers' loads, the balance and the queues, and every transition of them.
-//! Plain data: it neither locks nor wakes. Wakers that are due are handed to the caller, who calls them after the lock.
+//! The state under a backend's lock: its servers' loads, load balancing, queues, and all transitions. Plain data: it
+//! neither locks nor wakes. Wakers are returned to the caller, which calls them after the lock is released.
 //!
-//! What holds between any two transitions:
-//! - no server that takes part in the balance has a free slot while a request waits in the backend's queue;
-//! - no server has a free slot while a request waits in its own queue.
+//! **Invariant** between any two transitions:
+//! - no server available for load balancing has a free slot while a request is in the backend's queue;
+//! - no server has a free slot while a request is in its own queue.
 
 mod arrivals;
 mod outliers;
@@ -21,7 +21,7 @@ use base::moment::Moment;
 use std::task::Waker;
 use std::time::Duration;
 
-/// What became of a request.
+/// The result of an assignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Slot(usize),
@@ -30,20 +30,20 @@ pub(super) enum Outcome {
     QueueFull,
 }
 
-/// Everything under a backend's lock, in this order: what every request writes comes first and shares a cache line with
-/// the lock itself; then what it only reads; then what is written when requests wait.
+/// Everything under a backend's lock, in this order: the fields that every request writes come first and share a cache
+/// line with the lock itself; then those that it only reads; then those written when requests are queued.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Servers {
-    /// Requests that are served or wait.
+    /// Requests served or queued.
     held: u32,
-    /// Requests that wait.
+    /// Queued requests.
     waiting: u32,
     balance: State,
     loads: Loads,
-    /// Servers that take part in the balance.
+    /// Number of servers available for load balancing.
     candidates: u32,
-    /// The one backup server that gets everything because no other server can.
+    /// The backup server that gets all requests because no other server can.
     backup: Option<usize>,
     allbackups: bool,
     /// Whether changed weights have an effect.
@@ -58,7 +58,7 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// Idle servers as configured.
+    /// Creates idle servers as configured.
     pub(super) fn new(backend: Option<&BackendPlan>) -> Self {
         let written = backend.map(|backend| backend.balance.clone()).unwrap_or_default();
         let hash = backend.map(|backend| backend.hash).unwrap_or_default();
@@ -94,8 +94,8 @@ impl Servers {
         state
     }
 
-    /// Chooses a server for a request and takes a slot of it, or queues the request. The wakers are those of requests
-    /// that get a slot because this one makes the limits grow: they came before it.
+    /// Selects a server for a request and takes a slot of it, or queues the request. Also returns the wakers of earlier
+    /// requests that get a slot because this one raises the limits.
     pub(super) fn assign(&mut self, request: &PickContext) -> (Outcome, Vec<Waker>) {
         self.held += 1;
         let wakers = self.follow_load();
@@ -106,7 +106,7 @@ impl Servers {
         (outcome, wakers)
     }
 
-    /// Takes a slot of a server that is not the one to avoid, where the balance has one that is free.
+    /// Takes a free slot of a server other than the excluded one, if the algorithm selects one.
     pub(super) fn assign_spare(&mut self, request: &PickContext) -> (Option<usize>, Vec<Waker>) {
         if self.candidates == 0 || self.candidates < 2 && request.exclude.is_some() {
             return (None, Vec::new());
@@ -138,7 +138,7 @@ impl Servers {
         }
     }
 
-    /// The server for what takes no place there.
+    /// Selects a server without taking a slot.
     pub(super) fn choose(&mut self, request: &PickContext) -> Option<usize> {
         match self.designated(request) {
             None if self.candidates > 0 => self.balance.pick(&self.pick_for(request), &self.loads),
@@ -146,7 +146,8 @@ impl Servers {
         }
     }
 
-    /// The server that a request gets without balancing. Requests for the lone backup server wait in its own queue.
+    /// Returns the server that a request gets without load balancing. Requests for the single backup server are queued
+    /// for that server.
     fn designated(&self, request: &PickContext) -> Option<usize> {
         let is_enabled = |server: &usize| {
             self.servers.get(*server).is_some_and(|server| {
@@ -156,7 +157,7 @@ impl Servers {
         request.server.filter(is_enabled).or(self.backup)
     }
 
-    /// The server that the request prefers, where the balance is free to choose and it need not wait there too long.
+    /// Returns the server that the request prefers, if the algorithm allows it and its queue is short enough.
     fn preferred(&self, request: &PickContext) -> Option<usize> {
         let Preference { server, waiting } = request.prefer?;
         let (state, load) = (self.servers.get(server)?, self.loads[server]);
@@ -165,7 +166,7 @@ impl Servers {
         (is_free && is_near).then_some(server)
     }
 
-    /// A request more: limits that follow the load grow, and requests that waited for that are served.
+    /// Raises limits that depend on the load, and serves requests queued because of them.
     fn follow_load(&mut self) -> Vec<Waker> {
         if self.ramps.is_settled(self.held) {
             return Vec::new();
@@ -174,7 +175,7 @@ impl Servers {
         self.fill_free_slots()
     }
 
-    /// A request less: limits that follow the load shrink.
+    /// Removes a request from the load: limits that depend on it shrink.
     fn let_go(&mut self) {
         self.held -= 1;
         if !self.ramps.is_settled(self.held) {
@@ -195,7 +196,7 @@ impl Servers {
         Pick { hash, random: request.random, requests: self.held, avoid: request.exclude, now: request.priority.now }
     }
 
-    /// The server in whose queue a request would have to wait.
+    /// Returns the server in whose queue a request would be.
     pub(super) fn bound_server(&mut self, request: &PickContext) -> Option<usize> {
         let pick = self.pick_for(request);
         let by_hash = if pick.hash.is_some() { self.balance.pick(&pick, &self.loads) } else { None };
@@ -224,14 +225,14 @@ impl Servers {
         Outcome::Queued(waiter)
     }
 
-    /// A slot of `server` is given back: to the next waiter, if there is one. The counts are those of the moment when
+    /// Releases a slot of `server`: passes it to the next queued request, if there is one. The counts are as of when
     /// the slot was free.
     pub(super) fn release(&mut self, server: usize) -> (Counts, Option<Waker>) {
         self.let_go();
         let load = self.loads[server];
         let free = Load { served: load.served - 1, ..load };
         let counts = Counts { beconn: self.held, srv_conn: free.served };
-        // With a limit that was lowered meanwhile the slot may be one too many.
+        // If the limit was lowered since, the slot may exceed it.
         let next = if self.waiting > 0 && free.has_slot() { self.next_for(server) } else { None };
         match next {
             Some(place) => (counts, self.grant(place, server)),
@@ -242,8 +243,8 @@ impl Servers {
         }
     }
 
-    /// The queue whose first request is next for a slot of `server`: the one that ranks before the other, of its own and the
-    /// backend's.
+    /// Returns the queue whose first request is next for a slot of `server`: the server's own or the backend's,
+    /// whichever ranks first.
     fn next_for(&self, server: usize) -> Option<QueueOwner> {
         let state = &self.servers[server];
         let own = self.waiters.first_rank(&state.queue);
@@ -257,7 +258,7 @@ impl Servers {
         }
     }
 
-    /// Hands a slot that is counted already to the first of a queue.
+    /// Passes a counted slot to the first request of a queue.
     fn grant(&mut self, place: QueueOwner, server: usize) -> Option<Waker> {
         self.waiting -= 1;
         let waker = match place {
@@ -268,7 +269,7 @@ impl Servers {
         waker
     }
 
-    /// Whether a request that waits has its slot by now; else its waker is kept.
+    /// Whether a queued request has been granted its slot; otherwise stores its waker.
     pub(super) fn poll(&mut self, waiter: WaiterId, waker: &Waker) -> bool {
         self.waiters.poll(waiter, waker)
     }
@@ -277,7 +278,7 @@ impl Servers {
         self.waiters.positions(waiter, self.queue_at(self.waiters.place(waiter)))
     }
 
-    /// The server whose queue a request stands in.
+    /// Returns the server in whose queue a request is.
     pub(super) fn queued_at(&self, waiter: WaiterId) -> Option<usize> {
         match self.waiters.place(waiter) {
             Some(QueueOwner::Server(server)) => Some(server),
@@ -285,13 +286,13 @@ impl Servers {
         }
     }
 
-    /// A request that has its slot leaves the queues with it.
+    /// Removes a request with its granted slot from the queues.
     pub(super) fn take(&mut self, waiter: WaiterId) -> (Option<usize>, QueuePositions) {
         let left = self.waiters.leave(waiter, &mut self.queue);
         (left.granted, left.positions)
     }
 
-    /// A request gives up waiting; a slot that it had been granted goes to the next.
+    /// Removes a queued request; a slot granted to it is passed to the next.
     pub(super) fn give_up(&mut self, waiter: WaiterId) -> Option<Waker> {
         let place = self.waiters.place(waiter);
         let left = match place {
@@ -309,19 +310,19 @@ impl Servers {
         None
     }
 
-    /// Whether requests that are bound to a server may go there.
+    /// Whether requests bound to a server may be sent there.
     pub(super) fn is_usable(&self, server: usize) -> bool {
         self.servers.get(server).is_some_and(ServerState::is_usable)
     }
 
-    /// What is set of a server.
+    /// Returns the settings of a server.
     pub(super) fn setting(&self, server: usize) -> Option<Setting> {
         self.servers
             .get(server)
             .map(|server| Setting { enabled: server.admin() != Admin::Maintenance, weight: server.weight })
     }
 
-    /// Requests in the backend's own queue, and in the one of a server.
+    /// Returns the lengths of the backend's own queue and of a server's queue.
     pub(super) fn queued(&self, server: Option<usize>) -> (u32, u32) {
         let server = server.and_then(|server| self.servers.get(server));
         (self.queue.length, server.map_or(0, |server| server.queue.length))
@@ -332,7 +333,7 @@ impl Servers {
         Counts { beconn: self.held, srv_conn: server.map_or(0, |server| self.loads[server].served) }
     }
 
-    /// A server's load, and whether it gets traffic by the balance.
+    /// Returns a server's load, and whether load balancing selects it.
     pub(super) fn load(&self, server: usize) -> Option<(Load, bool)> {
         let takes_part = |state: &ServerState| state.candidate || self.backup == Some(server);
         self.servers.get(server).map(|state| (self.loads[server], takes_part(state)))
@@ -357,7 +358,7 @@ impl Servers {
         self.fill_free_slots()
     }
 
-    /// The limit that a server has once it is warm.
+    /// Sets the limit of a server after `slowstart`.
     fn set_server_limit(&mut self, server: usize, limit: u32) {
         self.servers[server].limit = limit;
         let limit = self.servers[server].warming.share(limit);
@@ -366,7 +367,7 @@ impl Servers {
         }
     }
 
-    /// When no server could be used, as of `now`.
+    /// Reports the outages of the backend (no usable server), as of `now`.
     pub(super) fn outages(&self, now: Moment) -> OutageReport {
         self.outages.report(now)
     }
@@ -375,7 +376,7 @@ impl Servers {
         self.outages.preset(column, value, changed);
     }
 
-    /// The process begins to serve: servers that cannot be used have been out of use since then.
+    /// Records the start of the process: servers that are unusable count as unusable since then.
     pub(super) fn begin(&mut self, now: Moment) {
         for state in self.servers.iter_mut() {
             if state.changed.is_none() && !state.is_usable() {
@@ -385,8 +386,8 @@ impl Servers {
         self.outages.begin(self.candidates == 0 && self.backup.is_none(), now);
     }
 
-    /// Clears how often servers went down, when they last did, and how often checks failed: of one server, or of all and
-    /// the backend itself.
+    /// Clears the number of transitions to down, their last time, and the number of failed checks: of one server, or of
+    /// all and the backend itself.
     pub(super) fn clear_changes(&mut self, server: Option<usize>) {
         for (_, state) in
             self.servers.iter_mut().enumerate().filter(|(index, _)| server.is_none_or(|one| one == *index))
@@ -401,7 +402,7 @@ impl Servers {
         }
     }
 
-    /// How long a server was not usable.
+    /// The total time that a server was unusable.
     pub(super) fn downtime(&self, server: usize, now: Moment) -> Duration {
         let Some(state) = self.servers.get(server) else { return Duration::ZERO };
         match state.changed {
@@ -445,7 +446,7 @@ impl Servers {
         self.fill_free_slots()
     }
 
-    /// What follows for the others from a server that has changed.
+    /// Updates the other servers after a server has changed.
     pub(super) fn settle(&mut self, server: usize, now: Moment) {
         let limit = self.servers[server].limit;
         self.set_server_limit(server, limit);
@@ -482,8 +483,8 @@ impl Servers {
         })
     }
 
-    /// Works out who takes part: the servers that may and have a weight; if there are none, the first backup server
-    /// that may and has, or all of them.
+    /// Recomputes the available servers: the usable ones with a weight; if there are none, the first usable backup
+    /// server with a weight, or all of them.
     fn rebuild(&mut self) {
         for (index, server) in self.servers.iter_mut().enumerate() {
             if !server.is_usable() {
@@ -497,7 +498,7 @@ impl Servers {
                 server.candidate = server.is_balanced();
             }
         }
-        // Fractions of a weight make all weights whole numbers of these.
+        // All weights are scaled to integers if some are fractions (`slowstart`).
         let is_warming = |server: &ServerState| server.candidate && server.warming.level() < warming::FULL;
         let scale = if self.heeds_weights && self.servers.iter().any(is_warming) { warming::FULL } else { 1 };
         let candidates: Vec<Candidate> = (0..)
@@ -521,7 +522,7 @@ impl Servers {
         }
     }
 
-    /// After a change: requests that can be served now are.
+    /// After a change: serves the queued requests that can be served now.
     pub(super) fn fill_free_slots(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
         for server in 0..self.servers.len() {
@@ -537,7 +538,7 @@ impl Servers {
         wakers
     }
 
-    /// After a change of a queue.
+    /// Updates the queue length in the load.
     fn note_queue(&mut self, place: QueueOwner) {
         if let QueueOwner::Server(server) = place {
             self.set_load(server, Load { queued: self.servers[server].queue.length, ..self.loads[server] });

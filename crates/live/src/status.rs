@@ -1,4 +1,4 @@
-//! What a server's administrator and its checks say of it, and what follows from that (management manual, "set server").
+//! The administrative and operational state of a server (management manual, "set server").
 
 use super::outages::LastChange;
 
@@ -6,7 +6,7 @@ use crate::health::Operation;
 use balance::Load;
 
 impl ServerStatus {
-    /// What it does.
+    /// Its operational state.
     pub fn operation(&self) -> Operation {
         match (self.up, self.stopping) {
             (false, _) => Operation::Down,
@@ -21,82 +21,78 @@ impl ServerStatus {
     }
 }
 
-/// What the administrator wants of a server.
+/// The administrative state of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Admin {
-    /// It serves.
+    /// Available.
     #[default]
     Ready,
-    /// The balance gives it nothing; requests that are bound to it go on.
+    /// Not selected by load balancing; requests bound to it are accepted.
     Drain,
-    /// It gets nothing; who waited for it goes elsewhere.
+    /// Gets no requests; queued ones are redistributed.
     Maintenance,
 }
 
-/// What a server has of the one that it tracks (`track`).
+/// The state inherited from the tracked server (`track`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Inherited {
-    /// That one is in maintenance.
+    /// The tracked server is in maintenance.
     pub maintenance: bool,
-    /// That one is drained.
+    /// The tracked server is drained.
     pub drain: bool,
 }
 
-/// What others follow of a server.
+/// The state that tracking servers adopt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// What it does.
     pub operation: Operation,
-    /// What its administrator wants, its own leader's included.
+    /// The administrative state, including that inherited from its own tracked server.
     pub wanted: Inherited,
 }
 
-/// A server before and after something happened to it.
+/// The states of a server before and after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
-    /// As it was.
     pub before: ServerStatus,
-    /// As it is.
     pub after: ServerStatus,
 }
 
-/// Everything about a server at this moment.
+/// The full status of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// What is wanted of it: by its administrator, and of the server that it tracks.
+    /// Its effective administrative state, including that of the tracked server.
     pub admin: Admin,
-    /// What its own administrator wants.
+    /// Set by its own administrator.
     pub forced: Admin,
-    /// What it has of the server that it tracks.
+    /// Inherited from the server that it tracks.
     pub inherited: Inherited,
     /// It has an address; false while its name cannot be resolved.
     pub resolved: bool,
-    /// What its checks say; true without any.
+    /// Up by its checks; true without checks.
     pub up: bool,
-    /// Its checks say that it wants no new clients.
+    /// Its checks exclude new clients.
     pub stopping: bool,
-    /// How often it ceased to be usable.
+    /// How often it became unusable.
     pub downs: u64,
-    /// The level of health that it was taken over with from another process, or that an order has brought it to, until
-    /// something changes; 0 for others.
+    /// The health level that was restored from another process, or set by a command, until a change; otherwise 0.
     pub former_level: u32,
-    /// It gets nothing because it fails too often (`eject-outliers`).
+    /// Ejected by `eject-outliers`.
     pub ejected: bool,
-    /// When it last began or ceased to be usable.
+    /// When it last became usable or unusable.
     pub changed: LastChange,
-    /// Its weight, without regard to `slowstart`.
+    /// Its weight, regardless of `slowstart`.
     pub weight: u32,
-    /// Its weight as it counts now: what `slowstart` leaves of it, where the balance heeds that.
+    /// Its current weight: reduced by `slowstart`, if the algorithm supports that.
     pub effective_weight: u32,
-    /// The weight that the configuration gave it.
+    /// The configured weight.
     pub initial_weight: u32,
-    /// How much of its share it has by now, per cent (`slowstart`).
+    /// Its share during `slowstart` in percent.
     pub throttle: u32,
-    /// `maxconn` once it is warm; `u32::MAX`: none.
+    /// `maxconn` after `slowstart`; `u32::MAX`: none.
     pub full_limit: u32,
-    /// Requests that it has to do with, and its limits.
+    /// Its current requests, and its limits.
     pub load: Load,
-    /// Whether the balance gives it requests.
+    /// Whether load balancing selects it.
     pub takes_part: bool,
     /// Whether it is a backup.
     pub backup: bool,
@@ -105,12 +101,12 @@ pub struct ServerStatus {
 /// Whether a server may be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
-    /// It may.
+    /// It may be removed.
     Possible,
-    /// There is no such server any more.
+    /// There is no such server.
     Unknown,
     /// It is not in maintenance.
     InService,
-    /// It serves requests, or some wait for it.
+    /// It has served or queued requests.
     Busy,
 }

@@ -1,14 +1,14 @@
-//! Streams that connections of several are granted beyond their first one, bounded over all of them
+//! Streams granted to multiplexed connections beyond their first one, limited over all connections
 //! (`tune.streams-elasticity`). Must never refuse a connection its first stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// What all connections were granted beyond their first streams.
+/// The total granted to all connections beyond their first streams.
 #[derive(Debug, Default)]
 pub struct StreamShares(AtomicI64);
 
-/// What one connection was granted. Dropping it gives that back.
+/// The streams granted to one connection. Dropping it releases them.
 #[derive(Debug)]
 pub struct StreamShare {
     shares: Arc<StreamShares>,
@@ -16,8 +16,8 @@ pub struct StreamShare {
 }
 
 impl StreamShares {
-    /// Grants a connection a part of `most` streams that is as large as the part of `all` that nobody has, and one at least
-    /// while something is left of that. Connections that begin at the same time may each get what one of them could.
+    /// Grants a connection a part of `most` streams, proportionate to the free part of `all`; at least one while any
+    /// are free. Connections established concurrently may each be granted the same free part.
     pub fn take(shares: &Arc<Self>, most: u32, all: u32) -> StreamShare {
         let left = i64::from(all) - shares.0.load(Relaxed);
         let more = i64::from(most.saturating_sub(1));
@@ -28,7 +28,7 @@ impl StreamShares {
 }
 
 impl StreamShare {
-    /// Streams at a time, the first one included.
+    /// The maximum number of concurrent streams, including the first.
     pub fn streams(&self) -> u32 {
         self.streams + 1
     }
@@ -44,7 +44,7 @@ impl Drop for StreamShare {
 mod tests {
     use super::*;
 
-    /// What HAProxy 3.5 grants one connection after the other with `maxconn 20` and these percentages.
+    /// Observed grants of HAProxy 3.5 for successive connections with `maxconn 20` and these percentages.
     #[test]
     fn the_first_connections_get_more() {
         for (percent, granted) in
@@ -57,7 +57,7 @@ mod tests {
                 open.push(StreamShares::take(&shares, 100, all));
                 assert_eq!(open.last().unwrap().streams(), *streams, "{percent}: connection {}", open.len());
             }
-            // What ends leaves its share to the next one.
+            // A closed connection releases its share for the next one.
             open.truncate(0);
             assert_eq!(StreamShares::take(&shares, 100, all).streams(), 100);
         }

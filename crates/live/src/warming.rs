@@ -1,48 +1,48 @@
-//! `slowstart`: a server that has come back gets its full share and its full `maxconn` step by step. Moments are
-//! arguments; must never know who is served.
+//! `slowstart`: a server that comes back reaches its full weight and its full `maxconn` in steps. The time is an
+//! argument. Must never access requests.
 
 use base::moment::Moment;
 use std::time::Duration;
 
-/// The full share, in steps.
+/// The full level in steps.
 pub(super) const FULL: u32 = 16;
 
-/// How far a server has got.
+/// The progress of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Warming {
-    /// `slowstart`, in seconds, rounded up: steps are made once a second. Zero without.
+    /// `slowstart` in seconds, rounded up: steps are made once per second. Zero without.
     time: u64,
-    /// When it came back, until it is done.
+    /// When the server came back; `None` when complete.
     since: Option<Moment>,
     /// From 1 to [`FULL`].
     level: u32,
 }
 
 impl Warming {
-    /// A server of a process that starts is warm: the manual wants no ramp then.
+    /// Creates a complete one: the manual requires no `slowstart` when the process starts.
     pub(super) fn new(time: Option<Duration>) -> Self {
         let time = time.unwrap_or_default();
         Self { time: time.as_secs() + u64::from(time.subsec_nanos() > 0), since: None, level: FULL }
     }
 
-    /// The share that it has by now, in steps.
+    /// The current level in steps.
     pub(super) fn level(&self) -> u32 {
         self.level
     }
 
-    /// The server has come back.
+    /// Begins `slowstart`.
     pub(super) fn start(&mut self, now: Moment) {
         if self.time > 0 {
             (self.since, self.level) = (Some(now), 1);
         }
     }
 
-    /// It has gone, or is to be warm at once.
+    /// Ends it: the server went down, or must have its full share at once.
     pub(super) fn end(&mut self) {
         (self.since, self.level) = (None, FULL);
     }
 
-    /// Whether the level is another one at this moment.
+    /// Advances to the level as of `now`; returns whether it changed.
     pub(super) fn advance(&mut self, now: Moment) -> bool {
         let Some(since) = self.since else { return false };
         let elapsed = now.saturating_since(since).as_secs();
@@ -56,13 +56,13 @@ impl Warming {
         std::mem::replace(&mut self.level, level) != level
     }
 
-    /// When the next step is due; `None` once it is warm.
+    /// When the next step is due; `None` when complete.
     pub(super) fn next(&self) -> Option<Moment> {
         let seconds = (self.time * u64::from(self.level)).div_ceil(u64::from(FULL));
         self.since.map(|since| since + Duration::from_secs(seconds))
     }
 
-    /// That share of a number, rounded up so that something is left of anything.
+    /// The current share of a number, rounded up so that it is never zero.
     pub(super) fn share(&self, of: u32) -> u32 {
         if self.level == FULL || of == u32::MAX {
             return of;
@@ -97,7 +97,7 @@ mod tests {
         assert!(!warming.advance(at(99_000)));
     }
 
-    /// What HAProxy 3.5 was seen to do, each second.
+    /// Observed with HAProxy 3.5, second by second.
     #[test]
     fn steps_are_made_once_a_second() {
         let levels = |time: u64, seconds: std::ops::RangeInclusive<u64>| -> Vec<u32> {

@@ -1,4 +1,4 @@
-//! Addresses as scripts write them for connections. Must never connect.
+//! Parses the addresses that scripts connect to. Must never connect.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,19 +8,19 @@ use engine::worker::Worker;
 use rt::net::Address;
 use wire::dns::Name;
 
-/// Where a script wants to connect to.
+/// The target of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// That address.
+    /// An address.
     Known(Address),
-    /// That port of a host whose address is to be found.
+    /// A host name to resolve, and a port.
     Named(String, u16),
 }
 
-/// Reads an address; `port` where it is given apart.
+/// Parses an address; `port` if it is given separately.
 ///
 /// # Errors
-/// HAProxy's sentence about it.
+/// HAProxy's message.
 pub(crate) fn parse(text: &str, port: Option<u16>) -> Result<Target, String> {
     let wrong =
         || format!("connect: cannot parse destination address '{text}{}'", if port.is_some() { ":" } else { "" });
@@ -37,7 +37,7 @@ pub(crate) fn parse(text: &str, port: Option<u16>) -> Result<Target, String> {
     if rest.contains('@') || rest.is_empty() {
         return Err(wrong());
     }
-    // Behind the last colon of an address is its port.
+    // The port follows the last colon.
     if let (None, Some((ip, port))) = (port, rest.rsplit_once(':'))
         && let (Ok(ip), Ok(port)) = (ip.parse::<IpAddr>(), port.parse::<u16>())
         && port > 0
@@ -62,7 +62,7 @@ pub(crate) fn parse(text: &str, port: Option<u16>) -> Result<Target, String> {
     Ok(Target::Named(host.to_owned(), port))
 }
 
-/// The address of a target; `None`: its name has none.
+/// Returns the address of a target; `None`: its name does not resolve.
 pub(crate) async fn find(worker: &Worker, target: &Target) -> Option<Address> {
     match target {
         Target::Known(address) => Some(address.clone()),

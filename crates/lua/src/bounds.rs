@@ -1,5 +1,5 @@
-//! What ends functions that run where no hook of Lua is asked: finalizers, and loops of the table library. Must never end what has
-//! time left.
+//! Time limits for functions that Lua's hooks do not interrupt: finalizers, and loops of the table library. Must never
+//! interrupt a function that has time left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,17 @@ use parking_lot::Mutex;
 use crate::machine::{Machine, cut_off, deadline, is_late};
 use crate::shared::{Burst, CLASSES, Cut};
 
-/// Bursts for which no finalizer runs by itself after one that was cut: of many that are due, one alone takes its time.
+/// After a finalizer was interrupted, no finalizer outside of a run is called for this multiple of the burst timeout:
+/// if many are due, only one can use up its time.
 const REST: u32 = 10;
 
 const FUNCTIONS: &str = include_str!("prelude/bounds.lua");
 
-/// Replaces the functions. A finalizer that belongs to no run, when its state is closed for instance, has `burst`; those that are due
-/// when their run is over, or after one that was cut, do not run.
+/// Replaces the functions. A finalizer outside of a run, for example when its state is closed, is limited to `burst`;
+/// finalizers that are due after the deadline of their run, or shortly after an interrupted one, are skipped.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(machine: &Machine) -> mlua::Result<()> {
     let (runs, burst) = (Arc::clone(&machine.burst), machine.limits.burst);
     machine.with(|lua| replace(lua, runs, burst))
@@ -32,7 +33,7 @@ fn replace(lua: &Lua, runs: Arc<Mutex<Burst>>, burst: Option<Duration>) -> mlua:
         "check",
         lua.create_function(|lua, ()| if is_late(deadline(lua)) { Err(cut_off(lua)) } else { Ok(()) })?,
     )?;
-    // Until when none runs that belongs to no run, because one was cut.
+    // After an interruption, finalizers outside of a run are skipped until this time.
     let barred: Mutex<Option<Moment>> = Mutex::default();
     let finalize = move |lua: &Lua, (function, dying): (Function, Value)| {
         let now = rt::clock::moment();
@@ -48,7 +49,8 @@ fn replace(lua: &Lua, runs: Arc<Mutex<Burst>>, burst: Option<Duration>) -> mlua:
             }
             runs.cut
         };
-        // A coroutine is asked by hooks where its creator is not. What it fails with is a warning in Lua, which is off.
+        // Hooks apply to a new coroutine where they do not apply to its creator. In Lua an error here is only a
+        // warning, and warnings are off.
         let result = lua.create_thread(function).and_then(|thread| thread.resume::<()>(dying));
         if of_run.is_none() {
             let mut runs = runs.lock();

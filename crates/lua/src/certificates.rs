@@ -1,11 +1,11 @@
-//! What scripts change of certificates (class `CertCache` of HAProxy's Lua manual). Must never read a file.
+//! Certificate updates by scripts (class `CertCache` of HAProxy's Lua manual). Must never read a file.
 
 use engine::certificate_parts::{Part, update};
 use mlua::{Lua, LuaString, Table};
 
 use crate::machine::may_block;
 
-/// The parts of a certificate, in the order in which they are put in place.
+/// The parts of a certificate, in the order of their application.
 const PARTS: [(&str, Part); 5] = [
     ("crt", Part::Text),
     ("key", Part::Key),
@@ -14,7 +14,7 @@ const PARTS: [(&str, Part); 5] = [
     ("sctl", Part::Timestamps),
 ];
 
-/// `(filename, parts by name)`: what is wrong with them; nil where they are in place.
+/// `(filename, parts by name)`: returns an error message; nil on success.
 fn set(lua: &Lua, (name, given): (String, Table)) -> mlua::Result<Option<String>> {
     if !may_block(lua) {
         return Ok(Some("Cannot use CertCache.set from a non-yield capable runtime context".to_owned()));
@@ -27,7 +27,7 @@ fn set(lua: &Lua, (name, given): (String, Table)) -> mlua::Result<Option<String>
         }
     }
     let parts: Vec<_> = parts.iter().map(|(part, shown, text)| (*part, *shown, &**text)).collect();
-    // While scripts are read, there is no certificate yet.
+    // There are no certificates while scripts are loaded.
     let Some(process) = crate::process() else {
         return Ok(Some("Can't replace a certificate which is not referenced by the configuration!".to_owned()));
     };
@@ -39,10 +39,10 @@ fn set(lua: &Lua, (name, given): (String, Table)) -> mlua::Result<Option<String>
     Ok(refused)
 }
 
-/// The function of certificates.
+/// Adds the functions for certificates.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("set_certificate", lua.create_function(set)?)
 }

@@ -1,13 +1,13 @@
-//! The classes that reach the process: proxies, lists, events. Must never run a script.
+//! Opens the classes that access the process: proxies, lists, events. Must never run a script.
 
 use mlua::{Lua, Table};
 
 use crate::shared::CLASSES;
 
-/// Opens the classes that need the state's own machine.
+/// Opens the classes that require the state's machine.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua) -> mlua::Result<()> {
     let native: Table = lua.named_registry_value("native")?;
     crate::events::open(lua, &native)?;

@@ -1,4 +1,4 @@
-//! Commands of the runtime API that scripts registered. Must never know who calls them.
+//! Runtime API commands registered by scripts. Must never depend on their caller.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -48,7 +48,7 @@ fn begin(home: &Home, name: &str, words: &[String]) -> Result<Run, String> {
     Run::new(&machine, function, arguments, (what, machine.limits.service, true))
 }
 
-/// One call.
+/// A call of a command.
 struct Running {
     run: Option<Run>,
     flow: Flow,

@@ -1,5 +1,5 @@
-//! `os.getenv` over the environment as the configuration has made it (`setenv`, `presetenv`, `unsetenv`, `resetenv`). Must
-//! never change it.
+//! `os.getenv` on the environment of the configuration (`setenv`, `presetenv`, `unsetenv`, `resetenv`). Must never
+//! change it.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ local os, get, given = ...
 function os.getenv(name) return (get(given(name, 1, 'getenv', 'string'))) end
 ";
 
-/// Replaces the library's function, where scripts have the library. `variables`: `NAME=value`.
+/// Replaces the library's function, if scripts have the library. `variables`: `NAME=value`.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua, variables: &[String]) -> mlua::Result<()> {
     let Value::Table(os) = lua.globals().get::<Value>("os")? else { return Ok(()) };
     let bytes = config::text::to_bytes;

@@ -1,5 +1,5 @@
-//! What scripts have asked to be told: events go to the worker that has asked, one after the other, to a function each. Must
-//! never keep more than a bounded number of events.
+//! Event subscriptions of scripts: events are delivered to the subscribing worker, one after the other for each
+//! function. Must never queue more than a bounded number of events.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::run::{Answer, Run};
 use crate::value::Plain;
 use crate::voice;
 
-/// The kinds of events, by their bits, with the family of each.
+/// The event types, by their bits, with the family of each.
 pub(crate) const KINDS: [(&str, &str); 15] = [
     ("SERVER_ADD", "SERVER"),
     ("SERVER_DEL", "SERVER"),
@@ -34,7 +34,7 @@ pub(crate) const KINDS: [(&str, &str); 15] = [
     ("PAT_REF_SET", "PAT_REF"),
     ("PAT_REF_CLEAR", "PAT_REF"),
     ("PAT_REF_COMMIT", "PAT_REF"),
-    // HAProxy has this kind; its manual does not list it.
+    // HAProxy has this type; its manual does not list it.
     ("SERVER_INETADDR", "SERVER"),
 ];
 
@@ -47,53 +47,53 @@ const ADMIN: usize = 5;
 const CHECK: usize = 6;
 const DEPLOY: usize = 7;
 const NEW: usize = 8;
-/// The first kind of lists, in the order of [`ListEvent`].
+/// The first type of list events, in the order of [`ListEvent`].
 const LISTS: usize = 9;
 const MOVED: usize = 14;
 
-/// Events that wait for a function at most; what comes beyond is not told.
+/// Maximum number of queued events per function; further ones are dropped.
 const MOST_WAITING: usize = 1_000;
 
-/// What a function is told of.
+/// The scope of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scope {
-    /// All.
+    /// All events.
     All,
-    /// What happens to this server.
+    /// Events of this server.
     Server(usize, usize),
-    /// What happens to the list of that name.
+    /// Events of the list of that name.
     List(String),
 }
 
-/// An event that waits.
+/// A queued event.
 struct Told {
     kind: usize,
-    /// `None`: all is said by the kind.
+    /// `None`: the type says everything.
     event: Option<Arc<Event>>,
-    /// Seconds since the epoch.
+    /// Seconds since the Unix epoch.
     when: u64,
 }
 
-/// A function that is told.
+/// A subscribed function.
 struct Subscription {
     number: u64,
     machine: Arc<Machine>,
     function: Function,
-    /// Bits of kinds.
+    /// Bit set of event types.
     kinds: u32,
     scope: Scope,
     worker: rt::WorkerId,
     waiting: Mutex<Waiting>,
-    /// It wants no more.
+    /// The subscription was cancelled.
     over: AtomicBool,
 }
 
 #[derive(Default)]
 struct Waiting {
     events: VecDeque<Told>,
-    /// A task tells them.
+    /// A task delivers the events.
     is_served: bool,
-    /// Some were not told.
+    /// Events were dropped.
     is_full: bool,
 }
 
@@ -103,7 +103,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the process tell scripts.
+/// Registers the delivery of the process's events.
 pub(crate) fn listen(process: &Process) {
     process.events.listen(Box::new(tell));
 }
@@ -134,7 +134,7 @@ fn tell(event: &Event) {
     }
 }
 
-/// Something has happened to a list.
+/// Delivers an event of a list.
 pub(crate) fn tell_of_list(name: &str, event: ListEvent) {
     let kind = LISTS + event as usize;
     let wants = |own: &&Arc<Subscription>| {
@@ -147,7 +147,7 @@ pub(crate) fn tell_of_list(name: &str, event: ListEvent) {
     }
 }
 
-/// Has the functions called on this worker for what has happened before it served.
+/// Starts the delivery of events from before this worker served.
 pub(crate) fn begin(worker: rt::WorkerId) {
     let own = |one: &&Arc<Subscription>| one.worker == worker;
     let all: Vec<Arc<Subscription>> = lock(&ALL).iter().filter(own).cloned().collect();
@@ -159,7 +159,7 @@ pub(crate) fn begin(worker: rt::WorkerId) {
     }
 }
 
-/// The kinds of an event, in the order in which they are told.
+/// Returns the types of an event, in order of delivery.
 fn kinds_of(event: &Event) -> Vec<usize> {
     let event = match event {
         Event::Certificate(event) => return vec![if event.record.is_some() { DEPLOY } else { NEW }],
@@ -202,7 +202,7 @@ fn state(status: &ServerStatus) -> &'static str {
     }
 }
 
-/// What is wanted of a server, by the names of HAProxy's manual.
+/// Returns the administrative state of a server, by the names of HAProxy's manual.
 fn admin(status: &ServerStatus) -> [(&'static str, bool); 8] {
     let (forced, inherited) = (status.forced, status.inherited);
     [
@@ -236,7 +236,7 @@ impl Subscription {
         }
     }
 
-    /// Tells what waits, on the worker that has asked.
+    /// Delivers queued events on the subscribing worker.
     fn serve(self: Arc<Self>) {
         rt::spawn(rt::Class::Normal, u64::MAX, async move {
             while let Some(told) = self.next() {
@@ -271,11 +271,11 @@ impl Subscription {
     }
 }
 
-/// What a function gets: the kind, the data, the time.
+/// Returns the arguments of a function: type, data, time.
 fn arguments(lua: &Lua, told: &Told) -> mlua::Result<Vec<Value>> {
     let kind = KINDS[told.kind].0.into_lua(lua)?;
     let Some(event) = &told.event else {
-        // HAProxy gives no data here, not even an empty place for it.
+        // HAProxy passes no data here, not even nil.
         return Ok(vec![kind, Value::Boolean(false), told.when.into_lua(lua)?]);
     };
     let data = match &**event {
@@ -370,10 +370,10 @@ fn shown_state(transition: &Transition, check: Option<&Checked>, why: &str) -> P
     Plain::Table(rows)
 }
 
-/// The functions of events.
+/// Adds the functions for events.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     let kinds = KINDS.iter().enumerate().map(|(bit, (name, _))| (*name, 1_u32 << bit));
     let families = ["SERVER", "ACME", "PAT_REF"].map(|family| {
@@ -400,7 +400,7 @@ fn subscribe(
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let Some(machine) = crate::task::own(lua) else { return Ok(number) };
-    // What is asked for before the workers serve is told on the first of those that the state belongs to.
+    // A subscription from before the workers serve is delivered on the first worker of the state.
     let usual = rt::WorkerId::try_from(machine.number.saturating_sub(1)).unwrap_or(0);
     let worker = if crate::here().is_some() { rt::worker() } else { usual };
     let scope = match (list, proxy.zip(server)) {

@@ -1,5 +1,5 @@
-//! Filters of scripts: an object of a stream whose functions see heads and payload. Must never hold more payload than two buffers
-//! a direction, nor let more of a body go on than its head announces.
+//! Filters of scripts: an object per stream whose functions process heads and payload. Must never hold more payload
+//! than two buffers per direction, nor forward more of a body than its head announces.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,12 +32,12 @@ use crate::{Home, voice};
 
 /// `filter.FLT_CFG_FL_HTX`.
 const HTTP: i64 = 1;
-/// How long a filter waits that has not said how long.
+/// Default waiting time of a filter.
 const USUAL_WAIT: Duration = Duration::from_millis(10);
-/// Calls of a function for payload that is there already, before others get their turn.
+/// Maximum number of consecutive calls of a function for available payload before it yields.
 const CALLS_IN_A_TURN: usize = 16;
 
-/// What functions of `filter` lines have returned, by the state, the proxy and the place among its filters.
+/// Return values of the functions for `filter` lines, by state, proxy and index among its filters.
 static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
 
 type Prepared = HashMap<(usize, usize, usize), Table>;
@@ -55,10 +55,10 @@ pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
     )
 }
 
-/// Has the functions of all filters see the arguments of their lines.
+/// Calls the functions of all filters with the arguments of their lines.
 ///
 /// # Errors
-/// What one of them failed with.
+/// The error of one of them.
 pub(crate) fn prepare(machines: &[Arc<Machine>], process: &Process) -> Result<(), String> {
     let generation = process.generation();
     let mut prepared = HashMap::new();
@@ -86,33 +86,33 @@ pub(crate) fn prepare(machines: &[Arc<Machine>], process: &Process) -> Result<()
     Ok(())
 }
 
-/// Whether the class of a filter says that it is one of HTTP streams.
+/// Whether the class of a filter has the flag for HTTP streams.
 fn sees_http(class: &Table) -> bool {
     class.get::<Option<i64>>("flags").ok().flatten().is_some_and(|flags| flags & HTTP != 0)
 }
 
-/// Where the beginning of a direction is.
+/// Progress at the start of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
     Before,
-    /// Its function wants to be called again.
+    /// Its function must be called again.
     Waits,
     Refused,
     Begun,
 }
 
-/// One direction.
+/// A direction.
 struct Way {
     payload: Handle,
     start: Start,
-    /// It waits until then.
+    /// It waits until this time.
     until: Option<Moment>,
     timer: Option<std::pin::Pin<Box<dyn Future<Output = ()>>>>,
-    /// The function has seen the end.
+    /// The function has been called at the end of the payload.
     told_end: bool,
-    /// Bytes that went on.
+    /// Bytes forwarded.
     sent: u64,
-    /// Why it is refused.
+    /// The reason of a rejection.
     refusal: Option<HeadRefused>,
 }
 
@@ -172,7 +172,7 @@ impl Scripted {
         };
         match own.run("new", Direction::Request, "new_filter", vec![Value::Table(made)]) {
             Ok(values) => own.object = values.front()?.as_table()?.clone(),
-            // What a filter was to look at does not pass without it.
+            // Payload must not pass without the filter.
             Err(_) => (own.request.start, own.response.start) = (Start::Refused, Start::Refused),
         }
         Some(own)
@@ -185,7 +185,7 @@ impl Scripted {
         }
     }
 
-    /// Runs one of the native functions. An error means that the message must not go on.
+    /// Runs a native function. An error means that the message must not be forwarded.
     fn run(
         &mut self,
         callback: &str,
@@ -218,7 +218,7 @@ impl Scripted {
         })
     }
 
-    /// HAProxy's sentence about a function that failed, and whether the message goes on all the same.
+    /// Returns HAProxy's message about a failed function, and whether the message is forwarded nevertheless.
     fn explain(&self, callback: &str, why: &str) -> (String, bool) {
         let name = &self.name;
         if why.ends_with(": yield not allowed.") {
@@ -259,7 +259,7 @@ impl Scripted {
         payload.lock().is_open = false;
         let period = machine.with(|lua| lua.remove_app_data::<WakeTime>()).map(|wake| wake.0);
         let values = values?;
-        // `txn:done` returns the mark and the answer.
+        // `txn:done` returns the mark and the reply.
         let is_done = machine.with(|lua| match (values.front(), lua.app_data_ref::<Mark>()) {
             (Some(Value::Table(value)), Some(mark)) => value == &mark.0,
             _ => false,
@@ -277,7 +277,7 @@ impl Scripted {
         Ok(result)
     }
 
-    /// The end of a stream, with the answer that a function has given to `txn:done`, or without one.
+    /// Ends the stream, with the reply that a function has passed to `txn:done`, if any.
     fn ended(&self, reply: Option<&Value>) -> HeadRefused {
         let reply = reply.and_then(Value::as_table);
         match reply.map(|reply| self.machine.with(|_| crate::reply::write(reply))).transpose() {
@@ -306,7 +306,7 @@ impl Scripted {
         }
     }
 
-    /// How the body of a message is framed.
+    /// Returns the framing of a message's body.
     fn framing(&self, direction: Direction) -> Option<Framing> {
         let state = self.state.upgrade()?;
         let state = state.try_borrow().ok()?;
@@ -321,7 +321,7 @@ impl Scripted {
         head.framing = framing;
     }
 
-    /// Remembers how long the body is that the head announces.
+    /// Stores the body length that the head announces.
     fn note_length(&mut self, direction: Direction) {
         let framing = self.framing(direction);
         let mut payload = self.way(direction).payload.lock();
@@ -380,7 +380,7 @@ impl Filter for Scripted {
                 Err(why) => return Poll::Ready(Err(why)),
                 Ok(_) => {
                     self.way(direction).until = None;
-                    // No body comes, whatever length the script has set.
+                    // The message has no body, even if the script has set a length.
                     bodiless.into_iter().for_each(|framing| self.set_framing(direction, framing));
                     self.note_length(direction);
                     return Poll::Ready(Ok(()));
@@ -422,7 +422,7 @@ impl Filter for Scripted {
                 if way.start == Start::Refused {
                     return Passed::Refused;
                 }
-                // It is called again when more has come, or when its time is over.
+                // It is called again when more payload arrives, or when its waiting time is over.
                 let until = way.until.filter(|until| *until > rt::clock::moment());
                 if let Some(until) = until.filter(|_| calls == 0 && room == 0 && !ends && !payload.data.is_empty()) {
                     return Passed::Until(until);
@@ -436,7 +436,7 @@ impl Filter for Scripted {
                         return Passed::Again;
                     }
                     let short = payload.announced.is_some_and(|length| length > way.sent);
-                    // Less than the head announces: the other side has to see that.
+                    // The body is shorter than announced: the receiver must see an error.
                     return if payload.ended && short { Passed::Refused } else { Passed::Through };
                 }
                 way.told_end = payload.ended;
@@ -455,7 +455,7 @@ impl Filter for Scripted {
             let moved = payload.forward(forwarded) > 0 || payload.data.len() != before || !payload.out.is_empty();
             let way = self.way(direction);
             if !payload.data.is_empty() {
-                // It is called for what is left.
+                // It is called again for the rest.
                 way.told_end = false;
                 if !way.give(&mut payload, output) {
                     return Passed::Again;
@@ -473,10 +473,10 @@ impl Filter for Scripted {
 }
 
 impl Way {
-    /// Moves what may go on to the output, no more than the head announces. False: there is no room for all of it.
+    /// Moves forwarded payload to the output, not more than the head announces. False: the output is full.
     fn give(&mut self, payload: &mut crate::payload::Payload, output: &mut Buffer) -> bool {
         if let Some(length) = payload.announced {
-            // What is beyond would be taken for another message.
+            // Bytes beyond the announced length would be parsed as another message.
             let left = usize::try_from(length.saturating_sub(self.sent)).unwrap_or(usize::MAX);
             payload.out.truncate(left);
         }

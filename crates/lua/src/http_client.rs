@@ -1,4 +1,4 @@
-//! `core.httpclient`: one request by the client of the process. Must never hold a state's lock.
+//! `core.httpclient`: a request by the HTTP client of the process. Must never hold a state's lock.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::address::{self, Target};
 use crate::lent::{fields, text};
 use crate::value::{Job, Plain};
 
-/// Bytes of the longest body of an answer.
+/// Maximum length of a response body in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// What a script asks for.
+/// The parameters of a script's request.
 struct Wish {
     request: Request,
     to: Option<Target>,
 }
 
-/// Begins what a function asks for; `None`: nothing is asked for by that name.
+/// Creates the job for a call; `None`: another function.
 pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
     if name != "http" {
         return None;
@@ -55,7 +55,7 @@ fn read(method: &str, table: &Table) -> Result<Wish, String> {
                 let value = value.map_err(|_| "headers must be a table of tables of strings")?.1.to_string_lossy();
                 match name.as_str() {
                     "host" => uri.authority = value,
-                    // The body says that.
+                    // These are derived from the body.
                     "content-length" | "transfer-encoding" => {}
                     _ => more.push((name.clone(), value)),
                 }
@@ -71,7 +71,7 @@ fn read(method: &str, table: &Table) -> Result<Wish, String> {
         Value::Number(period) => Duration::try_from_secs_f64(period / 1000.0).ok(),
         _ => None,
     };
-    // 0 is the usual limit.
+    // 0 is the default.
     request.silence = request.silence.filter(|period| !period.is_zero());
     let to = match given("dst") {
         Value::String(to) => {
@@ -85,7 +85,7 @@ fn read(method: &str, table: &Table) -> Result<Wish, String> {
     Ok(Wish { request, to })
 }
 
-/// The error is the status of HAProxy's page for what went wrong.
+/// Sends the request. The error is the status of HAProxy's error page.
 async fn send(worker: &Worker, wish: &Wish) -> Result<Answer, u16> {
     let request = &wish.request;
     let Some(to) = &wish.to else {
@@ -113,7 +113,7 @@ async fn send(worker: &Worker, wish: &Wish) -> Result<Answer, u16> {
     outcome.map_err(|failure| status_of(&failure))
 }
 
-/// The status of the page that a client gets in traffic where a server fails like this.
+/// Returns the status that a client would receive if a server failed like this.
 fn status_of(failure: &Failure) -> u16 {
     match failure {
         Failure::Connect(_) | Failure::Insecure(_) => 503,
@@ -122,7 +122,7 @@ fn status_of(failure: &Failure) -> u16 {
     }
 }
 
-/// What HAProxy returns where there is no answer: no status, and its own page for what went wrong.
+/// Returns HAProxy's result of a failed request: no status, and its error page.
 fn failed(status: u16) -> Plain {
     let page = wire::http::error_pages::page(status);
     let body = page.map_or_else(Vec::new, |page| page.body());

@@ -1,4 +1,4 @@
-//! What a function may wait for beside its stream: time, and the network. Must never hold a state's lock.
+//! Blocking functions that do not involve the stream: time, and the network. Must never hold a state's lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::value::Job;
 use crate::{http_client, queue, socket};
 
-/// Begins what a function asks for; `None`: nothing is asked for by that name.
+/// Creates the job for a call; `None`: unknown function.
 pub(crate) fn begin(_machine: &Arc<Machine>, name: &str, values: &[Value]) -> Option<Job> {
     match name {
         "sleep" => {
@@ -21,7 +21,7 @@ pub(crate) fn begin(_machine: &Arc<Machine>, name: &str, values: &[Value]) -> Op
         }
         "wait" => {
             let period = values.first().filter(|value| !value.is_nil()).map(|value| milliseconds(Some(value)));
-            // What could wake it wakes it by the end of that time as well.
+            // Events do not end the wait earlier.
             let period = period.unwrap_or(USUAL_WAIT);
             Some(Box::pin(async move {
                 rt::sleep(period).await;
@@ -34,10 +34,10 @@ pub(crate) fn begin(_machine: &Arc<Machine>, name: &str, values: &[Value]) -> Op
     }
 }
 
-/// How long `core.wait` lasts without a time of its own.
+/// Default duration of `core.wait`.
 const USUAL_WAIT: Duration = Duration::from_millis(10);
 
-/// A time that a function has given.
+/// Converts an argument in milliseconds.
 pub(crate) fn milliseconds(value: Option<&Value>) -> Duration {
     let number = value.and_then(Value::as_i64).or_else(|| value.and_then(Value::as_f64).map(|number| number as i64));
     Duration::from_millis(u64::try_from(number.unwrap_or(0)).unwrap_or(0))

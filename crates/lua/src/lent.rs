@@ -1,5 +1,5 @@
-//! What a function asks of the stream that it runs for: samples, variables, the head, the log. Must never keep what it was
-//! lent.
+//! Access of functions to the stream that they run for: samples, variables, heads, the log. Must never keep a reference
+//! to the stream.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,21 +20,21 @@ use crate::names::Running;
 use crate::value::{Plain, of_sample, to_sample};
 use crate::voice;
 
-/// A stream, or what an evaluation sees of one.
+/// A stream, or the view that an evaluation has of it.
 pub(crate) trait Lent {
-    /// Lends what expressions may see; false: it is not at hand.
+    /// Calls `with` with the context of expressions; false: not available.
     fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool;
 
-    /// Changes a head; `None`: it is not at hand.
+    /// Changes a head; `None`: not available.
     fn change(&self, of_request: bool, change: &Change<'_>) -> Option<Result<(), Unfit>>;
 
-    /// Has the body of a message framed in another way; false: that cannot be.
+    /// Changes the framing of a message's body; false: not possible.
     fn set_framing(&self, of_request: bool, framing: Framing) -> bool {
         let _ = (of_request, framing);
         false
     }
 
-    /// Orders something; false: nothing can be ordered here.
+    /// Executes an order; false: not available.
     fn order(&self, order: Order) -> bool;
 }
 
@@ -57,7 +57,7 @@ impl Lent for StreamAccess<'_> {
     }
 }
 
-/// What an evaluation sees: nothing can be changed.
+/// The context of an evaluation: it is read-only.
 pub(crate) struct Evaluation<'c, 'a>(pub(crate) &'c Context<'a>);
 
 impl Lent for Evaluation<'_, '_> {
@@ -75,7 +75,7 @@ impl Lent for Evaluation<'_, '_> {
     }
 }
 
-/// The process, for what serves no stream. It has variables of a transaction of its own.
+/// The process, for functions without a stream. It has its own transaction variables.
 #[derive(Default)]
 pub(crate) struct Bare(RefCell<Store>);
 
@@ -95,16 +95,16 @@ impl Lent for Bare {
     }
 }
 
-/// Expressions that scripts have asked for.
+/// Cached expressions of scripts.
 #[derive(Default)]
 struct Asked {
-    /// The program that they were read for.
+    /// Address of the program that they were parsed for.
     program: usize,
     fetches: HashMap<String, Result<Arc<Expression>, String>>,
     converters: HashMap<(String, Type), Result<Arc<Conversion>, String>>,
 }
 
-/// Expressions that a worker keeps.
+/// Maximum number of cached expressions per worker.
 const MOST_EXPRESSIONS: usize = 4_096;
 
 thread_local! {
@@ -121,7 +121,7 @@ fn with_asked<T>(program: &Program, with: impl FnOnce(&mut Asked) -> T) -> T {
     })
 }
 
-/// The text of a call: `name("a","b")`.
+/// Formats a call: `name("a","b")`.
 fn call(name: &str, arguments: &[Value]) -> Result<String, String> {
     let mut text = name.to_owned();
     let last = arguments.iter().rposition(|argument| !argument.is_nil());
@@ -150,13 +150,13 @@ fn call(name: &str, arguments: &[Value]) -> Result<String, String> {
     Ok(text)
 }
 
-/// The sentence about arguments that do not fit, without the name in front.
+/// Returns the message about invalid arguments, without the name in front.
 fn wrong_arguments(message: &str) -> String {
     let why = message.rsplit(" : ").next().unwrap_or(message).trim_end_matches('.');
     format!("error in arguments: {why}")
 }
 
-/// Answers one question: `(name, arguments...)`. Two values come back: the answer, and what is wrong.
+/// Executes a request: `(name, arguments...)`. Returns the result, and an error message.
 pub(crate) fn dispatch(
     lua: &Lua,
     lent: &dyn Lent,
@@ -186,7 +186,7 @@ pub(crate) fn dispatch(
     self::answer(lua, answer)
 }
 
-/// An answer and what is wrong, as two values; the second is left out where nothing is.
+/// Returns a result and an error message as two values; the second is omitted if there is no error.
 pub(crate) fn answer(lua: &Lua, answer: Result<Plain, String>) -> mlua::Result<MultiValue> {
     match answer {
         Ok(value) => value.into_lua_multi(lua),
@@ -194,7 +194,7 @@ pub(crate) fn answer(lua: &Lua, answer: Result<Plain, String>) -> mlua::Result<M
     }
 }
 
-/// A fetch, or a converter: `(name, as_text, arguments...)`.
+/// Evaluates a fetch or a converter: `(name, as_text, arguments...)`.
 pub(crate) fn evaluate(
     lent: &dyn Lent,
     is_fetch: bool,
@@ -211,7 +211,7 @@ pub(crate) fn text(value: Option<&Value>) -> String {
 /// `(name, as_text, arguments...)`.
 fn fetch(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
     let as_text = matches!(rest.get(1), Some(Value::Boolean(true)));
-    // A fetch without arguments is known by its name.
+    // A fetch without arguments is found by its name.
     let alone = rest.first().filter(|_| rest.len() == 2).and_then(Value::as_string).and_then(|name| name.to_str().ok());
     let called = match alone {
         Some(_) => String::new(),
@@ -280,7 +280,7 @@ fn convert(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plai
 
 fn get_variable(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
     let mut answer = Plain::Nil;
-    // What is no name is no variable.
+    // An invalid name is not a variable.
     let Ok(variable) = Variable::parse(&text(rest.first())) else { return Ok(answer) };
     lent.lend(&mut |context| {
         let shown = context.variables.lend(&variable, |value| show(context, value, false, keeps_booleans));
@@ -300,7 +300,7 @@ fn set_variable(lent: &dyn Lent, rest: &[Value], sets: bool) -> Result<Plain, St
             context.variables.unset(&variable);
             done = true;
         } else if !only_known || is_known(context, &variable) {
-            // A variable holds what no buffer does.
+            // A variable can store any length, a sample at most a buffer.
             done = match &value {
                 Value::String(text) => {
                     context.variables.set(&variable, expression::sample::Value::Str(&text.as_bytes()))
@@ -312,16 +312,16 @@ fn set_variable(lent: &dyn Lent, rest: &[Value], sets: bool) -> Result<Plain, St
     Ok(Plain::Bool(done))
 }
 
-/// Whether the configuration names a variable, or it is set.
+/// Whether the configuration names a variable, or the variable is set.
 fn is_known(context: &Context<'_>, variable: &Variable) -> bool {
     let is_named = || context.program().is_some_and(|program| program.names.text(variable.name).is_some());
     context.variables.is_set(variable) || is_named()
 }
 
-/// What a table consists of.
+/// The contents of a table.
 type Pairs = Vec<(Plain, Plain)>;
 
-/// All fields of a head: `{name = {[0] = value, ...}}`.
+/// Returns all fields of a head: `{name = {[0] = value, ...}}`.
 pub(crate) fn fields(head: &Head) -> Plain {
     let mut rows: Vec<(Vec<u8>, Pairs)> = Vec::new();
     for (name, value) in head.fields() {
@@ -391,7 +391,7 @@ fn change(lua: &Lua, lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
     }
 }
 
-/// `(side, name, offset, length)`: what a session has sent, as an action sees it.
+/// `(side, name, offset, length)`: reads data of the session, as seen by an action.
 fn channel(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
     let of_request = text(rest.first()) == "req";
     let number = |index: usize| rest.get(index).and_then(Value::as_i64);
@@ -421,7 +421,7 @@ fn channel(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
     answer
 }
 
-/// The start line of a head.
+/// Returns the start line of a head.
 fn start_line(lent: &dyn Lent, of_request: bool) -> Plain {
     let mut answer = Plain::Nil;
     lent.lend(&mut |context| {
@@ -471,7 +471,7 @@ fn order(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
     if lent.order(order) { Ok(Plain::Nil) } else { Err("not available in this context".to_owned()) }
 }
 
-/// Keeps a value for the stream, or returns the one that is kept: `("set", value)` or `("get")`. Each state has its own.
+/// Stores a value for the stream, or returns the stored one: `("set", value)` or `("get")`. Each state has its own.
 fn keep(lent: &dyn Lent, rest: &[Value]) -> mlua::Result<MultiValue> {
     let sets = text(rest.first()) == "set";
     let owner = rest.get(1).and_then(Value::as_i64).unwrap_or(0);
@@ -491,11 +491,11 @@ fn keep(lent: &dyn Lent, rest: &[Value]) -> mlua::Result<MultiValue> {
     Ok([found].into_iter().collect())
 }
 
-/// What scripts keep for a stream, by state.
+/// Values stored by scripts for a stream, by state.
 #[derive(Default)]
 struct Kept(Vec<(i64, Value)>);
 
-/// Method, version, path and query of the request, for services.
+/// Returns method, version, path and query of the request, for services.
 fn request(lent: &dyn Lent) -> Plain {
     let mut answer = Plain::Nil;
     lent.lend(&mut |context| {
@@ -504,7 +504,7 @@ fn request(lent: &dyn Lent) -> Plain {
     answer
 }
 
-/// The parts of a request that a service has as attributes.
+/// Returns the parts of a request that a service has as attributes.
 pub(crate) fn request_parts(head: &Head) -> Plain {
     let target = head.target();
     let path = wire::http::target::path(target).map_or(&b"/"[..], |start| &target[start..]);
@@ -526,7 +526,7 @@ pub(crate) fn request_parts(head: &Head) -> Plain {
     ])
 }
 
-/// `(level, text)`: to the log of the stream's frontend.
+/// `(level, text)`: logs to the loggers of the stream's frontend.
 fn log(lent: &dyn Lent, rest: &[Value]) {
     let mut frontend = None;
     lent.lend(&mut |context| frontend = context.frontend);
@@ -544,7 +544,7 @@ pub(crate) fn is_http(lent: &dyn Lent) -> bool {
     http
 }
 
-/// A sample of a type for an expression's next step.
+/// Casts a sample to the input type of an expression's next step.
 pub(crate) fn fit<'a>(context: &Context<'a>, sample: Sample<'a>, wanted: Type) -> Option<Sample<'a>> {
     cast(sample.kind(), wanted).and_then(|cast| cast(context, sample))
 }

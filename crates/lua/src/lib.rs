@@ -1,5 +1,5 @@
-//! Lua scripts with HAProxy's API: they are loaded where the configuration is read, and register fetches, converters,
-//! actions, services and tasks. Must never be asked for anything, nor cost anything, where no script is loaded.
+//! Lua scripts with HAProxy's API: they are loaded with the configuration, and register fetches, converters, actions,
+//! services and tasks. Must never be called, nor cost anything, if no script is loaded.
 
 mod address;
 mod bounds;
@@ -61,7 +61,7 @@ use machine::{Machine, ScriptLimits};
 use registrations::{Kind, Registrations};
 use run::{Answer, Run};
 
-/// The version of the language.
+/// Version of Lua.
 pub const VERSION: &str = "5.4";
 
 /// The names and values that `core.get_info` returns, also before the process serves.
@@ -69,20 +69,20 @@ pub type Info = fn(&Arc<Process>) -> Vec<(String, String)>;
 
 static INFO: OnceLock<Info> = OnceLock::new();
 
-/// The worker that runs here; `None` while the process starts.
+/// Returns the worker of this thread; `None` before the workers run.
 pub(crate) fn here() -> Option<std::rc::Rc<engine::worker::Worker>> {
     if rt::is_on_worker() { rt::local() } else { None }
 }
 
-/// The process whose scripts these are.
+/// The process that runs the scripts.
 static PROCESS: OnceLock<std::sync::Weak<Process>> = OnceLock::new();
 
-/// The process, once it is made.
+/// Returns the process, once it is created.
 pub(crate) fn process() -> Option<Arc<Process>> {
     PROCESS.get().and_then(std::sync::Weak::upgrade)
 }
 
-/// Answers a command of the runtime API; `None`: it cannot be answered now.
+/// Executes a command of the runtime API; `None`: not possible now.
 pub(crate) fn run_command(words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
     COMMAND.get().and_then(|command| command(&crate::process()?, words, payload))
 }
@@ -93,24 +93,24 @@ pub type Command = fn(&Arc<Process>, &[String], Option<&[u8]>) -> Option<Vec<u8>
 
 static COMMAND: OnceLock<Command> = OnceLock::new();
 
-/// Reads the map of a converter (`map_beg("file")`) for a script that looks up in it before the process serves.
+/// Type of the function that loads the map of a converter (`map_beg("file")`) for a lookup before the process serves.
 pub type ReadMap = fn(&str) -> Result<Conversion, String>;
 
 static MAP: OnceLock<ReadMap> = OnceLock::new();
 
-/// Adds a map to a configuration before it is served.
+/// Type of the function that adds a map to a configuration before it is served.
 pub type AddMap = fn(&Generation, ScriptMap<'_>) -> Result<Conversion, String>;
 
 static ADD_MAP: OnceLock<AddMap> = OnceLock::new();
 
-/// The variables of section `global`, until there is a process that has them.
+/// The variables of section `global`, until the process exists.
 static VARIABLES: Mutex<Vec<(String, Stored)>> = Mutex::new(Vec::new());
 
 fn info() -> Option<Vec<(String, String)>> {
     Some(INFO.get()?(&process()?))
 }
 
-/// The state that runs a function: one that all threads share, or that of the thread.
+/// The state that runs a function: one shared by all threads, or one per thread.
 #[derive(Clone)]
 pub(crate) enum Home {
     Shared(Arc<Machine>),
@@ -118,11 +118,11 @@ pub(crate) enum Home {
 }
 
 impl Home {
-    /// The state on this thread.
+    /// Returns the state for this thread.
     pub(crate) fn machine(&self) -> Option<Arc<Machine>> {
         match self {
             Self::Shared(machine) => Some(Arc::clone(machine)),
-            // What is evaluated while the process starts is evaluated by the first.
+            // Before the workers run, the first state is used.
             Self::Threads(machines) => {
                 let number = if rt::is_on_worker() { usize::from(rt::worker()) } else { 0 };
                 machines.get(number).cloned()
@@ -131,36 +131,36 @@ impl Home {
     }
 }
 
-/// What the program that loads scripts lends them.
+/// Interfaces and settings of the program that loads scripts.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// How many threads serve.
+    /// Number of threads.
     pub threads: u32,
-    /// What the configuration has made of the environment: `NAME=value`.
+    /// The environment after evaluation of the configuration: `NAME=value`.
     pub variables: &'a [String],
     /// Writes to standard error.
     pub print: Print,
-    /// What `core.get_info` returns.
+    /// Provides `core.get_info`.
     pub info: Info,
-    /// Answers commands of the runtime API.
+    /// Executes commands of the runtime API.
     pub command: Command,
-    /// Reads maps.
+    /// Loads maps.
     pub map: ReadMap,
     /// Adds maps to the configuration.
     pub add_map: AddMap,
-    /// The variables that section `global` sets, with their names.
+    /// The variables set in section `global`, with their names.
     pub process_variables: &'a [(String, Stored)],
 }
 
-/// The scripts of a configuration, loaded.
+/// The loaded scripts of a configuration.
 #[derive(Default)]
 pub struct Scripts {
     machines: Vec<Arc<Machine>>,
-    /// Those of the threads.
+    /// The states of the threads.
     per_thread: Arc<[Arc<Machine>]>,
     inits: Vec<(Arc<Machine>, Function)>,
     tasks: Vec<(Arc<Machine>, Function, Vec<Value>)>,
-    /// One of them sends the mails of `mailers` sections.
+    /// A script sends the mails of `mailers` sections.
     send_mails: bool,
 }
 
@@ -170,7 +170,7 @@ impl std::fmt::Debug for Scripts {
     }
 }
 
-/// Loads the scripts, and adds what they register to `services`. What is wrong is reported.
+/// Loads the scripts, and adds what they register to `services`. Errors are reported.
 pub fn load(spec: &LuaSpec, around: Surroundings<'_>, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
     let mut scripts = Scripts::default();
     if spec.scripts.is_empty() {
@@ -228,7 +228,7 @@ pub fn load(spec: &LuaSpec, around: Surroundings<'_>, services: &mut Services, f
             let tasks = known.tasks.into_iter();
             scripts.tasks.extend(tasks.map(|(function, arguments)| (Arc::clone(machine), function, arguments)));
             for (kind, name, _) in known.rows {
-                // The states of all threads register the same.
+                // The states of all threads register the same names.
                 if !add(services, &kind, &name, &home) && index == 0 {
                     found.push(twice(&kind, &name));
                 }
@@ -260,7 +260,7 @@ fn add(services: &mut Services, kind: &Kind, name: &str, home: &Home) -> bool {
     }
 }
 
-/// Reads a script and runs its body.
+/// Loads a script and runs its body.
 fn read(machine: &Arc<Machine>, script: &LuaScriptSpec) -> Result<(), String> {
     let path = match &script.folder {
         Some(folder) if !script.file.starts_with('/') => format!("{folder}{}", script.file),
@@ -288,16 +288,16 @@ fn read(machine: &Arc<Machine>, script: &LuaScriptSpec) -> Result<(), String> {
     at_once(machine, function, arguments, false).map(|_| ())
 }
 
-/// A first line that begins with `#` is for the system (Lua manual, section 7).
+/// Skips a first line that begins with `#` (Lua manual, section 7).
 fn skip_first_line(text: &[u8]) -> &[u8] {
     if !text.starts_with(b"#") {
         return text;
     }
-    // The line's end stays: lines keep their numbers.
+    // The line feed is kept, so that line numbers match.
     text.iter().position(|byte| *byte == b'\n').map_or(b"", |end| &text[end..])
 }
 
-/// Runs a function while the process starts: it may take its time. With `pauses` it may pause as well, for no time.
+/// Runs a function during the start, without time limits. With `pauses` it may yield, but is resumed at once.
 fn at_once(
     machine: &Arc<Machine>,
     function: Function,
@@ -317,15 +317,15 @@ fn at_once(
 }
 
 impl Scripts {
-    /// Whether none is loaded.
+    /// Whether no script is loaded.
     pub fn is_empty(&self) -> bool {
         self.machines.is_empty()
     }
 
-    /// Runs the functions of `core.register_init`, once the process is made and before it serves.
+    /// Runs the functions of `core.register_init`, after the process is created and before it serves.
     ///
     /// # Errors
-    /// What one of them failed with.
+    /// The error of one of them.
     pub fn initialize(&mut self, process: &Arc<Process>) -> Result<(), String> {
         if self.is_empty() {
             return Ok(());
@@ -349,7 +349,7 @@ impl Scripts {
         Ok(())
     }
 
-    /// Takes over what a function of `core.register_init` has registered, and returns the further functions of that kind.
+    /// Processes what a function of `core.register_init` has registered, and returns further init functions.
     fn take_late(&mut self, machine: &Arc<Machine>, process: &Process) -> Vec<(Arc<Machine>, Function)> {
         let known = machine.with(|lua| lua.set_app_data(Registrations::default())).unwrap_or_default();
         let tasks = known.tasks.into_iter();
@@ -359,7 +359,7 @@ impl Scripts {
                 0 => Home::Shared(Arc::clone(machine)),
                 _ => Home::Threads(Arc::clone(&self.per_thread)),
             };
-            // The states of all threads register the same.
+            // The states of all threads register the same names.
             let is_first = machine.number <= 1;
             if let Kind::Command(words, usage) = &kind {
                 let is_new = command::add(&process.services, &name, (words, usage), home);
@@ -376,8 +376,8 @@ impl Scripts {
         known.inits.into_iter().map(|init| (Arc::clone(machine), init)).collect()
     }
 
-    /// Makes the changes that functions of `core.register_init` have ordered, and starts the tasks of this worker: the first one
-    /// has those of the shared state.
+    /// Executes the changes ordered by functions of `core.register_init`, and starts the tasks of this worker: the
+    /// first one also has those of the shared state.
     pub fn start_tasks(&self) {
         if self.is_empty() {
             return;
@@ -393,7 +393,7 @@ impl Scripts {
     }
 }
 
-/// Fills in what scripts see of the proxies.
+/// Creates the objects of proxies.
 fn describe(lua: &mlua::Lua, process: &Arc<Process>) -> mlua::Result<()> {
     let core: mlua::Table = lua.globals().get("core")?;
     let generation = process.generation();

@@ -1,5 +1,5 @@
-//! What makes functions of texts (`load`, `loadfile`, `dofile`, `require`), without compiled code: nothing checks that, so that
-//! it could reach any memory. Must never read a file by itself.
+//! Functions that compile text (`load`, `loadfile`, `dofile`, `require`), restricted to source code: Lua does not
+//! verify bytecode, so it could access any memory. Must never read a file itself.
 
 use mlua::Lua;
 
@@ -7,10 +7,10 @@ use crate::shared::CLASSES;
 
 const FUNCTIONS: &str = include_str!("prelude/loading.lua");
 
-/// Replaces Lua's own functions, of the libraries that are open.
+/// Replaces the functions of the open libraries.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua) -> mlua::Result<()> {
     lua.load(FUNCTIONS).set_name(format!("={CLASSES}")).exec()
 }

@@ -1,5 +1,5 @@
-//! One state of Lua: its libraries, its lock, its limits, and the functions that its scripts registered. Must never be held
-//! while something is waited for.
+//! A Lua state: its libraries, its lock, its limits, and the functions registered by its scripts. Must never be locked
+//! while waiting.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,32 +12,32 @@ use parking_lot::{Mutex, ReentrantMutex};
 use crate::registrations::Registrations;
 use crate::shared::{Burst, Cut, Functions};
 
-/// What bounds scripts.
+/// Limits of scripts.
 #[derive(Debug, Clone)]
 pub(crate) struct ScriptLimits {
-    /// The longest time between two pauses.
+    /// Maximum time between two yields.
     pub(crate) burst: Option<Duration>,
-    /// The longest run time of an action, a fetch or a converter.
+    /// Maximum run time of an action, a fetch or a converter.
     pub(crate) session: Option<Duration>,
-    /// That of a service.
+    /// Maximum run time of a service.
     pub(crate) service: Option<Duration>,
-    /// That of a task.
+    /// Maximum run time of a task.
     pub(crate) task: Option<Duration>,
-    /// A function that may pause does so after so many instructions; `None`: never by itself.
+    /// Number of instructions after which a function that may yield is forced to; `None`: never.
     pub(crate) forced_yield: Option<u32>,
-    /// Booleans reach scripts as booleans.
+    /// Whether booleans are passed as booleans, rather than integers.
     pub(crate) keeps_booleans: bool,
 }
 
-/// Coroutines that are kept at most.
+/// Maximum number of cached coroutines.
 const MOST_IDLE: usize = 16;
-/// Instructions between two looks at the clock, where no pause is forced.
+/// Instructions between two checks of the time, without forced yields.
 const LOOK_AFTER: u32 = 10_000;
-/// The least number of instructions between two pauses of a shared state.
+/// Minimum number of instructions between two forced yields of a shared state.
 const LEAST_YIELD: u32 = 500;
 
 impl ScriptLimits {
-    /// Those of a state; `sharers`: how many threads share it.
+    /// Returns the limits of a state; `sharers`: the number of threads that share it.
     pub(crate) fn new(spec: &LuaSpec, sharers: u32) -> Self {
         let period = |written: Option<u64>, usual: u64| {
             Some(written.unwrap_or(usual)).filter(|period| *period > 0).map(Duration::from_millis)
@@ -54,25 +54,25 @@ impl ScriptLimits {
     }
 }
 
-/// A state.
+/// A Lua state.
 pub(crate) struct Machine {
     lua: ReentrantMutex<Lua>,
-    /// Coroutines whose functions have returned, to be used again.
+    /// Cached coroutines whose functions have returned.
     idle: Mutex<Vec<Thread>>,
-    /// What runs.
+    /// The current run.
     pub(crate) burst: Arc<Mutex<Burst>>,
-    /// What calls functions with their transactions.
+    /// The function that calls functions with their transactions.
     caller: OnceLock<Function>,
-    /// The number of its thread, from 1; 0: all share it.
+    /// The number of its thread, from 1; 0: shared by all.
     pub(crate) number: usize,
     pub(crate) limits: ScriptLimits,
 }
 
 impl Machine {
-    /// A fresh state with HAProxy's classes.
+    /// Creates a state with HAProxy's classes.
     ///
     /// # Errors
-    /// Lua's.
+    /// Lua's error.
     pub(crate) fn new(spec: &LuaSpec, number: usize, limits: ScriptLimits, memory: usize) -> mlua::Result<Arc<Self>> {
         let lua = Lua::new_with(StdLib::COROUTINE, LuaOptions::default())?;
         lua.load_std_libs(libraries(&spec.libraries))?;
@@ -94,15 +94,15 @@ impl Machine {
         Ok(Arc::new(machine))
     }
 
-    /// Calls `with` under the state's lock. A state that this thread holds already is lent again.
+    /// Calls `with` under the state's lock, which is reentrant.
     pub(crate) fn with<T>(&self, with: impl FnOnce(&Lua) -> T) -> T {
         with(&self.lua.lock())
     }
 
-    /// A coroutine that will run a function.
+    /// Returns a coroutine for a function.
     ///
     /// # Errors
-    /// There is no memory.
+    /// Out of memory.
     pub(crate) fn coroutine(&self, function: Function) -> mlua::Result<Thread> {
         self.with(|lua| match self.idle.lock().pop() {
             Some(idle) => {
@@ -113,7 +113,7 @@ impl Machine {
         })
     }
 
-    /// A coroutine's function has returned.
+    /// Caches the coroutine of a function that has returned.
     pub(crate) fn keep(&self, thread: &Thread) {
         let mut idle = self.idle.lock();
         if idle.len() < MOST_IDLE {
@@ -121,54 +121,54 @@ impl Machine {
         }
     }
 
-    /// Something else runs from now on. Returns what ran.
+    /// Replaces the current run and returns the previous one.
     pub(crate) fn run(&self, burst: Burst) -> Burst {
         std::mem::replace(&mut *self.burst.lock(), burst)
     }
 
-    /// What calls functions with their transactions, once it is known.
+    /// Returns the function that calls functions with their transactions, once known.
     pub(crate) fn caller(&self) -> Option<&Function> {
         self.caller.get()
     }
 
-    /// Remembers it.
+    /// Stores the caller if there is none, and returns it.
     pub(crate) fn keep_caller(&self, caller: Function) -> Function {
         self.caller.get_or_init(|| caller).clone()
     }
 
-    /// The function that was registered under that key.
+    /// Returns the function registered under a key.
     pub(crate) fn function(&self, key: &str) -> Option<Function> {
         self.with(|lua| lua.app_data_ref::<Functions>().and_then(|functions| functions.0.get(key).cloned()))
     }
 }
 
-/// When what runs is cut, and why.
+/// Returns the deadline of the current run, and the timeout that it stems from.
 pub(crate) fn deadline(lua: &Lua) -> Option<(Moment, Cut)> {
     lua.app_data_ref::<Arc<Mutex<Burst>>>().and_then(|burst| burst.lock().deadline)
 }
 
-/// Whether what runs may take its time.
+/// Whether the current run may block.
 pub(crate) fn may_block(lua: &Lua) -> bool {
     lua.app_data_ref::<Arc<Mutex<Burst>>>().is_some_and(|burst| burst.lock().may_block)
 }
 
-/// Whether the time of what runs is over.
+/// Whether a deadline has passed.
 pub(crate) fn is_late(deadline: Option<(Moment, Cut)>) -> bool {
     deadline.is_some_and(|(deadline, _)| rt::clock::moment() >= deadline)
 }
 
-/// Ends what runs, because its time is over: with the error that is returned, and for good.
+/// Aborts the current run because its time is over. Returns the error to raise; further instructions raise it as well.
 pub(crate) fn cut_off(lua: &Lua) -> Error {
     if let Some(burst) = lua.app_data_ref::<Arc<Mutex<Burst>>>() {
         let mut burst = burst.lock();
         burst.cut = burst.deadline.map(|(_, why)| why);
     }
-    // A protected call gets one instruction further, not another burst.
+    // After a protected call only one more instruction is executed.
     let set = lua.set_hook(HookTriggers::new().every_nth_instruction(1), |_, _| Err(Error::runtime("timeout")));
     set.err().unwrap_or_else(|| Error::runtime("timeout"))
 }
 
-/// Looks at the clock now and then, and makes what may pause do so.
+/// Checks the time, and forces a coroutine that may yield to do so.
 fn watch(lua: &Lua, burst: &Mutex<Burst>) -> mlua::Result<VmState> {
     let burst = burst.lock();
     if is_late(burst.deadline) {
@@ -197,10 +197,10 @@ fn libraries(written: &LuaLibraries) -> StdLib {
     all
 }
 
-/// Where distributions install modules.
+/// Folders where distributions install modules.
 const INSTALLED: &str = ";/usr/share/lua/5.4/?.lua;/usr/share/lua/5.4/?/init.lua;./";
 
-/// Has modules of the distribution found, and those of `lua-prepend-path` before all others.
+/// Adds the folders of the distribution, and those of `lua-prepend-path` in front of all others.
 fn prepend_paths(lua: &Lua, spec: &LuaSpec) -> mlua::Result<()> {
     let Value::Table(package) = lua.globals().get::<Value>("package")? else { return Ok(()) };
     let usual: String = package.get("path").unwrap_or_default();
@@ -213,7 +213,7 @@ fn prepend_paths(lua: &Lua, spec: &LuaSpec) -> mlua::Result<()> {
     Ok(())
 }
 
-/// What Lua says of a failure, in HAProxy's form: `MESSAGE from PLACE, PLACE.`
+/// Formats an error of Lua as HAProxy does: `MESSAGE from PLACE, PLACE.`
 pub(crate) fn describe(error: &Error) -> String {
     let text = match error {
         Error::MemoryError(_) => return "out of memory error.".to_owned(),
@@ -236,12 +236,12 @@ pub(crate) fn describe(error: &Error) -> String {
     text
 }
 
-/// The message of an error, and where it came about, as HAProxy lists that.
+/// Splits an error into its message and its traceback, in HAProxy's format.
 pub(crate) fn split_traceback(text: &str) -> (String, String) {
     let (message, trace) = text.split_once("\nstack traceback:").unwrap_or((text, ""));
     let mut places: Vec<String> = Vec::new();
     for line in trace.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        // A call in the place of its caller leaves no name.
+        // A tail call has no name.
         if line == "(...tail calls...)" {
             continue;
         }
@@ -254,7 +254,7 @@ pub(crate) fn split_traceback(text: &str) -> (String, String) {
             None => line.replace("in function '", "in global '"),
         };
         match line.strip_prefix(crate::shared::CLASSES) {
-            // What HAProxy has in C is one place.
+            // Functions that HAProxy implements in C are shown as one place.
             Some(inside) => {
                 let inside = inside.trim_start_matches(|found: char| found == ':' || found.is_ascii_digit());
                 if places.last().is_some_and(|last| last.starts_with("[C]")) {

@@ -1,8 +1,8 @@
-//! Every name of HAProxy's Lua manual: that it is in a state. Must never judge what it does.
+//! Every name of HAProxy's Lua manual exists in a state. Must never judge what it does.
 
 use super::*;
 
-/// Names by class, in the order of the manual.
+/// Names by class, in the manual's order.
 const NAMES: &[(&str, &str)] = &[
     (
         "core",
@@ -67,7 +67,7 @@ const NAMES: &[(&str, &str)] = &[
     ("ACME", "challenge_ready"),
 ];
 
-/// Tables that scripts reach by their names, with what a class of the same name has.
+/// Global tables, with the members of the class of the same name.
 const GLOBAL: &[(&str, &str)] = &[
     ("Regex", "new exec match"),
     ("Map", "new lookup slookup _int _ip _str _beg _sub _dir _dom _end _reg int ip str beg sub dir dom end reg"),

@@ -1,5 +1,5 @@
-//! Maps of scripts: they are named while a script is loaded, and read with the configuration, or by the first lookup where that comes
-//! earlier. Those that a function of `core.register_init` makes are added to the program. Must never read a file itself.
+//! Maps of scripts: declared while a script is loaded, and read with the configuration, or earlier by the first lookup.
+//! Maps created by functions of `core.register_init` are added to the program. Must never read a file itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -13,22 +13,22 @@ use policy::compile::{ScriptMap, lend_early};
 
 use crate::prelude::lend;
 
-/// The converters of all maps, by their numbers.
+/// The converters of all maps, by number.
 static NAMED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Maps that are not those of the compiled configuration, by their numbers: scripts have looked up in them before it was compiled, or
-/// have made them after that.
+/// Maps outside of the compiled configuration, by number: those used by scripts before it was compiled, and those
+/// created after.
 static APART: RwLock<BTreeMap<usize, Arc<Conversion>>> = RwLock::new(BTreeMap::new());
 
-/// The methods, by the names of the converters that look up by them.
+/// The match methods, by the names of their converters.
 const METHODS: [&str; 9] = ["int", "ip", "str", "beg", "sub", "dir", "dom", "end", "reg"];
 
-/// The maps that were named so far.
+/// Returns the converters of all declared maps.
 pub(crate) fn named() -> Vec<Box<str>> {
     NAMED.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|text| text.as_str().into()).collect()
 }
 
-/// The number of a map.
+/// Returns the number of a map, assigning one if it is new.
 fn number(file: &str, method: usize) -> Option<usize> {
     let mut text = format!("map_{}(\"", METHODS.get(method)?);
     for letter in file.chars() {
@@ -46,10 +46,11 @@ fn number(file: &str, method: usize) -> Option<usize> {
     }))
 }
 
-/// A map that a script asks for: once there is a program, it becomes one of its lists, for all that look up in lists and change them.
+/// Declares a map; once there is a program, the map becomes one of its lists, which can be changed and looked up like
+/// any other.
 ///
 /// # Errors
-/// Why there is no such map.
+/// The reason why the map cannot be created.
 fn make(lua: &Lua, file: &str, method: usize) -> Result<Option<usize>, String> {
     let Some(number) = number(file, method) else { return Ok(None) };
     let Some(process) = crate::process() else { return Ok(Some(number)) };
@@ -59,7 +60,7 @@ fn make(lua: &Lua, file: &str, method: usize) -> Result<Option<usize>, String> {
         return Ok(Some(number));
     }
     let converter = NAMED.lock().unwrap_or_else(PoisonError::into_inner).get(number).cloned().unwrap_or_default();
-    // The caller of `Map.new`, which is the caller of this.
+    // The caller of `Map.new`, which calls this function.
     let place = lua.inspect_stack(2, |caller| {
         let script = caller.source().short_src.map(|name| name.into_owned());
         (script.unwrap_or_default(), caller.current_line().unwrap_or(0))
@@ -68,7 +69,7 @@ fn make(lua: &Lua, file: &str, method: usize) -> Result<Option<usize>, String> {
     let map = ScriptMap { converter: &converter, file, place: (&script, line) };
     let add = crate::ADD_MAP.get().ok_or("no file can be read")?;
     let made = add(&generation, map).map_err(|why| match why.split_once("' : ") {
-        // The script has named no converter.
+        // The script did not write this converter call.
         Some((head, rest)) if head.starts_with("invalid args in converter") => rest.to_owned(),
         _ => why,
     })?;
@@ -76,7 +77,7 @@ fn make(lua: &Lua, file: &str, method: usize) -> Result<Option<usize>, String> {
     Ok(Some(number))
 }
 
-/// What a key stands for in a map.
+/// Looks up a key in a map.
 fn look_up(context: &Context<'_>, conversion: &Conversion, key: &Value) -> Option<Vec<u8>> {
     let sample = match key {
         Value::Integer(number) => Sample::Int(*number),
@@ -87,7 +88,7 @@ fn look_up(context: &Context<'_>, conversion: &Conversion, key: &Value) -> Optio
     crate::lent::fit(context, value, Type::Str)?.bytes().map(<[u8]>::to_vec)
 }
 
-/// The map that was read for scripts that look up in it before the process has it.
+/// Returns a map that scripts use before the process has it.
 fn early(number: usize) -> Result<Arc<Conversion>, String> {
     if let Some(known) = APART.read().unwrap_or_else(PoisonError::into_inner).get(&number) {
         return Ok(Arc::clone(known));
@@ -99,16 +100,16 @@ fn early(number: usize) -> Result<Arc<Conversion>, String> {
     Ok(conversion)
 }
 
-/// Forgets the maps that the process has itself: it has begun.
+/// Drops the maps that the process has loaded.
 pub(crate) fn forget_early(process: &Process) {
     let known = process.generation().program.script_maps.len();
     APART.write().unwrap_or_else(PoisonError::into_inner).retain(|number, _| *number >= known);
 }
 
-/// What a text, or the number of a map of numbers, stands for in a map.
+/// Looks up a text, or the number in a map of numbers.
 ///
 /// # Errors
-/// What is wrong with the map's file, where it is read for that.
+/// The reason why the map's file cannot be loaded, if this is the first lookup.
 fn find(number: usize, key: &Value) -> Result<Option<Vec<u8>>, String> {
     let generation = crate::process().map(|process| process.generation());
     let known = generation.as_ref().and_then(|generation| generation.program.script_maps.get(number));
@@ -123,10 +124,10 @@ fn find(number: usize, key: &Value) -> Result<Option<Vec<u8>>, String> {
     })
 }
 
-/// The functions of maps.
+/// Adds the functions for maps.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set(
         "map",

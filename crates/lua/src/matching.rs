@@ -1,32 +1,32 @@
-//! Lua's patterns (Lua manual, section 6.4.1), looked for by steps that are counted, so that a search can be ended. Must
-//! never take many steps more once it is told to end.
+//! Lua's patterns (Lua manual, section 6.4.1), matched with counted steps, so that a search can be aborted. Must never
+//! execute more than a bounded number of steps after that.
 
-/// Captures of a pattern at most, as in Lua.
+/// Maximum number of captures, as in Lua.
 const MOST_CAPTURES: usize = 32;
-/// Repetitions and captures that are tried inside each other at most, as in Lua.
+/// Maximum nesting of repetitions and captures, as in Lua.
 const MOST_DEPTH: u32 = 200;
-/// Steps between two questions whether the search may go on.
+/// Steps between two calls of `go_on`.
 const STEPS: u32 = 1 << 15;
 
-/// Why a search found nothing out.
+/// Reasons why a search failed.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fault {
-    /// The pattern is none: Lua's sentence.
+    /// The pattern is malformed: Lua's message.
     Malformed(String),
-    /// It was told to end.
+    /// It was aborted.
     Stopped,
 }
 
 type Found = Result<Option<usize>, Fault>;
 
-/// A part that a pattern captures.
+/// The extent of a capture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Extent {
-    /// Its end is not reached yet.
+    /// The capture is not closed.
     Open,
-    /// An empty pair of parentheses: the place itself.
+    /// A position capture: an empty pair of parentheses.
     Place,
-    /// So many bytes.
+    /// Length in bytes.
     Length(usize),
 }
 
@@ -45,17 +45,17 @@ pub(crate) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// `go_on`: asked now and then.
+    /// `go_on`: called regularly; false aborts the search.
     pub(crate) fn new(text: &'a [u8], pattern: &'a [u8], go_on: &'a dyn Fn() -> bool) -> Self {
         Self { text, pattern, captures: Vec::new(), depth: 0, steps: 0, go_on }
     }
 
-    /// What the last match has captured: where each begins, and how far it reaches.
+    /// Returns the captures of the last match: start and extent of each.
     pub(crate) fn captures(&self) -> &[(usize, Extent)] {
         &self.captures
     }
 
-    /// Where a match that begins at `start` ends.
+    /// Matches at `start`; returns the end of the match.
     pub(crate) fn at(&mut self, start: usize) -> Found {
         self.captures.clear();
         self.depth = 0;
@@ -139,7 +139,7 @@ impl<'a> Search<'a> {
         Ok(found)
     }
 
-    /// `%1`: what was captured, again.
+    /// `%1`: matches the contents of a capture.
     fn again(&mut self, at: usize, digit: u8) -> Found {
         let index = usize::from(digit).checked_sub(usize::from(b'1'));
         let captured = index.and_then(|index| self.captures.get(index)).copied();
@@ -155,7 +155,7 @@ impl<'a> Search<'a> {
         Ok(is_there.then_some(at + length))
     }
 
-    /// `%bxy`
+    /// `%bxy`: matches a balanced pair.
     fn balanced(&mut self, at: usize, item: usize) -> Found {
         let (Some(open), Some(close)) = (self.pattern.get(item).copied(), self.pattern.get(item + 1).copied()) else {
             return Err(malformed("malformed pattern (missing arguments to '%b')"));
@@ -179,7 +179,7 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
-    /// `%f[set]`: where the pattern goes on.
+    /// `%f[set]`: matches at a frontier; returns where the pattern continues.
     fn frontier(&mut self, at: usize, item: usize) -> Found {
         if self.pattern.get(item) != Some(&b'[') {
             return Err(malformed("missing '[' after '%f' in pattern"));
@@ -191,7 +191,7 @@ impl<'a> Search<'a> {
         Ok((!in_set(before, set) && in_set(here, set)).then_some(end))
     }
 
-    /// As many as there are, then fewer.
+    /// Greedy repetition.
     fn longest(&mut self, at: usize, least: usize, item: usize, end: usize) -> Found {
         let mut count = least;
         while self.fits(at + count, item, end) {
@@ -209,7 +209,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// As few as suffice.
+    /// Lazy repetition.
     fn shortest(&mut self, mut at: usize, item: usize, end: usize) -> Found {
         loop {
             if let Some(found) = self.deeper(at, end + 1)? {
@@ -222,7 +222,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where the class that begins at `item` ends.
+    /// Returns the end of the class that begins at `item`.
     fn class_end(&self, item: usize) -> Result<usize, Fault> {
         match self.pattern[item] {
             b'%' if item + 1 >= self.pattern.len() => Err(malformed("malformed pattern (ends with '%')")),
@@ -258,7 +258,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// `set`: with its brackets.
+/// Whether a byte is in a set; `set` includes the brackets.
 fn in_set(byte: u8, set: &[u8]) -> bool {
     let last = set.len() - 1;
     let is_complement = set[1] == b'^';
@@ -293,7 +293,7 @@ fn in_class(byte: u8, class: u8) -> bool {
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),
         b'x' => byte.is_ascii_hexdigit(),
-        // Not in the manual any more, but in Lua.
+        // Removed from the manual, but supported by Lua.
         b'z' => byte == 0,
         _ => return class == byte,
     };
@@ -320,12 +320,13 @@ fn is_complete(pattern: &[u8]) -> bool {
     true
 }
 
-/// The longest text in which Lua's own functions look for a pattern within so many steps; -1: they would raise an error.
+/// Returns the maximum length of a text that Lua's own functions can search for a pattern within a number of steps; -1:
+/// they would raise an error.
 pub(crate) fn longest_text(pattern: &[u8], steps: f64) -> i64 {
     if !is_complete(pattern) {
         return -1;
     }
-    // Each repetition may be tried at each length, each capture may be compared as a whole, from each place.
+    // From each start, each repetition may be tried at each length, and each capture may be compared entirely.
     let mut power = u32::from(pattern.first() != Some(&b'^'));
     let mut place = 0;
     while let Some(byte) = pattern.get(place) {
@@ -345,7 +346,7 @@ pub(crate) fn longest_text(pattern: &[u8], steps: f64) -> i64 {
     (steps / items).powf(1.0 / f64::from(power.max(1))) as i64
 }
 
-/// Bytes of a set behind its first bracket, or all there are.
+/// Returns the number of bytes of a set after its first bracket; all if it is not closed.
 fn set_length(set: &[u8]) -> usize {
     let mut place = if set.get(1) == Some(&b'^') { 2 } else { 1 };
     loop {
@@ -360,7 +361,7 @@ fn set_length(set: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// Texts with patterns of all kinds: the same is found as by Lua.
+    /// Texts with patterns of all kinds: the result equals Lua's.
     #[test]
     fn finds_what_lua_finds() {
         let lua = mlua::Lua::new();
@@ -453,7 +454,7 @@ mod tests {
                     assert_eq!(places, (Some(start + 1), Some(end)), "{text:?} {pattern:?}");
                     assert_eq!(native.len() - 2, search.captures().len(), "{text:?} {pattern:?}");
                 }
-                // What has no end is told when the captures are read.
+                // An unclosed capture is reported when the captures are read.
                 Ok(Some(_)) => {
                     assert!(native[0].to_string().expect("text").contains("unfinished capture"), "{pattern:?}")
                 }

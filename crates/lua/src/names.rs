@@ -1,4 +1,4 @@
-//! What names in the expressions of scripts stand for while the configuration runs. Must never read a file.
+//! Resolves names in expressions of scripts at run time. Must never read a file.
 
 use config::spec::ProxyKind;
 use expression::Names;
@@ -6,7 +6,7 @@ use expression::pattern::{Content, Lookup, Method, Use};
 use expression::vocabulary::Vocabulary;
 use policy::program::Program;
 
-/// The names of a program, as one of its proxies sees them.
+/// The names of a program, as seen by one of its proxies.
 pub(crate) struct Running<'a> {
     program: &'a Program,
     current: Option<usize>,

@@ -1,4 +1,4 @@
-//! Lists of patterns, ACLs and maps, as scripts read and change them. Must never look at a file.
+//! Pattern lists, ACLs and maps, read and changed by scripts. Must never access a file.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use engine::generation::Generation;
 use expression::pattern::{ChangeError, List, ListEvent, ListName, ListState, Which};
 use mlua::{Lua, Table, Value, Variadic};
 
-/// Entries that are looked at while a list is held.
+/// Entries visited per lock.
 const PAGE: usize = 256;
 
-/// Lends a list and its live state; `None`: there is no such list.
+/// Calls `with` with a list and its state; `None`: unknown list.
 fn lend<T>(name: &str, with: impl FnOnce(&List, &ListState) -> T) -> Option<T> {
     let generation: Arc<Generation> = crate::process()?.generation();
     let at = generation.program.lists.find(ListName::parse(name).reference())?;
@@ -17,7 +17,7 @@ fn lend<T>(name: &str, with: impl FnOnce(&List, &ListState) -> T) -> Option<T> {
     Some(with(list, generation.lists.get(at)?))
 }
 
-/// What HAProxy says of a change that was refused; nothing of a value that is none.
+/// Returns HAProxy's message for a rejected change; none for an invalid value.
 fn sentence(error: ChangeError) -> Option<String> {
     match error {
         ChangeError::Pattern(why) => Some(why),
@@ -27,7 +27,7 @@ fn sentence(error: ChangeError) -> Option<String> {
     }
 }
 
-/// Whether it was done, and what is wrong.
+/// Whether it succeeded, and the error message.
 type Done = (Option<bool>, Option<String>);
 
 fn done(result: Result<(), ChangeError>) -> Done {
@@ -37,7 +37,7 @@ fn done(result: Result<(), ChangeError>) -> Done {
     }
 }
 
-/// Begins to tell scripts of what happens to a list.
+/// Subscribes to the events of a list.
 pub(crate) fn observe(name: &str) -> bool {
     let own = name.to_owned();
     let listener =
@@ -45,7 +45,7 @@ pub(crate) fn observe(name: &str) -> bool {
     lend(name, |_, state| state.observe(Box::new(listener))).is_some()
 }
 
-/// Adds entries, of the version that is given or of the current one.
+/// Adds entries to the given version, or to the current one.
 fn add(name: &str, version: Option<u32>, entries: &[(Vec<u8>, Vec<u8>)]) -> Option<Done> {
     lend(name, |_, state| {
         for (key, value) in entries {
@@ -57,10 +57,10 @@ fn add(name: &str, version: Option<u32>, entries: &[(Vec<u8>, Vec<u8>)]) -> Opti
     })
 }
 
-/// The functions of lists.
+/// Adds the functions for lists.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("list_kind", lua.create_function(|_, name: String| Ok(lend(&name, |list, _| list.is_map)))?)?;
     native.set(

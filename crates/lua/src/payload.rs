@@ -1,31 +1,30 @@
-//! Payload that is on its way through a filter of a script: what has come, and what may go on. Must never hold more than a
-//! buffer of what has come.
+//! Payload in a filter of a script: received and forwarded bytes. Must never hold more than a buffer of received bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mlua::{Lua, UserData, Value};
 
-/// Bytes of what has come at most.
+/// Maximum number of received bytes.
 pub(crate) const ROOM: usize = 16_384;
 
-/// One direction's payload.
+/// The payload of a direction.
 #[derive(Default)]
 pub(crate) struct Payload {
-    /// What has come, and what the script has put beside it.
+    /// Received bytes, and bytes inserted by the script.
     pub(crate) data: Vec<u8>,
-    /// What goes on.
+    /// Bytes to forward.
     pub(crate) out: Vec<u8>,
-    /// Nothing comes after `data`.
+    /// No payload follows `data`.
     pub(crate) ended: bool,
-    /// A function of the filter runs that may change it.
+    /// A function of the filter that may change the payload is running.
     pub(crate) is_open: bool,
-    /// The filter sees the payload of this direction.
+    /// The filter processes the payload of this direction.
     pub(crate) is_wanted: bool,
-    /// The length that the head announces.
+    /// The body length that the head announces.
     pub(crate) announced: Option<u64>,
 }
 
-/// A payload as scripts hold it.
+/// A script's reference to a payload.
 #[derive(Clone, Default)]
 pub(crate) struct Handle(Arc<Mutex<Payload>>);
 
@@ -37,7 +36,7 @@ impl Handle {
     }
 }
 
-/// Where a part begins, and how long it is. The error is HAProxy's sentence.
+/// Returns the start and the length of a part. The error is HAProxy's message.
 pub(crate) fn part(
     whole: usize,
     offset: Option<i64>,
@@ -60,7 +59,7 @@ pub(crate) fn part(
     Ok((usize::try_from(start).unwrap_or(0), usize::try_from(length).unwrap_or(0)))
 }
 
-/// What a function of a script gets.
+/// A return value for a script.
 enum Given {
     Nothing,
     Number(i64),
@@ -69,7 +68,7 @@ enum Given {
 }
 
 impl Payload {
-    /// Puts a text in the place of a part; -1 where there is no room for it.
+    /// Replaces a part by a text; -1 if there is no space for it.
     fn put(&mut self, text: &[u8], (start, length): (usize, usize)) -> Given {
         if self.data.len() - length + text.len() > ROOM {
             return Given::Number(-1);
@@ -78,14 +77,14 @@ impl Payload {
         Given::Number(i64::try_from(text.len()).unwrap_or(i64::MAX))
     }
 
-    /// Lets so many bytes go on.
+    /// Forwards at most `most` bytes.
     pub(crate) fn forward(&mut self, most: usize) -> usize {
         let count = most.min(self.data.len());
         self.out.extend(self.data.drain(..count));
         count
     }
 
-    /// Answers one call: `(name, arguments...)`.
+    /// Executes a call: `(name, arguments...)`.
     fn call(&mut self, name: &str, arguments: &[Value]) -> Result<Given, &'static str> {
         let number = |index: usize| arguments.get(index).and_then(Value::as_i64);
         let number_of = |count: usize| Given::Number(i64::try_from(count).unwrap_or(i64::MAX));
@@ -143,7 +142,7 @@ impl Payload {
     }
 }
 
-/// `(payload, name, arguments...)`: the answer, and what is wrong.
+/// `(payload, name, arguments...)`: returns the result, and an error message.
 pub(crate) fn call(lua: &Lua, arguments: mlua::MultiValue) -> mlua::Result<(Value, Option<&'static str>)> {
     let arguments: Vec<Value> = arguments.into_iter().collect();
     let Some(Value::UserData(handle)) = arguments.first() else {

@@ -1,4 +1,5 @@
-//! HAProxy's classes in a state: what is written in Lua, and the functions that it asks. Must never run a script.
+//! HAProxy's classes in a state: the parts written in Lua, and the native functions that they call. Must never run a
+//! script.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::shared::{CLASSES, Functions, LENT, Mark, WakeTime};
 use crate::socket::Handle;
 use crate::value::{Plain, of_sample};
 
-/// The parts of the classes that are written in Lua, in the order in which they are read.
+/// The parts of the classes that are written in Lua, in the order of loading.
 const PARTS: &[&str] = &[
     include_str!("prelude/core.lua"),
     include_str!("prelude/applet.lua"),
@@ -39,7 +40,7 @@ impl UserData for Address {}
 /// Opens the classes.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Result<()> {
     let (native, mark) = (lua.create_table()?, lua.create_table()?);
     lua.set_app_data(Mark(mark.clone()));
@@ -58,12 +59,12 @@ pub(crate) fn open(lua: &Lua, number: usize, keeps_booleans: bool) -> mlua::Resu
     lua.set_named_registry_value("native", native)
 }
 
-/// A function of the classes.
+/// Returns a native function of the classes.
 pub(crate) fn native(lua: &Lua, name: &str) -> mlua::Result<Function> {
     lua.named_registry_value::<Table>("native")?.get(name)
 }
 
-/// What reaches the stream that is at hand.
+/// Adds the functions that access the current stream.
 fn asking(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> {
     let ask = move |lua: &Lua, arguments: Variadic<Value>| match LENT.is_set() {
         true => LENT.with(|lent| dispatch(lua, lent, &arguments, keeps_booleans)),
@@ -133,7 +134,7 @@ fn registering(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("serving", lua.create_function(|_, ()| Ok(crate::here().is_some()))?)
 }
 
-/// A table of strings.
+/// Converts a table of strings.
 fn strings(value: Option<&Value>) -> mlua::Result<Vec<String>> {
     match value {
         Some(Value::Table(table)) => table.sequence_values::<String>().collect(),
@@ -141,7 +142,7 @@ fn strings(value: Option<&Value>) -> mlua::Result<Vec<String>> {
     }
 }
 
-/// What is known of the process.
+/// Adds the functions that read values of the process.
 fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> {
     native.set(
         "now",
@@ -153,7 +154,7 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
     native.set(
         "get_var",
         lua.create_function(move |_, name: String| {
-            // The second value: it is none of the process.
+            // The second value: the variable is not process-wide.
             let none = |wrong: bool| Ok((Plain::Nil, wrong));
             let Some(variable) = Variable::parse(&name).ok().filter(|_| name.starts_with("proc.")) else {
                 return none(true);
@@ -216,7 +217,7 @@ fn telling(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> 
     )
 }
 
-/// Lends an evaluation without a stream.
+/// Calls `with` with a context without a stream.
 pub(crate) fn lend<T>(worker: &Worker, with: impl FnOnce(&Context<'_>) -> T) -> T {
     lend_process((worker, &worker.generation()), "LUA", with)
 }
@@ -285,7 +286,7 @@ fn texts(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )
 }
 
-/// The match and its groups; `None`: that takes too many steps.
+/// Returns the match and its groups; `None`: too many steps.
 fn look(regex: &Regex, whole: &[u8], groups: bool) -> Option<Option<Vec<Vec<u8>>>> {
     let steps = Steps::for_text(whole.len());
     if !groups {
@@ -300,7 +301,7 @@ fn look(regex: &Regex, whole: &[u8], groups: bool) -> Option<Option<Vec<Vec<u8>>
     Some(Some((0..20).map_while(part).collect()))
 }
 
-/// Whether one of two networks is in the other.
+/// Whether one of two networks contains the other.
 fn overlap(one: Network, other: Network) -> bool {
     match (one, other) {
         (Network::V4(one, mask), Network::V4(other, further)) => (one ^ other) & mask & further == 0,
@@ -323,7 +324,7 @@ fn addresses(lua: &Lua, native: &Table) -> mlua::Result<()> {
             let address = |value: &Value| {
                 value.as_userdata().and_then(|data| data.borrow::<Address>().ok().map(|address| address.0))
             };
-            // What is no address matches nothing.
+            // An invalid address matches nothing.
             Ok(address(&one).zip(address(&other)).is_some_and(|(one, other)| overlap(one, other)))
         })?,
     )

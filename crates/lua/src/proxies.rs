@@ -1,5 +1,5 @@
-//! What scripts see of proxies, servers and listeners, and what they change: by commands of the runtime API, but
-//! for what is logged in another way. What is ordered while the process starts is done when the first worker serves.
+//! Access of scripts to proxies, servers and listeners. Changes are made by commands of the runtime API, except those
+//! that are logged differently. Changes ordered during the start are executed when the first worker serves.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -34,7 +34,7 @@ impl Known {
         self.generation.program.proxies.get(index).map(|proxy| &**proxy)
     }
 
-    /// A server that was not removed, and its proxy.
+    /// Returns a server that was not removed, and its proxy.
     fn server(&self, proxy: usize, index: usize) -> Option<(&Proxy, &Server)> {
         let proxy = self.proxy(proxy)?;
         let server = proxy.servers().find(|server| server.index == index)?;
@@ -106,7 +106,7 @@ fn mailers(proxy: &Proxy, mail: &policy::program::MailAlert) -> Plain {
         row("smtp_from", Plain::from(&*mail.from)),
         row("smtp_to", Plain::from(&*mail.to)),
     ];
-    // HAProxy has the host's name here where the configuration has none.
+    // Without a configured name HAProxy uses the host name here.
     let own = || crate::here().map_or_else(hostname, |worker| worker.logger.hostname().into());
     let name = mail.hostname.clone().unwrap_or_else(own);
     rows.push(row("smtp_hostname", Plain::from(&*name)));
@@ -124,7 +124,7 @@ fn shown(address: &ServerAddress) -> String {
     }
 }
 
-/// `(proxy, server, what)`; nothing where the server was removed.
+/// `(proxy, server, what)`; nothing if the server was removed.
 fn server_of(proxy: usize, index: usize, what: &str) -> Option<Plain> {
     let known = Known::now()?;
     let (proxy, server) = known.server(proxy, index)?;
@@ -151,7 +151,7 @@ fn server_of(proxy: usize, index: usize, what: &str) -> Option<Plain> {
     })
 }
 
-/// Numbers and texts of `show stat ... typed`, by their names.
+/// Returns numbers and texts of `show stat ... typed`, by name.
 fn statistics(proxy: u32, kind: u32, number: u32) -> Option<Plain> {
     let words = ["show", "stat", &proxy.to_string(), &kind.to_string(), &number.to_string(), "typed"];
     let text = crate::run_command(&words.map(str::to_owned), None)?;
@@ -173,10 +173,10 @@ fn statistics(proxy: u32, kind: u32, number: u32) -> Option<Plain> {
     Some(Plain::Table(rows))
 }
 
-/// The functions of proxies, servers and listeners.
+/// Adds the functions for proxies, servers and listeners.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("proxy_of", lua.create_function(|_, (index, what): (usize, String)| Ok(proxy_of(index, &what)))?)?;
     native.set(
@@ -208,7 +208,8 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     )
 }
 
-/// Whether a check may be spoken for: that of another server may not, nor an agent that is off.
+/// Whether a check can be overridden: not the health check of a server that tracks another one, nor a disabled agent
+/// check.
 fn is_checked(known: &Known, (proxy, server): (&Proxy, &Server), checker: Checker) -> bool {
     let state = known.process.live.proxies.get(proxy.index);
     match checker {
@@ -219,7 +220,7 @@ fn is_checked(known: &Known, (proxy, server): (&Proxy, &Server), checker: Checke
     }
 }
 
-/// `(proxy, server, checker, operation)`: says what a server does, in the name of one of its checks.
+/// `(proxy, server, checker, operation)`: sets the operational state of a server, as if reported by one of its checks.
 fn force_server(_: &Lua, (proxy, server, checker, operation): (usize, usize, String, String)) -> mlua::Result<()> {
     let checker = if checker == "health" { Checker::Health } else { Checker::Agent };
     let place = (proxy, server);
@@ -248,11 +249,11 @@ fn force_at(worker: &Worker, (proxy, server): (usize, usize), (checker, operatio
 enum Order {
     /// A command of the runtime API, with its payload.
     Command(Vec<String>, Option<Vec<u8>>),
-    /// Of a proxy's server.
+    /// A state for a server.
     Force((usize, usize), Checker, Operation),
 }
 
-/// Changes that wait for the first worker; `None`: they have been made.
+/// Changes to be executed by the first worker; `None`: done.
 static ORDERS: Mutex<Option<Vec<Order>>> = Mutex::new(Some(Vec::new()));
 
 fn order(order: Order) {
@@ -261,7 +262,8 @@ fn order(order: Order) {
     }
 }
 
-/// Makes the changes that were ordered before the process serves. The first worker does that; the others wait until it is done.
+/// Executes the changes ordered before the process serves. The first worker does so; the others wait until it has
+/// finished.
 pub(crate) fn perform_orders() {
     let mut orders = ORDERS.lock().unwrap_or_else(PoisonError::into_inner);
     for order in orders.take().into_iter().flatten() {
@@ -287,7 +289,7 @@ pub(crate) fn perform_orders() {
     }
 }
 
-/// What a command answers, without the end of its line; nil where it cannot be answered now.
+/// Returns the answer of a command, without the last line end; nil if it cannot be executed now.
 fn command(lua: &Lua, (words, payload): (Vec<mlua::LuaString>, Option<mlua::LuaString>)) -> mlua::Result<Value> {
     let words: Vec<String> = words.iter().map(|word| config::text::from_bytes(&word.as_bytes())).collect();
     let payload = payload.map(|payload| payload.as_bytes().to_vec());

@@ -1,5 +1,5 @@
-//! What wakes functions that wait for an element of a queue (`Queue.pop_wait` of HAProxy's Lua manual). The elements are in
-//! Lua. Must never wake under a state's lock.
+//! Wakes functions that wait for an element of a queue (`Queue.pop_wait` of HAProxy's Lua manual). The elements are
+//! stored in Lua. Must never wake under a state's lock.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use mlua::{Lua, Table, UserData, UserDataRef, Value};
 
 use crate::value::Job;
 
-/// The bell of a queue: rung for each element that is pushed.
+/// The notification of a queue: rung for each pushed element.
 #[derive(Clone, Default)]
 struct Bell(Arc<Mutex<Ring>>);
 
@@ -18,9 +18,9 @@ impl UserData for Bell {}
 
 #[derive(Default)]
 struct Ring {
-    /// How often it was rung.
+    /// Number of rings.
     count: u64,
-    /// Who waits, by the number of the wait. A wait that ends removes itself.
+    /// Wakers by the number of the wait. A wait that ends removes itself.
     waiting: Vec<(u64, Waker)>,
 }
 
@@ -31,11 +31,11 @@ impl Bell {
 }
 
 thread_local! {
-    /// Wakers of bells that were rung by the function that runs here.
+    /// Wakers of the bells that the current function has rung.
     static RUNG: RefCell<Vec<Waker>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One wait.
+/// A wait.
 struct Wait {
     bell: Bell,
     number: u64,
@@ -47,8 +47,8 @@ impl Drop for Wait {
     }
 }
 
-/// Begins to wait for a queue: `(bell, count)`, until the bell was rung more often than `count` times. `None`: something else is
-/// asked for.
+/// Creates the job of a wait: `(bell, count)`, until the bell was rung more than `count` times. `None`: another
+/// function.
 pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     if name != "queue.wait" {
@@ -74,16 +74,16 @@ pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
     }))
 }
 
-/// Wakes those whose bells were rung by the function that ran last on this thread.
+/// Wakes the waits for bells rung by the last function on this thread.
 pub(crate) fn wake() {
     let rung = RUNG.with_borrow_mut(std::mem::take);
     rung.iter().for_each(Waker::wake_by_ref);
 }
 
-/// The functions of bells.
+/// Adds the functions for bells.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
     native.set("bell", lua.create_function(|lua, ()| lua.create_userdata(Bell::default()))?)?;
     native.set("rung", lua.create_function(|_, bell: UserDataRef<Bell>| Ok(bell.lock().count))?)?;

@@ -1,26 +1,26 @@
-//! What scripts register while they are loaded. Must never call it.
+//! Registrations of scripts while they are loaded. Must never call a registered function.
 
 use mlua::{Function, Value};
 
-/// Which kind of thing a function was registered as.
+/// The kind of a registration.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     /// `core.register_fetches`.
     Fetch,
     /// `core.register_converters`.
     Converter,
-    /// `core.register_action`: the rule sets' names, and how many arguments there are.
+    /// `core.register_action`: the names of the rule sets, and the number of arguments.
     Action(Vec<String>, usize),
     /// `core.register_service`, for HTTP or TCP.
     Service(bool),
-    /// `core.register_cli`: the line that help shows. The name is the path, its words joined by dots.
+    /// `core.register_cli`: the line for help. The name is the path, its words joined by dots.
     Command(Vec<String>, String),
     /// `core.register_filter`.
     Filter,
 }
 
 impl Kind {
-    /// The key of its function. Actions of different rule sets may share a name.
+    /// Returns the key of its function. Actions of different rule sets may share a name.
     pub(crate) fn key(&self, name: &str) -> String {
         match self {
             Self::Fetch => format!("fetch.{name}"),
@@ -36,7 +36,7 @@ impl Kind {
         }
     }
 
-    /// As HAProxy's messages name it.
+    /// Returns the name in HAProxy's messages.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Fetch => "sample-fetch",
@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// What is registered and was not taken over yet.
+/// Registrations that were not processed yet.
 #[derive(Default)]
 pub(crate) struct Registrations {
     pub(crate) rows: Vec<(Kind, String, Function)>,

@@ -1,11 +1,11 @@
-//! An answer that a script has put together, as text. Must never send it.
+//! Formats a script's reply as text. Must never send it.
 
 use mlua::{Table, Value};
 
-/// Status and text of an answer.
+/// Returns the status and the text of a reply.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why it is invalid.
 pub(crate) fn write(reply: &Table) -> Result<(u16, Vec<u8>), String> {
     let status = reply.get::<Option<i64>>("status").ok().flatten().unwrap_or(200);
     let status = u16::try_from(status).ok().filter(|status| (200..600).contains(status)).ok_or("invalid status")?;
@@ -20,7 +20,7 @@ pub(crate) fn write(reply: &Table) -> Result<(u16, Vec<u8>), String> {
         for pair in headers.pairs::<mlua::LuaString, Value>() {
             let (name, values) = pair.map_err(|_| "invalid headers")?;
             let name = name.as_bytes().to_ascii_lowercase();
-            // The body says what these are.
+            // These are derived from the body.
             if name == b"content-length" || name == b"transfer-encoding" {
                 continue;
             }
@@ -46,7 +46,7 @@ fn checked(text: &[u8]) -> Result<&[u8], String> {
     if breaks { Err("a field would begin another line".to_owned()) } else { Ok(text) }
 }
 
-/// Whether a name is one of a field (RFC 9110, section 5.1).
+/// Whether a name is a valid field name (RFC 9110, section 5.1).
 pub(crate) fn is_name(name: &[u8]) -> bool {
     let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !name.is_empty() && name.iter().all(token)

@@ -1,5 +1,5 @@
-//! The fetches, converters and actions that scripts registered, as rows of the tables that configurations name. Must never
-//! run a function whose row was not asked for.
+//! Fetches, converters and actions registered by scripts, as rows of the keyword tables. Must never run a function that
+//! the configuration does not use.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{self, Poll, Waker};
@@ -24,13 +24,13 @@ use crate::run::{Answer, Run};
 use crate::shared::{Mark, WakeTime};
 use crate::{Home, voice};
 
-/// Arguments of a fetch or a converter at most.
+/// Maximum number of arguments of a fetch or a converter.
 const MOST_ARGUMENTS: usize = 5;
 
-/// A function that was registered under a key, in each state that has it.
+/// A function registered under a key, in each state that has it.
 struct Registered {
     key: String,
-    /// By the states' numbers.
+    /// By the number of the state.
     known: Box<[OnceLock<Function>]>,
 }
 
@@ -52,7 +52,7 @@ impl Registered {
     }
 }
 
-/// Runs what may not pause, and returns what it returned. The arguments are made under the state's lock.
+/// Runs a function that may not yield, and returns its values. The arguments are created under the state's lock.
 fn run_at_once(
     machine: &Arc<Machine>,
     what: &Arc<str>,
@@ -73,7 +73,7 @@ fn run_at_once(
     })
 }
 
-/// What calls a function with its transaction, and the first arguments of that.
+/// Returns the function that calls a function with its transaction, and its first arguments.
 fn with_transaction(
     lua: &mlua::Lua,
     machine: &Machine,
@@ -94,9 +94,9 @@ fn written(lua: &mlua::Lua, arguments: &Arguments, all: &mut Vec<Value>) -> mlua
     Ok(())
 }
 
-/// What a function returned, as a sample of text.
+/// Converts a return value to a text sample.
 fn to_text<'a>(context: &Context<'a>, values: &MultiValue) -> Option<Sample<'a>> {
-    // Without a value there is no sample; `nil` is false.
+    // No value means no sample; `nil` is false.
     fit(context, crate::value::to_sample(values.front()?, context)?, Type::Str)
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home:
     services.registry_mut().add_action(row).is_ok()
 }
 
-/// One run of an action.
+/// A call of an action.
 struct Acting {
     home: Home,
     name: String,
@@ -187,7 +187,7 @@ struct Acting {
     key: String,
     arguments: Arc<[Box<str>]>,
     run: Option<Run>,
-    /// It has returned `act.YIELD`, and is called again after that.
+    /// It has returned `act.YIELD`, and is called again after this time.
     pause: Option<std::pin::Pin<Box<dyn Future<Output = ()>>>>,
 }
 
@@ -210,10 +210,10 @@ impl Acting {
         })
     }
 
-    /// What an action's return means; `None`: it is called again.
+    /// Interprets an action's return value; `None`: it is called again.
     fn conclude(&mut self, values: &MultiValue, stream: &StreamAccess<'_>) -> Option<Verdict> {
         let machine = self.home.machine()?;
-        // `txn:done` returns the mark and the answer.
+        // `txn:done` returns the mark and the reply.
         if let Some(Value::Table(_)) = values.front()
             && machine.with(|lua| lua.app_data_ref::<Mark>().map(|mark| mark.0.clone()))
                 == values.front().and_then(Value::as_table).cloned()
@@ -230,7 +230,7 @@ impl Acting {
             });
         }
         Some(match values.front().and_then(Value::as_i64) {
-            // `act.STOP` and `act.DONE`: the message goes on.
+            // `act.STOP` and `act.DONE`: the message is forwarded.
             Some(1 | 4) => Verdict::Stop,
             Some(2) if !stream.may_wait() => {
                 let why = format!("Lua function '{}': unable to yield, aborted Lua execution.", self.name);
@@ -239,7 +239,7 @@ impl Acting {
             }
             Some(2) => {
                 let period = machine.with(|lua| lua.remove_app_data::<WakeTime>()).map(|wake| wake.0);
-                // Without a time it is called again as soon as others had their turn.
+                // Without a time it is called again after yielding.
                 let period = period.unwrap_or(std::time::Duration::from_millis(1));
                 self.pause = Some(Box::pin(rt::sleep(period)));
                 return None;

@@ -1,5 +1,5 @@
-//! One run of a function of a script, from its call to its end: resumed as often as what it waits for is there, ended where
-//! it takes too long. Must never wait with the state's lock held.
+//! A call of a script's function: resumed whenever what it waits for is available, aborted when it takes too long. Must
+//! never wait while the state's lock is held.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,47 +14,47 @@ use crate::shared::{Burst, Cut, LENT, Mark};
 use crate::value::{Job, Plain};
 use crate::{jobs, queue};
 
-/// What the caller of a run makes of what the function asks.
+/// The caller's answer to a request of the function.
 pub(crate) enum Answer {
-    /// It is not the caller's.
+    /// The request is not handled by the caller.
     Unknown,
-    /// The pause returns these.
+    /// The yield returns these values.
     Ready(Vec<Plain>),
-    /// It is asked again when the caller's task is woken.
+    /// The request is repeated when the caller's task is woken.
     Pending,
 }
 
-/// What asks are answered by.
+/// Handles requests of a function.
 pub(crate) type Asked<'a> = &'a mut dyn FnMut(&mut Context<'_>, &str, &[Value]) -> Answer;
 
 enum State {
-    /// Not begun: the function's arguments.
+    /// Not started; the function's arguments.
     New(Vec<Value>),
-    /// It goes on once others had their turn.
+    /// It is resumed after other tasks have run.
     Turn,
-    /// It waits for something outside.
+    /// It waits for a job.
     Waits(Job),
-    /// It has asked the caller.
+    /// It has sent a request to the caller.
     Asks(String, Vec<Value>),
     /// It has ended.
     Over,
 }
 
-/// A run.
+/// A call of a function.
 pub(crate) struct Run {
     machine: Arc<Machine>,
     thread: Thread,
-    /// As messages name it: `function 'x'`.
+    /// The name in messages: `function 'x'`.
     what: Arc<str>,
     limit: Option<Duration>,
     spent: Duration,
     yields: bool,
-    /// The process starts: nothing is waited for, and no time is too long.
+    /// Called during the start: it cannot wait, and has no time limits.
     starts: bool,
     state: State,
 }
 
-/// What one resumption came to.
+/// The result of a resumption.
 enum ResumeResult {
     Ended(MultiValue),
     Paused,
@@ -63,14 +63,14 @@ enum ResumeResult {
     Failed(String),
 }
 
-/// What converters are told that want to pause.
+/// HAProxy's message for converters that yield.
 const CONVERTERS: &str = "yield functions like core.tcp() or core.sleep() are not allowed.";
 
 impl Run {
-    /// A run of that function.
+    /// Creates a call of a function.
     ///
     /// # Errors
-    /// Lua's: there is no memory.
+    /// Lua's error: out of memory.
     pub(crate) fn new(
         machine: &Arc<Machine>,
         function: Function,
@@ -83,12 +83,12 @@ impl Run {
         Ok(Self { machine, thread, what, limit, spent: Duration::ZERO, yields, starts: false, state })
     }
 
-    /// It runs while the process starts.
+    /// Marks it as called during the start.
     pub(crate) fn starting(&mut self) {
         self.starts = true;
     }
 
-    /// Goes on. Ready with what the function returned, or with why it failed, as a sentence for the log.
+    /// Resumes the function. Ready with its return values, or with an error message for the log.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -112,7 +112,7 @@ impl Run {
                         self.state = State::Asks(name, values);
                         return Poll::Pending;
                     }
-                    // Nothing is waited for while the process starts.
+                    // During the start, waits return at once.
                     Answer::Unknown if self.starts => match name.as_str() {
                         "sleep" | "wait" => MultiValue::new(),
                         _ => return Poll::Ready(Err(self.failure("yield not allowed."))),
@@ -133,7 +133,7 @@ impl Run {
                 ResumeResult::Ended(values) | ResumeResult::Done(values) => return Poll::Ready(Ok(values)),
                 ResumeResult::Failed(why) => return Poll::Ready(Err(why)),
                 ResumeResult::Paused | ResumeResult::Asked(..) if !self.yields => {
-                    // In HAProxy's words.
+                    // HAProxy's message.
                     let is_converter = self.what.starts_with("converter ");
                     let why = if is_converter { CONVERTERS } else { "yield not allowed." };
                     return Poll::Ready(Err(self.failure(why)));
@@ -158,7 +158,7 @@ impl Run {
         format!("Lua {}: {why}", self.what)
     }
 
-    /// Runs to the next pause, under the lock.
+    /// Runs to the next yield, under the lock.
     fn resume(&mut self, arguments: MultiValue, lent: Option<&dyn Lent>) -> ResumeResult {
         let machine = Arc::clone(&self.machine);
         machine.with(|lua| {
@@ -169,7 +169,7 @@ impl Run {
             let pauses = self.yields && !self.starts && machine.limits.forced_yield.is_some();
             let thread = pauses.then(|| self.thread.clone());
             let burst = Burst { deadline, thread, may_block: self.yields || self.starts, cut: None };
-            // The watchdog need not end the process for what is ended here.
+            // This run is aborted here, so the watchdog must not end the process for it.
             let (outer, before) = (machine.run(burst), rt::ends_at(deadline.map(|(moment, _)| moment)));
             let result = match lent {
                 Some(lent) => LENT.set(lent, || self.thread.resume(arguments)),
@@ -187,7 +187,7 @@ impl Run {
         })
     }
 
-    /// What a pause or a return means.
+    /// Interprets a yield or a return.
     fn sort(&self, lua: &Lua, mut values: MultiValue) -> ResumeResult {
         if self.thread.status() != ThreadStatus::Resumable {
             self.machine.keep(&self.thread);
@@ -222,7 +222,7 @@ impl Run {
         }
         let number = self.machine.number;
         let from = if places.is_empty() { ".".to_owned() } else { format!(" from {places}.") };
-        // HAProxy shows texts alone.
+        // HAProxy shows only text messages.
         let kind = if message.starts_with("table: ") || message.starts_with("(error object") {
             "unknown runtime error".to_owned()
         } else {

@@ -1,5 +1,5 @@
-//! Services of scripts for HTTP: a function makes the answer while its applet reads the request and writes. Must never hold
-//! more than a buffer of either.
+//! HTTP services of scripts: a function creates the response while its applet reads the request and writes. Must never
+//! hold more than a buffer of either.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -23,7 +23,7 @@ use crate::run::{Answer, Run};
 use crate::value::Plain;
 use crate::{Home, voice};
 
-/// Bytes that wait on either side at most, before the other end has to take some.
+/// Maximum number of buffered bytes per direction, before the other end has to read.
 const BUFFER: usize = 16_384;
 
 /// Registers a service for HTTP.
@@ -54,32 +54,32 @@ pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
     true
 }
 
-/// The status of an answer, its reason, its fields.
+/// The head of a response: status, reason, fields.
 type AnswerHead = (u16, Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>);
 
-/// What an applet has of the two directions.
+/// The buffers and the state of an applet.
 #[derive(Default)]
 pub(crate) struct Flow {
-    /// Payload of the request that was not read.
+    /// Unread payload of the request.
     pub(crate) input: Vec<u8>,
-    /// No more comes.
+    /// The request is complete.
     pub(crate) ended: bool,
-    /// Payload of the answer that was not taken.
+    /// Unsent payload of the response.
     pub(crate) output: Vec<u8>,
-    /// Bytes that the answer's head still announces.
+    /// Remaining bytes announced by the head of the response.
     left: Option<u64>,
-    /// The answer's head, once the function has begun it.
+    /// The head of the response, once the function has started it.
     head: Option<AnswerHead>,
-    /// Who waits for input.
+    /// Wakes the task that waits for input.
     waker: Option<Waker>,
-    /// The function has ended; whether well.
+    /// The function has ended; whether successfully.
     over: Option<bool>,
-    /// The end of a time that it waits for input at most.
+    /// Timeout of waiting for input.
     timer: Option<Pin<Box<dyn Future<Output = ()>>>>,
 }
 
 impl Flow {
-    /// Answers what an applet asks.
+    /// Handles a request of the applet's function.
     pub(crate) fn ask(&mut self, cx: &Context<'_>, name: &str, values: &[Value]) -> Answer {
         let answer = match name {
             "applet.start" => self.start(values.first()),
@@ -119,7 +119,7 @@ impl Flow {
         let data = data.as_bytes();
         let mut fits = &data[..];
         if let Some(left) = &mut self.left {
-            // What is beyond the announced length would be taken for another answer.
+            // Bytes beyond the announced length would be parsed as another response.
             fits = &fits[..fits.len().min(usize::try_from(*left).unwrap_or(usize::MAX))];
             *left -= fits.len() as u64;
         }
@@ -127,7 +127,7 @@ impl Flow {
         Answer::Ready(vec![Plain::Int(i64::try_from(data.len()).unwrap_or(i64::MAX))])
     }
 
-    /// As [`Flow::receive`], for as long as the second value says.
+    /// Like [`Flow::receive`], with the timeout in the second value.
     fn receive_within(&mut self, cx: &Context<'_>, values: &[Value]) -> Answer {
         let answer = self.receive(values.first().and_then(Value::as_usize));
         if !matches!(answer, Answer::Pending) {
@@ -148,7 +148,7 @@ impl Flow {
 
     fn receive(&mut self, wanted: Option<usize>) -> Answer {
         let enough = wanted.map_or(self.ended, |wanted| self.input.len() >= wanted || self.ended);
-        // A function that asks for more than there is room for gets what there is.
+        // A request for more than the maximum returns what is available.
         if !enough && self.input.len() < MOST_BODY {
             return Answer::Pending;
         }
@@ -167,7 +167,7 @@ impl Flow {
         Answer::Ready(vec![Plain::Text(std::mem::replace(&mut self.input, rest))])
     }
 
-    /// Takes what came from the client; false: there is no room for it.
+    /// Takes input from the client, as far as there is space.
     pub(crate) fn take(&mut self, data: &mut Buffer) {
         let room = MOST_BODY.saturating_sub(self.input.len()).min(data.len());
         self.input.extend_from_slice(&data.data()[..room]);
@@ -182,7 +182,7 @@ impl Flow {
     }
 }
 
-/// Bytes of a request's body that a function may read at once.
+/// Maximum number of body bytes that a function may read at once.
 const MOST_BODY: usize = 1 << 20;
 
 fn read_head(response: &Table) -> Result<AnswerHead, &'static str> {
@@ -207,7 +207,7 @@ fn read_head(response: &Table) -> Result<AnswerHead, &'static str> {
     if is_line(&reason) { Ok((status, reason, fields)) } else { Err("has a malformed reason.") }
 }
 
-/// One request that a function answers.
+/// A request that a function answers.
 struct Serving {
     home: Home,
     name: String,
@@ -229,7 +229,7 @@ impl Serving {
         Run::new(&machine, function, vec![applet], (what, machine.limits.service, true))
     }
 
-    /// Goes on with the function as far as it comes.
+    /// Resumes the function.
     fn drive(&mut self, cx: &mut Context<'_>) {
         let Some(run) = &mut self.run else { return };
         let flow = &mut self.flow;
@@ -248,7 +248,7 @@ impl Serving {
 }
 
 impl Serving {
-    /// A function that ended without an answer: the client gets one that says so.
+    /// Answers for a function that ended without a response: an error page.
     fn fail(&mut self, answer: &mut Head) -> Result<(), Failed> {
         let page = wire::http::error_pages::page(500).ok_or(Failed)?;
         let body = page.body();
@@ -293,7 +293,7 @@ impl Service for Serving {
             return match self.flow.over {
                 None => Poll::Pending,
                 Some(true) if self.flow.left.unwrap_or(0) == 0 => Poll::Ready(Ok(0)),
-                // Less than was announced, or a function that failed: the client has to see that.
+                // The response is shorter than announced, or the function failed: the client must see an error.
                 Some(_) => Poll::Ready(Err(Failed)),
             };
         }
@@ -344,7 +344,7 @@ pub(crate) fn add_of_bytes(services: &mut Services, name: &str, home: Home) -> b
     true
 }
 
-/// One session that a function serves.
+/// A session that a function serves.
 struct Bytes(Serving);
 
 impl ByteService for Bytes {

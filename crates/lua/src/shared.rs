@@ -1,4 +1,4 @@
-//! What a state of Lua keeps beside its scripts, for those who run them. Must never run one.
+//! Data of a Lua state for the code that runs its functions. Must never run a script.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,41 +8,41 @@ use mlua::{Function, Table, Thread};
 
 use crate::lent::Lent;
 
-/// How tracebacks name the classes; HAProxy has them in C.
+/// The name of the classes in tracebacks; HAProxy implements them in C.
 pub(crate) const CLASSES: &str = "[haproxy]";
 
-/// Why a run was ended from outside.
+/// The timeout that aborted a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// `tune.lua.burst-timeout`.
     Burst,
-    /// The other timeouts.
+    /// Other timeouts.
     Execution,
 }
 
-/// What runs at the moment, for the hook.
+/// The current run, as seen by the hook.
 pub(crate) struct Burst {
-    /// When it is cut, and why.
+    /// Its deadline, and the timeout that it stems from.
     pub(crate) deadline: Option<(Moment, Cut)>,
-    /// The coroutine that may pause.
+    /// The coroutine that may yield.
     pub(crate) thread: Option<Thread>,
-    /// It may take its time: it may pause, or the process starts.
+    /// It may block: it may yield, or the process is starting.
     pub(crate) may_block: bool,
-    /// It was cut.
+    /// The timeout that aborted it.
     pub(crate) cut: Option<Cut>,
 }
 
 scoped_tls_hkt::scoped_thread_local!(
-    /// The stream that is at hand while a function runs on this thread.
+    /// The stream of the function that runs on this thread.
     pub(crate) static LENT: for<'a> &'a dyn Lent
 );
 
-/// What was registered in a state.
+/// Functions registered in a state.
 #[derive(Default)]
 pub(crate) struct Functions(pub(crate) HashMap<String, Function>);
 
-/// The mark of what a script asks of its driver by a pause.
+/// The first value of a yield that is a request to the driver.
 pub(crate) struct Mark(pub(crate) Table);
 
-/// What an action that returns `act.YIELD` wants to be woken after.
+/// The waiting time of an action that returns `act.YIELD`.
 pub(crate) struct WakeTime(pub(crate) Duration);

@@ -1,5 +1,5 @@
-//! Sockets of scripts. A socket belongs to the worker that connected it; scripts hold its number. Must never hold a state's
-//! lock.
+//! Sockets of scripts. A socket belongs to the worker that connected it; scripts hold its number. Must never hold a
+//! state's lock.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,17 +19,17 @@ use crate::address::{self, Target};
 use crate::lent::text;
 use crate::value::{Job, Plain};
 
-/// Bytes that are read ahead at most, and that one call returns at most.
+/// Maximum number of bytes that are buffered, and that one call returns.
 const LONGEST: usize = 16 << 20;
-/// Bytes of one read.
+/// Maximum number of bytes per read.
 const PIECE: usize = 16_384;
-/// How long a connection may take where a script sets no time: that of HAProxy's sockets.
+/// Default timeout of connecting, as in HAProxy.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A socket as a script holds it. Dropping it closes the connection.
+/// A script's handle of a socket. Dropping it closes the connection.
 pub(crate) struct Handle {
     number: u64,
-    /// The worker that connects it; [`NOWHERE`]: none yet.
+    /// The worker that connects it; [`NOWHERE`]: not connected yet.
     home: AtomicUsize,
 }
 
@@ -52,7 +52,7 @@ impl Drop for Handle {
             return;
         }
         let close = move || drop(take(number));
-        // A connection of another worker is closed there.
+        // A connection is closed on its own worker.
         match rt::WorkerId::try_from(home) {
             Ok(home) if home != rt::worker() => rt::post(home, Box::new(close)),
             _ => close(),
@@ -67,13 +67,13 @@ thread_local! {
 /// A connection.
 struct Connected {
     transport: Transport,
-    /// What was read and not taken.
+    /// Unread input.
     input: Vec<u8>,
-    /// No more comes.
+    /// The end of the input was reached.
     ended: bool,
 }
 
-/// How much a script wants to receive.
+/// The amount that a script receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pattern {
     Line,
@@ -95,8 +95,8 @@ fn put(number: u64, connected: Connected) {
     SOCKETS.with_borrow_mut(|sockets| sockets.insert(number, connected));
 }
 
-/// Begins what a function asks for; `None`: nothing is asked for by that name. The first value is the socket, the second
-/// its timeout in milliseconds.
+/// Creates the job for a call; `None`: another function. The first value is the socket, the second its timeout in
+/// milliseconds.
 pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
     let name = name.strip_prefix("socket.")?;
     let socket = number(values.first())?;
@@ -177,7 +177,7 @@ async fn open_target(target: &Target, period: Option<Duration>, secure: bool) ->
     open(&Destination { address, tls }, &mut rt::Timer::new(), by).await.ok()
 }
 
-/// Sends all of it. Returns how many bytes went, or nothing where the connection is closed.
+/// Sends all data. Returns the number of bytes, or -1 if the connection is closed.
 async fn send(socket: u64, period: Option<Duration>, data: Vec<u8>) -> Vec<Plain> {
     let Some(mut connected) = take(socket) else { return vec![Plain::Int(-1)] };
     let mut timer = rt::Timer::new();
@@ -194,7 +194,7 @@ async fn send(socket: u64, period: Option<Duration>, data: Vec<u8>) -> Vec<Plain
         .await;
         match wrote {
             Some(count) => sent += count,
-            // Who does not take a part of it gets no more.
+            // A peer that has not read everything in time gets nothing more: the connection is closed.
             None => return vec![Plain::Int(-1)],
         }
     }
@@ -202,7 +202,7 @@ async fn send(socket: u64, period: Option<Duration>, data: Vec<u8>) -> Vec<Plain
     vec![Plain::Int(i64::try_from(sent).unwrap_or(i64::MAX))]
 }
 
-/// What of the input a pattern takes; `None`: more has to come. The line's end is removed.
+/// Returns the part of the input that a pattern selects, without the line end; `None`: incomplete.
 fn cut(connected: &mut Connected, pattern: Pattern) -> Option<Vec<u8>> {
     let input = &mut connected.input;
     let over = connected.ended || input.len() >= LONGEST;
@@ -219,7 +219,7 @@ fn cut(connected: &mut Connected, pattern: Pattern) -> Option<Vec<u8>> {
     Some(part(input, end, pattern))
 }
 
-/// Takes the first bytes, without the line's end where a line is read.
+/// Removes the first bytes from the input; the line end of a line is dropped.
 fn part(input: &mut Vec<u8>, end: usize, pattern: Pattern) -> Vec<u8> {
     let rest = input.split_off(end);
     let mut taken = std::mem::replace(input, rest);
@@ -229,8 +229,8 @@ fn part(input: &mut Vec<u8>, end: usize, pattern: Pattern) -> Vec<u8> {
     taken
 }
 
-/// What a pattern stands for. `prefix` is what the script has of it already: it counts in a number of bytes, and stands in
-/// front of what is returned. Behind the error of a timeout is what came.
+/// Receives data as a pattern requires. `prefix` is data that the script already has: it counts towards a number of
+/// bytes, and precedes the returned data. After a timeout the error is followed by the partial data.
 async fn receive(socket: u64, period: Option<Duration>, pattern: Pattern, prefix: Vec<u8>) -> Vec<Plain> {
     let closed = || vec![Plain::Nil, Plain::from("connection closed.")];
     let Some(mut connected) = take(socket) else { return closed() };

@@ -1,5 +1,5 @@
-//! The functions of the string library that look for patterns: a search that may take long is ours, and is ended where the
-//! script is; Lua's own cannot be ended. Must never keep a text.
+//! The pattern functions of the string library: searches that may take long use [`crate::matching`], which is aborted
+//! together with the script; Lua's own cannot be aborted. Must never keep a text.
 
 use mlua::{Lua, MultiValue, Table, Value};
 
@@ -7,15 +7,15 @@ use crate::machine::{cut_off, deadline, is_late};
 use crate::matching::{Extent, Fault, Search, longest_text};
 use crate::shared::CLASSES;
 
-/// Steps that Lua's own functions may take: some hundredths of a second.
+/// Maximum number of steps for Lua's own functions: some hundredths of a second.
 const STEPS: f64 = 1e7;
 
 const FUNCTIONS: &str = include_str!("prelude/strings.lua");
 
-/// Replaces the functions, where scripts have the library.
+/// Replaces the functions, if scripts have the library.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua) -> mlua::Result<()> {
     let Value::Table(string) = lua.globals().get::<Value>("string")? else { return Ok(()) };
     let native: Table = lua.named_registry_value("native")?;
@@ -29,13 +29,13 @@ pub(crate) fn open(lua: &Lua) -> mlua::Result<()> {
     lua.load(FUNCTIONS).set_name(format!("={CLASSES}")).call((native, string))
 }
 
-/// Where a script's time is over; `None`: it has all the time.
+/// Returns a function that checks whether the script's deadline has passed.
 fn is_over(lua: &Lua) -> impl Fn() -> bool + use<> {
     let deadline = deadline(lua);
     move || is_late(deadline)
 }
 
-/// A fault as an error, or as what the caller raises.
+/// Converts a fault to an error, or to values that the caller raises.
 fn told(lua: &Lua, fault: Fault) -> mlua::Result<MultiValue> {
     match fault {
         Fault::Stopped => Err(cut_off(lua)),
@@ -47,9 +47,9 @@ fn wrong(lua: &Lua, why: &str) -> mlua::Result<MultiValue> {
     Ok([Value::Boolean(false), Value::String(lua.create_string(why)?)].into_iter().collect())
 }
 
-/// `(text, pattern, from, last, mode)`: the first match at `from` or behind it that does not end at `last`: where it begins,
-/// where it ends, and what it captures; with `is_whole` itself where it captures nothing. Nothing where there is none; false
-/// and why where the pattern is none.
+/// `(text, pattern, from, last, mode)`: finds the first match at `from` or later that does not end at `last`. Returns
+/// its start, its end and its captures; with `is_whole` the match itself if there are no captures. Nothing if there is
+/// no match; false and the reason if the pattern is malformed.
 fn seek(
     lua: &Lua,
     (text, pattern, from, last, (is_whole, is_anchored)): (
@@ -98,7 +98,7 @@ fn found(
     Ok(all.into_iter().collect())
 }
 
-/// `(text, part, from)`: where a part is.
+/// `(text, part, from)`: finds a plain text.
 fn seek_text(
     _: &Lua,
     (text, part, from): (mlua::LuaString, mlua::LuaString, usize),
@@ -108,7 +108,7 @@ fn seek_text(
     Ok((place.map(|place| place + 1), place.map(|place| place + part.len())))
 }
 
-/// `(replacement, whole, captures...)`: `%0` to `%9` and `%%`.
+/// `(replacement, whole, captures...)`: expands `%0` to `%9` and `%%`.
 fn expand(
     lua: &Lua,
     (replacement, whole, captures): (mlua::LuaString, mlua::LuaString, mlua::Variadic<Value>),

@@ -1,4 +1,4 @@
-//! What scripts see of stick tables (class `StickTable` of HAProxy's Lua manual). Must never change an entry.
+//! Access of scripts to stick tables (class `StickTable` of HAProxy's Lua manual). Must never change an entry.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use mlua::{Lua, LuaString, Table as LuaTable};
 
 use crate::value::{Plain, of_sample};
 
-/// Entries that are looked at while a part of a table is held.
+/// Entries visited per lock of a shard.
 const PAGE: u32 = 128;
 
-/// A condition on an element of the entries.
+/// A condition on a stored value.
 struct Condition {
     datum: Datum,
     holds: fn(&i64, &i64) -> bool,
@@ -20,7 +20,7 @@ struct Condition {
 }
 
 impl Condition {
-    /// `(column, operator, value)`; `None`: there is no such column or operator.
+    /// Parses `(column, operator, value)`; `None`: unknown column or operator.
     fn parse(words: &[String]) -> Option<Self> {
         let [column, operator, value] = words else { return None };
         let holds: fn(&i64, &i64) -> bool = match operator.as_str() {
@@ -55,7 +55,7 @@ fn information(name: &str) -> Option<Plain> {
         TableKeySpec::Ipv4 => ("ip", 4),
         TableKeySpec::Ipv6 => ("ipv6", 16),
         TableKeySpec::Integer => ("integer", 4),
-        // HAProxy counts the NUL.
+        // HAProxy includes the NUL byte.
         TableKeySpec::Text(length) => ("string", length + 1),
         TableKeySpec::Binary(length) => ("binary", length),
     };
@@ -79,7 +79,7 @@ fn number(value: u64) -> Plain {
     Plain::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// The data of an entry. An array has its first element under its own name, as in HAProxy, and all of them by number.
+/// Returns the data of an entry. The first element of an array is also returned under the array's name, as in HAProxy.
 fn data(entry: &EntryView<'_>, table: &Table) -> Vec<(Plain, Plain)> {
     let mut rows = Vec::new();
     for StoreSpec { kind, elements, .. } in &table.plan.layout.stores {
@@ -107,7 +107,7 @@ fn data(entry: &EntryView<'_>, table: &Table) -> Vec<(Plain, Plain)> {
     rows
 }
 
-/// The entry of a key, with its use and what is left of its time.
+/// Returns the entry of a key, with its reference count and its remaining time.
 fn entry(name: &str, key: &[u8]) -> Option<Plain> {
     let (worker, table) = (crate::here()?, find(name)?);
     crate::prelude::lend(&worker, |context| {
@@ -123,7 +123,7 @@ fn entry(name: &str, key: &[u8]) -> Option<Plain> {
     })
 }
 
-/// The entries that match, by their keys. `words`: the columns, operators and values of conditions.
+/// Returns the matching entries by key. `words`: columns, operators and values of conditions.
 fn entries(name: &str, words: &[String]) -> Option<Plain> {
     crate::here()?;
     let table = find(name)?;
@@ -141,10 +141,10 @@ fn entries(name: &str, words: &[String]) -> Option<Plain> {
     Some(Plain::Table(rows))
 }
 
-/// The functions of tables.
+/// Adds the functions for tables.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(lua: &Lua, native: &LuaTable) -> mlua::Result<()> {
     native.set("table_information", lua.create_function(|_, name: String| Ok(information(&name)))?)?;
     native.set(

@@ -1,4 +1,4 @@
-//! Tasks of scripts: functions that run beside the traffic. Must never keep a worker from its end.
+//! Tasks of scripts: functions that run independently of traffic. Must never keep a worker from ending.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -10,10 +10,10 @@ use crate::registrations::Registrations;
 use crate::run::{Answer, Run};
 use crate::voice;
 
-/// The state that a function belongs to, for what begins tasks from within it.
+/// The state that a function belongs to, for tasks started from within it.
 struct Own(std::sync::Weak<Machine>);
 
-/// Runs a task to its end on this worker.
+/// Runs a task on this worker until it ends.
 pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<Value>) {
     let run = Run::new(machine, function, arguments, ("task".to_owned(), machine.limits.task, true));
     rt::spawn(rt::Class::Normal, u64::MAX, async move {
@@ -33,10 +33,10 @@ pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<V
     });
 }
 
-/// Has scripts of a state register tasks.
+/// Enables scripts of a state to register tasks.
 ///
 /// # Errors
-/// Lua's.
+/// Lua's error.
 pub(crate) fn open(machine: &Arc<Machine>) -> mlua::Result<()> {
     machine.with(|lua| {
         lua.set_app_data(Own(Arc::downgrade(machine)));
@@ -58,12 +58,12 @@ fn register(lua: &Lua, mut arguments: Variadic<Value>) -> mlua::Result<()> {
     Ok(())
 }
 
-/// The state that a function is in.
+/// Returns the state that a function belongs to.
 pub(crate) fn own(lua: &Lua) -> Option<Arc<Machine>> {
     lua.app_data_ref::<Own>().and_then(|own| own.0.upgrade())
 }
 
-/// A script that runs begins a task.
+/// Starts a task for a running script.
 fn start_later(lua: &Lua, function: Function, arguments: Vec<Value>) {
     if let Some(machine) = own(lua) {
         start(&machine, function, arguments);

@@ -1,4 +1,4 @@
-//! Functions that need no stream: what they return in HAProxy 3.5, row by row; and scripts that take too much.
+//! Functions that need no stream, with their results in HAProxy 3.5, row by row; and scripts that exceed limits.
 
 use super::*;
 
@@ -13,7 +13,7 @@ pub(crate) fn machine(limits: &str) -> Arc<Machine> {
     machine
 }
 
-/// What a text returns, shown as its sequences and texts.
+/// Returns the values of a chunk, formatted as sequences and texts.
 fn evaluate(machine: &Arc<Machine>, text: &str) -> Result<String, String> {
     const SHOW: &str = "local function show(v) if type(v) == 'table' then local r = {} for i = 1, #v do r[i] = show(v[i]) end \
          return '{' .. table.concat(r, ',') .. '}' end return tostring(v) end return show";
@@ -116,7 +116,7 @@ fn wrong_calls_are_errors_at_the_line_of_the_script() {
     }
 }
 
-/// Runs a text as a fetch would be, and returns what it failed with.
+/// Runs a chunk like a fetch, and returns its error.
 fn failure(limits: &str, text: &str) -> String {
     failure_of("sample-fetch 'f'", limits, text)
 }
@@ -175,7 +175,7 @@ fn libraries_are_those_that_were_asked_for() {
     }
 }
 
-/// Compiled code can reach any memory: nothing makes a function of it.
+/// Bytecode can access any memory: no function loads it.
 #[test]
 fn compiled_code_is_no_function() {
     const REFUSED: &str = "{nil,attempt to load a binary chunk (mode is 't')}";
@@ -215,8 +215,8 @@ fn compiled_code_is_no_function() {
     std::fs::remove_dir_all(&folder).expect("the folder");
 }
 
-/// Scripts that take as much as they can, run at once and as what may pause: each ends with HAProxy's message, and the state
-/// serves what comes after it.
+/// Scripts that use as many resources as they can, run with and without yields: each ends with HAProxy's message, and
+/// the state continues to work.
 #[test]
 fn hostile_scripts_end_and_harm_nothing_else() {
     const ENDLESS: &str = " tune.lua.maxmem 16\n tune.lua.burst-timeout 50ms\n tune.lua.session-timeout 100ms";
@@ -297,8 +297,8 @@ fn hostile_scripts_end_and_harm_nothing_else() {
     }
 }
 
-/// What pauses before every instruction goes on as if it had not: with the values between two instructions that belong together,
-/// and with its local ones where a metamethod is called.
+/// A function that yields before every instruction gives the same results: with the values between two related
+/// instructions, and with its local variables when a metamethod is called.
 #[test]
 fn forced_pauses_change_nothing() {
     const THREE: &str = "local function three(...) return 1, 2, 3, ... end ";
@@ -348,7 +348,7 @@ fn forced_pauses_change_nothing() {
     }
 }
 
-/// The functions of the table library do with long lists what they do with short ones.
+/// The functions of the table library work on long lists as on short ones.
 #[test]
 fn long_lists_are_changed_as_short_ones() {
     let machine = machine(" tune.lua.maxmem 64");

@@ -1,4 +1,4 @@
-//! Values on their way between samples and Lua, and between Lua and what waits outside of its lock. Must never evaluate
+//! Conversion of values between samples and Lua, and between Lua and jobs outside of its lock. Must never evaluate
 //! anything.
 
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::pin::Pin;
 use expression::sample::{self, Context};
 use mlua::{IntoLua, Lua, Value};
 
-/// A value that is no part of a state.
+/// A value that is not part of a state.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Plain {
     /// `nil`.
@@ -40,10 +40,10 @@ impl IntoLua for Plain {
     }
 }
 
-/// What a function waits for outside of Lua, and what its pause returns then.
+/// A job that a function waits for outside of Lua, and the return values of its yield.
 pub(crate) type Job = Pin<Box<dyn Future<Output = Vec<Plain>>>>;
 
-/// A sample as Lua has it.
+/// Converts a sample for Lua.
 pub(crate) fn of_sample(sample: sample::Value<'_>, keeps_booleans: bool) -> Plain {
     match sample {
         sample::Value::Bool(flag) if keeps_booleans => Plain::Bool(flag),
@@ -55,7 +55,7 @@ pub(crate) fn of_sample(sample: sample::Value<'_>, keeps_booleans: bool) -> Plai
     }
 }
 
-/// What Lua gives as a sample; what is no boolean, number or string is false.
+/// Converts a Lua value to a sample; anything but a boolean, a number or a string is false.
 pub(crate) fn to_sample<'a>(value: &Value, context: &Context<'a>) -> Option<sample::Value<'a>> {
     Some(match value {
         Value::Boolean(flag) => sample::Value::Bool(*flag),

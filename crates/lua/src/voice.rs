@@ -1,14 +1,14 @@
-//! What scripts say: to the logs of proxies, and on standard error. Must never wait.
+//! Messages of scripts: to the logs of proxies, and on standard error. Must never wait.
 
 use std::sync::OnceLock;
 
 use config::diagnostic::Severity;
 use config::spec::{LogLevel, LuaSpec, LuaStderr};
 
-/// Writes to standard error as it is.
+/// Writes a text to standard error unchanged.
 pub type Print = fn(&str);
 
-/// How scripts are heard in this process.
+/// Settings of the messages.
 #[derive(Debug, Clone, Copy)]
 struct Voice {
     print: Print,
@@ -18,22 +18,22 @@ struct Voice {
 
 static VOICE: OnceLock<Voice> = OnceLock::new();
 
-/// The names of the levels, by number.
+/// Names of the log levels, by number.
 const NAMES: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
-/// Bytes of the longest line.
+/// Maximum length of a line in bytes.
 const LONGEST: usize = 65_536;
 
-/// Says how scripts are heard. Only the first call has an effect.
+/// Stores the settings. Only the first call has an effect.
 pub(crate) fn open(spec: &LuaSpec, print: Print) {
     let _ = VOICE.set(Voice { print, stderr: spec.stderr, no_loggers: spec.no_loggers });
 }
 
-/// The level of that number; `None`: there is none.
+/// Returns the log level of a number; `None`: unknown.
 pub(crate) fn level(number: i64) -> Option<LogLevel> {
     usize::try_from(number).ok().and_then(|number| LEVELS.get(number)).copied()
 }
 
-/// The levels by their numbers (RFC 5424, section 6.2.1).
+/// Log levels by their numbers (RFC 5424, section 6.2.1).
 const LEVELS: [LogLevel; 8] = [
     LogLevel::Emerg,
     LogLevel::Alert,
@@ -45,7 +45,7 @@ const LEVELS: [LogLevel; 8] = [
     LogLevel::Debug,
 ];
 
-/// A script's message, to the log of a proxy or that of the process.
+/// Logs a script's message to the log of a proxy or that of the process.
 pub(crate) fn log(proxy: Option<usize>, number: i64, text: &str) {
     let Some(voice) = VOICE.get() else { return };
     let mut end = text.len().min(LONGEST);
@@ -71,7 +71,7 @@ pub(crate) fn log(proxy: Option<usize>, number: i64, text: &str) {
     }
 }
 
-/// A script has failed: the log of the proxy, and standard error. It is counted.
+/// Logs and counts a failure of a script, to the log of the proxy and standard error.
 pub(crate) fn failed(proxy: Option<usize>, text: &str) {
     if let Some(process) = crate::process() {
         process.services.note_failure();
@@ -86,14 +86,14 @@ pub(crate) fn failed(proxy: Option<usize>, text: &str) {
     worker.process.host.say(Severity::Alert, text);
 }
 
-/// Warns on standard error while the process starts.
+/// Prints a warning on standard error during the start.
 pub(crate) fn warn(text: &str) {
     if let Some(voice) = VOICE.get() {
         (voice.print)(&format!("{}({}) : {text}\n", Severity::Warning.tag(), std::process::id()));
     }
 }
 
-/// The day of the year and the time, as HAProxy dates its oldest messages: `327/184242`.
+/// Formats the date like HAProxy's oldest messages, day of the year and time: `327/184242`.
 fn date() -> String {
     let since = i64::try_from(rt::clock::since_epoch().as_secs()).unwrap_or(0);
     let local = since + i64::from(rt::local_offset(since));

@@ -1,6 +1,6 @@
-//! Prints what a request costs in shared live state: nanoseconds for one assignment and its release, for every
-//! balance algorithm, with one thread, with two threads at a backend each, with two at one backend, and the same when
-//! each request is two microseconds of other work, as good as nothing beside what a real one is (that work is taken off).
+//! Prints the cost of shared live state per request: nanoseconds for one assignment and its release, for every balance
+//! algorithm, with one thread, with two threads at a backend each, with two at one backend, and the same with two
+//! microseconds of other work per request (a small fraction of a real request's), which is subtracted.
 //!
 //! `cargo run --release -p weir-policy --example slot_cost [ALGORITHM]`
 
@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::sync::Barrier;
 use std::time::Instant;
 
-/// Requests of a round.
+/// Requests per round.
 const REQUESTS: u32 = 400;
 
 const ROUNDS: u64 = 4_000;
 
-/// Steps of work: about two microseconds.
+/// Iterations of work per request: about two microseconds.
 const WORK: u32 = 1_000;
 
 const ALGORITHMS: &[&str] = &["roundrobin", "static-rr", "leastconn", "first", "source", "source consistent", "random"];
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// Two backends that were made one after the other.
+/// Creates two backends in succession.
 fn live(balance: &str, servers: usize) -> Option<Vec<Arc<ProxyState>>> {
     let mut text = "defaults\n timeout connect 1s\n timeout server 1s\n".to_owned();
     for backend in ["a", "b"] {
@@ -80,18 +80,18 @@ impl weir_policy::Resolver for NoNames {
     }
 }
 
-/// Nanoseconds a request: the median of those rounds in which the threads really ran side by side. `None` if the machine
-/// was too busy for a single one.
+/// Measures nanoseconds per request: the median of the rounds in which the threads really ran concurrently. `None` if
+/// the machine was too busy for a single one.
 fn measure(states: &[&Arc<ProxyState>], work: u32) -> Option<f64> {
     side_by_side(states.len(), |thread, seed| run(states[thread], seed, work))
 }
 
-/// What the work alone takes.
+/// Measures the time of the work alone.
 fn measure_work() -> Option<f64> {
     side_by_side(2, |_, _| (0..REQUESTS).for_each(|_| work(WORK)))
 }
 
-/// The same for anything.
+/// Measures nanoseconds per request of any operation.
 fn side_by_side(count: usize, run: impl Fn(usize, u64) + Sync) -> Option<f64> {
     let barrier = Barrier::new(count);
     let threads: Vec<Vec<Round>> = std::thread::scope(|scope| {
@@ -117,16 +117,16 @@ fn side_by_side(count: usize, run: impl Fn(usize, u64) + Sync) -> Option<f64> {
     good.get(good.len() / 2).map(|took| *took as f64 / count as f64 / f64::from(REQUESTS))
 }
 
-/// What one thread saw of a round.
+/// Times of one thread in a round.
 #[derive(Clone, Copy)]
 struct Round {
     start: Instant,
     end: Instant,
-    /// The thread was sent off its processor.
+    /// The thread was preempted.
     disturbed: bool,
 }
 
-/// The time that all threads took together, if they ran undisturbed and at least nine tenths of it at the same time.
+/// Returns the total time of all threads, if none was preempted and they overlapped for at least nine tenths of it.
 fn time_together(round: &[Round]) -> Option<u128> {
     let (start, end) = (round.iter().map(|thread| thread.start).max()?, round.iter().map(|thread| thread.end).min()?);
     let together = end.saturating_duration_since(start).as_nanos() * round.len() as u128;
@@ -134,7 +134,7 @@ fn time_together(round: &[Round]) -> Option<u128> {
     (!round.iter().any(|thread| thread.disturbed) && together * 10 >= total * 9).then_some(total)
 }
 
-/// How often this thread was sent off its processor against its will.
+/// Returns the number of involuntary context switches of this thread.
 fn preemptions() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
@@ -156,7 +156,7 @@ fn run(state: &Arc<ProxyState>, seed: u64, pause: u32) {
     }
 }
 
-/// Keeps the processor busy without touching memory.
+/// Keeps the processor busy without accessing memory.
 fn work(steps: u32) {
     let mut number = 1_u64;
     for _ in 0..steps {

@@ -1,5 +1,5 @@
-//! The tables of fetches, converters and ACL keywords, as `-dK` prints them and as the reference manual shows them. Must
-//! never say what the tables do not say.
+//! Prints the tables of fetches, converters and ACL keywords, for `-dK` and for the reference manual. Must never print
+//! anything that the tables do not contain.
 
 use crate::running;
 use expression::Signature;
@@ -8,12 +8,12 @@ use expression::sample::{EvalPlace, Type};
 use expression::{condition, log_format};
 use std::fmt::Write as _;
 
-/// `-dKsmp`: every fetch with the places where it may stand, in HAProxy's form.
+/// `-dKsmp`: prints every fetch with the places where it is permitted, in HAProxy's format.
 pub fn dump_fetches(out: &mut String) {
     out.push_str("# List of registered sample fetch functions:\n");
     let places = EvalPlace::ALL.len();
     for (index, place) in EvalPlace::ALL.into_iter().enumerate() {
-        // A line for each place: bars for those before, a bow, and dashes up to its name.
+        // A line for each place: bars for the previous ones, a corner, and dashes up to its name.
         let indent = " ".repeat(places + 1 - index);
         let bars: String = (0..index).map(|_| "/ ").collect();
         let dashes = "-".repeat(places - index);
@@ -28,7 +28,7 @@ pub fn dump_fetches(out: &mut String) {
     }
 }
 
-/// `-dKcnv`: every converter, in HAProxy's form: what it gives stands before what it takes.
+/// `-dKcnv`: prints every converter in HAProxy's format, with the output type before the input type.
 pub fn dump_converters(out: &mut String) {
     out.push_str("# List of registered sample converter functions:\n");
     let mut rows: Vec<_> = running::CONVERTERS.all().collect();
@@ -38,12 +38,12 @@ pub fn dump_converters(out: &mut String) {
     }
 }
 
-/// HAProxy calls the type that stays "same".
+/// Returns HAProxy's name of an output type; "same" for the type of the input.
 fn output(kind: Type) -> String {
     if kind == Type::Any { "same".to_owned() } else { kind.to_string() }
 }
 
-/// `-dKacl`: every keyword of ACLs that stands for a fetch with a method, in HAProxy's form.
+/// `-dKacl`: prints every ACL keyword that is a fetch with a match method, in HAProxy's format.
 pub fn dump_acls(out: &mut String) {
     out.push_str("# List of registered ACL keywords:\n");
     for row in condition::shorthands().iter().filter(|row| running::FETCHES.find(row.fetch).is_some()) {
@@ -51,7 +51,7 @@ pub fn dump_acls(out: &mut String) {
     }
 }
 
-/// The page of the reference manual about fetches.
+/// Generates the page of the reference manual about fetches.
 pub fn fetches_page() -> String {
     let mut page = String::from(
         "# Fetches\n\nAll supported sample fetches, generated from the program's tables (`crates/expression/src/fetch` and \
@@ -69,7 +69,7 @@ pub fn fetches_page() -> String {
     page
 }
 
-/// The page of the reference manual about log formats: their aliases and flags.
+/// Generates the page of the reference manual about the aliases and flags of log formats.
 pub fn log_formats_page() -> String {
     let mut page = String::from(
         "# Log formats\n\nFormats consist of text, [expressions](fetches.md) in `%[...]`, aliases and flags. This page lists all \
@@ -100,7 +100,7 @@ pub fn log_formats_page() -> String {
     page
 }
 
-/// The page of the reference manual about converters.
+/// Generates the page of the reference manual about converters.
 pub fn converters_page() -> String {
     let mut page = String::from(
         "# Converters\n\nAll supported sample converters, generated from the program's tables (`crates/expression/src/convert` and \
@@ -118,7 +118,7 @@ pub fn converters_page() -> String {
     page
 }
 
-/// The page of the reference manual about ACLs.
+/// Generates the page of the reference manual about ACLs.
 pub fn acls_page() -> String {
     let mut page = String::from(
         "# ACL keywords\n\nKeywords that combine a fetch with a match method, and the predefined ACLs (HAProxy's manual, \
@@ -138,12 +138,13 @@ fn shown(signature: &Signature) -> String {
     cell(&signature.to_string())
 }
 
-/// Text in a cell of a Markdown table, where a bar would end the cell.
+/// Escapes text for a cell of a Markdown table, where a bar would end the cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// Prose in a cell of a Markdown table: names in angle brackets are no tags of HTML, what is in backticks stays.
+/// Escapes prose for a cell of a Markdown table: names in angle brackets are not HTML tags, text in backticks is
+/// unchanged.
 pub fn prose(text: &str) -> String {
     let text = cell(text);
     let parts = text.split('`').enumerate();

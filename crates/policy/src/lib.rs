@@ -1,6 +1,6 @@
-//! Weir's decisions: what a configuration means ([`program`], built by [`mod@compile`], with the expressions of crate
-//! `expression`), and what crate `live` is made of. Must never do I/O, wait, read a clock or a source of randomness: the
-//! moment and the random numbers are arguments.
+//! Weir's decision logic: the compiled configuration ([`program`], built by [`mod@compile`], with the expressions of
+//! crate `expression`), and the objects that crate `live` is built from. Must never do I/O, wait, read a clock or a
+//! source of randomness: the time and the random numbers are arguments.
 
 pub mod catalogue;
 pub mod check;

@@ -1,5 +1,5 @@
-//! What a configuration may name beside what it defines itself: rows and services that are registered before it is compiled
-//! (by scripts, for example). Must never evaluate or perform anything.
+//! Rows and services that are registered before the configuration is compiled (by scripts, for example) and that it may
+//! refer to. Must never evaluate or perform anything.
 
 use crate::rule::{self, ReadAction, RegisteredAction};
 use crate::services::Services;
@@ -10,19 +10,19 @@ use expression::vocabulary::{Tables, Vocabulary};
 /// The registered rows and services. A clone shares the rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Registry {
-    /// The services that rules may name.
+    /// Services for rules.
     pub services: Services,
-    /// The fetches and converters that expressions may name, those that are built in with them.
+    /// Fetches and converters for expressions, including the built-in ones.
     pub vocabulary: Vocabulary,
     actions: Registered<RegisteredAction>,
-    /// Maps that scripts look up in, each as the converter that does it: `map_str(file)`.
+    /// Maps that scripts use, each as its converter: `map_str(file)`.
     pub maps: Vec<Box<str>>,
-    /// The names of filters that `filter` lines may name, without `lua.`.
+    /// Names of filters for `filter` lines, without `lua.`.
     pub filters: Vec<Box<str>>,
 }
 
 impl Registry {
-    /// Nothing beside these tables.
+    /// Creates a registry with only the built-in tables.
     pub(crate) const fn new(tables: &'static Tables) -> Self {
         Self {
             services: Services::none(),
@@ -33,11 +33,11 @@ impl Registry {
         }
     }
 
-    /// Registers an action. Its name contains a dot: the others are the configuration language's own. Actions of different rule
-    /// sets may share a name.
+    /// Registers an action. Its name must contain a dot: other names are reserved for the configuration language.
+    /// Actions of different rule sets may share a name.
     ///
     /// # Errors
-    /// Its name is taken in one of its rule sets or malformed, or there are too many.
+    /// The name is malformed or in use in one of the rule sets, or there are too many actions.
     pub fn add_action(&mut self, row: RegisteredAction) -> Result<(), Unregistered> {
         if !config::keyword::rule::may_be_registered(row.name()) {
             return Err(Unregistered::Malformed);
@@ -47,8 +47,8 @@ impl Registry {
         self.actions.add_apart(row, key, |name| is_taken || rule::find_action(name).is_some())
     }
 
-    /// What reads the arguments of the action that a word of a rule names, parentheses and all. Which rule sets have a
-    /// built-in one is decided where their lines are read.
+    /// Returns the parser of the action that a rule's word names, including parentheses. The parser of each line checks
+    /// whether the rule set has that built-in action.
     pub fn action(&self, word: &str, set: RuleSets) -> Option<&ReadAction> {
         if let Some(row) = rule::find_action(word) {
             return Some(&row.parse);
@@ -57,7 +57,7 @@ impl Registry {
         self.actions.rows().find(|row| row.name() == name && row.sets & set != 0).map(|row| &*row.parse)
     }
 
-    /// The names of the registered actions of a rule set.
+    /// Returns the names of the registered actions of a rule set.
     pub fn action_names(&self, set: RuleSets) -> impl Iterator<Item = &str> {
         self.actions.rows().filter(move |row| row.sets & set != 0).map(|row| &*row.name)
     }

@@ -1,21 +1,20 @@
-//! The services that answer requests inside the process (`http-request use-service`). Owns their names and what the rules
-//! have to do with their answers. Must never know how one answers.
+//! Services that respond to requests inside the process (`http-request use-service`). Owns their names and the rules
+//! that apply to their responses. Must never know how a service responds.
 
 use std::sync::Arc;
 
-/// One service, as a rule refers to it.
+/// A service, as referred to by a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceRow {
-    /// The name that a rule uses.
     pub name: Arc<str>,
-    /// The name of the server in log lines: by default the same between `<` and `>`.
+    /// The name of the server in log lines: by default the name between `<` and `>`.
     pub shown: Arc<str>,
-    /// Its number among the services of the process.
+    /// Index among the services of the process.
     pub number: usize,
-    /// `http-response` rules and filters see its answers, as they see a server's. Without it, only `http-after-response`
+    /// `http-response` rules and filters apply to its responses, as for a server; otherwise only `http-after-response`
     /// rules do.
     pub ruled: bool,
-    /// It serves the bytes of a session in TCP mode, not requests.
+    /// It processes the bytes of a session in TCP mode instead of requests.
     pub of_bytes: bool,
 }
 
@@ -26,24 +25,24 @@ pub struct Services {
 }
 
 impl Services {
-    /// No services.
+    /// Creates an empty list.
     pub const fn none() -> Self {
         Self { rows: Vec::new() }
     }
 
-    /// Registers one more and returns its number. Of two with one name, the first is found.
+    /// Registers a service and returns its number. Of two with the same name, the first one is found.
     pub fn register(&mut self, name: &str, ruled: bool) -> usize {
         self.register_shown(name, &format!("<{name}>"), ruled)
     }
 
-    /// The same with the name of the server in log lines.
+    /// Registers a service with a name for log lines.
     pub fn register_shown(&mut self, name: &str, shown: &str, ruled: bool) -> usize {
         let number = self.rows.len();
         self.rows.push(ServiceRow { name: name.into(), shown: shown.into(), number, ruled, of_bytes: false });
         number
     }
 
-    /// The same for a service on bytes, which log lines show by its name between `<` and `>`.
+    /// Registers a service on bytes, whose name in log lines is between `<` and `>`.
     pub fn register_of_bytes(&mut self, name: &str) -> usize {
         let number = self.register(name, false);
         if let Some(row) = self.rows.last_mut() {
@@ -52,17 +51,17 @@ impl Services {
         number
     }
 
-    /// All of them, in the order of their registration.
+    /// Returns all services in the order of registration.
     pub fn iter(&self) -> impl Iterator<Item = &ServiceRow> {
         self.rows.iter()
     }
 
-    /// The service of that number.
+    /// Returns the service with that number.
     pub fn get(&self, number: usize) -> Option<&ServiceRow> {
         self.rows.get(number)
     }
 
-    /// The service of that name.
+    /// Returns the service with that name.
     pub fn find(&self, name: &str) -> Option<&ServiceRow> {
         self.rows.iter().find(|row| &*row.name == name)
     }

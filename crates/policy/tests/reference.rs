@@ -1,4 +1,4 @@
-//! The pages of the reference manual are what the tables say. `BLESS=1` writes them anew.
+//! The pages of the reference manual agree with the tables. `BLESS=1` regenerates them.
 
 use std::path::Path;
 use weir_policy::catalogue;

@@ -1,4 +1,4 @@
-//! Rows that are registered from outside of the crate: a fetch, a converter and an action that a configuration uses.
+//! Rows registered from outside of the crate: a fetch, a converter and an action that a configuration uses.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use base::moment::{Moment, WallTime};
@@ -34,7 +34,7 @@ fn path_length() -> Fetch {
     })
 }
 
-/// Multiplies, and counts how often.
+/// A converter that multiplies and counts its calls.
 fn times(calls: &Arc<AtomicUsize>) -> Converter {
     let calls = Arc::clone(calls);
     let signature = Signature::owned(1, vec![Kind::Int, Kind::Int]);
@@ -112,7 +112,7 @@ fn load(rules: &str) -> Loaded {
     config::load(&[file], Environment::new(), &LoadOptions::default())
 }
 
-/// Its program, or its errors with their hints.
+/// Returns the program, or the errors with their hints.
 fn compile(rules: &str, registry: Registry) -> Result<Program, Vec<String>> {
     let loaded = load(rules);
     let mut found = loaded.diagnostics;
@@ -149,7 +149,7 @@ impl Probes for Nothing {
     }
 }
 
-/// Evaluates the rules of a program on a request, and returns what its fields are then.
+/// Evaluates the rules of a program for a request, and returns the resulting fields.
 fn fields(program: &Program, request: &str) -> Vec<(String, String)> {
     let mut head = Head::new();
     let parsed = parse_request(request.as_bytes(), &HeadLimits::default(), &mut Scan::default(), &mut head);

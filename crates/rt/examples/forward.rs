@@ -1,12 +1,12 @@
-//! The floor under every figure: a proxy that finds the end of a head and forwards, and does nothing else; with an
-//! origin and a load to measure it by. Prints the CPU time and the requests, from which follows the cost of one.
+//! The baseline of every measurement: a proxy that finds the end of a head and forwards, and does nothing else; with an
+//! origin server and a load generator. Prints the CPU time and the number of requests, which give the cost of one.
 //!
 //! ```text
 //! forward origin 9001 &
 //! forward proxy 9000 9001 &
 //! forward load 9000 64 200000
 //! ```
-//! The scenarios `keep-alive` and `bodies-tcp` of `weir bench` put it beside the others, with
+//! `weir bench` compares it with the other proxies in the scenarios `keep-alive` and `bodies-tcp`, with
 //! `--set forward=target/release/examples/forward`.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "an example")]
 
@@ -27,7 +27,7 @@ use weir_rt as rt;
 const REQUEST: &[u8] = b"GET /index.html HTTP/1.1\r\nHost: example.com\r\nUser-Agent: load\r\nAccept: */*\r\n\r\n";
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Length: 10\r\n\r\n0123456789";
 
-/// Bytes of the bodies that the proxy forwards: what stands behind its ports, or those of the origin here.
+/// Size in bytes of the bodies that the proxy forwards: those of its own origin, or of another server.
 fn body() -> usize {
     static BODY: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *BODY.get_or_init(|| std::env::args().nth(4).and_then(|text| text.parse().ok()).unwrap_or(10))
@@ -37,7 +37,7 @@ fn local(port: &str) -> Address {
     Address::Inet(format!("127.0.0.1:{port}").parse().unwrap())
 }
 
-/// Length of a message whose body has so many bytes.
+/// Length of a message with a body of `body` bytes; `None` while its head is incomplete.
 fn message_length(data: &[u8], body: usize) -> Option<usize> {
     data.windows(4)
         .position(|window| window == b"\r\n\r\n")
@@ -73,7 +73,7 @@ async fn proxy_connection(mut client: Stream, origin: Address, pool: Pool) -> io
         if !read_message(&mut client, &mut buffer, 0).await? {
             return Ok(());
         }
-        // The future of a request in flight is boxed in recycled memory, as the engine does it.
+        // The future of a request in progress is boxed in recycled memory, as in the engine.
         rt::boxed(exchange(&mut client, &origin, &pool, buffer)).await?;
     }
 }
@@ -85,7 +85,7 @@ async fn exchange(client: &mut Stream, origin: &Address, pool: &Pool, mut buffer
         None => Stream::connect(origin, &ConnectOptions::default())?.await?,
     };
     write_all(&mut server, &mut buffer).await?;
-    // What waits holds no buffer: the next task uses this one while it is in the cache.
+    // A task that waits holds no buffer: the next task uses this one while it is in the cache.
     drop(buffer);
     poll_fn(|context| server.poll_readable(context)).await;
     let mut buffer = rt::buffer();
@@ -117,7 +117,7 @@ async fn proxy(listen: Address, origin: Address) {
     .await;
 }
 
-/// One direction of [`copy_connection`]: reads as much as a large buffer takes, writes it, and so on.
+/// One direction of [`copy_connection`]: reads up to a large buffer's size, writes it, and repeats.
 async fn copy(source: &RefCell<Stream>, sink: &RefCell<Stream>) -> io::Result<()> {
     loop {
         let mut buffer = rt::large_buffer();
@@ -131,7 +131,7 @@ async fn copy(source: &RefCell<Stream>, sink: &RefCell<Stream>) -> io::Result<()
     }
 }
 
-/// Bytes both ways, and nothing else.
+/// Copies bytes in both directions, and nothing else.
 async fn copy_connection(client: Stream, origin: Address) -> io::Result<()> {
     let server = RefCell::new(Stream::connect(&origin, &ConnectOptions::default())?.await?);
     let client = RefCell::new(client);

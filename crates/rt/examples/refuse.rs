@@ -1,14 +1,13 @@
-//! The floor under the rates of refusals and redirects: accepts, reads, answers with one fixed redirect or with nothing,
-//! closes. It reads no head, knows no rule, keeps no time and counts nothing.
+//! The baseline of the rates of refusals and redirects: accepts, reads, responds with one fixed redirect or with
+//! nothing, closes. It parses no head, evaluates no rule, keeps no time and counts nothing.
 //!
 //! ```text
-//! refuse redirect 9000       a redirect to whoever writes; the connection ends where the client asks for that
+//! refuse redirect 9000       responds with a redirect; closes the connection if the client asks for that
 //! refuse content 9000        reads once, closes
 //! refuse connection 9000     resets every connection
 //! ```
-//! The scenarios `redirect-onecore`, `redirect-keep-alive-onecore`, `reject-content-onecore` and
-//! `reject-connection-onecore` of `weir bench` put it beside the others, with
-//! `--set refuse=target/release/examples/refuse`.
+//! `weir bench` compares it with the other proxies in the scenarios `redirect-onecore`, `redirect-keep-alive-onecore`,
+//! `reject-content-onecore` and `reject-connection-onecore`, with `--set refuse=target/release/examples/refuse`.
 #![allow(clippy::print_stderr, clippy::unwrap_used, reason = "an example")]
 
 use std::future::poll_fn;
@@ -31,7 +30,7 @@ enum What {
     Connection,
 }
 
-/// Whether a request asks for the end of its connection.
+/// Whether a request has `Connection: close`.
 fn asks_to_close(request: &[u8]) -> bool {
     request.windows(17).any(|window| window.eq_ignore_ascii_case(b"connection: close"))
 }
@@ -58,7 +57,8 @@ async fn serve(mut client: Stream, what: What) -> io::Result<()> {
 }
 
 async fn accept(at: Address, what: What) {
-    // What the engine asks for as well: no acknowledgement without data, and a reset inherited and not set each time.
+    // As in the engine: no immediate acknowledgement without data; accepted sockets inherit `SO_LINGER`, which saves
+    // setting it on each.
     let options = BindOptions { no_quick_ack: true, linger_zero: what == What::Connection, ..BindOptions::default() };
     let mut listener = Listener::new(Arc::new(ListeningSocket::bind(&at, &options).unwrap())).unwrap();
     loop {

@@ -1,33 +1,33 @@
-//! Addresses of sockets, of all families that Weir speaks. Must never open a socket that lasts.
+//! Socket addresses of all families that Weir supports. Must never open a socket that lasts.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
-/// Whether an address is one of this machine's: whether a socket can be bound to it. A few system calls.
+/// Whether an address belongs to this machine: whether a socket can be bound to it. Costs a few system calls.
 pub fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Where a socket is bound, or its peer.
+/// The address that a socket is bound to, or of its peer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Address {
     /// IPv4 or IPv6.
     Inet(SocketAddr),
     /// A UNIX socket in the file system.
     Unix(PathBuf),
-    /// A UNIX socket in Linux's abstract name space: the bytes of `sun_path` behind the leading NUL, up to 107, padded
-    /// by the caller where padding belongs to the name.
+    /// A UNIX socket in Linux's abstract name space: the bytes of `sun_path` after the leading NUL, at most 107, padded
+    /// by the caller if the padding is part of the name.
     Abstract(Vec<u8>),
-    /// The client end of a UNIX connection, which has no name.
+    /// The client end of a UNIX connection, which has no address.
     Unnamed,
-    /// A connected UNIX socket that the process was started with, by its number. Whoever connects sends one end of a new pair of
-    /// sockets over it, and whoever listens takes that as a connection (HAProxy's `sockpair@`).
+    /// A connected UNIX socket inherited by the process, by its descriptor number. A client sends one end of a new
+    /// socket pair over it, and a listener receives that end as a connection (HAProxy's `sockpair@`).
     Carrier(i32),
 }
 
 impl Address {
-    /// The internet address, if it is one.
+    /// Returns the internet address, if it is one.
     pub fn inet(&self) -> Option<SocketAddr> {
         match self {
             Address::Inet(address) => Some(*address),
@@ -47,7 +47,7 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// As HAProxy's configuration writes it: `127.0.0.1:80`, `/run/socket`, `abns@name`.
+/// Formats it as in HAProxy's configuration: `127.0.0.1:80`, `/run/socket`, `abns@name`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Alarms: moments that are met to some microseconds, where a [`crate::Timer`] may be two milliseconds late.
+//! Alarms: timers with a precision of some microseconds, where a [`crate::Timer`] may be two milliseconds late.
 //!
 //! Setting one costs a system call. Must never be used where a timer would do.
 
@@ -13,19 +13,19 @@ use crate::sim::{self, SimSocket};
 use crate::source::{Source, Watch};
 use crate::{current, sys};
 
-/// A precise timer of the current worker, for one task. It holds a descriptor.
+/// A precise timer of the current worker, for one task. It owns a descriptor.
 pub struct Alarm {
     socket: Socket,
     key: Key,
-    /// What it is set to.
+    /// The instant that it is set to.
     set: Moment,
 }
 
 impl Alarm {
-    /// An alarm that is not set.
+    /// Creates an alarm that is not set.
     ///
     /// # Errors
-    /// The kernel's: no descriptors.
+    /// From the kernel: no descriptors.
     pub fn new() -> io::Result<Alarm> {
         let socket = match sim::current_world() {
             Some(world) => Socket::Sim(Box::new(SimSocket::alarm(&world))),
@@ -35,11 +35,11 @@ impl Alarm {
         Ok(Alarm { socket, key, set: Moment::MAX })
     }
 
-    /// Ready when `moment` has come by this turn's time. Until then the task is woken at that moment, and at no other
-    /// one that was asked for before.
+    /// Ready when `moment` has passed by the time of this iteration. Otherwise sets the alarm, which replaces any
+    /// instant set before, and wakes the task then.
     ///
     /// # Errors
-    /// The kernel's.
+    /// From the kernel.
     pub fn poll_at(&mut self, context: &mut Context<'_>, moment: Moment) -> Poll<io::Result<()>> {
         current::with(|worker| {
             if worker.now.get() >= moment {
@@ -66,7 +66,7 @@ impl Alarm {
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // The source goes first; then the descriptor closes, which ends its watch.
+        // The source is removed first; closing the descriptor then ends its watch.
         let _source = current::try_with(|worker| worker.sources.borrow_mut().remove(self.key));
     }
 }

@@ -1,42 +1,41 @@
-//! The clock, and a random number, for code that runs outside of a worker. Must never be read by a task,
-//! which asks its worker.
+//! The clock, and a random number, for code that runs outside of a worker. Must never be read by a task, which uses its
+//! worker's time.
 
 use base::moment::Moment;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A moment of the monotonic clock.
+/// An instant of the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Point(Instant);
 
 impl Point {
-    /// Now.
     pub fn now() -> Point {
         Point(Instant::now())
     }
 
-    /// How long ago it was; nothing for one that is still to come.
+    /// Returns the time since then; zero if it is in the future.
     pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
 
-    /// How long it is until `after` has passed since then; nothing when that is over.
+    /// Returns the time until `after` has passed since then; zero if it has.
     pub fn remaining(self, after: Duration) -> Duration {
         after.saturating_sub(self.elapsed())
     }
 }
 
-/// Now, by the clock that workers will have.
+/// Returns the current time, by the clock that workers use.
 pub fn moment() -> Moment {
     crate::sys::clock::monotonic()
 }
 
-/// A random number of the kernel for code that runs outside of a worker: what hashes are keyed with, say. Each call gives
-/// another one.
+/// Returns a random number from the kernel for code that runs outside of a worker, such as a hash key. Each call
+/// returns another one.
 pub fn seed() -> u64 {
     crate::sys::clock::seed()
 }
 
-/// Time since 1970 in UTC, by the system's calendar; zero where that stands before it.
+/// Returns the time since 1970 in UTC, by the system's clock; zero if that is earlier.
 pub fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -1,49 +1,50 @@
-//! The process forbids itself what serving does not need, so that a vulnerability in it is worth little to an attacker.
+//! Removes the process's rights to everything that serving does not need, so that a vulnerability in it is worth little
+//! to an attacker.
 //!
-//! It holds for the calling thread and those that it starts, for good: call it before the workers start, behind
-//! everything that needs what is forbidden.
+//! Applies to the calling thread and to the threads that it starts, permanently: call it before the workers start,
+//! after everything that needs what is forbidden.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::sys;
 
-/// What must stay possible.
+/// Operations that must remain permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Starting other programs.
     pub programs: bool,
-    /// Programs that gain rights from their files.
+    /// Executing programs that gain privileges from their files (setuid, file capabilities).
     pub gains: bool,
-    /// Writing files: the core of a crash is one that the process makes itself.
+    /// Writing files. Core dumps, too, are written by the process itself.
     pub files: bool,
 }
 
-/// How far to go.
+/// Which measures to apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// What costs nothing afterwards. The filter of system calls costs each of them something: it is loaded only where
-    /// landlock does not hold.
+    /// Measures that cost nothing afterwards. The system call filter adds a cost to every system call: it is loaded
+    /// only if landlock cannot be applied.
     #[default]
     Free,
-    /// Everything.
+    /// All measures.
     Whole,
 }
 
-/// What came of it, measure by measure; `None` where the needs or the extent excluded one.
+/// The result of each measure; `None` if the needs or the extent excluded it.
 #[derive(Debug)]
 pub struct Confined {
-    /// No program that is executed gets more rights than this process.
+    /// Programs that are executed gain no privileges (`no_new_privs`).
     pub gains: Option<io::Result<()>>,
-    /// Nothing in the file system can be written, made or executed.
+    /// Nothing in the file system can be written, created or executed.
     pub files: Option<io::Result<()>>,
-    /// System calls that serving never makes are refused: other programs and processes, executable memory, the
-    /// administration of the machine.
+    /// System calls that serving never makes are refused: other programs and processes, executable memory, system
+    /// administration.
     pub calls: Option<io::Result<()>>,
 }
 
-/// Confines the process as far as it may be. What one measure fails at does not keep the others from being taken. In folders
-/// that are `written`, files may be made and replaced still.
+/// Applies the measures that `needs` and `extent` permit. If one fails, the others are still applied. Files may still
+/// be created and replaced in the folders in `written`.
 pub fn confine(needs: Needs, extent: Extent, written: &[BorrowedFd<'_>]) -> Confined {
     let gains = (!needs.gains).then(sys::rights::forbid_new_privileges);
     let files = (!needs.programs && !needs.files).then(|| sys::landlock::forbid_changes(written));
@@ -62,15 +63,15 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::process::Command;
 
-    /// Confinement cannot be undone, so each case needs a process of its own: the test starts itself again.
+    /// Confinement cannot be undone, so each case needs a process of its own: the test runs itself as a child process.
     const ASKED: &str = "WEIR_TEST_CONFINED";
-    /// Where it may write.
+    /// The folder that it may write to.
     const FOLDER: &str = "WEIR_TEST_CONFINED_FOLDER";
 
     fn ask(case: &str) {
         let this = std::env::current_exe().unwrap();
         let test = "confine::tests::what_serving_needs_stays_and_the_rest_goes";
-        // What is confined cannot remove it.
+        // Created and removed by the parent: the confined process cannot remove it.
         let folder = std::env::temp_dir().join(format!("weir-test-confined-{}-{case}", std::process::id()));
         let run = Command::new(this)
             .args(["--exact", test, "--nocapture"])
@@ -102,7 +103,7 @@ mod tests {
         let kept = crate::Folder::open(&path, (None, None)).unwrap();
         kept.write("a.pem", b"old", (None, None)).unwrap();
         let done = confine(Needs::default(), Extent::Whole, &[kept.descriptor()]);
-        // A kernel without one of them is no fault of ours; what it has must hold.
+        // A kernel may lack one of the measures; those that it has must work.
         let holds = |measure: &Option<io::Result<()>>| measure.as_ref().is_some_and(Result::is_ok);
         assert!(holds(&done.gains), "{done:?}");
         let refused =
@@ -148,7 +149,7 @@ mod tests {
         server.read_exact(&mut byte).unwrap();
     }
 
-    /// One of both holds wherever the kernel has one, and the dear one only without the other.
+    /// One of the two is in effect if the kernel has either, and the costly one only without the other.
     fn free() {
         let done = confine(Needs::default(), Extent::Free, &[]);
         assert_eq!(done.calls.is_none(), matches!(done.files, Some(Ok(()))), "{done:?}");

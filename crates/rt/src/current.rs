@@ -1,4 +1,4 @@
-//! The worker that runs on this thread now. Beside what the allocator counts, this is the workspace's one thread-local.
+//! The worker that runs on this thread. Apart from the allocator's counter, this is the workspace's only thread-local.
 //!
 //! It must never be set for longer than the scope that holds the worker.
 
@@ -28,16 +28,16 @@ fn not_on_a_worker() -> ! {
     panic!("no Weir worker runs on this thread")
 }
 
-/// Runs `action` on the current worker; `None` when there is none.
+/// Runs `action` on the current worker; `None` if there is none.
 #[inline]
 pub(crate) fn try_with<R>(action: impl FnOnce(&Worker) -> R) -> Option<R> {
     let worker = CURRENT.get();
     // SAFETY: the pointer is null or was set by `enter`, which holds the reference that it was made from until it has
-    // put the former pointer back; the thread-local is not reachable from another thread.
+    // restored the previous pointer; the thread-local is not reachable from another thread.
     unsafe { worker.as_ref() }.map(action)
 }
 
-/// Makes `worker` the current one while `action` runs.
+/// Sets `worker` as the current one while `action` runs.
 pub(crate) fn enter<R>(worker: &Worker, action: impl FnOnce() -> R) -> R {
     struct Restore(*const Worker);
     impl Drop for Restore {

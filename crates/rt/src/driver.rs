@@ -1,4 +1,4 @@
-//! The driver of a worker: where its events and its time come from.
+//! The driver of a worker: the source of its events and its time.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use crate::sim::SimDriver;
 use crate::source::Watch;
 use crate::sys;
 
-/// Chosen when the worker starts; one predicted branch a call.
+/// Chosen when the worker starts; costs one predicted branch per call.
 pub(crate) enum Driver {
     Epoll(Poller),
     Sim(SimDriver),
@@ -26,7 +26,7 @@ impl Driver {
         }
     }
 
-    /// The clock as a task reads it that wants to know how long it has run. In a simulation that may take time.
+    /// Reads the clock for a task that measures its own running time. In a simulation the reading may advance the time.
     pub(crate) fn measure(&self) -> Moment {
         match self {
             Driver::Epoll(_) => sys::clock::monotonic(),
@@ -34,7 +34,7 @@ impl Driver {
         }
     }
 
-    /// The processor time of the calling thread; in a simulation the time.
+    /// Returns the processor time of the calling thread; in a simulation the current time.
     pub(crate) fn processor_time(&self) -> Duration {
         match self {
             Driver::Epoll(_) => sys::clock::of_thread(),
@@ -49,7 +49,7 @@ impl Driver {
         }
     }
 
-    /// Watches a socket; its events come back under `key`.
+    /// Watches a socket; its events are reported under `key`.
     pub(crate) fn watch(&self, socket: &Socket, watch: Watch, key: Key) -> io::Result<()> {
         match (self, socket) {
             (Driver::Epoll(poller), Socket::Os(fd)) => poller.add(fd.as_raw_fd(), watch, key),
@@ -62,12 +62,12 @@ impl Driver {
         }
     }
 
-    /// Stops watching a socket. Closing the last descriptor of it does the same.
+    /// Stops watching a socket. Closing its last descriptor has the same effect.
     pub(crate) fn unwatch(&self, socket: &Socket) {
         self.unwatch_number(socket.number());
     }
 
-    /// The same by the socket's number.
+    /// Like [`Driver::unwatch`], by the socket's number.
     pub(crate) fn unwatch_number(&self, number: i32) {
         match self {
             Driver::Epoll(poller) => poller.delete(number),

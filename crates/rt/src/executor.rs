@@ -1,7 +1,8 @@
-//! The turn of a worker, and the threads that take turns.
+//! The event loop of a worker, and the threads that run it.
 //!
-//! A turn waits, records all events, empties the mailbox, expires timers, and then runs the tasks that were queued by
-//! then and those that they start, for a bounded time; it must never run a task twice, nor read the clock for each task.
+//! An iteration ("turn") waits, records all events, empties the mailbox, expires timers, and then runs the tasks queued
+//! by then and those that they start, for a bounded time; it must never run a task twice, nor read the clock for each
+//! task.
 
 use std::fmt;
 use std::future::Future;
@@ -28,25 +29,26 @@ use crate::watchdog::{Guard, Watchdog};
 use crate::worker::{Parts, Worker};
 use crate::{WorkerId, current, process, sys, task};
 
-/// How many workers a runtime has and how they work.
+/// The number of workers of a runtime and their settings.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Number of workers, at least 1.
     pub workers: usize,
-    /// The processors of each worker; those that it does not name, or names with `None`, run wherever the process may.
+    /// The processors of each worker; workers with no entry, or with `None`, run on any processor of the process.
     pub processors: Vec<Option<ProcessorSet>>,
     /// Bytes of a [`crate::buffer`].
     pub buffer_size: usize,
-    /// Buffers that a worker keeps while they are unused.
+    /// Unused buffers that a worker keeps.
     pub buffers_kept: usize,
-    /// Events that one wait takes at most.
+    /// The maximum number of events of one wait.
     pub max_events: usize,
-    /// Normal tasks that one turn runs at most; what is left runs after the next harvest of events.
+    /// The maximum number of normal tasks that one iteration runs; the remaining ones run after the next poll for
+    /// events.
     pub run_queue_depth: usize,
-    /// Ask for events without ever waiting for them: the shortest delay, for all of a processor. See
+    /// Polls for events without waiting: the shortest latency, at the cost of a full processor. See
     /// [`crate::stop_spinning`].
     pub spin: bool,
-    /// Who is told of workers that stand still.
+    /// Reports workers that make no progress.
     pub watchdog: Option<Watchdog>,
 }
 
@@ -69,14 +71,14 @@ impl Default for Config {
 /// The first task of a worker.
 pub type MainFuture = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Makes the first task of each worker, on that worker.
+/// Creates the first task of each worker, on that worker.
 pub type Main = Arc<dyn Fn(WorkerId) -> MainFuture + Send + Sync>;
 
 /// Starts the workers (worker 0 on the calling thread), runs `main` as the first task on each, and returns when all of
-/// them have left their loops, after [`crate::stop`].
+/// them have left their event loops, after [`crate::stop`].
 ///
 /// # Errors
-/// When threads or descriptors cannot be had, or when a worker died of a panic outside of any task.
+/// If threads or descriptors cannot be created, or if a worker ended by a panic outside of any task.
 pub fn run(config: &Config, main: Main) -> io::Result<()> {
     let descriptors = (0..config.workers.max(1)).map(|_| open_descriptors().map(Some));
     let remotes = mailbox::register(descriptors.collect::<io::Result<Vec<_>>>()?)?;
@@ -92,7 +94,7 @@ fn open_descriptors() -> io::Result<Descriptors> {
     Ok(Descriptors { epoll: sys::epoll::create()?, event: sys::event::create()? })
 }
 
-/// What runs on this thread, for the handler of the watchdog's signal.
+/// Returns the task that runs on this thread, for the handler of the watchdog's signal.
 fn running_task() -> Option<(u64, u64)> {
     current::try_with(Worker::running_task).flatten()
 }
@@ -124,8 +126,8 @@ fn run_threads(config: &Config, shared: &Arc<Shared>, main: &Main) -> io::Result
     result
 }
 
-/// One worker from start to end. However it ends, the others are told to stop: a runtime with a dead worker would
-/// leave connections unanswered.
+/// Runs one worker from start to end. When it ends for any reason, the others are stopped: a runtime with a dead worker
+/// would leave connections unanswered.
 fn run_worker(config: &Config, remote: Arc<Remote>, shared: Arc<Shared>, main: &Main) -> io::Result<()> {
     struct StopOthers(Arc<Shared>);
     impl Drop for StopOthers {
@@ -135,7 +137,7 @@ fn run_worker(config: &Config, remote: Arc<Remote>, shared: Arc<Shared>, main: &
     }
     let _stop_others = StopOthers(Arc::clone(&shared));
     if let Some(Some(processors)) = config.processors.get(usize::from(remote.worker)) {
-        // Slower, perhaps, but no reason not to serve: a processor may have been switched off since it was looked up.
+        // A failure to bind to processors only costs speed: one may have been switched off since the lookup.
         let _ = process::bind_to(processors);
     }
     remote.runs_on(sys::thread::number());
@@ -163,14 +165,14 @@ fn run_worker(config: &Config, remote: Arc<Remote>, shared: Arc<Shared>, main: &
     Ok(())
 }
 
-/// Vectors that a worker uses in every turn.
+/// Vectors that a worker reuses in every iteration.
 #[derive(Default)]
 pub(crate) struct Scratch {
     messages: Vec<Message>,
     due: Vec<Waker>,
 }
 
-/// Milliseconds that the worker may wait for events: -1 is for ever.
+/// Returns the milliseconds that the worker may wait for events; -1: without limit.
 fn timeout_of(worker: &Worker) -> i32 {
     if is_runnable(worker) {
         count(&worker.counts.unwaited);
@@ -180,7 +182,8 @@ fn timeout_of(worker: &Worker) -> i32 {
         return 0;
     }
     let Some(deadline) = worker.timers.borrow().next_deadline() else { return -1 };
-    // The turn's own time, not a fresh one: a timer may be as late as a turn is long, and a turn is bounded.
+    // The time of the iteration, not a fresh reading: timers may be late by the length of an iteration, which is
+    // bounded.
     let millis = deadline.saturating_since(worker.now.get()).as_nanos().div_ceil(1_000_000);
     if millis == 0 {
         count(&worker.counts.overdue);
@@ -188,12 +191,12 @@ fn timeout_of(worker: &Worker) -> i32 {
     i32::try_from(millis).unwrap_or(i32::MAX)
 }
 
-/// Whether a turn would find something to do without waiting.
+/// Whether an iteration would find work without waiting.
 pub(crate) fn is_runnable(worker: &Worker) -> bool {
     !worker.tasks.borrow().is_idle() || worker.remote.has_messages()
 }
 
-/// One turn, which waits at most `timeout` milliseconds.
+/// Runs one iteration, which waits at most `timeout` milliseconds.
 pub(crate) fn turn(worker: &Worker, timeout: i32, scratch: &mut Scratch) {
     count(&worker.counts.turns);
     if harvest(worker, timeout) > 0 {
@@ -204,7 +207,7 @@ pub(crate) fn turn(worker: &Worker, timeout: i32, scratch: &mut Scratch) {
     run_tasks(worker);
 }
 
-/// Records all events that have come and reads the clock. Tells how many there were.
+/// Records all pending events and reads the clock. Returns the number of events.
 fn harvest(worker: &Worker, timeout: i32) -> usize {
     match &worker.driver {
         Driver::Epoll(poller) => {
@@ -234,15 +237,15 @@ fn harvest(worker: &Worker, timeout: i32) -> usize {
     }
 }
 
-/// Of a turn and the wait behind it the part that was no waiting, in percent. `slept`: when the wait began, or when the
-/// worker gave way to others, if it did either.
+/// Returns the busy part of an iteration and the wait after it, in percent. `slept`: when the wait began or the worker
+/// yielded to other processes, if it did either.
 fn usage(began: Moment, slept: Option<Moment>, woke: Moment) -> u32 {
     let Some(slept) = slept else { return 100 };
     let (busy, whole) = (slept.saturating_since(began), woke.saturating_since(began));
     u32::try_from(busy.as_nanos() * 100 / whole.as_nanos().max(1)).unwrap_or(100).min(100)
 }
 
-/// Records an event with its source, and wakes its waiter.
+/// Records an event in its source, and wakes its waiter.
 pub(crate) fn record(worker: &Worker, key: Key, events: Events) {
     let (spoilt, (reader, writer)) = {
         let mut sources = worker.sources.borrow_mut();
@@ -265,7 +268,7 @@ pub(crate) fn record(worker: &Worker, key: Key, events: Events) {
     }
 }
 
-/// Tells the worker's reaper that something happened on a parked stream.
+/// Reports an event on a parked stream to the worker's reaper.
 pub(crate) fn report_parked(worker: &Worker, key: Key) {
     let mut parked = worker.parked_events.borrow_mut();
     parked.ids.push(ParkedId::new(worker.remote.instance, key));
@@ -295,7 +298,7 @@ pub(crate) fn run_job(worker: &Worker, job: Box<dyn FnOnce() + '_>) {
     run_contained(worker, NO_TAG, job);
 }
 
-/// Runs a part of a task whose panic is not the task's: the panic hook gets `tag` then, and the task goes on.
+/// Runs a part of a task with its panics contained: the panic hook gets `tag` on a panic, and the task continues.
 #[inline]
 pub(crate) fn run_contained(worker: &Worker, tag: u64, part: impl FnOnce()) {
     if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(part)) {
@@ -308,24 +311,26 @@ fn expire_timers(worker: &Worker, now: Moment, scratch: &mut Scratch) {
     scratch.due.drain(..).for_each(Waker::wake);
 }
 
-/// How long a turn calls the tasks of one queue, at least one of them: what is left has to wait for events to be seen.
-/// Tasks that serve a request each reach this seldom; it bounds a turn in which many of them take long.
+/// The time that an iteration may run the tasks of one queue, at least one of them: the remaining ones wait for the
+/// next poll for events. Tasks that serve a request each rarely reach this; it bounds an iteration in which many of
+/// them take long.
 const TURN: Duration = Duration::from_millis(2);
-/// The same for tasks that have used up their slices: an event that comes meanwhile waits for two of them, and not for all.
+/// The same for tasks that have used up their slices: an event that arrives in between waits for two of them, not for
+/// all.
 const TURN_OF_LATE: Duration = Duration::from_micros(200);
-/// Calls between two readings of the clock.
+/// Polls of tasks between two readings of the clock.
 const CALLS_A_LOOK: usize = 16;
 
-/// Runs the tasks that are queued now, up to the turn's bounds, and then those that were started: a connection that was
-/// accepted in this turn is served in it, without another look for events. Tasks that these wake run in the next turn.
-/// Those that used up their slices of time come at the end.
+/// Runs the tasks that are queued now, up to the limits of an iteration, and then those that were started: a connection
+/// accepted in this iteration is served in it, without another poll for events. Tasks that these wake run in the next
+/// iteration. Tasks that used up their time slices run last.
 fn run_tasks(worker: &Worker) {
     let (normal, heavy, background, late) = worker.tasks.borrow().queued();
     let before = worker.slice.calls();
     let normal = normal.min(worker.run_queue_depth);
-    // Heavy work gets about a tenth of a turn's tasks, and one task at least.
+    // Heavy tasks get about a tenth of an iteration's tasks, and at least one.
     let heavy = heavy.min(1 + normal / 16);
-    // An event that comes while many of these are due waits for a few of them and not for all.
+    // If many of these are due, an event that arrives waits for a few of them, not for all.
     let background = background.min(8 + normal / 4);
     run_queue(worker, Queue::Normal, normal, TURN);
     run_queue(worker, Queue::Heavy, heavy, TURN);
@@ -343,7 +348,7 @@ fn run_tasks(worker: &Worker) {
     }
 }
 
-/// Calls up to so many tasks of a queue, for so long.
+/// Polls up to `count` tasks of a queue, for at most `period`.
 fn run_queue(worker: &Worker, queue: Queue, count: usize, period: Duration) {
     let begun = worker.slice.last_reading();
     for number in 1..=count {
@@ -362,7 +367,7 @@ fn run_queue(worker: &Worker, queue: Queue, count: usize, period: Duration) {
     }
 }
 
-/// Calls a task once.
+/// Polls a task once.
 #[inline]
 fn call(worker: &Worker, (id, tag, mut future): (TaskId, u64, TaskFuture)) {
     worker.begin_call();
@@ -384,7 +389,8 @@ fn call(worker: &Worker, (id, tag, mut future): (TaskId, u64, TaskFuture)) {
     }
 }
 
-/// Polls a task; gives it back when it waits. One that ended or panicked is dropped, and a panic goes no further.
+/// Polls a task; returns it if it is pending. A task that completed or panicked is dropped; the panic is not
+/// propagated.
 #[inline]
 fn poll_contained(worker: &Worker, tag: u64, mut future: TaskFuture, waker: &Waker) -> Option<TaskFuture> {
     let mut context = Context::from_waker(waker);
@@ -393,7 +399,7 @@ fn poll_contained(worker: &Worker, tag: u64, mut future: TaskFuture, waker: &Wak
         Ok(Poll::Pending) => return Some(future),
         Ok(Poll::Ready(())) => drop_contained(worker, tag, future),
         Err(payload) => {
-            // One task, one call of the hook: a second panic while the first one's remains are dropped adds nothing.
+            // The hook is called once per task: a second panic while its state is dropped is ignored.
             contain_drop(future);
             after_panic(worker, tag, payload);
         }
@@ -411,7 +417,7 @@ type Payload = Box<dyn std::any::Any + Send>;
 
 fn contain_drop<T>(value: T) {
     if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // A payload may panic when it is dropped, and so on without end: this one is left alone.
+        // The payload may panic on drop, and so may the payload of that panic: this one is leaked.
         std::mem::forget(payload);
     }
 }
@@ -427,9 +433,9 @@ fn after_panic(worker: &Worker, tag: u64, payload: Payload) {
     }
 }
 
-/// Drops all that a worker still holds while it is the current one: tasks first, then unread messages.
+/// Drops everything that a worker still owns while it is the current one: tasks first, then unread messages.
 pub(crate) fn end(worker: &Worker) {
-    /// Tasks that start others while they are dropped get this many rounds.
+    /// Rounds of dropping tasks, since tasks may start others while they are dropped.
     const ROUNDS: usize = 8;
     for _ in 0..ROUNDS {
         let futures = worker.tasks.borrow_mut().take_all();

@@ -1,5 +1,5 @@
-//! Locks of parts of a file between processes. They belong to the open file: they end with its last descriptor, however the
-//! process ends. Must never wait for one.
+//! Locks of byte ranges of a file between processes. They belong to the open file description and end with its last
+//! descriptor, however the process ends. Must never wait for a lock.
 
 use std::fs::File;
 use std::io;
@@ -8,18 +8,18 @@ use std::os::fd::AsRawFd;
 
 use crate::sys::file_lock;
 
-/// Locks bytes of a file, which may lie behind its end. False: another process has locked some of them.
+/// Locks bytes of a file, possibly after its end. False: another process has locked some of them.
 ///
 /// # Errors
-/// The system's: the file is not open for writing, or its file system has no locks.
+/// From the system: the file is not open for writing, or its file system does not support locks.
 pub fn lock_bytes(file: &File, bytes: Range<u64>) -> io::Result<bool> {
     file_lock::set(file.as_raw_fd(), bytes.start, bytes.end.saturating_sub(bytes.start), true)
 }
 
-/// Unlocks what [`lock_bytes`] has locked.
+/// Unlocks bytes locked by [`lock_bytes`].
 ///
 /// # Errors
-/// The system's.
+/// From the system.
 pub fn unlock_bytes(file: &File, bytes: Range<u64>) -> io::Result<()> {
     file_lock::set(file.as_raw_fd(), bytes.start, bytes.end.saturating_sub(bytes.start), false).map(drop)
 }
@@ -27,7 +27,7 @@ pub fn unlock_bytes(file: &File, bytes: Range<u64>) -> io::Result<()> {
 /// Whether another process has locked some of these bytes.
 ///
 /// # Errors
-/// The system's.
+/// From the system.
 pub fn has_lock(file: &File, bytes: Range<u64>) -> io::Result<bool> {
     file_lock::is_set(file.as_raw_fd(), bytes.start, bytes.end.saturating_sub(bytes.start))
 }
@@ -50,7 +50,7 @@ mod tests {
         unlock_bytes(&one, 0..5).expect("unlocked");
         assert!(!has_lock(&two, 0..5).expect("asked") && has_lock(&two, 0..6).expect("asked"));
         drop(one);
-        // A program that another test starts has the file as well, until it runs.
+        // A program that another test starts has the file open as well, until it calls `exec`.
         while !lock_bytes(&two, 0..10).expect("the other one is closed") {
             std::thread::yield_now();
         }

@@ -1,7 +1,7 @@
-//! A folder that is written after rights were given up: it is opened before, and its files are reached through it alone,
-//! whatever root and user the process has by then. Calls wait for the disk: not for a worker.
+//! A folder that is written after privileges were dropped: it is opened before, and its files are accessed only through
+//! it, independently of the root directory and user of the process by then. Calls wait for the disk: not for a worker.
 //!
-//! A file appears whole or not at all, and its owner alone may read it.
+//! Files are replaced atomically and readable only by their owner.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::sys;
 
-/// Bytes of a file that is read at most.
+/// Maximum size in bytes of a file that is read.
 const MOST: u64 = 1 << 20;
 
 /// An open folder.
@@ -18,11 +18,11 @@ const MOST: u64 = 1 << 20;
 pub struct Folder(OwnedFd);
 
 impl Folder {
-    /// Opens a folder; one that is not there is made, for its owner alone. `owner`: user and group that are to write it, where
-    /// the process is about to become another one.
+    /// Opens a folder; creates it with mode 0700 if it does not exist. `owner`: user and group that will write to it,
+    /// if the process is about to change its own.
     ///
     /// # Errors
-    /// The system's.
+    /// From the system.
     pub fn open(path: &Path, (user, group): (Option<u32>, Option<u32>)) -> io::Result<Self> {
         use std::os::unix::fs::{DirBuilderExt as _, chown};
         if !path.is_dir() {
@@ -38,30 +38,29 @@ impl Folder {
         Ok(Self(file.into()))
     }
 
-    /// The descriptor, for rules about what may be written.
+    /// Returns the descriptor, for rules about permitted writes.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    /// All of a file.
+    /// Reads a whole file, up to 1 MB.
     ///
     /// # Errors
-    /// The system's; `InvalidInput` for a name that is none, or leads elsewhere.
+    /// From the system; `InvalidInput` if the name is not that of a file directly inside the folder.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
         File::from(sys::folder::open(self.0.as_fd(), plain(name)?)?).take(MOST).read_to_end(&mut content)?;
         Ok(content)
     }
 
-    /// Puts a file in the place of the one of that name. It is on the disk when this returns. `owner`: as for
-    /// [`Folder::open`].
+    /// Replaces the file of that name. It is on the disk when this returns. `owner`: as for [`Folder::open`].
     ///
     /// # Errors
-    /// As for [`Folder::read`]; the former file is there still.
+    /// As for [`Folder::read`]; the previous file is then unchanged.
     pub fn write(&self, name: &str, content: &[u8], (user, group): (Option<u32>, Option<u32>)) -> io::Result<()> {
         use std::os::unix::fs::fchown;
         let draft = format!(".{}.new", plain(name)?);
-        // One that a former process has left behind.
+        // A draft left by an earlier process.
         match sys::folder::remove(self.0.as_fd(), &draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -81,7 +80,7 @@ impl Folder {
     }
 }
 
-/// A name of a file right inside, that is not hidden.
+/// Checks that a name is that of a file directly inside the folder, and not hidden.
 fn plain(name: &str) -> io::Result<&str> {
     if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) || name.len() > 240 {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -101,7 +100,7 @@ mod tests {
         let folder = Folder::open(&path.join("inside"), nobody).unwrap();
         assert_eq!(std::fs::metadata(path.join("inside")).unwrap().mode() & 0o777, 0o700);
         assert_eq!(folder.read("a.pem").unwrap_err().kind(), io::ErrorKind::NotFound);
-        // A draft that was left behind, as a link to elsewhere.
+        // A leftover draft that is a link to elsewhere.
         std::os::unix::fs::symlink(path.join("elsewhere"), path.join("inside/.a.pem.new")).unwrap();
         for content in [&b"first"[..], b"second"] {
             folder.write("a.pem", content, nobody).unwrap();

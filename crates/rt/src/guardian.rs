@@ -1,5 +1,5 @@
-//! A process beside this one that outlives it by an instant: it ends the programs which this one has started and has not
-//! seen end, however this one ends.
+//! A child process that outlives this process briefly: it kills the programs that this process started and has not
+//! reaped, however this process ends.
 //!
 //! It must never hold anything of this process: no socket, no file, no terminal.
 
@@ -9,22 +9,23 @@ use std::os::fd::OwnedFd;
 use crate::sys;
 use crate::sys::signal::Signal;
 
-/// Programs that it keeps in mind. More do not run at a time, with those that are being ended.
+/// Maximum number of programs that it tracks. Not more than this run at a time, including those being killed.
 const MOST: usize = 1024;
-/// Bytes of a message: the number of a group of processes, and with a minus that it has ended.
+/// Bytes of a message: the number of a process group that was started, negative when it has ended.
 const MESSAGE: usize = size_of::<i32>();
 
-/// The line to the guardian. It acts when the last end of it is closed, which the kernel does for a process that was killed.
+/// The pipe to the guardian. It acts when the last write end is closed, which the kernel does even for a process that
+/// was killed.
 #[derive(Debug)]
 pub(crate) struct Guardian {
     line: OwnedFd,
 }
 
 impl Guardian {
-    /// Starts it.
+    /// Starts the guardian.
     ///
     /// # Errors
-    /// The kernel's: it makes no process, or no pipe.
+    /// From the kernel: the process or the pipe cannot be created.
     pub(crate) fn start() -> io::Result<Self> {
         let (read, line) = sys::process::pipe()?;
         sys::set_nonblocking(&line)?;
@@ -36,25 +37,25 @@ impl Guardian {
         Ok(Self { line })
     }
 
-    /// A group of processes runs from now on.
+    /// Adds a process group to the tracked ones.
     pub(crate) fn note(&self, head: u32) {
         self.tell(i32::try_from(head).unwrap_or(0));
     }
 
-    /// It has ended.
+    /// Removes a process group from the tracked ones.
     pub(crate) fn forget(&self, head: u32) {
         self.tell(i32::try_from(head).map_or(0, |head| -head));
     }
 
-    /// A guardian that is gone, or does not listen, is no reason not to go on.
+    /// Errors are ignored: the process continues without a guardian.
     fn tell(&self, message: i32) {
         let _ = sys::process::write_some(&self.line, &message.to_ne_bytes());
     }
 }
 
-/// The guardian's whole life.
+/// The main function of the guardian process.
 fn watch(line: &OwnedFd) -> ! {
-    // What is meant for the process that it guards, from a terminal or a service manager, does not end it.
+    // Signals from a terminal or a service manager for the guarded process must not end it.
     sys::signal::leave_to_other_threads();
     let _ = sys::process::new_session();
     sys::process::set_name(c"weir-guardian");

@@ -1,7 +1,6 @@
-//! Threads for work that would keep a worker from its tasks. They start with the first job, and jobs that wait are
-//! bounded.
+//! Threads for work that would block a worker. They start with the first job; the number of queued jobs is bounded.
 //!
-//! A job must never touch what belongs to a worker.
+//! A job must never access what belongs to a worker.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,7 +12,7 @@ use std::thread;
 use crate::mailbox::Job;
 use crate::{current, sys};
 
-/// The threads and what waits for them.
+/// The threads and the queue of their jobs.
 pub struct Helpers {
     queue: Arc<Queue>,
     threads: usize,
@@ -40,7 +39,7 @@ impl Queue {
     }
 
     fn serve(&self) {
-        // A handler that ran here could not reach the descriptors that it writes to.
+        // A signal handler that runs on this thread could not reach the descriptors that it writes to.
         sys::signal::leave_to_other_threads();
         loop {
             let mut state = self.lock();
@@ -56,20 +55,20 @@ impl Queue {
                 state.idle -= 1;
             };
             drop(state);
-            // A waiter is woken by what the job drops.
+            // The job wakes its waiter by dropping its filler.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }
 }
 
-/// Where an answer is put.
+/// The slot for the result of a job.
 struct AnswerSlot<T> {
     answer: Option<T>,
     over: bool,
     waker: Option<Waker>,
 }
 
-/// The end that fills it; dropped without an answer when the job panicked.
+/// The writing end of an [`AnswerSlot`]; dropped without an answer if the job panicked.
 struct Filler<T>(Arc<Mutex<AnswerSlot<T>>>);
 
 impl<T> Drop for Filler<T> {
@@ -85,13 +84,13 @@ impl<T> Drop for Filler<T> {
 }
 
 impl Helpers {
-    /// Up to so many threads, for which so many jobs may wait.
+    /// Creates a pool of up to `threads` threads and a queue of up to `most` jobs.
     pub fn new(threads: usize, most: usize) -> Self {
         Self { queue: Arc::default(), threads: threads.max(1), most }
     }
 
-    /// Runs a job elsewhere and waits for its answer; none when too many wait, or when the job panicked. In a simulation
-    /// it runs here and at once.
+    /// Runs a job on a helper thread and waits for its result; `None` if the queue is full, or if the job panicked. In
+    /// a simulation it runs immediately on this thread.
     pub async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let place = Arc::new(Mutex::new(AnswerSlot { answer: None, over: false, waker: None }));
         let filler = Filler(Arc::clone(&place));
@@ -115,7 +114,7 @@ impl Helpers {
         .await
     }
 
-    /// Puts a job into the queue. False: there is no room, or no thread.
+    /// Queues a job. False: the queue is full, or there is no thread.
     fn submit(&self, job: Job) -> bool {
         let mut state = self.queue.lock();
         if state.jobs.len() >= self.most {

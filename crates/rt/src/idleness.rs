@@ -1,31 +1,31 @@
-//! How much of its time a worker waits: the percentage of the last window of half a second or more, as HAProxy's
-//! `Idle_pct` has it. Must never read a clock: it is given the times that the worker reads anyway.
+//! Idle time of a worker: the percentage of the last window of at least half a second, as in HAProxy's `Idle_pct`. Must
+//! never read a clock: it is given the times that the worker reads already.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use base::Moment;
 
-/// The shortest time that a percentage stands for.
+/// The minimum length of a window.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// One worker's count.
+/// The idle time of one worker.
 #[derive(Debug)]
 pub(crate) struct Idleness {
-    /// When the window began.
+    /// Start of the window.
     began: Cell<Moment>,
-    /// Nanoseconds of it that were spent waiting.
+    /// Nanoseconds of the window spent waiting.
     waited: Cell<u64>,
-    /// Waits that it had: one an iteration.
+    /// Number of waits in the window: one per iteration.
     waits: Cell<u32>,
-    /// Of the last whole window.
+    /// Percentage of the last complete window.
     percent: Cell<u32>,
-    /// Microseconds that an iteration of it took without its wait, on average.
+    /// Microseconds that an iteration of that window took without its wait, on average.
     average_micros: Cell<u32>,
 }
 
 impl Idleness {
-    /// Starts a window. A worker without a whole one counts as idle.
+    /// Starts a window. Until the first complete one, a worker counts as idle.
     pub(crate) fn new(now: Moment) -> Self {
         Self {
             began: Cell::new(now),
@@ -36,7 +36,7 @@ impl Idleness {
         }
     }
 
-    /// Counts a wait, which may have lasted no time, and ends the window where it is long enough.
+    /// Records a wait, possibly of zero length, and ends the window if it is long enough.
     #[inline]
     pub(crate) fn note(&self, slept: Option<Moment>, woke: Moment) {
         if let Some(slept) = slept {
@@ -56,12 +56,12 @@ impl Idleness {
         }
     }
 
-    /// Of the last whole window, 0 to 100.
+    /// Returns the idle time of the last complete window, 0 to 100.
     pub(crate) fn percent(&self) -> u32 {
         self.percent.get()
     }
 
-    /// Microseconds that an iteration of the last whole window took without its wait, on average.
+    /// Returns the average time of an iteration of the last complete window without its wait, in microseconds.
     pub(crate) fn average_micros(&self) -> u32 {
         self.average_micros.get()
     }
@@ -75,7 +75,7 @@ mod tests {
     fn a_window_tells_what_part_of_it_was_waiting() {
         let at = |millis: u64| Moment::from_nanos(millis * 1_000_000);
         let idleness = Idleness::new(at(0));
-        // When the wait began, when it ended, the percentage and the average that are told then.
+        // The start of the wait, its end, and the expected percentage and average.
         let rows = [
             (Some(100), 300, 100, 0),
             (None, 499, 100, 0),

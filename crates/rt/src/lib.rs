@@ -1,12 +1,13 @@
 //! Weir's per-core runtime: executor, epoll driver, simulated driver, sockets, timers, signals and process helpers.
 //!
-//! It must never know a protocol above TCP, UDP and UNIX sockets. All `unsafe` code of the workspace lives here, each
-//! block under a comment that says why it is sound.
+//! It must never know a protocol above TCP, UDP and UNIX sockets. All `unsafe` code of the workspace is in this crate,
+//! each block with a comment that states why it is sound.
 //!
-//! One OS thread is one worker. Everything in this crate acts on the *current* worker, a thread-local; the simulator swaps it, so that several workers run in one thread.
+//! One OS thread is one worker. Everything in this crate acts on the *current* worker, a thread-local; the simulator
+//! swaps it, so that several workers run in one thread.
 //!
-//! One turn of a worker: wait for events (not at all when a task is runnable), record all of them, empty the mailbox,
-//! expire timers, run the tasks that were queued when the turn began.
+//! One iteration ("turn") of a worker's event loop: wait for events (not at all if a task is runnable), record all of
+//! them, empty the mailbox, expire timers, run the tasks that were queued when the iteration began.
 #![allow(unsafe_code)]
 #![deny(clippy::undocumented_unsafe_blocks)]
 

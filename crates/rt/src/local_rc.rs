@@ -1,6 +1,6 @@
-//! Values that several hold on one thread, like `Rc`, in memory from the worker's free lists.
+//! Shared values of one thread, like `Rc`, in memory from the worker's free lists.
 //!
-//! A value must never leave its thread, nor be changed but through cells.
+//! A value must never leave its thread, nor be mutated except through cells.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 
 use crate::recycle::{allocate, release};
 
-/// A shared value that goes with the last of its holders. There are no weak ones.
+/// A reference-counted value, dropped with its last reference. There are no weak references.
 pub struct LocalRc<T> {
     content: NonNull<Content<T>>,
     owns: PhantomData<Content<T>>,
@@ -23,18 +23,20 @@ struct Content<T> {
 }
 
 impl<T> LocalRc<T> {
-    /// Shares the value that `make` returns, which is written where it stays: a large one is not copied there.
+    /// Shares the value that `make` returns, which is written in place: large values are not copied.
     #[inline]
     pub fn new(make: impl FnOnce() -> T) -> LocalRc<T> {
         let block = allocate(Layout::new::<Content<T>>()).cast::<Content<T>>();
-        // SAFETY: the block is fresh, and large and aligned enough for the content. A panic in `make` would leak it, no more.
+        // SAFETY: the block is fresh, and large and aligned enough for the content. A panic in `make` would only leak
+        // it.
         unsafe { block.write(Content { holders: Cell::new(1), value: make() }) };
         LocalRc { content: block, owns: PhantomData }
     }
 
     #[inline]
     fn content(&self) -> &Content<T> {
-        // SAFETY: the content is alive as long as there is a holder, and there is no `&mut` to it before the last holder has gone.
+        // SAFETY: the content is alive while there is a holder, and there is no `&mut` to it before the last holder is
+        // dropped.
         unsafe { self.content.as_ref() }
     }
 }
@@ -61,7 +63,7 @@ impl<T> Deref for LocalRc<T> {
 impl<T> Drop for LocalRc<T> {
     #[inline]
     fn drop(&mut self) {
-        /// Gives the memory back even when the value's own `drop` panics.
+        /// Frees the memory even if the value's own `drop` panics.
         struct Release(NonNull<u8>, Layout);
         impl Drop for Release {
             fn drop(&mut self) {
@@ -72,7 +74,7 @@ impl<T> Drop for LocalRc<T> {
         self.content().holders.set(left);
         if left == 0 {
             let _release = Release(self.content.cast(), Layout::new::<Content<T>>());
-            // SAFETY: this was the last holder: the content cannot be reached any more.
+            // SAFETY: this was the last holder: the content is no longer reachable.
             unsafe { ptr::drop_in_place(self.content.as_ptr()) };
         }
     }

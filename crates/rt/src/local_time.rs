@@ -1,5 +1,4 @@
-//! How far local time is ahead of UTC and what its zone is called, from the system's time zone rules (`TZ`,
-//! `/etc/localtime`).
+//! The UTC offset of local time and the name of its zone, from the system's time zone rules (`TZ`, `/etc/localtime`).
 //!
 //! It must never read a clock, nor compute a date: the caller that prints one does.
 
@@ -7,24 +6,24 @@ use base::moment::ZoneName;
 use std::ffi::CStr;
 use std::mem;
 
-/// Seconds that local time is ahead of UTC at a point of the calendar, counted in seconds since the UNIX epoch; 0 where
-/// the rules cannot tell.
+/// Returns the offset of local time from UTC in seconds at a time, given in seconds since the UNIX epoch; 0 if the
+/// rules do not define it.
 ///
 /// The C library reads the rules once, on the first call; a process that will change its root directory calls this
-/// before that. It takes a lock and costs some 100 ns: results may be kept for as long as the point lies in the same
-/// quarter of an hour, since every zone changes its offset on such a boundary.
+/// before that. It takes a lock and costs some 100 ns: results may be cached for the same quarter of an hour, since
+/// every zone changes its offset on such a boundary.
 pub fn local_offset(seconds: i64) -> i32 {
     broken_down(seconds).map_or(0, |local| local.tm_gmtoff as i32)
 }
 
-/// What the zone of local time is called at a point of the calendar: "EST", "CEST"; "UTC" where the rules cannot tell.
-/// Costs what [`local_offset`] costs.
+/// Returns the name of the local time zone at a time: "EST", "CEST"; "UTC" if the rules do not define it. Costs the
+/// same as [`local_offset`].
 pub fn zone_name(seconds: i64) -> ZoneName {
     let Some(name) = broken_down(seconds).map(|local| local.tm_zone).filter(|name| !name.is_null()) else {
         return ZoneName::UTC;
     };
-    // SAFETY: the C library has put a pointer to a name there that it keeps for as long as the process lives, with a NUL
-    // behind it; the rules are not read anew while threads run.
+    // SAFETY: the C library has stored a pointer there to a name that it keeps for the life of the process,
+    // NUL-terminated; the rules are not read again while threads run.
     ZoneName::new(unsafe { CStr::from_ptr(name) }.to_bytes())
 }
 
@@ -43,7 +42,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// The zone is read once a process, so each zone needs one of its own: the test starts itself again.
+    /// The zone is read once per process, so each zone needs one of its own: the test runs itself as a child process.
     #[test]
     fn offsets_follow_the_zone_and_its_summer_time() {
         const ASKED: &str = "WEIR_TEST_LOCAL_OFFSETS";

@@ -1,4 +1,5 @@
-//! What a worker shows to other threads: its mailbox, its load, and the registry that finds it by number.
+//! The part of a worker that is shared with other threads: its mailbox, its load, and the registry that finds it by
+//! number.
 //!
 //! Nothing here may wait for a worker: a message to one that has ended is dropped.
 
@@ -24,30 +25,30 @@ pub(crate) enum Message {
     Forget(Key),
 }
 
-/// The part of a worker that other threads reach.
+/// The part of a worker that other threads can reach.
 pub(crate) struct Remote {
     /// The worker's number within its runtime.
     pub(crate) worker: WorkerId,
-    /// The worker's place in the registry; used again after its end.
+    /// The worker's index in the registry; reused after its end.
     pub(crate) index: u16,
-    /// Unique among all workers that the process ever had.
+    /// Unique among all workers that the process has ever had.
     pub(crate) instance: u32,
-    /// The epoll and event descriptors; none in a simulation.
+    /// The epoll and event descriptors; `None` in a simulation.
     pub(crate) descriptors: Option<Descriptors>,
     inbox: Inbox,
     load: Padded<AtomicU32>,
     pulse: Padded<Pulse>,
 }
 
-/// What shows that a worker lives.
+/// Liveness data of a worker.
 struct Pulse {
-    /// Its thread's number, 0 before it runs.
+    /// The worker's thread ID, 0 before it runs.
     thread: AtomicI32,
-    /// Counts its progress: turns, calls of tasks, and what a task reports within a call.
+    /// Counts its progress: iterations, polls of tasks, and what a task reports within a poll.
     progress: AtomicU32,
-    /// How much of its last turn it has worked, in percent.
+    /// Busy percentage of its last iteration.
     usage: AtomicU32,
-    /// When what runs ends by itself, in nanoseconds of the monotonic clock; 0: that is not known.
+    /// When the running task is expected to return, in nanoseconds of the monotonic clock; 0: unknown.
     ends_at: AtomicU64,
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct Descriptors {
     pub(crate) event: OwnedFd,
 }
 
-/// Keeps what follows on a cache line of its own.
+/// Keeps its value on a cache line of its own.
 #[repr(align(64))]
 struct Padded<T>(T);
 
@@ -64,9 +65,9 @@ struct Padded<T>(T);
 struct Inbox {
     /// `None` once the worker has ended.
     messages: Mutex<Option<Vec<Message>>>,
-    /// There are messages.
+    /// Set while there are messages.
     pending: AtomicBool,
-    /// The worker waits for events, or is about to.
+    /// Set while the worker waits for events, or is about to.
     sleeping: AtomicBool,
 }
 
@@ -114,25 +115,25 @@ impl Remote {
         }
     }
 
-    /// Tells the number of the worker's thread.
+    /// Sets the worker's thread ID.
     pub(crate) fn runs_on(&self, thread: i32) {
         self.pulse.0.thread.store(thread, Ordering::Relaxed);
     }
 
-    /// The number of the worker's thread, 0 before it runs.
+    /// Returns the worker's thread ID, 0 before it runs.
     pub(crate) fn thread(&self) -> i32 {
         self.pulse.0.thread.load(Ordering::Relaxed)
     }
 
-    /// Counts a turn, a call of a task, or a part of one that is done. The worker alone calls this, so nothing is lost
-    /// between reading and writing.
+    /// Counts an iteration, a poll of a task, or a completed part of one. Only the worker calls this, so no update is
+    /// lost between the load and the store.
     #[inline]
     pub(crate) fn note_progress(&self) {
         let progress = &self.pulse.0.progress;
         progress.store(progress.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// How much of a turn it has worked, in percent.
+    /// Sets the busy percentage of an iteration.
     #[inline]
     pub(crate) fn set_usage(&self, percent: u32) {
         self.pulse.0.usage.store(percent, Ordering::Relaxed);
@@ -142,7 +143,7 @@ impl Remote {
         self.pulse.0.usage.load(Ordering::Relaxed)
     }
 
-    /// What runs is known to end by itself at that time; `None`: it is not known when. Returns what was known before.
+    /// Sets when the running task is expected to return; `None`: unknown. Returns the previous value.
     pub(crate) fn ends_at(&self, moment: Option<Moment>) -> Option<Moment> {
         let ends_at = &self.pulse.0.ends_at;
         let before = ends_at.load(Ordering::Relaxed);
@@ -150,7 +151,7 @@ impl Remote {
         (before > 0).then(|| Moment::from_nanos(before))
     }
 
-    /// Whether what runs is known to end by itself, after `now`.
+    /// Whether the running task is expected to return at a time after `now`.
     pub(crate) fn will_end(&self, now: Moment) -> bool {
         self.pulse.0.ends_at.load(Ordering::Relaxed) > now.as_nanos()
     }
@@ -174,7 +175,6 @@ impl Remote {
         self.inbox.sleeping.store(false, Ordering::Relaxed);
     }
 
-    /// Whether there are messages.
     #[inline]
     pub(crate) fn has_messages(&self) -> bool {
         self.inbox.pending.load(Ordering::Relaxed)
@@ -190,27 +190,27 @@ impl Remote {
         }
     }
 
-    /// Refuses messages from now on, and returns the unread ones.
+    /// Closes the mailbox and returns the unread messages; later ones are refused.
     pub(crate) fn close(&self) -> Vec<Message> {
         lock(&self.inbox.messages).take().unwrap_or_default()
     }
 
-    /// How many sessions live on it.
+    /// Returns the number of its sessions.
     pub(crate) fn load(&self) -> u32 {
         self.load.0.load(Ordering::Relaxed)
     }
 
-    /// Counts a session that lives on it.
+    /// Adds a session.
     pub(crate) fn add_load(&self) {
         self.load.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a session less.
+    /// Removes a session.
     pub(crate) fn remove_load(&self) {
         self.load.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Takes a descriptor off this worker's epoll. That it is not on it any more is no error.
+    /// Removes a descriptor from this worker's epoll instance. Not an error if it is not registered.
     pub(crate) fn unwatch(&self, fd: RawFd) {
         if let Some(descriptors) = &self.descriptors {
             sys::epoll::delete(&descriptors.epoll, fd);
@@ -218,13 +218,13 @@ impl Remote {
     }
 }
 
-/// What all workers of one runtime share.
+/// Data shared by all workers of one runtime.
 pub(crate) struct Shared {
     pub(crate) remotes: Vec<Arc<Remote>>,
-    /// How many of them are the runtime's own; a simulation adds one that runs its script.
+    /// The number of the runtime's own workers; a simulation adds one that runs its script.
     pub(crate) workers: usize,
     pub(crate) stop: AtomicBool,
-    /// Workers ask for events without waiting for them.
+    /// Workers poll for events without waiting.
     pub(crate) spin: AtomicBool,
 }
 
@@ -248,31 +248,30 @@ impl Remote {
     }
 }
 
-/// Reaches the workers of one runtime from any thread.
+/// A handle to the workers of one runtime, usable from any thread.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
 }
 
 impl Handle {
-    /// Runs `job` on a worker, outside of any task. Dropped without a run when the worker has ended or does not exist.
+    /// Runs `job` on a worker, outside of any task. Dropped unrun if the worker has ended or does not exist.
     pub fn post(&self, worker: WorkerId, job: Box<dyn FnOnce() + Send>) {
         if let Some(remote) = self.shared.remotes.get(usize::from(worker)) {
             remote.send(Message::Job(job));
         }
     }
 
-    /// Number of workers.
     pub fn workers(&self) -> usize {
         self.shared.workers
     }
 
-    /// Asks every worker to leave its loop.
+    /// Makes every worker leave its event loop.
     pub fn stop(&self) {
         self.shared.stop();
     }
 
-    /// Whether the workers were asked to stop.
+    /// Whether the workers are stopping.
     pub fn stopping(&self) -> bool {
         self.shared.stopping()
     }
@@ -284,11 +283,11 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// All living workers of the process, by index. Runtimes take neighbouring places.
+/// All running workers of the process, by index. Runtimes occupy consecutive indices.
 static REGISTRY: RwLock<Vec<Option<Arc<Remote>>>> = RwLock::new(Vec::new());
 static INSTANCES: AtomicU32 = AtomicU32::new(0);
 
-/// Enters one worker for each element of `descriptors` into the registry.
+/// Adds one worker per element of `descriptors` to the registry.
 pub(crate) fn register(descriptors: Vec<Option<Descriptors>>) -> io::Result<Vec<Arc<Remote>>> {
     let mut registry = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
     let count = descriptors.len();
@@ -320,13 +319,13 @@ pub(crate) fn unregister(remotes: &[Arc<Remote>]) {
     }
 }
 
-/// The worker at a place of the registry, if it lives.
+/// Returns the worker at an index of the registry, if it is running.
 pub(crate) fn find(index: u16) -> Option<Arc<Remote>> {
     let registry = REGISTRY.read().unwrap_or_else(PoisonError::into_inner);
     registry.get(usize::from(index)).and_then(Clone::clone)
 }
 
-/// Wakes a task from a thread that is no worker of its runtime. Does nothing when the worker has ended.
+/// Wakes a task from a thread that is not a worker of its runtime. Does nothing if the worker has ended.
 pub(crate) fn wake(task: TaskId) {
     if let Some(remote) = find(task.worker()) {
         remote.wake(task);
@@ -346,7 +345,7 @@ mod tests {
         Message::Job(Box::new(|| {}))
     }
 
-    /// Whether a worker was woken, which the event's descriptor shows.
+    /// Whether a worker was woken, which the event descriptor shows.
     fn was_roused(remote: &Remote) -> bool {
         let event = remote.descriptors.as_ref().unwrap().event.try_clone().unwrap();
         std::io::Read::read(&mut std::fs::File::from(event), &mut [0; 8]).is_ok()
@@ -400,7 +399,7 @@ mod tests {
         }
         assert!(places(&second).iter().all(|place| !places(&first).contains(place)));
         unregister(&first);
-        // Another test may have taken a place that became free.
+        // Another test may have reused an index that became free.
         let is_gone = |old: &Arc<Remote>| find(old.index).is_none_or(|found| found.instance != old.instance);
         assert!(first.iter().all(is_gone));
         unregister(&second);

@@ -1,5 +1,5 @@
-//! A file that lies in memory: what is written to it is in the file when the kernel puts it there, at the latest when the
-//! process has ended, however it ends. Must never read what is in it: others may have written there.
+//! A memory-mapped file: the kernel writes the memory to the file, at the latest when the process has ended, however it
+//! ends. Must never read its content: others may have written to it.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 
 use crate::sys::memory;
 
-/// Such a file, of a size that never changes.
+/// A memory-mapped file of fixed size.
 #[derive(Debug)]
 pub struct MappedFile {
     start: NonNull<u8>,
@@ -22,11 +22,11 @@ pub struct MappedFile {
 unsafe impl Send for MappedFile {}
 
 impl MappedFile {
-    /// Creates a file of that many bytes, for its owner alone. One that is there and not empty is kept under its name with
-    /// `.bak` behind it, if it can be.
+    /// Creates a file of that size in bytes, with mode 0600. An existing file that is not empty is renamed first, if
+    /// possible, with the suffix `.bak`.
     ///
     /// # Errors
-    /// The system's: the file cannot be made, or there is no room for it.
+    /// From the system: the file cannot be created, or the disk is full.
     pub fn create(path: &Path, length: usize) -> io::Result<MappedFile> {
         if length == 0 {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -34,7 +34,7 @@ impl MappedFile {
         if fs::metadata(path).is_ok_and(|known| known.is_file() && known.len() > 0) {
             let mut kept = OsString::from(path);
             kept.push(".bak");
-            // A folder that does not let it be kept was chosen so.
+            // The permissions of the folder may deliberately prevent it.
             let _ = fs::rename(path, kept);
         }
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -42,12 +42,11 @@ impl MappedFile {
         Ok(MappedFile { start: memory::map(file.as_raw_fd(), length)?, length })
     }
 
-    /// Its size in bytes.
     pub fn size(&self) -> usize {
         self.length
     }
 
-    /// Writes bytes at a place, as many as there is room for behind it; tells how many.
+    /// Writes bytes at an offset, up to the end of the file; returns the number of bytes written.
     pub fn write(&mut self, at: usize, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.length.saturating_sub(at));
         if count > 0 {
@@ -61,7 +60,7 @@ impl MappedFile {
 
 impl Drop for MappedFile {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's, which ends here.
+        // SAFETY: the mapping is owned by this value, which ends here.
         let _ = unsafe { memory::unmap(self.start, self.length) };
     }
 }

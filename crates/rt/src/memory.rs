@@ -1,6 +1,7 @@
-//! The memory of the process: an allocator that counts, what the limits leave, a reserve for the time when they are met.
+//! The memory of the process: a counting allocator, the budget that the limits leave, and a reserve for when they are
+//! reached.
 //!
-//! It must never decide who waits: that is [`crate::supply`]'s business.
+//! It must never decide which tasks wait: that is the responsibility of [`crate::supply`].
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,29 +13,29 @@ use base::memory::{PROCESS, Supply};
 
 use crate::sys;
 
-/// Bytes that a thread allocates or frees before it enters them in the account.
+/// Bytes that a thread allocates or frees before it adds them to the account.
 const PORTION: usize = 64 * 1024;
-/// What a thread has pending before its first allocation: far more than a portion, so that the first one is entered. Then
-/// it is known that the rest has to be entered at the thread's end, which costs the others nothing.
+/// The initial pending count of a thread: far more than a portion, so that its first allocation is added. That is when
+/// the thread registers to add the rest at its end; later allocations need no check for it.
 const UNKNOWN: isize = isize::MIN / 2;
-/// Bytes in reserve: of a budget the sixteenth part, within these bounds.
+/// Bounds in bytes of the reserve, which is a sixteenth of the budget.
 const RESERVE: std::ops::RangeInclusive<usize> = 1 << 20..=8 << 20;
-/// Bytes that a thread takes for its stack and what the system keeps for it (the standard library's default is 2 MB).
+/// Bytes that a thread takes for its stack and the system's own data (the standard library's default is 2 MB).
 const THREAD: usize = (2 << 20) + (256 << 10);
 
-/// The system's allocator, with every byte counted in [`base::memory::PROCESS`]. Where the kernel refuses memory, a reserve
-/// is given up first: the process goes on, and [`crate::supply`] has time to make others wait.
+/// The system's allocator, with every byte counted in [`base::memory::PROCESS`]. If the kernel refuses memory, a
+/// reserve is freed first: the process continues, and [`crate::supply`] has time to make tasks wait.
 #[derive(Debug)]
 pub struct Counting;
 
 thread_local! {
-    /// What this thread has not entered yet.
+    /// Bytes of this thread not yet added to the account.
     static PENDING: Cell<isize> = const { Cell::new(UNKNOWN) };
 }
 
 static RESERVED: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static RESERVED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// The budget that follows from the limits, in bytes.
+/// The budget that the limits leave, in bytes.
 static PLANNED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 #[inline]
@@ -57,19 +58,19 @@ fn enter(pending: isize) {
     }
 }
 
-/// Enters what the calling thread has pending, at its end: a process that starts a thread for each of very many jobs (reloads)
-/// would count more and more bytes, or fewer and fewer, than it has.
+/// Adds the pending bytes of the calling thread at its end: a process that starts a thread for each of very many jobs
+/// (reloads) would otherwise drift ever further from its actual use.
 extern "C" fn enter_rest(_: *mut std::ffi::c_void) {
     enter(PENDING.get());
 }
 
-/// Sizes of allocations are at most `isize::MAX` (see [`Layout`]).
+/// Allocation sizes are at most `isize::MAX` (see [`Layout`]).
 #[inline]
 fn signed(size: usize) -> isize {
     size as isize
 }
 
-/// Tries again with the reserve given up. Another thread may have done that: what it gave up is there for this one, too.
+/// Retries after freeing the reserve. If another thread freed it first, that memory is available to this one, too.
 #[cold]
 fn retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
     const ATTEMPTS: usize = 3;
@@ -78,17 +79,18 @@ fn retry(attempt: impl Fn() -> *mut u8) -> *mut u8 {
     (0..ATTEMPTS).map(|_| attempt()).find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
 }
 
-/// Frees the reserve: so many bytes.
+/// Frees the reserve; returns its size in bytes.
 fn give_up_reserve() -> usize {
     let Some(start) = NonNull::new(RESERVED.swap(ptr::null_mut(), Ordering::AcqRel)) else { return 0 };
     let length = RESERVED_BYTES.load(Ordering::Acquire);
-    // SAFETY: `set_aside` gave it with that length, and the swap made this thread its only owner.
+    // SAFETY: `set_aside` returned it with that length, and the swap made this thread its only owner.
     let freed = unsafe { sys::memory::unmap(start, length) };
     if freed.is_ok() { length } else { 0 }
 }
 
-// Never in line: what is run for every block would stand in the instruction cache once for each place that takes one.
-// SAFETY: every block is the system allocator's, which keeps the trait's promises; counting neither allocates nor unwinds.
+// Never inlined: the code for every allocation would be in the instruction cache once per call site.
+// SAFETY: every block is the system allocator's, which keeps the trait's promises; counting neither allocates nor
+// unwinds.
 unsafe impl GlobalAlloc for Counting {
     // SAFETY: the trait's promises are passed on to the system's allocator.
     #[inline(never)]
@@ -127,7 +129,7 @@ unsafe impl GlobalAlloc for Counting {
     // SAFETY: the trait's promises are passed on to the system's allocator.
     #[inline(never)]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise; where it fails, the old block is as it was.
+        // SAFETY: the caller's promise; if it fails, the old block is unchanged.
         let attempt = || unsafe { System.realloc(block, layout, size) };
         let mut new = attempt();
         if new.is_null() {
@@ -138,14 +140,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Works out what the limits of the process leave for allocations (`RLIMIT_DATA`, which `-m` sets, and `RLIMIT_AS`), where
-/// so many threads are still to start, and sets the reserve aside. For a program whose allocator is [`Counting`], before it
-/// changes its root.
+/// Computes what the limits of the process (`RLIMIT_DATA`, which `-m` sets, and `RLIMIT_AS`) leave for allocations,
+/// with `threads` threads still to start, and sets the reserve aside. For a program whose allocator is [`Counting`],
+/// before it changes its root directory.
 pub fn keep_to_limits(threads: usize) {
     enter(PENDING.get());
     let used = PROCESS.used();
     let (size, data) = mapped().unwrap_or((used, used));
-    // Memory that the process has mapped and not allocated counts against the limit as well.
+    // Memory that the process has mapped but not allocated counts against the limit as well.
     let left = |limit: Option<usize>, mapped: usize| {
         let others = mapped.saturating_sub(used) + threads.saturating_mul(THREAD);
         limit.map_or(usize::MAX, |limit| limit.saturating_sub(others))
@@ -159,7 +161,7 @@ pub fn keep_to_limits(threads: usize) {
     restore_reserve();
 }
 
-/// Bytes of the address space that the process uses, and of those what is data (proc(5), `statm`).
+/// Returns the bytes of the address space in use, and the part of them that is data (proc(5), `statm`).
 fn mapped() -> Option<(usize, usize)> {
     let text = fs::read_to_string("/proc/self/statm").ok()?;
     let mut pages = text.split_ascii_whitespace().map(|word| word.parse::<usize>().ok());
@@ -168,7 +170,7 @@ fn mapped() -> Option<(usize, usize)> {
     Some((size * sys::memory::page(), data * sys::memory::page()))
 }
 
-/// Whether the reserve is there; sets it aside again where it is not and memory is back.
+/// Whether the reserve exists; recreates it if memory is available again.
 pub(crate) fn restore_reserve() -> bool {
     if !RESERVED.load(Ordering::Acquire).is_null() || RESERVED_BYTES.load(Ordering::Acquire) == 0 {
         return true;
@@ -186,7 +188,7 @@ pub(crate) fn restore_reserve() -> bool {
     true
 }
 
-/// Lets the budget grow again towards what the limits leave, where the kernel had refused memory before that.
+/// Raises the budget towards what the limits leave, after the kernel had refused memory below that.
 pub(crate) fn widen_budget() {
     let (planned, budget) = (PLANNED.load(Ordering::Acquire), PROCESS.budget());
     if budget < planned && PROCESS.supply() == Supply::Ample {

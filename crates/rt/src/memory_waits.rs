@@ -1,5 +1,5 @@
-//! The tasks of a worker that wait for memory, and how short it is. Must never decide which of them goes on: that is
-//! [`crate::supply`]'s business.
+//! The tasks of a worker that wait for memory, and how scarce it is. Must never decide which of them continues: that is
+//! the responsibility of [`crate::supply`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -8,26 +8,26 @@ use std::task::Waker;
 
 use base::memory::{PROCESS, Supply};
 
-/// The tasks of a worker that wait for memory.
+/// The queues of tasks of a worker that wait for memory.
 #[derive(Default)]
 pub(crate) struct Waits {
     /// By stage.
     pub(crate) queues: RefCell<[VecDeque<Waker>; 3]>,
-    /// So many may go on all the same until the next look.
+    /// The number of tasks that may proceed regardless until the next check.
     pub(crate) passes: Cell<u32>,
-    /// A task looks whether memory is back.
+    /// Set while a task checks whether memory is available again.
     pub(crate) looking: Cell<bool>,
-    /// What the worker does when memory becomes scarce.
+    /// The worker's callback for scarce memory.
     pub(crate) hook: RefCell<Option<Rc<dyn Fn()>>>,
 }
 
-/// Whether memory is so short that nothing new is begun.
+/// Whether memory is so scarce that no new work is started.
 #[inline]
 pub fn memory_is_scarce() -> bool {
     PROCESS.supply() != Supply::Ample
 }
 
-/// Whether memory is so short that what goes on waits as well.
+/// Whether memory is so scarce that work in progress waits as well.
 #[inline]
 pub fn memory_is_critical() -> bool {
     PROCESS.supply() == Supply::Critical

@@ -1,8 +1,8 @@
 //! Writing whole lines to a descriptor that other processes share: standard output and error, or an inherited pipe,
 //! terminal, socket or file.
 //!
-//! It must never wait, and never change the flags of a description that others hold: a shell whose terminal became
-//! non-blocking is broken.
+//! It must never wait, and never change the flags of a description that other processes hold: a shell breaks if its
+//! terminal becomes non-blocking.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -12,15 +12,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::sys;
 
-/// Bytes that the kernel writes to a pipe as a whole or not at all (POSIX `PIPE_BUF`, Linux's value).
+/// Number of bytes that the kernel writes to a pipe as a whole or not at all (POSIX `PIPE_BUF`, Linux's value).
 pub const ATOMIC: usize = 4096;
 
-/// A shared descriptor, written to from several threads.
+/// A shared descriptor, written to by several threads.
 #[derive(Debug)]
 pub struct Output {
     way: Way,
-    /// What the kernel did not take of a write that had begun. Nothing else is written before it, so that lines stay
-    /// whole.
+    /// The rest of a partial write. Nothing else is written before it, so that lines stay whole.
     tail: Mutex<Vec<u8>>,
 }
 
@@ -29,19 +28,19 @@ pub struct Output {
 enum Way {
     /// A description of our own, opened non-blocking: pipes and terminals.
     Own(File),
-    /// Not waiting is asked for with each call: sockets.
+    /// Each call is non-blocking (`MSG_DONTWAIT`): sockets.
     Socket(File),
-    /// It never waits long: regular files and devices.
+    /// Writes never block for long: regular files and devices.
     Direct(File),
-    /// A pipe or terminal that could not be opened again: room is asked for before each write.
+    /// A pipe or terminal that could not be opened again: polled for free space before each write.
     Asked(File),
 }
 
 impl Output {
-    /// Prepares to write to an open descriptor, which stays open and as it is.
+    /// Prepares to write to an open descriptor, which is not changed or closed.
     ///
     /// # Errors
-    /// The kernel's; there is one when the descriptor is not open.
+    /// From the kernel, among others if the descriptor is not open.
     pub fn open(descriptor: RawFd) -> io::Result<Output> {
         let file = File::from(duplicate(descriptor)?);
         let kind = file.metadata()?.file_type();
@@ -60,15 +59,15 @@ impl Output {
         Ok(Output { way, tail: Mutex::default() })
     }
 
-    /// Whether several lines may go into one write. Not into a socket, whose messages may have to stay apart.
+    /// Whether several lines may be combined in one write. Not for sockets, which may preserve message boundaries.
     pub fn takes_batches(&self) -> bool {
         !matches!(self.way, Way::Socket(_))
     }
 
-    /// Writes one or more whole lines. Up to [`ATOMIC`] bytes do not mix with what others write to the same pipe.
+    /// Writes one or more whole lines. Up to [`ATOMIC`] bytes do not interleave with other writes to the same pipe.
     ///
     /// # Errors
-    /// `WouldBlock` when there is no room now: nothing of it was written. Else the kernel's.
+    /// `WouldBlock` if there is no free space now: nothing was written. Otherwise from the kernel.
     pub fn write(&self, lines: &[u8]) -> io::Result<()> {
         let mut tail = self.lock();
         if !self.push(&mut tail)? {
@@ -82,10 +81,10 @@ impl Output {
         Ok(())
     }
 
-    /// Writes the rest of a line that had no room. Returns whether nothing is left.
+    /// Writes the rest of a partially written line. Returns whether nothing is left.
     ///
     /// # Errors
-    /// The kernel's; the rest is given up then.
+    /// From the kernel; the rest is then discarded.
     pub fn finish(&self) -> io::Result<bool> {
         self.push(&mut self.lock())
     }
@@ -112,14 +111,14 @@ impl Output {
 }
 
 impl Way {
-    /// Bytes written; 0 when there is no room.
+    /// Returns the number of bytes written; 0 if there is no free space.
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut file = match self {
             Way::Socket(file) => {
                 let slices = [io::IoSlice::new(bytes)];
                 return Ok(sys::socket::send_datagram(file.as_raw_fd(), &slices, None)?.unwrap_or(0));
             }
-            // Where there is room at all a pipe takes this much, so that the write does not wait.
+            // A pipe that has any free space accepts this much, so that the write does not block.
             Way::Asked(file) if !has_room(file)? => return Ok(0),
             Way::Asked(file) => {
                 let mut file = file;
@@ -137,7 +136,7 @@ impl Way {
     }
 }
 
-/// Another descriptor for the same description, closed on exec.
+/// Duplicates a descriptor, with close-on-exec.
 fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed; a descriptor that is not open makes the call fail.
     let fresh = sys::check(unsafe { libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 3) })?;
@@ -145,7 +144,7 @@ fn duplicate(descriptor: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fresh) })
 }
 
-/// Whether a write would not wait.
+/// Whether a write would not block.
 fn has_room(file: &File) -> io::Result<bool> {
     let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: the pointer is valid for the one element that is announced.

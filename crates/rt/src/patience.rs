@@ -1,51 +1,51 @@
-//! Whether a worker that has nothing left to do lets other programs of its processor run before it sleeps.
+//! Decides whether a worker with nothing left to do yields its processor to other programs before it sleeps.
 //!
 //! A client on the same processor is interrupted by the worker that its connection wakes. The worker serves that one
 //! connection, often before its request was even sent, and sleeps again: so each connection costs a sleep or two, which
-//! take longer than to serve it. If the worker gives way once instead, the client goes on to begin others, and all of
-//! them are served together.
+//! take longer than to serve it. If the worker yields once instead, the client goes on to open further connections, and
+//! all of them are served together.
 //!
-//! Nothing here may yield where that does not pay: on a processor of the worker's own no other thread waits for it, beside
-//! programs that compute or flood it with connections the worker would be away for long, and requests on connections that stay
-//! gain nothing.
+//! Nothing here may yield where that does not pay off: on a processor of the worker's own no other thread is waiting;
+//! next to programs that compute or flood it with connections the worker would be away for long; and requests on
+//! persistent connections gain nothing.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use base::Moment;
 
-/// What giving way may take for each connection that it brings.
+/// The time that yielding may take for each connection that is accepted afterwards.
 const WORTH_A_CONNECTION: Duration = Duration::from_micros(50);
-/// The longest absence that pays, however many connections it brings: it adds to the latency of other clients.
+/// The longest absence that pays off, regardless of the number of connections: it adds to the latency of other clients.
 const LONGEST: Duration = Duration::from_millis(2);
-/// After so many failures in a row one of 2^14 chances is taken. A chance is a sleep behind an accepted connection.
+/// After this number of failures in a row only one of 2^14 opportunities is used. An opportunity is a sleep after an
+/// accepted connection.
 const MOST_FAILURES: u8 = 14;
 
-/// What a worker knows of giving way.
+/// The statistics of a worker's yielding.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
-    /// Connections that were accepted since the worker gave way or let a chance pass, and those that the last absence
+    /// Connections accepted since the worker last yielded or skipped an opportunity, plus those that the last absence
     /// brought if they were worth it.
     accepted: Cell<u32>,
-    /// How long the last absence was, until it is judged.
+    /// The length of the last absence, until it is judged.
     away: Cell<Option<Duration>>,
-    /// When it began, until the next look for events.
+    /// Start of the last absence, until the next poll for events.
     left: Cell<Option<Moment>>,
-    /// Absences in a row that were not worth their length.
+    /// Number of absences in a row that did not pay off.
     failures: Cell<u8>,
-    /// Chances that are not taken.
+    /// Number of opportunities to skip.
     left_out: Cell<u32>,
 }
 
 impl Patience {
-    /// Counts an accepted connection.
     #[inline]
     pub(crate) fn note_accepted(&self) {
         self.accepted.set(self.accepted.get().saturating_add(1));
     }
 
-    /// Whether the worker that is about to sleep should look first whether it has nothing to do, and call
-    /// [`Patience::idle`] then.
+    /// Whether the worker that is about to sleep should first poll without waiting and, if there is nothing to do, call
+    /// [`Patience::idle`].
     #[inline]
     pub(crate) fn looks_first(&self) -> bool {
         if self.away.get().is_some() {
@@ -64,7 +64,7 @@ impl Patience {
         }
     }
 
-    /// The worker has nothing to do: it gives way, or judges what that has brought. `now` reads the clock.
+    /// Called when the worker has nothing to do: yields, or judges the last absence. `now` reads the clock.
     pub(crate) fn idle(&self, now: impl Fn() -> Moment, give_way: impl FnOnce()) {
         match self.away.take() {
             Some(away) => self.judge(away),
@@ -78,7 +78,7 @@ impl Patience {
         }
     }
 
-    /// When the worker gave way, if it did since the last look for events: it has not worked since.
+    /// Returns when the worker yielded, if it did since the last poll for events: it has not worked since.
     #[inline]
     pub(crate) fn take_left(&self) -> Option<Moment> {
         self.left.take()
@@ -101,8 +101,8 @@ mod tests {
 
     const MICROSECOND: Duration = Duration::from_micros(1);
 
-    /// A worker with nothing left to do, behind a turn that accepted a connection; where it gives way, `away` and then
-    /// turns that accept so many connections. Tells whether it did.
+    /// Simulates a worker with nothing left to do, after an iteration that accepted a connection; if it yields, it is
+    /// away for `away`, and the next iterations accept `brought` connections. Returns whether it yielded.
     fn try_once(patience: &Patience, away: Duration, brought: u32) -> bool {
         patience.note_accepted();
         if !patience.looks_first() {

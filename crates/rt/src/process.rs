@@ -1,4 +1,4 @@
-//! The life of the process: going to the background, limits, processors, accounts, children. What it gives up: [`crate::rights`].
+//! The process: daemonizing, limits, processors, user accounts, children. Giving up privileges: [`crate::rights`].
 //!
 //! Nothing here may be called from a task that others wait for: some of these calls take milliseconds.
 
@@ -14,40 +14,40 @@ use base::ProcessorSet;
 
 use crate::sys;
 
-/// The exit status of a starter whose child ended without a word.
+/// The exit status of a starter whose child ended without reporting one.
 const SILENT_CHILD: u8 = 1;
 
-/// The daemon's line to the process that started it, which waits for the first word and leaves with it.
+/// The daemon's pipe to the process that started it, which waits for a status and exits with it.
 #[derive(Debug)]
 pub struct StarterWaits {
     pipe: File,
-    /// `/dev/null`: a process in a jail does not see it any more.
+    /// `/dev/null`, opened early: it is not visible inside a chroot.
     null: File,
 }
 
 impl StarterWaits {
-    /// Lets the starter leave with `status`: 0 when everything is bound and served.
+    /// Makes the starter exit with `status`: 0 once everything is bound and served.
     pub fn leave(mut self, status: u8) {
-        // A starter that is gone already needs no word.
+        // Fails only if the starter has exited already.
         let _ = self.pipe.write_all(&[status]);
     }
 
-    /// Points standard input, output and error at `/dev/null`, as a daemon does once it has started.
+    /// Redirects standard input, output and error to `/dev/null`, as a daemon does once it has started.
     ///
     /// # Errors
-    /// The kernel's.
+    /// From the kernel.
     pub fn detach_standard_streams(&self) -> io::Result<()> {
         (0..=2).try_for_each(|stream| sys::process::duplicate_onto(&self.null, stream))
     }
 }
 
-/// Goes to the background: forks and starts a session in the child. The calling process (the starter) never returns
-/// from this; it waits for [`StarterWaits::leave`] and exits with that status, or with 1 when the child ends without.
-/// Standard streams stay as they are, so that errors of the start are still seen; see
+/// Moves to the background: forks and starts a session in the child. In the calling process (the starter) this never
+/// returns; it waits for [`StarterWaits::leave`] and exits with that status, or with 1 if the child ends without it.
+/// Standard streams are unchanged, so that startup errors are still visible; see
 /// [`StarterWaits::detach_standard_streams`].
 ///
 /// # Errors
-/// The kernel's; `Unsupported` when the process has more than one thread.
+/// From the kernel; `Unsupported` if the process has more than one thread.
 pub fn daemonise() -> io::Result<StarterWaits> {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
     let (read, write) = sys::process::pipe()?;
@@ -61,25 +61,25 @@ pub fn daemonise() -> io::Result<StarterWaits> {
             drop(write);
             let mut status = [SILENT_CHILD];
             let heard = File::from(read).read_exact(&mut status);
-            // Without exit handlers: what they would flush or remove belongs to the child now.
+            // Skips exit handlers: the resources that they would flush or remove belong to the child now.
             sys::process::exit_now(i32::from(if heard.is_ok() { status[0] } else { SILENT_CHILD }))
         }
     }
 }
 
-/// Which of the two processes after a fork this is.
+/// The side of a fork that returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
     /// The new process.
     Child,
-    /// The old one; the number is the child's.
+    /// The old process, with the child's process ID.
     Parent(u32),
 }
 
 /// Forks the process.
 ///
 /// # Errors
-/// The kernel's; `Unsupported` when the process has more than one thread.
+/// From the kernel; `Unsupported` if the process has more than one thread.
 pub fn fork() -> io::Result<Fork> {
     if sys::process::thread_count()? > 1 {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "a process with threads does not fork"));
@@ -89,10 +89,10 @@ pub fn fork() -> io::Result<Fork> {
     Ok(if child == 0 { Fork::Child } else { Fork::Parent(child as u32) })
 }
 
-/// A child that has ended, if any has; all children when `of` is `None`. Does not wait.
+/// Reaps a child that has ended, if any; `of`: only this child. Does not wait.
 ///
 /// # Errors
-/// The kernel's; there is none when there are no children.
+/// From the kernel; having no children is not an error.
 pub fn reap(of: Option<u32>) -> io::Result<Option<(u32, ExitStatus)>> {
     reap_or_wait(of, false)
 }
@@ -100,7 +100,7 @@ pub fn reap(of: Option<u32>) -> io::Result<Option<(u32, ExitStatus)>> {
 /// Waits until a child has ended.
 ///
 /// # Errors
-/// The kernel's, which says so when there is no such child.
+/// From the kernel, among others if there is no such child.
 pub fn wait(of: u32) -> io::Result<ExitStatus> {
     match reap_or_wait(Some(of), true)? {
         Some((_, status)) => Ok(status),
@@ -117,41 +117,41 @@ fn reap_or_wait(of: Option<u32>, block: bool) -> io::Result<Option<(u32, ExitSta
     }
 }
 
-/// `/dev/null`, opened while the process sees it: one in a jail does not any more.
+/// `/dev/null`, opened while it is visible: it is not inside a chroot.
 #[derive(Debug)]
 pub struct NullDevice(File);
 
 impl NullDevice {
-    /// Opens it.
+    /// Opens `/dev/null`.
     ///
     /// # Errors
-    /// The kernel's.
+    /// From the kernel.
     pub fn open() -> io::Result<NullDevice> {
         OpenOptions::new().read(true).write(true).open("/dev/null").map(NullDevice)
     }
 
-    /// Points standard input, output and error there.
+    /// Redirects standard input, output and error to it.
     ///
     /// # Errors
-    /// The kernel's.
+    /// From the kernel.
     pub fn replace_standard_streams(&self) -> io::Result<()> {
         (0..=2).try_for_each(|stream| sys::process::duplicate_onto(&self.0, stream))
     }
 }
 
-/// Lets the programs that this process starts from now on have a descriptor, under the same number.
+/// Makes the programs that this process starts from now on inherit a descriptor, under the same number.
 ///
 /// # Errors
-/// The kernel's.
+/// From the kernel.
 pub fn keep_for_children(fd: &OwnedFd) -> io::Result<()> {
     sys::set_close_on_exec(fd, false)
 }
 
-/// Takes over a descriptor that the process was started with. Programs that this one starts do not get it.
+/// Takes over an inherited descriptor. Programs started by this process do not inherit it.
 ///
 /// # Errors
-/// `InvalidInput` for a standard stream; `ResourceBusy` where it was taken over already, or is one that the process opened itself;
-/// the kernel's when there is no such descriptor.
+/// `InvalidInput` for a standard stream; `ResourceBusy` if it was already taken over, or was opened by this process;
+/// from the kernel if there is no such descriptor.
 pub fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
     if number <= libc::STDERR_FILENO {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -159,9 +159,9 @@ pub fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
     take(number)
 }
 
-/// The same for any number. What keeps a descriptor from programs that are started (`FD_CLOEXEC`) says whose it is: one that came
-/// with the start of this program does not have it, all that the process opens do, and so does what was taken over once. So
-/// a descriptor has one owner.
+/// Like [`take_inherited`], for any number. Ownership is derived from close-on-exec (`FD_CLOEXEC`): descriptors
+/// inherited at the start lack it, and all that the process opens or has taken over have it. So a descriptor has one
+/// owner.
 pub(crate) fn take(number: RawFd) -> io::Result<OwnedFd> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,15 +169,15 @@ pub(crate) fn take(number: RawFd) -> io::Result<OwnedFd> {
         return Err(io::Error::new(io::ErrorKind::ResourceBusy, "it is in use by this process already"));
     }
     sys::process::close_on_exec(number)?;
-    // SAFETY: the descriptor is open (the calls above would have failed), the parent process gave it away, and nothing else
-    // in this process owns it, by what is said above.
+    // SAFETY: the descriptor is open (the calls above would have failed), the parent process gave it away, and nothing
+    // else in this process owns it, by the rule above.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Sends a signal to a process.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` for numbers that would name a group of processes or all of them.
+/// From the kernel; `InvalidInput` for numbers that would refer to a process group or to all processes.
 pub fn kill(pid: u32, signal: crate::Signal) -> io::Result<()> {
     match libc::pid_t::try_from(pid) {
         Ok(pid) if pid > 0 => sys::process::kill(pid, signal.number()),
@@ -185,11 +185,11 @@ pub fn kill(pid: u32, signal: crate::Signal) -> io::Result<()> {
     }
 }
 
-/// Raises the soft limit of open descriptors to `wanted`, and the hard one if need be and permitted; gets as near as
-/// it may. Never lowers a limit. Returns the limits (soft, hard) that hold then.
+/// Raises the soft limit of open descriptors to `wanted`, and the hard one if necessary and permitted; otherwise as far
+/// as permitted. Never lowers a limit. Returns the resulting limits (soft, hard).
 ///
 /// # Errors
-/// The kernel's, when the limits cannot be read.
+/// From the kernel, if the limits cannot be read.
 pub fn raise_descriptor_limit(wanted: u64) -> io::Result<(u64, u64)> {
     let (soft, hard) = sys::process::descriptor_limit()?;
     if wanted > soft && sys::process::set_descriptor_limit(wanted, hard.max(wanted)).is_err() {
@@ -198,10 +198,10 @@ pub fn raise_descriptor_limit(wanted: u64) -> io::Result<(u64, u64)> {
     sys::process::descriptor_limit()
 }
 
-/// The limits (soft, hard) of open descriptors.
+/// Returns the limits (soft, hard) of open descriptors.
 ///
 /// # Errors
-/// The kernel's.
+/// From the kernel.
 pub fn descriptor_limit() -> io::Result<(u64, u64)> {
     sys::process::descriptor_limit()
 }
@@ -209,52 +209,53 @@ pub fn descriptor_limit() -> io::Result<(u64, u64)> {
 /// Sets the limits of open descriptors.
 ///
 /// # Errors
-/// The kernel's: a privilege is missing.
+/// From the kernel: a privilege is missing.
 pub fn set_descriptor_limit(soft: u64, hard: u64) -> io::Result<()> {
     sys::process::set_descriptor_limit(soft, hard)
 }
 
-/// Sets the scheduling priority of this thread and those that it starts: -20 is the most, 19 the least.
+/// Sets the scheduling priority of this thread and those that it starts: -20 is the highest, 19 the lowest.
 ///
 /// # Errors
-/// The kernel's: a privilege is missing.
+/// From the kernel: a privilege is missing.
 pub fn set_priority(nice: i32) -> io::Result<()> {
     sys::process::set_priority(nice)
 }
 
-/// Lowers the scheduling priority of this thread, and of those that it starts, by so much; it cannot be raised again.
+/// Lowers the scheduling priority of this thread, and of those that it starts, by a number of steps; this cannot be
+/// reverted.
 pub fn lower_priority(by: i32) {
     sys::process::lower_priority(by);
 }
 
-/// Has the kernel make its table of descriptors as large as the limit allows, so that it never grows while serving.
+/// Makes the kernel grow its table of descriptors to the limit, so that it never grows while serving.
 ///
 /// # Errors
-/// The kernel's.
+/// From the kernel.
 pub fn preallocate_descriptors() -> io::Result<()> {
     let (most, _) = descriptor_limit()?;
     let highest = i32::try_from(most.saturating_sub(1)).unwrap_or(i32::MAX);
     sys::process::open_at_least(highest).map(drop)
 }
 
-/// The processors that this thread may run on; empty when the kernel does not tell.
+/// Returns the processors that this thread may run on; empty if the kernel does not report them.
 pub fn available_processors() -> ProcessorSet {
     sys::process::affinity().unwrap_or_default()
 }
 
-/// Binds this thread to some processors. Threads that it starts later inherit that.
+/// Binds this thread to some processors. Threads that it starts later inherit the binding.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` when none of them can be used.
+/// From the kernel; `InvalidInput` if none of them can be used.
 pub fn bind_to(processors: &ProcessorSet) -> io::Result<()> {
     sys::process::set_affinity(processors)
 }
 
-/// Starts a program on some processors (where none is named, on those of this thread). The kernel sends it `at_end` when
-/// the thread that started it ends, however that comes about.
+/// Starts a program on some processors (if empty, on those of this thread). The kernel sends it `at_end` when the
+/// thread that started it ends, for any reason.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` when none of the processors can be used.
+/// From the kernel; `InvalidInput` if none of the processors can be used.
 pub fn start(command: &mut Command, processors: &ProcessorSet, at_end: crate::Signal) -> io::Result<Child> {
     let processors = *processors;
     let prepare = move || {
@@ -268,48 +269,48 @@ pub fn start(command: &mut Command, processors: &ProcessorSet, at_end: crate::Si
     command.spawn()
 }
 
-/// This process's number.
+/// Returns the process ID.
 pub fn id() -> u32 {
     std::process::id()
 }
 
-/// Whether the process acts as the superuser.
+/// Whether the effective user is the superuser.
 pub fn is_superuser() -> bool {
     sys::process::effective_user() == 0
 }
 
-/// The numbers of a user and its group, by name; `None` when the system does not know it.
+/// Returns the IDs of a user and its primary group, by name; `None`: there is no such user.
 ///
 /// # Errors
-/// The data base's.
+/// From the user database.
 pub fn user_by_name(name: &str) -> io::Result<Option<(u32, u32)>> {
     sys::process::user_by_name(name)
 }
 
-/// The number of a group, by name; `None` when the system does not know it.
+/// Returns the ID of a group, by name; `None`: there is no such group.
 ///
 /// # Errors
-/// The data base's.
+/// From the group database.
 pub fn group_by_name(name: &str) -> io::Result<Option<u32>> {
     sys::process::group_by_name(name)
 }
 
-/// The user and the group that this process acts as.
+/// Returns the effective user and group.
 pub fn identity() -> (u32, u32) {
     (sys::process::effective_user(), sys::process::effective_group())
 }
 
-/// Sets the name that tools show for this thread; the kernel keeps 15 bytes.
+/// Sets the name that tools display for this thread; the kernel keeps 15 bytes.
 pub fn set_name(name: &str) {
     if let Ok(name) = CString::new(name) {
         sys::process::set_name(&name);
     }
 }
 
-/// Has the kernel send `signal` to this process when its parent ends.
+/// Makes the kernel send `signal` to this process when its parent ends.
 ///
 /// # Errors
-/// The kernel's.
+/// From the kernel.
 pub fn signal_on_parents_end(signal: crate::Signal) -> io::Result<()> {
     sys::process::signal_on_parents_end(signal.number())
 }

@@ -1,37 +1,37 @@
-//! What the tasks of a worker cost, by the function that each is, while that is measured. Must never read a clock.
+//! Costs of a worker's tasks, by their functions, while they are measured. Must never read a clock.
 
 use std::time::Duration;
 
 use base::Moment;
 
-/// What the tasks of one function have cost.
+/// The cost of the tasks of one function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionCost {
-    /// The type of its futures, as the compiler names it.
+    /// The type name of its futures, from the compiler.
     pub name: &'static str,
-    /// Their calls.
+    /// Number of polls.
     pub calls: u64,
-    /// How long those took.
+    /// Total time of the polls.
     pub busy: Duration,
-    /// Time between their wakings and the calls that followed.
+    /// Total time between wakeups and the polls that followed.
     pub late: Duration,
     /// Tasks of it that are queued now.
     pub queued: usize,
 }
 
-/// What tasks have cost since their times were measured first ([`crate::measure_tasks`]).
+/// The costs of tasks since measuring was first enabled ([`crate::measure_tasks`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// In no order.
+    /// Unordered.
     pub functions: Vec<FunctionCost>,
-    /// When measuring began, and when it ended; `None`: it was never measured, or still is.
+    /// When measuring began, and when it ended; `None`: it was never enabled, or still is.
     pub since: Option<Moment>,
     /// See [`Profile::since`].
     pub until: Option<Moment>,
 }
 
 impl Profile {
-    /// The row of a function; there are no more than kinds of tasks are spawned.
+    /// Returns the row of a function; there is at most one per kind of task.
     pub(crate) fn row(&mut self, name: &'static str) -> &mut FunctionCost {
         let at = self.functions.iter().position(|row| std::ptr::eq(row.name, name) || row.name == name);
         let at = at.unwrap_or_else(|| {
@@ -41,7 +41,7 @@ impl Profile {
         &mut self.functions[at]
     }
 
-    /// Adds a call.
+    /// Adds a poll.
     pub(crate) fn add(&mut self, name: &'static str, busy: Duration, late: Duration) {
         let cost = self.row(name);
         cost.calls += 1;

@@ -1,7 +1,6 @@
-//! Programs that run beside the process: started by a thread that may wait, followed by a worker until they end.
+//! External programs: started by a thread that may block, monitored by a worker until they end.
 //!
-//! None may outlive the task that follows it, with all that it has started itself, and none that has ended stays in the
-//! system's table.
+//! A program, and its own descendants, must never outlive the task that monitors it, and every ended program is reaped.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,32 +18,33 @@ use crate::source::{Readiness, Source, Watch};
 use crate::sys::signal::Signal;
 use crate::{current, sys};
 
-/// What to start.
+/// The program to start, with its arguments and environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invocation {
-    /// The program. A name without a slash is looked for in `path`.
+    /// The program. A name without a slash is searched for in `path`.
     pub program: String,
-    /// The directories of `PATH`, joined by colons; the program's own as well.
+    /// The directories of `PATH`, joined by colons; also the program's own `PATH`.
     pub path: String,
-    /// What stands behind its name.
+    /// Arguments after the program's name.
     pub arguments: Vec<String>,
-    /// Its environment beside `PATH`: names and values, of two with the same name the last.
+    /// Environment besides `PATH`: names and values; of duplicates the last one.
     pub environment: Vec<(String, String)>,
 }
 
-/// Programs that were given up and not reaped yet.
+/// Programs that were dropped and not reaped yet.
 static ABANDONED: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
-/// Those that run: a process that ends in order takes them with it ([`end_all`]), and its guardian does otherwise.
+/// Running programs, by process group: an orderly exit of the process kills them ([`end_all`]); otherwise its guardian
+/// does.
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 static GUARDIAN: OnceLock<Guardian> = OnceLock::new();
 
-/// Has a process of its own end the programs that run when this one is killed. For a process that will start some, once it
-/// has the rights that they are to have.
+/// Starts a guardian process that kills the running programs when this process is killed. For a process that will start
+/// some, once it has the privileges that they are to have.
 ///
 /// # Errors
-/// The kernel's: it makes no process.
+/// From the kernel: the process cannot be created.
 pub fn guard() -> io::Result<()> {
     if GUARDIAN.get().is_none() {
         let _ = GUARDIAN.set(Guardian::start()?);
@@ -70,7 +70,7 @@ fn running() -> MutexGuard<'static, BTreeSet<u32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends all programs that run, with all that they have started. For a process that is about to end itself.
+/// Kills all running programs with their descendants. For a process that is about to exit.
 pub fn end_all() {
     for head in running().iter() {
         let _ = sys::process::kill_group(*head, Signal::Kill.number());
@@ -82,17 +82,17 @@ fn abandoned() -> MutexGuard<'static, Vec<Child>> {
 }
 
 impl Invocation {
-    /// Starts it, at the head of a group of processes of its own, with the standard streams of this process. Takes as long
-    /// as the system takes: never on a worker.
+    /// Starts it, as the leader of a process group of its own, with the standard streams of this process. Blocks: never
+    /// call it on a worker.
     ///
     /// # Errors
-    /// The kernel's: it makes no process, or does not execute the program.
+    /// From the kernel: the process cannot be created, or the program not executed.
     pub fn start(&self) -> io::Result<Launched> {
         abandoned().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         if self.program.contains('/') {
             return self.execute(&self.program);
         }
-        // As the shell does: what may not be executed is told if there is no other of its name.
+        // As in the shell: a permission error is reported only if no other program of the name is found.
         let mut refused = io::ErrorKind::NotFound.into();
         for directory in self.path.split(':') {
             let place = if directory.is_empty() { "." } else { directory };
@@ -119,22 +119,22 @@ impl Invocation {
     }
 }
 
-/// A program that has just been started. Dropping it ends the program.
+/// A program that has just been started. Dropping it kills the program.
 pub struct Launched {
     child: Option<Child>,
-    /// The descriptor of the process: readable from its end on.
+    /// The process descriptor: readable once the process has ended.
     end: Option<Socket>,
 }
 
 impl Launched {
-    /// Follows it on the current worker.
+    /// Monitors it on the current worker.
     ///
     /// # Errors
-    /// The kernel's, where nothing more can be watched.
+    /// From the kernel, if its descriptor cannot be watched.
     pub fn follow(mut self) -> io::Result<Running> {
         let Some(end) = self.end.take() else { return Err(io::ErrorKind::NotFound.into()) };
         let key = current::with(|worker| worker.sources.borrow_mut().insert(Source::new()));
-        // From here on, whatever fails, its drop puts things in order.
+        // From here on the drop of `running` cleans up on any error.
         let running = Running { launched: self, end, key };
         current::with(|worker| {
             worker.driver.watch(&running.end, Watch::Edges, key)?;
@@ -146,10 +146,10 @@ impl Launched {
         Ok(running)
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status, if it has ended.
     fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         let Some(child) = &mut self.child else { return Err(io::ErrorKind::NotFound.into()) };
-        // Its number may be another's once it was waited for.
+        // The lock is held, since its ID may be reused by another process once it is reaped.
         let mut running = running();
         let ended = child.try_wait()?;
         if ended.is_some() {
@@ -161,7 +161,7 @@ impl Launched {
 
     fn signal(&self, signal: Signal) {
         if let Some(child) = &self.child {
-            // A group that is gone needs no signal.
+            // Fails only if the group has ended.
             let _ = sys::process::kill_group(child.id(), signal.number());
         }
     }
@@ -178,7 +178,7 @@ impl Drop for Launched {
     }
 }
 
-/// A program that a worker follows. Dropping it ends the program.
+/// A program that a worker monitors. Dropping it kills the program.
 pub struct Running {
     launched: Launched,
     end: Socket,
@@ -186,14 +186,14 @@ pub struct Running {
 }
 
 impl Running {
-    /// How it ended, once it has.
+    /// Ready with the exit status once it has ended.
     ///
     /// # Errors
-    /// The kernel's; `NotFound` when this was answered already.
+    /// From the kernel; `NotFound` if the status was already returned.
     pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
         current::with(|worker| {
             if let Some(source) = worker.sources.borrow_mut().get_mut(self.key) {
-                // The waker is kept before it is looked: an end between the two is recorded for the next turn.
+                // The waker is stored before the check: an end between the two is recorded for the next iteration.
                 source.read = Readiness::Drained;
                 source.wait_to_read(context);
             }
@@ -205,7 +205,7 @@ impl Running {
         }
     }
 
-    /// Sends a signal to it and to all that it has started.
+    /// Sends a signal to it and to its descendants.
     pub fn signal(&self, signal: Signal) {
         self.launched.signal(signal);
     }

@@ -9,7 +9,7 @@ pub(crate) struct Random {
     state: Cell<[u64; 4]>,
 }
 
-/// One step of splitmix64, which spreads a seed over a state.
+/// One step of splitmix64, which expands a seed into a state.
 fn splitmix(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *seed;
@@ -39,7 +39,7 @@ impl Random {
         result
     }
 
-    /// A number below `bound`; 0 when `bound` is 0. Biased by less than 2^-32 for bounds below 2^32.
+    /// Returns a number below `bound`; 0 if `bound` is 0. Biased by less than 2^-32 for bounds below 2^32.
     pub(crate) fn below(&self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

@@ -20,7 +20,7 @@ const STEP: usize = 16;
 const LARGEST: usize = 32 * 1024;
 const CLASSES: usize = LARGEST / STEP;
 const ALIGN: usize = 16;
-/// Bytes that one worker keeps in its free lists.
+/// Maximum number of bytes that one worker keeps in its free lists.
 const KEEP_AT_MOST: usize = 8 * 1024 * 1024;
 
 /// A pinned box, like `Pin<Box<T>>`, whose memory is recycled by the worker that drops it.
@@ -29,9 +29,9 @@ pub struct Recycled<T: ?Sized> {
     owns: PhantomData<T>,
 }
 
-/// A future that knows what it is called.
+/// A future with a type name.
 pub(crate) trait Named: Future {
-    /// The name of its type. A suspended future is borrowed as for a call.
+    /// Returns the name of its type. A suspended future is borrowed as for a poll.
     fn name(self: Pin<&mut Self>) -> &'static str;
 }
 
@@ -41,29 +41,29 @@ impl<F: Future> Named for F {
     }
 }
 
-/// Boxes a future in recycled memory. For what is seldom awaited: callers are laid out for the case in which it is not.
+/// Boxes a future in recycled memory. For futures that are rarely awaited: callers are laid out for the case without.
 #[cold]
 #[inline(never)]
 pub fn boxed<F: Future>(future: F) -> Recycled<F> {
     Recycled::new(future)
 }
 
-/// Boxes the future that `make` returns, which is written where it stays: a large one is not copied there.
+/// Boxes the future that `make` returns, which is written in place: large ones are not copied.
 #[inline]
 pub fn boxed_with<A, F: Future>(arguments: A, make: impl FnOnce(A) -> F) -> Recycled<F> {
     let block = allocate(Layout::new::<F>()).cast::<F>();
-    // SAFETY: the block is fresh, and large and aligned enough for an `F`. A panic in `make` would leak it, no more.
+    // SAFETY: the block is fresh, and large and aligned enough for an `F`. A panic in `make` would only leak it.
     unsafe { block.write(make(arguments)) };
     Recycled { content: block, owns: PhantomData }
 }
 
-/// Boxes a future in recycled memory and forgets its type.
+/// Boxes a future in recycled memory and erases its type.
 pub fn boxed_dyn<'a, T>(future: impl Future<Output = T> + 'a) -> Recycled<dyn Future<Output = T> + 'a> {
     Recycled::new(future).forget_type()
 }
 
 impl<F> Recycled<F> {
-    /// The same box for who knows nothing but what the future gives.
+    /// Erases all of the type but the output.
     #[inline]
     pub fn forget_type<'a, T>(self) -> Recycled<dyn Future<Output = T> + 'a>
     where
@@ -75,7 +75,7 @@ impl<F> Recycled<F> {
 }
 
 impl<F: Future<Output = ()> + 'static> Recycled<F> {
-    /// The same box for who knows nothing but what the future is called.
+    /// Erases the type to that of a task, which keeps its name.
     #[inline]
     pub(crate) fn into_task(self) -> Recycled<dyn Named<Output = ()>> {
         let boxed = mem::ManuallyDrop::new(self);
@@ -100,23 +100,23 @@ impl<T> Recycled<T> {
 }
 
 impl<T: ?Sized> Recycled<T> {
-    /// The content, where it stays.
+    /// Returns the content, pinned in place.
     #[inline]
     fn pinned(&mut self) -> Pin<&mut T> {
         // SAFETY: the box owns its content, and never moves it or hands out a plain `&mut` to it before `drop`.
         unsafe { Pin::new_unchecked(self.content.as_mut()) }
     }
 
-    /// The content's size and alignment. A suspended future holds references into itself, which a plain `&T` would
-    /// invalidate: it promises that nothing of the content changes.
+    /// Returns the content's size and alignment. A suspended future holds references into itself, which a plain `&T`
+    /// would invalidate: it promises that nothing of the content changes.
     #[inline]
     fn layout(&self) -> Layout {
-        // SAFETY: the content is alive as long as the box, and a cell of it has its layout. A reference to a cell promises
-        // nothing of what is in it, and nothing is read.
+        // SAFETY: the content is alive as long as the box, and a cell of it has its layout. A reference to a cell
+        // promises nothing about its content, and nothing is read.
         Layout::for_value(unsafe { &*(self.content.as_ptr() as *const UnsafeCell<T>) })
     }
 
-    /// Has the processor fetch the content's first cache lines, for who looks at it soon.
+    /// Prefetches the content's first cache lines, for callers that access it soon.
     #[inline]
     pub(crate) fn prefetch(&self) {
         const LINE: usize = 64;
@@ -138,12 +138,12 @@ impl<F: Future + ?Sized> Future for Recycled<F> {
     }
 }
 
-/// The content is behind a pointer and stays where it is when the box moves.
+/// The box only points to its content, which does not move with it.
 impl<T: ?Sized> Unpin for Recycled<T> {}
 
 impl<T: ?Sized> Drop for Recycled<T> {
     fn drop(&mut self) {
-        /// Gives the memory back even when the content's own `drop` panics.
+        /// Frees the memory even if the content's own `drop` panics.
         struct Release(NonNull<u8>, Layout);
         impl Drop for Release {
             fn drop(&mut self) {
@@ -162,7 +162,7 @@ impl<T: ?Sized> fmt::Debug for Recycled<T> {
     }
 }
 
-/// The free list that blocks of this layout belong to, and the layout of its blocks; `None`: not kept.
+/// Returns the free list for blocks of this layout, and the layout of its blocks; `None`: such blocks are not kept.
 fn class_of(layout: Layout) -> Option<(usize, Layout)> {
     let size = layout.size().max(1).next_multiple_of(STEP);
     if size > LARGEST || layout.align() > ALIGN {
@@ -201,7 +201,7 @@ fn release_now(block: NonNull<u8>, layout: Layout) {
     unsafe { alloc::dealloc(block.as_ptr(), at_least_one_byte(layout)) }
 }
 
-/// A worker's free lists, one for each multiple of 16 bytes. A free block holds the pointer to the next one.
+/// A worker's free lists, one for each multiple of 16 bytes. A free block contains the pointer to the next one.
 pub(crate) struct Bins {
     heads: Box<[Cell<*mut u8>]>,
     kept: Cell<usize>,
@@ -222,7 +222,7 @@ impl Bins {
         Some(block)
     }
 
-    /// Keeps a block; `false` when the lists are full and the caller keeps it.
+    /// Keeps a block; `false` if the lists are full, and the block remains the caller's.
     #[inline]
     fn put(&self, class: usize, block: NonNull<u8>) -> bool {
         let kept = self.kept.get() + (class + 1) * STEP;
@@ -262,7 +262,7 @@ mod tests {
     use std::future::poll_fn;
     use std::task::Waker;
 
-    /// Writes through a reference when it is dropped.
+    /// Increments through a reference when it is dropped.
     struct Writes<'a>(&'a mut u32);
 
     impl Drop for Writes<'_> {
@@ -271,7 +271,7 @@ mod tests {
         }
     }
 
-    /// For Miri: nothing that a box does with a suspended future may invalidate the references that it holds into itself.
+    /// For Miri: no operation of a box on a suspended future may invalidate the references that it holds into itself.
     #[test]
     fn a_future_that_refers_to_itself_can_be_looked_at_and_dropped_anywhere() {
         for polls in 0..4 {

@@ -1,6 +1,6 @@
-//! What the process gives up for good: its user, its view of the file system, capabilities, memory.
+//! Privileges that the process gives up permanently: its user, its view of the file system, capabilities, memory.
 //!
-//! Nothing here may be called once workers run: most of it holds for the calling thread and those that it starts.
+//! Nothing here may be called once workers run: most of it applies to the calling thread and those that it starts.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::process::is_superuser;
 use crate::sys;
 
-/// A capability of Linux, by its number.
+/// A Linux capability, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Capability {
@@ -18,11 +18,11 @@ pub enum Capability {
     SetUser = 7,
     /// CAP_NET_BIND_SERVICE: ports below 1024.
     NetBindService = 10,
-    /// CAP_NET_ADMIN: among others, foreign addresses.
+    /// CAP_NET_ADMIN: among others, non-local addresses.
     NetAdmin = 12,
-    /// CAP_NET_RAW: among others, foreign addresses.
+    /// CAP_NET_RAW: among others, non-local addresses.
     NetRaw = 13,
-    /// CAP_SYS_ADMIN: among others, name spaces.
+    /// CAP_SYS_ADMIN: among others, namespaces.
     SysAdmin = 21,
 }
 
@@ -30,25 +30,25 @@ fn bits(capabilities: &[Capability]) -> u64 {
     capabilities.iter().fold(0, |bits, capability| bits | 1 << *capability as u32)
 }
 
-/// Whether this thread has all of `capabilities`, or may give them to itself.
+/// Whether all of `capabilities` are permitted to this thread.
 ///
 /// # Errors
-/// The kernel's.
+/// From the kernel.
 pub fn has(capabilities: &[Capability]) -> io::Result<bool> {
     let (_, permitted) = sys::rights::capabilities()?;
     Ok(permitted & bits(capabilities) == bits(capabilities))
 }
 
-/// Leaves this process those of `kept` that it has, in force, and no others.
+/// Reduces the capabilities of this process to the permitted ones of `kept`, and makes them effective.
 ///
 /// # Errors
-/// The kernel's.
+/// From the kernel.
 pub fn keep_only(kept: &[Capability]) -> io::Result<()> {
     let (_, permitted) = sys::rights::capabilities()?;
     sys::rights::set_capabilities(permitted & bits(kept))
 }
 
-/// Leaves the groups that the process was started with. `false` where that is not permitted.
+/// Drops the supplementary groups. `false` if that is not permitted.
 pub fn leave_other_groups() -> bool {
     sys::process::set_groups(&[]).is_ok() || sys::process::group_count() == 0
 }
@@ -56,15 +56,15 @@ pub fn leave_other_groups() -> bool {
 /// Changes the group.
 ///
 /// # Errors
-/// The kernel's: a privilege is missing.
+/// From the kernel: a privilege is missing.
 pub fn change_group(group: u32) -> io::Result<()> {
     sys::process::set_group(group)
 }
 
-/// Changes the user, and keeps `kept` capabilities across the change as far as the process has them.
+/// Changes the user, and keeps the capabilities in `kept` across the change, as far as the process has them.
 ///
 /// # Errors
-/// The kernel's: a privilege is missing. The process is in an unknown state then, and should end.
+/// From the kernel: a privilege is missing. The process is in an undefined state then, and should exit.
 pub fn change_user(user: u32, kept: &[Capability]) -> io::Result<()> {
     if kept.is_empty() {
         return sys::process::set_user(user);
@@ -76,11 +76,11 @@ pub fn change_user(user: u32, kept: &[Capability]) -> io::Result<()> {
     keep_only(kept)
 }
 
-/// Makes `directory` the root of the file system and enters it. Without the right to, the process does it in a user
-/// name space of its own.
+/// Makes `directory` the root of the file system and enters it. Without the privilege, the process uses a user
+/// namespace of its own.
 ///
 /// # Errors
-/// The kernel's: a privilege or the directory is missing.
+/// From the kernel: a privilege or the directory is missing.
 pub fn change_root(directory: &Path) -> io::Result<()> {
     if !is_superuser() {
         sys::rights::enter_user_namespace()?;
@@ -89,10 +89,10 @@ pub fn change_root(directory: &Path) -> io::Result<()> {
     std::env::set_current_dir("/")
 }
 
-/// Makes an empty directory that has no name any more the root of the file system.
+/// Makes an empty, already unlinked directory the root of the file system.
 ///
 /// # Errors
-/// The kernel's: a privilege is missing, or there is no place for the directory.
+/// From the kernel: a privilege is missing, or the directory cannot be created.
 pub fn change_root_to_nothing() -> io::Result<()> {
     let directory = fresh_directory()?;
     let entered = std::env::set_current_dir(&directory);
@@ -101,7 +101,7 @@ pub fn change_root_to_nothing() -> io::Result<()> {
     change_root(Path::new("."))
 }
 
-/// Makes a directory that no other user may enter.
+/// Creates a directory that no other user may enter.
 fn fresh_directory() -> io::Result<std::path::PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
     const ATTEMPTS: u32 = 100;
@@ -117,27 +117,27 @@ fn fresh_directory() -> io::Result<std::path::PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// No program that this process executes from now on gets rights that the process lacks.
+/// Prevents programs that this process executes from gaining privileges (`no_new_privs`).
 ///
 /// # Errors
-/// The kernel's.
+/// From the kernel.
 pub fn forbid_new_privileges() -> io::Result<()> {
     sys::rights::forbid_new_privileges()
 }
 
-/// Bounds the memory for data, in bytes. [`crate::memory::keep_to_limits`] has the process stay within it.
+/// Limits the memory for data, in bytes. [`crate::memory::keep_to_limits`] keeps the process within it.
 ///
 /// # Errors
-/// The kernel's: a privilege is missing.
+/// From the kernel: a privilege is missing.
 pub fn limit_memory(bytes: u64) -> io::Result<()> {
     sys::rights::set_limit(libc::RLIMIT_DATA, bytes)
 }
 
-/// Lets a crash leave a core of any size, which limits and the change of the user may forbid. What is not permitted is
-/// left as it is.
+/// Permits core dumps of any size, which limits and a change of the user may forbid. Limits that may not be raised are
+/// left as they are.
 ///
 /// # Errors
-/// The kernel's, when the process may not be marked.
+/// From the kernel, if the process cannot be made dumpable.
 pub fn allow_cores() -> io::Result<()> {
     for resource in [libc::RLIMIT_FSIZE, libc::RLIMIT_CORE] {
         let _ = sys::rights::set_limit(resource, libc::RLIM_INFINITY);
@@ -145,10 +145,10 @@ pub fn allow_cores() -> io::Result<()> {
     sys::process::set_dumpable(true)
 }
 
-/// Lets no crash leave a core.
+/// Disables core dumps.
 ///
 /// # Errors
-/// The kernel's.
+/// From the kernel.
 pub fn forbid_cores() -> io::Result<()> {
     sys::process::set_dumpable(false)
 }

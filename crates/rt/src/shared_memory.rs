@@ -1,18 +1,18 @@
-//! Shared memory by name, as shm_open(3) has it on Linux: a file of its own file system in memory. Must never read or write it.
+//! Shared memory by name, as in shm_open(3) on Linux: a file in a memory file system. Must never read or write it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Where it is.
+/// The folder of that file system.
 const FOLDER: &str = "/dev/shm";
 
-/// Opens shared memory, and makes it, for its owner alone, where there is none of that name. No link is followed, and nothing but
-/// a file is opened.
+/// Opens shared memory by name; creates it with mode 0600 if there is none. Symbolic links are not followed, and only
+/// regular files are opened.
 ///
 /// # Errors
-/// The system's; `InvalidInput`: the name has a slash in it, or something else has it.
+/// From the system; `InvalidInput`: the name contains a slash, or belongs to something other than a file.
 pub fn open_shared_memory(name: &str) -> io::Result<File> {
     let name = name.trim_start_matches('/');
     if name.is_empty() || name.contains('/') || name == "." || name == ".." {

@@ -1,7 +1,7 @@
-//! Signals of the operating system, turned into events of one worker.
+//! Operating system signals, converted to events of one worker.
 //!
-//! A handler must never do more than count and write to a descriptor. Handlers, not blocked signals: what the process
-//! executes later inherits a blocked signal, but not a handler.
+//! A handler must never do more than count and write to a descriptor. Handlers are used, not blocked signals: programs
+//! that the process executes later inherit a blocked signal, but not a handler.
 
 use std::fmt;
 use std::future;
@@ -19,9 +19,9 @@ use crate::source::{Readiness, Source, Watch};
 use crate::sys::signal::Signal;
 use crate::{current, sys};
 
-/// How often each signal came and was not yet taken. Ordinary signals have numbers below 32.
+/// Number of pending signals, by signal number. Standard signals have numbers below 32.
 static PENDING: [AtomicU32; 32] = [const { AtomicU32::new(0) }; 32];
-/// The descriptor that the handler writes to.
+/// The event descriptor that the handler writes to.
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 static OWNER: OnceLock<OwnedFd> = OnceLock::new();
 
@@ -42,22 +42,22 @@ fn event() -> io::Result<RawFd> {
     Ok(event)
 }
 
-/// Starts to handle signals: from now on they are counted for a [`SignalStream`] of the same process, on whichever
-/// worker. May be called before the workers start, so that no signal is missed.
+/// Installs handlers: from now on signals are counted for a [`SignalStream`] of the same process, on any worker. May be
+/// called before the workers start, so that no signal is missed.
 ///
 /// # Errors
-/// The kernel's: `InvalidInput` for [`Signal::Kill`].
+/// From the kernel: `InvalidInput` for [`Signal::Kill`].
 pub fn handle_signals(signals: &[Signal]) -> io::Result<()> {
     event()?;
     signals.iter().try_for_each(|signal| sys::signal::set_handler(signal.number(), handle))
 }
 
-/// Takes a signal that came since it is handled ([`handle_signals`]), if one has, without waiting and on any thread.
+/// Takes a pending signal that is handled ([`handle_signals`]), if there is one, without waiting and on any thread.
 pub fn take(signals: &[Signal]) -> Option<Signal> {
     signals.iter().copied().find(|signal| take_one(signal.number()))
 }
 
-/// Counts one of that number less, if there is one.
+/// Decrements the count of a signal, if it is not zero.
 fn take_one(number: i32) -> bool {
     let less = |count: u32| count.checked_sub(1);
     let pending = usize::try_from(number).ok().and_then(|number| PENDING.get(number));
@@ -75,13 +75,13 @@ pub fn discard_inherited() {
     sys::signal::unblock_all();
 }
 
-/// Makes the process ignore a signal.
+/// Ignores a signal.
 pub fn ignore(signal: Signal) {
     sys::signal::set_ignored(signal.number());
 }
 
-/// Handles `signals` and delivers them to the current worker. One stream a process should exist at a time: each signal
-/// goes to whichever takes it first.
+/// Handles `signals` and delivers them to the current worker. There should be one stream per process at a time: each
+/// signal is delivered once, to the first stream that takes it.
 ///
 /// # Errors
 /// As for [`handle_signals`].
@@ -90,7 +90,7 @@ pub fn signals(signals: &[Signal]) -> io::Result<SignalStream> {
         Some(world) => Socket::Sim(Box::new(SimSocket::signals(&world))),
         None => {
             handle_signals(signals)?;
-            // A second descriptor of the same event, so that dropping the stream ends its watch only.
+            // A second descriptor of the same event, so that dropping the stream only ends its watch.
             Socket::Os(OWNER.get().ok_or(io::ErrorKind::NotFound)?.try_clone()?.into())
         }
     };
@@ -98,7 +98,7 @@ pub fn signals(signals: &[Signal]) -> io::Result<SignalStream> {
     Ok(SignalStream { socket, key, signals: signals.to_vec() })
 }
 
-/// Signals as they come; see [`signals`].
+/// A stream of received signals; see [`signals`].
 pub struct SignalStream {
     socket: Socket,
     key: Key,
@@ -106,18 +106,18 @@ pub struct SignalStream {
 }
 
 impl SignalStream {
-    /// Waits for the next signal and returns its number. Signals of one kind that come before the first of them is
-    /// taken are counted, not merged.
+    /// Waits for the next signal and returns its number. Several signals of one kind are counted, not merged.
     pub async fn next(&mut self) -> i32 {
         future::poll_fn(|context| self.poll_next(context)).await
     }
 
-    /// [`SignalStream::next`] as a poll.
+    /// The poll form of [`SignalStream::next`].
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<i32> {
         current::with(|worker| {
             let mut sources = worker.sources.borrow_mut();
             let Some(source) = sources.get_mut(self.key) else { return Poll::Pending };
-            // The waker is kept before the counts are read: an event between the two is recorded for the next turn.
+            // The waker is stored before the counts are read: an event between the two is recorded for the next
+            // iteration.
             if !source.watched && worker.driver.watch(&self.socket, Watch::Edges, self.key).is_ok() {
                 source.note_watched(self.socket.number());
             }

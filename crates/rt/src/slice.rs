@@ -1,29 +1,29 @@
-//! The time slice of a task: how long one call of it may go on before the other tasks of its worker are called.
+//! The time slice of a task: how long one poll of it may run before the other tasks of its worker are polled.
 //!
-//! A call that goes on must never read the clock for each small piece of work: pieces are counted, and the clock is read
-//! once for several of them.
+//! A poll must never read the clock for each small piece of work: pieces are counted, and the clock is read once for
+//! several of them.
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use base::Moment;
 
-/// How long a call may last before its task is asked to yield. A task that is alone yields ten thousand times a second then,
-/// which costs it less than a hundredth.
+/// The time after which the running task should yield. A task that is alone yields ten thousand times a second then,
+/// which costs it less than a hundredth of its time.
 pub(crate) const SLICE: Duration = Duration::from_micros(100);
-/// Pieces of work between two readings of the clock. A read or a write is one piece, a request two: a call that serves one
-/// request does not read the clock.
+/// Pieces of work between two readings of the clock. A read or a write is one piece, a request two: a poll that serves
+/// one request does not read the clock.
 const PIECES_A_LOOK: u32 = 8;
 
-/// The slice of the task that runs.
+/// The slice of the running task.
 pub(crate) struct Slice {
-    /// The clock as it was read last on this worker: no later than when the call began, and seldom much earlier.
+    /// The last reading of the clock on this worker: no later than the start of the poll, and rarely much earlier.
     read: Cell<Moment>,
-    /// `read` when the call began.
+    /// `read` at the start of the poll.
     begun: Cell<Moment>,
-    /// Calls so far; it wraps.
+    /// Number of polls; wraps around.
     calls: Cell<u32>,
-    /// The clock was read in this call.
+    /// The clock was read in this poll.
     measured: Cell<bool>,
     /// Pieces of work before the next reading.
     pieces: Cell<u32>,
@@ -43,7 +43,7 @@ impl Slice {
         }
     }
 
-    /// A task, or a job, is called.
+    /// Begins a poll of a task, or a job.
     #[inline]
     pub(crate) fn begin(&self) {
         self.begun.set(self.read.get());
@@ -53,24 +53,24 @@ impl Slice {
         self.over.set(false);
     }
 
-    /// Calls of tasks so far, with the one that runs.
+    /// Returns the number of polls of tasks, including the current one.
     #[inline]
     pub(crate) fn calls(&self) -> u32 {
         self.calls.get()
     }
 
-    /// The clock as it was read last.
+    /// Returns the last reading of the clock.
     pub(crate) fn last_reading(&self) -> Moment {
         self.read.get()
     }
 
-    /// The clock was read outside of any task.
+    /// Records a reading of the clock outside of any task.
     pub(crate) fn note(&self, now: Moment) {
         self.read.set(now);
     }
 
-    /// The clock was read by the task that runs. Returns the time since its call read it before, `None` for the first
-    /// reading of a call.
+    /// Records a reading of the clock by the running task. Returns the time since the previous reading in the same
+    /// poll, `None` for the first one.
     pub(crate) fn measure(&self, now: Moment) -> Option<Duration> {
         let before = self.read.replace(now);
         if now.saturating_since(self.begun.get()) >= SLICE {
@@ -92,7 +92,7 @@ impl Slice {
         false
     }
 
-    /// Whether the slice is used up, as far as the clock was read.
+    /// Whether the slice is used up, as of the last reading of the clock.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.over.get()

@@ -1,4 +1,4 @@
-//! The sources of one worker: what it watches, what is known of their readiness, and who waits for more.
+//! The sources of one worker: watched descriptors, their recorded readiness, and the tasks that wait for more.
 //!
 //! Events only record and wake; nothing here may read, write or close.
 
@@ -6,18 +6,18 @@ use std::task::{Context, Waker};
 
 use base::Slab;
 
-/// What is known of one direction of a socket.
+/// The recorded readiness of one direction of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// Nothing: try.
+    /// Unknown: try.
     Unknown,
-    /// The last try moved all that it could hold, or an event came since: try.
+    /// The last try moved all that its buffer could hold, or there was an event since: try.
     Ready,
-    /// The last try moved less than it could have, or nothing: an event will come.
+    /// The last try moved less than it could have, or nothing: an event will follow.
     Drained,
 }
 
-/// What an event said, independent of the driver.
+/// The conditions reported by an event, independent of the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events(u8);
 
@@ -31,7 +31,7 @@ impl Events {
     pub(crate) const HANGUP: Events = Events(8);
     pub(crate) const ERROR: Events = Events(16);
 
-    /// The end of the stream is near: these stick.
+    /// Conditions of the end of the stream, which persist.
     const LASTING: Events = Events(4 | 8 | 16);
 
     #[inline]
@@ -69,19 +69,19 @@ pub(crate) struct Source {
     write_waker: Option<Waker>,
     pub(crate) read: Readiness,
     pub(crate) write: Readiness,
-    /// Lasting events that were seen.
+    /// Persistent conditions seen so far.
     seen: Events,
     /// The driver watches it.
     pub(crate) watched: bool,
-    /// The reader waits for data too; otherwise for the end of the stream alone, and data does not wake it.
+    /// The reader waits for data too; otherwise only for the end of the stream, and data does not wake it.
     wants_data: bool,
     /// It belongs to a parked stream: events are reported to the worker's reaper.
     pub(crate) parked: bool,
-    /// Level-triggered reports of a listener that were not taken since.
+    /// Level-triggered reports of a listener since the last accept.
     pub(crate) unheeded: u8,
     /// A listener, which the driver watches level-triggered.
     pub(crate) is_listener: bool,
-    /// The number under which the driver watches it; -1 before it first did.
+    /// The number under which the driver watches it; -1 before it was first watched.
     pub(crate) number: i32,
 }
 
@@ -104,7 +104,7 @@ impl Source {
         }
     }
 
-    /// The driver watches it from now on, under this number.
+    /// Records that the driver watches it, under this number.
     pub(crate) fn note_watched(&mut self, number: i32) {
         (self.watched, self.number) = (true, number);
     }
@@ -126,13 +126,13 @@ impl Source {
         self.write != Readiness::Drained || self.seen.any(Events::HANGUP.with(Events::ERROR))
     }
 
-    /// A read moved `count` bytes into room for `room`.
+    /// Records a read of `count` bytes into `room` bytes of free space.
     #[inline]
     pub(crate) fn has_read(&mut self, count: usize, room: usize) {
         self.read = if count < room && !self.ending() { Readiness::Drained } else { Readiness::Ready };
     }
 
-    /// A write moved `count` of `offered` bytes.
+    /// Records a write of `count` of `offered` bytes.
     #[inline]
     pub(crate) fn has_written(&mut self, count: usize, offered: usize) {
         self.write = if count < offered { Readiness::Drained } else { Readiness::Ready };
@@ -144,7 +144,7 @@ impl Source {
         self.seen.any(Events::LASTING)
     }
 
-    /// The lasting events that were seen.
+    /// Returns the persistent conditions seen so far.
     pub(crate) fn seen(&self) -> Events {
         self.seen
     }
@@ -155,7 +155,7 @@ impl Source {
         keep_waker(&mut self.read_waker, context);
     }
 
-    /// Leaves a wish for data that is not fulfilled yet alone: one poll of a task may ask for both.
+    /// A pending interest in data is kept: one poll of a task may wait for both.
     pub(crate) fn wait_for_hangup(&mut self, context: &Context<'_>) {
         keep_waker(&mut self.read_waker, context);
     }
@@ -171,13 +171,14 @@ impl Source {
         self.read_waker.take()
     }
 
-    /// Forgets who waits, when the source changes hands.
+    /// Removes the waiters, when the source changes owners.
     pub(crate) fn forget_waiters(&mut self) -> (Option<Waker>, Option<Waker>) {
         (self.take_reader(), self.write_waker.take())
     }
 
-    /// Counts reports of a listener for which no task waits. The driver repeats them in every turn; after two of them
-    /// it must stop watching the returned number, or the worker would never sleep. The listener's next wait goes on.
+    /// Counts reports of a listener for which no task waits. The driver repeats them in every iteration; after two of
+    /// them it must stop watching the returned number, or the worker would never sleep. The listener's next wait
+    /// resumes watching.
     pub(crate) fn is_unheeded(&mut self) -> Option<i32> {
         let number = (self.is_listener && self.read_waker.is_none()).then_some(self.number)?;
         self.unheeded += 1;
@@ -189,7 +190,7 @@ impl Source {
         Some(number)
     }
 
-    /// Records what an event said and returns the wakers of those that waited for it.
+    /// Records an event and returns the wakers of the tasks that waited for it.
     #[inline]
     pub(crate) fn record(&mut self, events: Events) -> (Option<Waker>, Option<Waker>) {
         if events.any(Events::READABLE) {
@@ -206,7 +207,7 @@ impl Source {
         (reader, writer)
     }
 
-    /// Whether an event means that the stream is parked and of no use any more. Says so once.
+    /// Whether an event makes the stream, being parked, unusable. True only once.
     #[inline]
     pub(crate) fn is_spoilt_by(&mut self, events: Events) -> bool {
         let spoilt = self.parked && events.any(Events::LASTING.with(Events::READABLE));

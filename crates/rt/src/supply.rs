@@ -1,6 +1,6 @@
-//! Who waits when memory is scarce: tasks that are about to take a buffer, or to begin something that takes more.
+//! Decides which tasks wait when memory is scarce: those about to take a buffer, or to start something that takes more.
 //!
-//! It must never free anything itself. What goes on comes before what is new.
+//! It must never free anything itself. Work in progress takes precedence over new work.
 
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -16,23 +16,24 @@ use crate::task_id::NO_TAG;
 use crate::worker::Worker;
 use crate::{current, memory, sleep, spawn};
 
-/// How often a worker looks whether memory is back, while a task waits for it.
+/// The interval at which a worker checks whether memory is available again, while a task waits for it.
 const LOOK: Duration = Duration::from_millis(10);
-/// With each of so many looks, the other workers give back what they keep.
+/// Once per this number of checks, the other workers free their caches.
 const TRIM_OTHERS: u32 = 10;
-/// Tasks of a worker that go on with each look although memory is short, so that something ends and frees some.
+/// Number of a worker's tasks that proceed with each check although memory is short, so that something completes and
+/// frees some.
 const A_FEW: u32 = 8;
-/// Bytes that a task is expected to take at most, beside a buffer, before it waits the next time.
+/// Maximum number of bytes that a task is expected to take, besides a buffer, before it waits the next time.
 const A_TASK: usize = 16 * 1024;
 
-/// What a task is about to do.
+/// The kind of work that a task is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// To go on with a request that has begun. Waits while memory is critical.
+    /// Continue a request in progress. Waits while memory is critical.
     Underway,
-    /// To begin a request on a connection that is there. Waits while memory is scarce.
+    /// Start a request on an existing connection. Waits while memory is scarce.
     Request,
-    /// To accept a connection. The same, and those that are there come first.
+    /// Accept a connection. Waits while memory is scarce; existing connections take precedence.
     Connection,
 }
 
@@ -45,7 +46,7 @@ impl Stage {
     }
 }
 
-/// Ready when there is memory for a stage; else the task is woken when there may be. The fast path is one load.
+/// Ready if there is memory for a stage; otherwise the task is woken when there may be. The fast path is one load.
 #[inline]
 pub fn poll_memory(context: &mut Context<'_>, stage: Stage) -> Poll<()> {
     if PROCESS.supply() == Supply::Ample {
@@ -55,7 +56,7 @@ pub fn poll_memory(context: &mut Context<'_>, stage: Stage) -> Poll<()> {
     }
 }
 
-/// Sets what this worker does when memory becomes scarce: it may end what can be missed.
+/// Sets this worker's callback for scarce memory: it may end what is dispensable.
 pub fn set_scarcity_hook(hook: Rc<dyn Fn()>) {
     let old = current::with(|worker| worker.waits.hook.borrow_mut().replace(hook));
     drop(old);
@@ -68,7 +69,7 @@ fn wait(worker: &Worker, context: &Context<'_>, stage: Stage) -> Poll<()> {
     if supply <= stage.bears() {
         return Poll::Ready(());
     }
-    // A request may begin on a connection that is there until what goes on has to wait itself.
+    // Requests may start on existing connections until work in progress has to wait itself.
     let passes = match stage {
         Stage::Underway => PROCESS.bears_a_few(),
         Stage::Request => supply < Supply::Critical,
@@ -84,7 +85,7 @@ fn wait(worker: &Worker, context: &Context<'_>, stage: Stage) -> Poll<()> {
         queue.push_back(context.waker().clone());
     }
     if !waits.looking.replace(true) {
-        // Not from in here: the caller may hold what they need.
+        // Run as a separate job: the caller may hold borrows that they need.
         let start = Box::new(|| {
             let hook = current::with(|worker| worker.waits.hook.borrow().clone());
             if let Some(hook) = hook {
@@ -97,13 +98,14 @@ fn wait(worker: &Worker, context: &Context<'_>, stage: Stage) -> Poll<()> {
     Poll::Pending
 }
 
-/// Gives back what a worker keeps for later.
+/// Frees a worker's caches.
 fn trim(worker: &Worker) {
     worker.trim_buffers();
     worker.bins.trim();
 }
 
-/// Has all workers give back what they keep, until memory is back, and wakes the waiting tasks as it comes, until there are none.
+/// Makes all workers free their caches until memory is available again, and wakes the waiting tasks as it becomes
+/// available, until there are none.
 async fn look() {
     for round in 0_u32.. {
         if memory_is_scarce() {
@@ -125,7 +127,7 @@ async fn look() {
     }
 }
 
-/// Wakes as many as there is memory for, those first that go on. False: no task waits any more.
+/// Wakes as many tasks as there is memory for, work in progress first. False: no task is waiting.
 fn release(worker: &Worker) -> bool {
     let size = worker.buffer_size() + A_TASK;
     let supply = PROCESS.supply();
@@ -148,6 +150,6 @@ fn release(worker: &Worker) -> bool {
     }
     let woken = !due.is_empty();
     due.into_iter().for_each(Waker::wake);
-    // Those that were woken may have to wait again.
+    // Woken tasks may have to wait again.
     woken || worker.waits.queues.borrow().iter().any(|queue| !queue.is_empty())
 }

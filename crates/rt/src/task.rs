@@ -1,6 +1,6 @@
-//! The tasks of one worker: a slab of boxed futures, two run queues, and wakers that are plain numbers.
+//! The tasks of one worker: a slab of boxed futures, run queues, and wakers that are plain numbers.
 //!
-//! A waker must never own anything: cloning it copies a number, and waking a task that ended does nothing.
+//! A waker must never own anything: cloning it copies a number, and waking a task that has ended does nothing.
 
 use std::collections::VecDeque;
 use std::ptr;
@@ -15,21 +15,22 @@ use crate::profile::Profile;
 use crate::recycle::{Named, Recycled};
 use crate::task_id::{MOST_TASKS, TaskId};
 
-/// How urgent a task is.
+/// The scheduling class of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Class {
-    /// Everything on a request's way: all that were queued when a turn began run in that turn, and those that they start.
+    /// The work of requests: all tasks that were queued when an iteration began run in it, and those that they start.
     #[default]
     Normal,
-    /// Long computations (handshakes, password hashes): a few a turn, so that they do not delay the others.
+    /// Long computations (handshakes, password hashes): a few per iteration, so that they do not delay the others.
     Heavy,
-    /// What no client waits for, short but much at once (checks): eight tasks a turn, or a fifth of those that run in it.
+    /// Work that no client waits for, short but numerous (checks): eight tasks per iteration, or a fifth of those that
+    /// run in it.
     Background,
 }
 
 pub(crate) type TaskFuture = Recycled<dyn Named<Output = ()>>;
 
-/// A waker of a task.
+/// Creates a waker of a task.
 pub(crate) fn waker(id: TaskId) -> Waker {
     let data = ptr::without_provenance(id.bits() as usize);
     // SAFETY: the table's functions use the data as a number only, and are safe to call from any thread.
@@ -56,28 +57,28 @@ fn wake(data: *const ()) {
     }
 }
 
-/// What a task has cost so far.
+/// The cost of a task so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskCost {
-    /// How often it was called, with the call that runs; it wraps.
+    /// Number of polls, including the current one; wraps around.
     pub calls: u32,
-    /// The time that calls took which are over; nothing unless the worker measures ([`crate::measure_tasks`]).
+    /// Total time of completed polls; zero unless the worker measures ([`crate::measure_tasks`]).
     pub busy: Duration,
-    /// The time between its wakings and the calls that followed; likewise.
+    /// Total time between wakeups and the polls that followed; likewise.
     pub late: Duration,
 }
 
-/// What is measured of the tasks of one worker.
+/// The measurements of the tasks of one worker.
 struct Clock {
-    /// The time when the clock was read last.
+    /// The last reading of the clock.
     now: Moment,
-    /// When the task that runs was called.
+    /// Start of the current poll.
     called: Moment,
-    /// How late that call was.
+    /// The time between its wakeup and the current poll.
     late: Duration,
-    /// What it is called.
+    /// The type name of the running task.
     name: &'static str,
-    /// Of each slot.
+    /// Times by slot.
     times: Vec<Times>,
 }
 
@@ -88,33 +89,33 @@ struct Times {
     late: Duration,
 }
 
-/// Where tasks wait to be called.
+/// The run queues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// Woken, of the normal class.
+    /// Woken tasks of the normal class.
     Normal,
-    /// Woken or started, of the heavy class.
+    /// Woken or started tasks of the heavy class.
     Heavy,
-    /// Woken or started, of the background class.
+    /// Woken or started tasks of the background class.
     Background,
-    /// Started, of the normal class.
+    /// Started tasks of the normal class.
     Fresh,
-    /// Woken, of the normal class, after calls that used their slices of time.
+    /// Woken tasks of the normal class that had used up their time slices.
     Late,
 }
 
-/// What a slot holds.
+/// The state of a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Free,
-    /// The future lies in the slot.
+    /// The future is in the slot.
     Waiting,
-    /// The future is being polled, out of the slot.
+    /// The future is being polled, outside of the slot.
     Running,
 }
 
 struct Slot {
-    /// The task's tag; in a free slot the number of the next free one.
+    /// The task's tag; in a free slot the index of the next free one.
     tag: u64,
     future: Option<TaskFuture>,
     generation: u32,
@@ -122,7 +123,7 @@ struct Slot {
     state: State,
     class: Class,
     queued: bool,
-    /// The others come first for so many calls: it used up a slice of time.
+    /// Number of polls for which the other tasks take precedence: it used up a time slice.
     late: u8,
 }
 
@@ -148,16 +149,16 @@ pub(crate) struct Tasks {
     background: VecDeque<TaskId>,
     /// Normal tasks that were started and have not run yet.
     fresh: VecDeque<TaskId>,
-    /// Normal tasks that used up their slices of time.
+    /// Normal tasks that used up their time slices.
     late: VecDeque<TaskId>,
-    /// The slot of the task that was called last.
+    /// The slot of the task that was polled last.
     called: usize,
     clock: Option<Box<Clock>>,
     profile: Profile,
 }
 
 const NO_SLOT: u64 = u64::MAX;
-/// Calls for which a task that used up its slice of time comes after the others.
+/// Number of polls for which a task that used up its time slice runs after the others.
 const CALLS_BEHIND: u8 = 2;
 
 impl Tasks {
@@ -186,7 +187,6 @@ impl Tasks {
         self.len
     }
 
-    /// Adds a task and queues it.
     #[inline]
     pub(crate) fn insert(&mut self, class: Class, tag: u64, future: TaskFuture) {
         self.len += 1;
@@ -253,28 +253,29 @@ impl Tasks {
         }
     }
 
-    /// Number of queued tasks of each class, ended ones among them, without those that have just been started; the last one
-    /// is that of normal tasks that used up their slices.
+    /// Returns the number of queued tasks: normal, heavy, background, and normal ones that used up their slices.
+    /// Includes ended tasks, excludes those just started.
     #[inline]
     pub(crate) fn queued(&self) -> (usize, usize, usize, usize) {
         (self.normal.len(), self.heavy.len(), self.background.len(), self.late.len())
     }
 
-    /// The task that runs has used up its slice of time: for two calls the others come first. After one alone, a client that
-    /// sends burst after burst would come first with the next one again.
+    /// Marks the running task as having used up its time slice: for two polls the others take precedence. After only
+    /// one, a client that sends burst after burst would take precedence with the next burst again.
     pub(crate) fn demote_running(&mut self) {
         if let Some(slot) = self.slots.get_mut(self.called).filter(|slot| slot.state == State::Running) {
             slot.late = CALLS_BEHIND;
         }
     }
 
-    /// The task that runs is of another class from its next waking on. Returns the class that it had; `None`: none runs.
+    /// Changes the class of the running task from its next wakeup on. Returns its previous class; `None`: no task is
+    /// running.
     pub(crate) fn reclassify_running(&mut self, class: Class) -> Option<Class> {
         let slot = self.slots.get_mut(self.called).filter(|slot| slot.state == State::Running)?;
         Some(std::mem::replace(&mut slot.class, class))
     }
 
-    /// Number of queued tasks, just started and ended ones among them.
+    /// Returns the number of queued tasks, including just started and ended ones.
     pub(crate) fn queued_in_all(&self) -> usize {
         let queues = [&self.normal, &self.fresh, &self.late, &self.heavy, &self.background];
         queues.iter().map(|queue| queue.len()).sum()
@@ -302,7 +303,7 @@ impl Tasks {
         if let Some(next) = rest.front().and_then(|next| self.slots.get(next.slot()))
             && let Some(future) = &next.future
         {
-            // It is far away where there are many, and this task takes longer than its way.
+            // The next task is rarely in the cache if there are many, and this task runs longer than the fetch takes.
             future.prefetch();
         }
         let Some(slot) = self.slot(id) else { return Some(None) };
@@ -314,7 +315,7 @@ impl Tasks {
         Some(taken)
     }
 
-    /// What the task that runs has cost so far.
+    /// Returns the cost of the running task so far.
     pub(crate) fn cost(&self) -> TaskCost {
         let Some(slot) = self.slots.get(self.called).filter(|slot| slot.state == State::Running) else {
             return TaskCost::default();
@@ -323,7 +324,7 @@ impl Tasks {
         TaskCost { calls: slot.calls, busy: times.busy, late: times.late }
     }
 
-    /// Begins to measure at that moment, or goes on to it.
+    /// Starts measuring, or updates the clock.
     pub(crate) fn set_clock(&mut self, now: Moment) {
         match &mut self.clock {
             Some(clock) => clock.now = now,
@@ -335,14 +336,14 @@ impl Tasks {
         }
     }
 
-    /// Ends to measure; what was measured stays.
+    /// Stops measuring; the results are kept.
     pub(crate) fn stop_clock(&mut self, now: Moment) {
         if self.clock.take().is_some() {
             self.profile.until = Some(now);
         }
     }
 
-    /// What tasks have cost by function. Walks all slots where tasks are queued.
+    /// Returns the cost of tasks by function. Walks all slots if tasks are queued.
     pub(crate) fn profile(&mut self) -> Profile {
         let mut profile = self.profile.clone();
         if !self.is_idle() {
@@ -354,7 +355,7 @@ impl Tasks {
         profile
     }
 
-    /// The task that was taken last is called now.
+    /// Records the start of a poll of the task taken last.
     pub(crate) fn note_called(&mut self, name: &'static str, now: Moment) {
         let called = self.called;
         let Some(clock) = &mut self.clock else { return };
@@ -365,7 +366,7 @@ impl Tasks {
         }
     }
 
-    /// Its call is over.
+    /// Records the end of its poll.
     pub(crate) fn note_returned(&mut self, now: Moment) {
         let called = self.called;
         let Some(clock) = &mut self.clock else { return };
@@ -377,14 +378,14 @@ impl Tasks {
         self.profile.add(clock.name, took, clock.late);
     }
 
-    /// The task that is out of its slot to be polled, as a number, and its tag. Walks all slots: for emergencies.
+    /// Returns the ID of the task being polled as a number, and its tag. Walks all slots: for emergencies.
     pub(crate) fn running(&self) -> Option<(u64, u64)> {
         let number = self.slots.iter().position(|slot| slot.state == State::Running)?;
         let slot = &self.slots[number];
         Some((TaskId::new(self.worker, slot.generation, number as u32).bits(), slot.tag))
     }
 
-    /// Puts a task that waits back into its slot.
+    /// Puts a pending task back into its slot.
     #[inline]
     pub(crate) fn put_back(&mut self, id: TaskId, future: TaskFuture) {
         if let Some(slot) = self.slot(id) {
@@ -393,7 +394,7 @@ impl Tasks {
         }
     }
 
-    /// Frees the slot of a task that ended.
+    /// Frees the slot of a task that has ended.
     #[inline]
     pub(crate) fn finish(&mut self, id: TaskId) {
         let free = self.free;
@@ -406,7 +407,7 @@ impl Tasks {
         self.len -= 1;
     }
 
-    /// Takes all waiting tasks out for good, to be dropped when the worker ends.
+    /// Removes all waiting tasks, to be dropped when the worker ends.
     pub(crate) fn take_all(&mut self) -> Vec<TaskFuture> {
         let mut futures = Vec::new();
         for number in 0..self.slots.len() {

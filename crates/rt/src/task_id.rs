@@ -1,13 +1,13 @@
-//! What names a task: a number that any thread may hold. Must never reach the task.
+//! The ID of a task: a number that any thread may hold. Must never give access to the task.
 
-/// The tag that the panic hook gets for a job that was posted: such a job has no task.
+/// The tag passed to the panic hook for a posted job: such a job has no task.
 pub const NO_TAG: u64 = u64::MAX;
 
 const SLOT_BITS: u32 = 24;
 const GENERATION_BITS: u32 = 28;
-/// Tasks that a worker can have at a time.
+/// Maximum number of tasks of a worker at a time.
 pub(crate) const MOST_TASKS: usize = 1 << SLOT_BITS;
-/// Workers that can live in one process at a time.
+/// Maximum number of workers in one process at a time.
 pub(crate) const MOST_WORKERS: usize = 1 << (u64::BITS - SLOT_BITS - GENERATION_BITS);
 
 const _: () = assert!(usize::BITS >= u64::BITS, "a waker packs its task into one pointer of 64 bits");
@@ -22,7 +22,7 @@ impl TaskId {
         TaskId(worker | u64::from(generation) << SLOT_BITS | u64::from(slot))
     }
 
-    /// The worker's number in the registry of mailboxes.
+    /// Returns the worker's index in the registry of mailboxes.
     pub(crate) fn worker(self) -> u16 {
         (self.0 >> (SLOT_BITS + GENERATION_BITS)) as u16
     }
@@ -35,17 +35,17 @@ impl TaskId {
         self.0 as usize & (MOST_TASKS - 1)
     }
 
-    /// The generation of the slot's next task, after so many that it starts again.
+    /// Returns the generation of the slot's next task; wraps around.
     pub(crate) fn next_generation(generation: u32) -> u32 {
         (generation + 1) & ((1 << GENERATION_BITS) - 1)
     }
 
-    /// The number that it is packed into.
+    /// Returns its packed representation.
     pub(crate) fn bits(self) -> u64 {
         self.0
     }
 
-    /// From such a number.
+    /// Converts from the packed representation.
     pub(crate) fn from_bits(bits: u64) -> TaskId {
         TaskId(bits)
     }

@@ -1,4 +1,4 @@
-//! Timers that tasks keep, sleeping, and yielding.
+//! Timers owned by tasks, sleeping, and yielding.
 //!
 //! A timer must never fire early; it fires up to about two milliseconds late.
 
@@ -14,13 +14,13 @@ use base::{Moment, TimerKey};
 use crate::current;
 use crate::worker::now;
 
-/// A timer that a task keeps and arms again and again.
+/// A timer that a task keeps and re-arms.
 ///
-/// Arming, re-arming and disarming only write the deadline down. The worker's wheel gets an entry when the timer is
-/// polled while no entry is early enough; an entry that turns out to be too early wakes the task once, for nothing,
-/// and is armed again. So a timeout that every request pushes ahead costs one entry per timeout, not per request.
+/// Arming, re-arming and disarming only store the deadline. An entry is added to the worker's wheel when the timer is
+/// polled and no entry is early enough; an entry that turns out to be too early wakes the task once, without effect,
+/// and is armed again. So a timeout that every request extends costs one entry per timeout, not per request.
 pub struct Timer {
-    /// [`Moment::MAX`] when it is not armed.
+    /// [`Moment::MAX`] if it is not armed.
     deadline: Moment,
     entry: Option<Entry>,
     of_one_worker: PhantomData<*const ()>,
@@ -34,25 +34,25 @@ struct Entry {
 }
 
 impl Timer {
-    /// A timer that is not armed.
+    /// Creates a timer that is not armed.
     pub const fn new() -> Timer {
         Timer { deadline: Moment::MAX, entry: None, of_one_worker: PhantomData }
     }
 
-    /// Sets the deadline; `None` (and the end of the clock) disarms. The task that polls the timer next is the one that is woken.
+    /// Sets the deadline; `None` (and the end of the clock) disarms. Wakes the task that last polled the timer.
     #[inline]
     pub fn arm(&mut self, deadline: Option<Moment>) {
         self.deadline = deadline.unwrap_or(Moment::MAX);
     }
 
-    /// The deadline, if it is armed.
+    /// Returns the deadline, if it is armed.
     #[inline]
     pub fn deadline(&self) -> Option<Moment> {
         (self.deadline != Moment::MAX).then_some(self.deadline)
     }
 
-    /// Ready when the deadline has come; the timer stays armed and ready until it is armed anew. Pending for ever when
-    /// it is not armed.
+    /// Ready when the deadline has passed; the timer stays armed and ready until it is re-armed. Pending forever if it
+    /// is not armed.
     #[inline]
     pub fn poll_expired(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let deadline = self.deadline;
@@ -70,9 +70,9 @@ impl Timer {
         Poll::Pending
     }
 
-    /// Puts an entry for `deadline` into the wheel in place of the present one.
+    /// Replaces the entry in the wheel with one for `deadline`.
     fn enter(&mut self, deadline: Moment, waker: &Waker) {
-        // What comes out of the wheel is dropped after the wheel is free again: a foreign waker may do anything.
+        // Wakers removed from the wheel are dropped after it is unborrowed: a foreign waker may run any code.
         let old = self.entry.take();
         let _old_waker = current::with(|worker| {
             let mut wheel = worker.timers.borrow_mut();
@@ -104,21 +104,21 @@ impl fmt::Debug for Timer {
     }
 }
 
-/// Waits for a moment; see [`sleep_until`].
+/// A future that waits for a deadline; see [`sleep_until`].
 #[derive(Debug)]
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Sleep {
     timer: Timer,
 }
 
-/// A future that ends at `deadline`, or at once when that has passed.
+/// Returns a future that completes at `deadline`, or immediately if that has passed.
 pub fn sleep_until(deadline: Moment) -> Sleep {
     let mut timer = Timer::new();
     timer.arm(Some(deadline));
     Sleep { timer }
 }
 
-/// A future that ends after `duration`.
+/// Returns a future that completes after `duration`.
 pub fn sleep(duration: Duration) -> Sleep {
     sleep_until(now() + duration)
 }
@@ -131,14 +131,14 @@ impl Future for Sleep {
     }
 }
 
-/// Lets the other tasks run; see [`yield_now`].
+/// A future that lets the other tasks run; see [`yield_now`].
 #[derive(Debug)]
 #[must_use = "a future does nothing until it is awaited"]
 pub struct YieldNow {
     yielded: bool,
 }
 
-/// A future that ends in the worker's next turn, after events were harvested.
+/// Returns a future that completes in the worker's next iteration, after polling for events.
 pub fn yield_now() -> YieldNow {
     YieldNow { yielded: false }
 }

@@ -1,11 +1,12 @@
-//! A future that is given up when a condition holds. Owns the future in place, so that the awaiting future needs no room for
-//! it twice; must never move it.
+//! A future that is cancelled when a condition holds. Stores the future in place, so that the awaiting future needs no
+//! space for it twice; must never move it.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Polls `future` while `condition` is false. `None`: the condition came true first; the code that makes it true wakes the task.
+/// Polls `future` while `condition` is false. `None`: the condition became true first; the code that makes it true
+/// wakes the task.
 pub fn unless<C: FnMut() -> bool, F: Future>(condition: C, future: F) -> Unless<C, F> {
     Unless { condition, future }
 }

@@ -1,9 +1,9 @@
-//! Finds workers that stopped making progress: a task that does not return keeps its worker from all others.
+//! Detects workers that make no progress: a task that does not return keeps its worker from all others.
 //!
-//! A thread of its own looks at every worker some times a second. A worker pays one relaxed store for each call of a task
-//! for that; the rest is asked of it only when it seems to stand still. A worker that is slow, because it has much to do or
+//! A thread of its own examines every worker several times per second. For that, a worker pays one relaxed store per
+//! poll of a task; it is only sampled when it seems to be stalled. A worker that is slow, because it has much to do or
 //! because each request costs much, makes progress and is never reported. Nothing here may end the process, or a task:
-//! that is the program's.
+//! that is the program's decision.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,17 +15,18 @@ use crate::sys::thread::{self as threads, NO_TASK, RunningTask, Sample};
 use crate::task_id::NO_TAG;
 use crate::{WorkerId, sys};
 
-/// When to speak up, and to whom.
+/// The settings of the watchdog.
 #[derive(Clone)]
 pub struct Watchdog {
-    /// Processor time that a task may use in one go before it is reported.
+    /// Processor time that one poll of a task may use before it is reported.
     pub warn_after: Duration,
-    /// Processor time after which it is to end once it returns. After twice as much it is not expected to return.
+    /// Processor time after which the task is to end once it returns. After twice this time it is not expected to
+    /// return.
     pub give_up_after: Duration,
-    /// Gets every report, on the watchdog's own thread.
+    /// Receives every report, on the watchdog's own thread.
     pub report: Arc<dyn Fn(&Stall<'_>) + Send + Sync>,
-    /// Runs on the worker once the task that was reported has returned, and gets the task's tag: what belongs to a worker
-    /// can be looked at only there. Called for [`Stage::Slow`] and [`Stage::Overdue`].
+    /// Runs on the worker once the reported task has returned, and gets the task's tag: a worker's data can only be
+    /// inspected there. Called for [`Stage::Slow`] and [`Stage::Overdue`].
     pub afterwards: Option<fn(u64, Stage)>,
 }
 
@@ -36,43 +37,42 @@ impl fmt::Debug for Watchdog {
     }
 }
 
-/// How long a task has not returned.
+/// The severity of a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// For [`Watchdog::warn_after`].
+    /// The task has not returned for [`Watchdog::warn_after`].
     Slow,
-    /// For [`Watchdog::give_up_after`].
+    /// The task has not returned for [`Watchdog::give_up_after`].
     Overdue,
-    /// For twice that time.
+    /// The task has not returned for twice that time.
     Stuck,
 }
 
-/// A worker that stands still.
+/// A stalled worker.
 #[derive(Debug)]
 pub struct Stall<'a> {
-    /// Which one.
     pub worker: WorkerId,
-    /// Its thread, as the system counts them.
+    /// Its thread ID.
     pub thread: i32,
     /// The tag of the task that does not return; `None` outside of tasks, and for tasks without one.
     pub tag: Option<u64>,
-    /// How long it has been seen standing still.
+    /// The observed duration of the stall.
     pub elapsed: Duration,
-    /// The processor time that it used meanwhile: none to speak of when it waits for something.
+    /// The processor time used during the stall: close to zero if the task blocks.
     pub busy: Duration,
-    /// How long that is by the watchdog's limits.
+    /// The severity, by the watchdog's limits.
     pub stage: Stage,
-    /// Return addresses of the thread, the innermost first, relative to the program's place in memory.
+    /// Return addresses of the thread, innermost first, relative to the program's load address.
     pub frames: &'a [usize],
 }
 
-/// Watches the workers until they are told to stop.
+/// Watches the workers until they are stopped; dropping it waits for the watchdog's thread to end.
 pub(crate) struct Guard {
     thread: Option<JoinHandle<()>>,
 }
 
 impl Guard {
-    /// Starts watching. Without a thread for it there is no watchdog: that is no reason not to serve.
+    /// Starts watching. If no thread can be started, there is no watchdog: the process serves without one.
     pub(crate) fn start(watchdog: Option<&Watchdog>, shared: &Arc<Shared>, running_task: RunningTask) -> Guard {
         let Some(watchdog) = watchdog.cloned() else { return Guard { thread: None } };
         if threads::prepare_to_look(running_task).is_err() {
@@ -94,7 +94,7 @@ impl Drop for Guard {
 }
 
 fn watch(watchdog: &Watchdog, shared: &Shared) {
-    // A handler that ran here could not reach the descriptors that it writes to.
+    // A signal handler that runs on this thread could not reach the descriptors that it writes to.
     sys::signal::leave_to_other_threads();
     threads::leave_descriptors();
     let period = period(watchdog.warn_after);
@@ -108,7 +108,7 @@ fn watch(watchdog: &Watchdog, shared: &Shared) {
     }
 }
 
-/// How often the workers are looked at.
+/// Returns the interval at which the workers are examined.
 fn period(warn_after: Duration) -> Duration {
     (warn_after / 4).max(Duration::from_millis(1))
 }
@@ -140,13 +140,13 @@ fn examine(watchdog: &Watchdog, remote: &Remote, judge: &mut Judge, period: Dura
     }
 }
 
-/// One look at a worker that does not sleep.
+/// One observation of a worker that does not sleep.
 #[derive(Clone, Copy)]
 struct Seen {
     progress: u32,
     /// The processor time of its thread.
     used: Duration,
-    /// What it does is known to end by itself ([`crate::ends_at`]).
+    /// The running task is expected to return at a known time ([`crate::ends_at`]).
     will_end: bool,
 }
 
@@ -157,7 +157,7 @@ struct StallLimits {
     give_up_after: Duration,
 }
 
-/// A worker stands still.
+/// The result of a stalled worker's examination.
 #[derive(Debug)]
 struct Verdict {
     elapsed: Duration,
@@ -166,18 +166,18 @@ struct Verdict {
     sample: Sample,
 }
 
-/// What is remembered of one worker between two looks.
+/// The state of one worker between two observations.
 #[derive(Default)]
 struct Judge {
-    /// Its count of progress, and the processor time when that was first seen.
+    /// Its progress count, and the processor time when it was first observed.
     progress: Option<(u32, Duration)>,
-    /// The task that it was in, the processor time when that was first seen, and how many looks ago.
+    /// The running task, the processor time when it was first observed, and the number of observations since.
     task: Option<(u64, Duration, u32)>,
-    /// Looks since that count was first seen.
+    /// Number of observations since the progress count was first seen.
     looks: u32,
-    /// The processor time when it was last seen with something that ends by itself: only what follows counts as more than slow.
+    /// The processor time at the last observation of a task with a known end: only later time counts as more than slow.
     ended_by_itself: Duration,
-    /// What was reported last.
+    /// The last reported stage.
     reported: Option<Stage>,
 }
 
@@ -186,9 +186,9 @@ impl Judge {
         *self = Judge::default();
     }
 
-    /// A turn may be long because it has many tasks, and a task may be long because it has many requests: progress shows in
-    /// both. Only one and the same task that makes none in several looks is a stall. Time is counted in looks, so that a
-    /// machine that was suspended itself does not count.
+    /// An iteration may be long because of many tasks, and a poll may be long because of many requests: both make
+    /// progress. A stall is the same task without progress in several observations. Time is counted in observations, so
+    /// that a suspended machine does not count.
     fn judge(&mut self, seen: Seen, limits: StallLimits, look: impl FnOnce() -> Option<Sample>) -> Option<Verdict> {
         let Some((_, start)) = self.progress.filter(|(progress, _)| *progress == seen.progress) else {
             *self = Judge { progress: Some((seen.progress, seen.used)), ..Judge::default() };
@@ -199,7 +199,7 @@ impl Judge {
             self.ended_by_itself = seen.used;
         }
         let waits = seen.used.saturating_sub(start) < limits.period * self.looks / 8;
-        // A thread that gets no processor stands still without a fault of its own. Ten times the patience it is given.
+        // A thread that gets no processor time stalls through no fault of its own: it is given ten times the limit.
         if waits && limits.period * self.looks < limits.warn_after * 10 {
             return None;
         }
@@ -233,12 +233,13 @@ mod tests {
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
-    /// A story: at each look the progress, the milliseconds of processor time used, and the task that a sample would show.
+    /// `story`: at each observation the progress, the milliseconds of processor time used, and the task that a sample
+    /// would show.
     fn told(story: &[(u32, u32, u64)]) -> Vec<(usize, Stage)> {
         told_until(story, 0)
     }
 
-    /// The same, where all looks before that one find something that ends by itself.
+    /// Like `told`, but all observations before `end` see a task with a known end.
     fn told_until(story: &[(u32, u32, u64)], end: usize) -> Vec<(usize, Stage)> {
         let limits =
             StallLimits { period: 25 * MILLISECOND, warn_after: 100 * MILLISECOND, give_up_after: 1_000 * MILLISECOND };
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn twenty_requests_of_110_milliseconds_in_one_task_are_no_stall() {
-        // Four looks and a half each: the task stays the same, and its progress shows.
+        // Four and a half observations each: the task stays the same, and its progress shows.
         assert_eq!(told(&looks(88, |look| (look * 25 / 110, look * 25, 1))), []);
     }
 
@@ -295,11 +296,11 @@ mod tests {
 
     #[test]
     fn what_ends_by_itself_is_slow_and_nothing_else_until_then() {
-        // 25 ms of processor time between two looks; the first two tell nothing.
+        // 25 ms of processor time between two observations; the first two report nothing.
         let story = looks(300, |look| (7, look * 25, 1));
         assert_eq!(told(&story), [(5, Stage::Slow), (41, Stage::Overdue), (81, Stage::Stuck)]);
         assert_eq!(told_until(&story, 300), [(5, Stage::Slow)]);
-        // Where it does not end, its time counts from then on.
+        // If it does not end, its time counts from then on.
         assert_eq!(told_until(&story, 201), [(5, Stage::Slow), (240, Stage::Overdue), (280, Stage::Stuck)]);
     }
 }

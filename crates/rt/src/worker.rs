@@ -1,6 +1,6 @@
 //! One worker: everything that belongs to one core, and the free functions that act on the current one.
 //!
-//! It must never be reached from another thread: what others may reach is its `Remote`.
+//! It must never be accessed from another thread: only its `Remote` is shared.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -29,20 +29,21 @@ use crate::task::{Class, TaskCost, Tasks};
 use crate::task_id::TaskId;
 use crate::{WorkerId, current, executor};
 
-/// Bytes of a [`large_buffer`]: half of a usual second-level cache, and nine of the loopback device's segments.
+/// Size of a [`large_buffer`] in bytes: half of a typical second-level cache, and nine of the loopback device's
+/// segments.
 const LARGE_BUFFER: usize = 576 * 1024;
-/// Large buffers that a worker keeps: one moves all bulk data in turn, slow readers hold others.
+/// Large buffers that a worker keeps: one serves all bulk data in turn, slow readers hold others.
 const LARGE_BUFFERS_KEPT: usize = 4;
-/// Large buffers that are lent for bulk data at a time: hundreds of slow readers would hold one each otherwise.
+/// Large buffers in use for bulk data at a time: hundreds of slow readers would otherwise hold one each.
 const LARGE_BUFFERS_LENT: usize = 32;
-/// Units of reading and writing that a task may spend before it must let others run; see `Worker::may_spend`.
+/// Units of reading and writing that a task may spend before it must yield; see `Worker::may_spend`.
 const BUDGET: u32 = 64;
-/// Bytes that cost one unit on top of the call's own.
+/// Bytes that cost one unit, in addition to that of the call.
 const BYTES_A_UNIT: usize = 16 * 1024;
 
 type PanicHook = Rc<dyn Fn(u64)>;
 
-/// What a worker owns.
+/// The state of a worker.
 pub(crate) struct Worker {
     pub(crate) remote: Arc<Remote>,
     pub(crate) shared: Arc<Shared>,
@@ -61,30 +62,30 @@ pub(crate) struct Worker {
     pub(crate) pipes: RefCell<Vec<RawPipe>>,
     pub(crate) spares: RefCell<Spares>,
     panic_hook: RefCell<Option<PanicHook>>,
-    /// Tasks and jobs that panicked.
+    /// Number of tasks and jobs that panicked.
     pub(crate) panics: Cell<u32>,
-    /// What the program keeps for this worker.
+    /// The program's own data for this worker.
     local: RefCell<Option<Rc<dyn Any>>>,
     pub(crate) patience: Patience,
     pub(crate) idleness: Idleness,
     pub(crate) counts: LoopCounts,
-    /// What the task that runs may still read and write.
+    /// Remaining units of reading and writing of the running task.
     budget: Cell<u32>,
-    /// How long it may still run.
+    /// The time slice of the running task.
     pub(crate) slice: Slice,
     pub(crate) run_queue_depth: usize,
-    /// It measures what tasks cost.
+    /// Whether the cost of tasks is measured.
     pub(crate) measures: Cell<bool>,
 }
 
-/// Parked streams on which something happened, for the reaper.
+/// Parked streams with events, for the reaper.
 #[derive(Default)]
 pub(crate) struct ParkedEvents {
     pub(crate) ids: Vec<ParkedId>,
     pub(crate) waker: Option<Waker>,
 }
 
-/// What a worker is made from.
+/// The parts from which a worker is built.
 pub(crate) struct Parts {
     pub(crate) remote: Arc<Remote>,
     pub(crate) shared: Arc<Shared>,
@@ -128,18 +129,18 @@ impl Worker {
         }
     }
 
-    /// All workers of the runtime.
+    /// Returns all workers of the runtime.
     pub(crate) fn peers(&self) -> &[Arc<Remote>] {
         &self.shared.remotes
     }
 
-    /// The worker of this runtime at a place of the registry; a runtime's places are neighbours.
+    /// Returns the worker of this runtime at an index of the registry; a runtime's indices are consecutive.
     pub(crate) fn peer_by_index(&self, index: u16) -> Option<&Arc<Remote>> {
         let first = self.shared.remotes.first()?.index;
         self.shared.remotes.get(usize::from(index.checked_sub(first)?))
     }
 
-    /// Reads the clock, once a turn.
+    /// Reads the clock, once per iteration.
     pub(crate) fn refresh_time(&self) {
         self.now.set(self.driver.now());
         self.slice.note(self.now.get());
@@ -174,7 +175,7 @@ impl Worker {
         self.large_buffers.trim();
     }
 
-    /// A task, or a job, is called.
+    /// Begins a poll of a task, or a job.
     #[inline]
     pub(crate) fn begin_call(&self) {
         self.budget.set(BUDGET);
@@ -182,7 +183,7 @@ impl Worker {
         self.remote.note_progress();
     }
 
-    /// Reads the clock for the task that runs; see [`measure`].
+    /// Reads the clock for the running task; see [`measure`].
     pub(crate) fn measure(&self) -> Option<Duration> {
         let was_over = self.slice.is_over();
         let since = self.slice.measure(self.driver.measure());
@@ -201,8 +202,8 @@ impl Worker {
         self.slice.is_over()
     }
 
-    /// Whether the running task may read or write once more. When it has spent its budget, or its slice, the answer is no,
-    /// and the task is queued for the next turn: a fast peer cannot keep a worker to itself.
+    /// Whether the running task may read or write once more. If it has spent its budget, or its time slice, returns
+    /// false and queues the task for the next iteration: a fast peer cannot monopolize a worker.
     #[inline]
     pub(crate) fn may_spend(&self, context: &Context<'_>) -> bool {
         let left = self.budget.get();
@@ -214,7 +215,7 @@ impl Worker {
         true
     }
 
-    /// Takes what `bytes` cost from the running task's budget.
+    /// Deducts the cost of `bytes` from the running task's budget.
     #[inline]
     pub(crate) fn spend_bytes(&self, bytes: usize) {
         if bytes >= BYTES_A_UNIT {
@@ -223,8 +224,8 @@ impl Worker {
         }
     }
 
-    /// The task that is being polled, and its tag. For a signal handler that interrupted this worker: when the tasks
-    /// are being changed it looks at nothing.
+    /// Returns the task being polled, and its tag. For a signal handler that interrupted this worker: returns `None`
+    /// while the tasks are borrowed mutably.
     pub(crate) fn running_task(&self) -> Option<(u64, u64)> {
         self.tasks.try_borrow().ok()?.running()
     }
@@ -233,7 +234,7 @@ impl Worker {
         self.panic_hook.borrow().clone()
     }
 
-    /// Sends to a worker of this runtime, or to this one.
+    /// Sends a message to a worker of this runtime, including this one.
     fn send(&self, worker: WorkerId, message: Message) {
         if let Some(remote) = self.peers().get(usize::from(worker)) {
             remote.send(message);
@@ -245,7 +246,7 @@ impl Worker {
     }
 }
 
-/// The current worker's number.
+/// Returns the current worker's ID.
 pub fn worker() -> WorkerId {
     current::with(|worker| worker.remote.worker)
 }
@@ -255,26 +256,27 @@ pub fn is_on_worker() -> bool {
     current::try_with(|_| ()).is_some()
 }
 
-/// Number of workers of this runtime.
+/// Returns the number of workers of this runtime.
 pub fn workers() -> usize {
     current::with(|worker| worker.shared.workers)
 }
 
-/// The time of this turn: it was read once, when the turn's events had come.
+/// Returns the time of this iteration: read once, when its events had been collected.
 #[inline]
 pub fn now() -> Moment {
     current::with(|worker| worker.now.get())
 }
 
-/// The time at this very moment. For measuring what happens within a turn: it reads the clock, which costs some
-/// twenty nanoseconds, where [`now`] costs one.
+/// Returns the current time. For measurements within an iteration: reads the clock, which costs some twenty
+/// nanoseconds, whereas [`now`] costs one.
 #[inline]
 pub fn read_clock() -> Moment {
     current::with(|worker| worker.driver.now())
 }
 
-/// Counts a request, or as much work, and returns whether the running task has used its slice of time (a tenth of a
-/// millisecond): it is to await [`crate::yield_now`] then, where it can. The clock is read for every fourth request.
+/// Counts a request, or an equal amount of work, and returns whether the running task has used up its time slice (a
+/// tenth of a millisecond): if possible, it is to await [`crate::yield_now`] then. The clock is read for every fourth
+/// request.
 #[inline]
 pub fn slice_is_over() -> bool {
     current::with(|worker| {
@@ -283,8 +285,8 @@ pub fn slice_is_over() -> bool {
     })
 }
 
-/// Reads the clock for the running task, which has done work that may take long: [`slice_is_over`] knows of it at once.
-/// Returns the time since the same call of the task read it before; `None`: it is the first reading of the call.
+/// Reads the clock for the running task, after work that may have taken long: [`slice_is_over`] takes it into account
+/// immediately. Returns the time since the previous reading in the same poll of the task; `None`: it is the first one.
 pub fn measure() -> Option<Duration> {
     current::with(|worker| {
         worker.remote.note_progress();
@@ -292,61 +294,63 @@ pub fn measure() -> Option<Duration> {
     })
 }
 
-/// The task that runs goes on with something that ends by itself at that time: until then the watchdog reports a task that does
-/// not return, and does no more. `None`: nothing is known of it. Returns what was said before, which is to be said again
+/// Declares that the running task's current work ends by itself at that time: until then the watchdog only reports a
+/// task that does not return. `None`: the time is unknown. Returns the previous value, which is to be restored
+/// afterwards. Outside of workers it has no effect.
 /// afterwards. Outside of workers nothing happens.
 pub fn ends_at(moment: Option<Moment>) -> Option<Moment> {
     current::try_with(|worker| worker.remote.ends_at(moment)).flatten()
 }
 
-/// Whether the slice of the running task was used up when the clock was read last.
+/// Whether the time slice of the running task was used up at the last reading of the clock.
 #[inline]
 pub fn has_used_slice() -> bool {
     current::with(|worker| worker.slice.is_over())
 }
 
-/// Calls of tasks on this worker so far, with the one that runs: what was read in one call tells nothing in another one. It
-/// wraps.
+/// Returns the number of polls of tasks on this worker, including the current one: for detecting data cached in another
+/// poll. Wraps around.
 #[inline]
 pub fn calls() -> u32 {
     current::with(|worker| worker.slice.calls())
 }
 
-/// The processor time that the current worker's thread has used: a system call. In a simulation the time.
+/// Returns the processor time used by the current worker's thread: a system call. In a simulation the current time.
 pub fn processor_time() -> Duration {
     current::with(|worker| worker.driver.processor_time())
 }
 
-/// The calendar time of this turn, read when it is first asked for in it.
+/// Returns the calendar time of this iteration, read on the first call in it.
 #[inline]
 pub fn wall() -> WallTime {
     current::with(Worker::wall)
 }
 
-/// A random number of this worker's generator, seeded in the simulator. Not for secrets.
+/// Returns a random number of this worker's generator, seeded in the simulator. Not for secrets.
 #[inline]
 pub fn random() -> u64 {
     current::with(|worker| worker.random.next())
 }
 
-/// An empty buffer of [`buffer_size`] bytes from this worker's pool.
+/// Returns an empty buffer of [`buffer_size`] bytes from this worker's pool.
 #[inline]
 pub fn buffer() -> Buffer {
     current::with(|worker| worker.buffers.get())
 }
 
-/// Bytes that a [`buffer`] holds.
+/// Returns the size of a [`buffer`] in bytes.
 pub fn buffer_size() -> usize {
     current::with(|worker| worker.buffers.size())
 }
 
-/// An empty buffer of the large class (576 KB) for bulk data, from this worker's pool.
+/// Returns an empty buffer of the large class (576 KB) for bulk data, from this worker's pool.
 pub fn large_buffer() -> Buffer {
     current::with(|worker| worker.large_buffers.get())
 }
 
-/// An empty buffer for bulk data: a [`large_buffer`], or an ordinary [`buffer`] while this worker has lent as many large
-/// ones as it may, or memory is scarce. So the memory of a worker does not depend on how slowly its peers read.
+/// Returns an empty buffer for bulk data: a [`large_buffer`], or an ordinary [`buffer`] if this worker has reached its
+/// limit of large ones in use, or memory is scarce. So the memory of a worker does not depend on how slowly its peers
+/// read.
 pub fn bulk_buffer() -> Buffer {
     current::with(|worker| {
         let lent = worker.large_buffers.outstanding();
@@ -354,25 +358,24 @@ pub fn bulk_buffer() -> Buffer {
     })
 }
 
-/// Bytes that a [`large_buffer`] holds.
+/// Returns the size of a [`large_buffer`] in bytes.
 pub fn large_buffer_size() -> usize {
     current::with(|worker| worker.large_buffers.size())
 }
 
-/// What a pool of this worker has.
+/// The state of a buffer pool of this worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolUse {
-    /// Its name.
     pub name: &'static str,
-    /// Bytes of a buffer.
+    /// Size of a buffer in bytes.
     pub size: usize,
-    /// Buffers that are unused.
+    /// Number of unused buffers.
     pub kept: usize,
-    /// Buffers that are in use.
+    /// Number of buffers in use.
     pub used: usize,
 }
 
-/// The pools of this worker.
+/// Returns the state of this worker's pools.
 pub fn pools() -> [PoolUse; 2] {
     current::with(|worker| {
         [("buffer", &worker.buffers), ("large_buffer", &worker.large_buffers)].map(|(name, pool)| PoolUse {
@@ -384,19 +387,19 @@ pub fn pools() -> [PoolUse; 2] {
     })
 }
 
-/// Buffers of both classes from this worker's pools that are in use now. For tests that look for leaks.
+/// Returns the number of buffers of both classes in use. For tests that look for leaks.
 pub fn buffers_in_use() -> usize {
     current::with(|worker| worker.buffers.outstanding() + worker.large_buffers.outstanding())
 }
 
-/// Starts a task on this worker. It runs at the end of the turn that goes on, where that has room for it, or else of the
-/// next one. `tag` is what the panic hook gets.
+/// Starts a task on this worker. It runs at the end of the current iteration, if that has capacity for it, otherwise in
+/// the next one. `tag` is passed to the panic hook.
 pub fn spawn(class: Class, tag: u64, future: impl Future<Output = ()> + 'static) {
     let future = boxed(future).into_task();
     current::with(|worker| worker.tasks.borrow_mut().insert(class, tag, future));
 }
 
-/// Starts the task that `make` returns, which is written where it stays; else as [`spawn`].
+/// Starts the task that `make` returns, which is written in place; otherwise like [`spawn`].
 #[inline]
 pub fn spawn_with<A, F: Future<Output = ()> + 'static>(
     class: Class,
@@ -408,19 +411,19 @@ pub fn spawn_with<A, F: Future<Output = ()> + 'static>(
     current::with(|worker| worker.tasks.borrow_mut().insert(class, tag, future));
 }
 
-/// Runs a part of the running task that is about something else: when it panics, the panic hook gets `tag`, and the task
-/// goes on.
+/// Runs a part of the running task with its panics contained: on a panic the panic hook gets `tag`, and the task
+/// continues.
 #[inline]
 pub fn contain(tag: u64, part: impl FnOnce()) {
     current::with(|worker| executor::run_contained(worker, tag, part));
 }
 
-/// Number of tasks that live on this worker.
+/// Returns the number of tasks of this worker.
 pub fn tasks() -> usize {
     current::with(|worker| worker.tasks.borrow().len())
 }
 
-/// Number of tasks of this worker that wait to be called.
+/// Returns the number of tasks of this worker that are queued.
 pub fn waiting_tasks() -> usize {
     current::with(|worker| {
         let (normal, heavy, background, late) = worker.tasks.borrow().queued();
@@ -428,7 +431,7 @@ pub fn waiting_tasks() -> usize {
     })
 }
 
-/// What a worker has done since its start.
+/// The activity of a worker since its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {
     /// Iterations of its loop.
@@ -443,29 +446,29 @@ pub struct Activity {
     pub idle: u64,
     /// Iterations that left tasks queued for the next one.
     pub crowded: u64,
-    /// Events of sources that were removed before.
+    /// Events of sources that had been removed.
     pub stray: u64,
-    /// Calls of tasks and jobs; it wraps.
+    /// Polls of tasks and jobs; wraps around.
     pub calls: u32,
     /// Jobs that were run outside of tasks.
     pub jobs: u64,
-    /// Calls of tasks that were spawned with a tag.
+    /// Polls of tasks that were spawned with a tag.
     pub tagged: u64,
-    /// Times that a task began to wait for memory.
+    /// Number of times that a task began to wait for memory.
     pub memory_waits: u64,
     /// Tasks and jobs that panicked.
     pub panics: u64,
-    /// Microseconds that an iteration took without its wait, on average over the last whole window of half a second.
+    /// Average time of an iteration without its wait in microseconds, over the last complete window of half a second.
     pub average_micros: u32,
-    /// Tasks that are queued to be called now.
+    /// Number of queued tasks.
     pub queued: usize,
-    /// Timers are armed.
+    /// Whether timers are armed.
     pub has_timers: bool,
-    /// Times of tasks are measured ([`measure_tasks`]).
+    /// Whether times of tasks are measured ([`measure_tasks`]).
     pub measures: bool,
 }
 
-/// What this worker has done since its start.
+/// Returns the activity of this worker since its start.
 pub fn activity() -> Activity {
     current::with(|worker| Activity {
         turns: worker.counts.turns.get(),
@@ -487,23 +490,23 @@ pub fn activity() -> Activity {
     })
 }
 
-/// Percent of its time that this worker spent waiting, lately: over a window of half a second or more.
+/// Returns the percentage of its time that this worker recently spent waiting: over a window of at least half a second.
 pub fn idle_percent() -> u32 {
     current::with(|worker| worker.idleness.percent())
 }
 
-/// What the tasks of this worker have cost, by kind, and which are queued.
+/// Returns the cost of this worker's tasks, by kind, and the number queued.
 pub fn task_profile() -> Profile {
     current::with(|worker| worker.tasks.borrow_mut().profile())
 }
 
-/// What the running task has cost so far; nothing outside of any.
+/// Returns the cost of the running task so far; zero outside of any.
 pub fn task_cost() -> TaskCost {
     current::with(|worker| worker.tasks.borrow().cost())
 }
 
-/// Whether this worker measures from now on how long its tasks run and how long they wait for that. Each call of a task then costs
-/// two readings of the clock more. To begin anew forgets what was measured before.
+/// Starts or stops measuring how long this worker's tasks run, and how long they wait for that. Each poll of a task
+/// then costs two more readings of the clock. Starting again discards previous results.
 pub fn measure_tasks(on: bool) {
     current::with(|worker| {
         let (now, mut tasks) = (worker.driver.now(), worker.tasks.borrow_mut());
@@ -515,62 +518,61 @@ pub fn measure_tasks(on: bool) {
     });
 }
 
-/// How much of its last turn, with the wait behind it, a worker of this runtime has worked, in percent; 0 for one that
-/// does not exist.
+/// Returns the busy part of a worker's last iteration and the wait after it, in percent; 0 if there is no such worker.
 pub fn usage_of(worker: WorkerId) -> u32 {
     current::with(|current| current.peers().get(usize::from(worker)).map_or(0, |remote| remote.usage()))
 }
 
-/// Sets what this worker does after a task panicked and was dropped; it gets the task's tag.
+/// Sets this worker's callback after a task panicked and was dropped; it gets the task's tag.
 pub fn set_panic_hook(hook: Rc<dyn Fn(u64)>) {
     let old = current::with(|worker| worker.panic_hook.borrow_mut().replace(hook));
     drop(old);
 }
 
-/// Keeps a value for the current worker, for jobs that were posted to it; replaces the one that was kept before.
+/// Stores a value for the current worker, for jobs posted to it; replaces a previous one.
 pub fn set_local(value: Rc<dyn Any>) {
     let old = current::with(|worker| worker.local.borrow_mut().replace(value));
     drop(old);
 }
 
-/// What was kept for the current worker, if it is a `T`.
+/// Returns the value stored for the current worker, if it is a `T`.
 pub fn local<T: 'static>() -> Option<Rc<T>> {
     let value = current::with(|worker| worker.local.borrow().clone())?;
     value.downcast().ok()
 }
 
-/// Runs `job` on a worker of this runtime, outside of any task. Dropped without a run when that worker has ended or
-/// does not exist.
+/// Runs `job` on a worker of this runtime, outside of any task. Dropped unrun if that worker has ended or does not
+/// exist.
 pub fn post(worker: WorkerId, job: Box<dyn FnOnce() + Send>) {
     current::with(|current| current.send(worker, Message::Job(job)));
 }
 
-/// A way to reach this runtime's workers from other threads.
+/// Returns a handle to this runtime's workers for other threads.
 pub fn handle() -> Handle {
     current::with(|worker| Handle { shared: Arc::clone(&worker.shared) })
 }
 
-/// Sessions that live on this worker; see [`crate::LoadGuard`].
+/// Returns the number of sessions of this worker; see [`crate::LoadGuard`].
 pub fn load() -> u32 {
     current::with(|worker| worker.remote.load())
 }
 
-/// Sessions that live on a worker of this runtime; 0 for one that does not exist.
+/// Returns the number of sessions of a worker of this runtime; 0 if there is no such worker.
 pub fn load_of(worker: WorkerId) -> u32 {
     current::with(|current| current.peers().get(usize::from(worker)).map_or(0, |remote| remote.load()))
 }
 
-/// Asks every worker of this runtime to leave its loop after its turn.
+/// Makes every worker of this runtime leave its event loop after the current iteration.
 pub fn stop() {
     current::with(|worker| worker.shared.stop());
 }
 
-/// Has every worker of this runtime wait for events from now on, whatever [`crate::Config::spin`] says.
+/// Makes every worker of this runtime wait for events from now on, regardless of [`crate::Config::spin`].
 pub fn stop_spinning() {
     current::with(|worker| worker.shared.spin.store(false, Ordering::Relaxed));
 }
 
-/// Whether the workers were asked to stop.
+/// Whether the workers are stopping.
 pub fn stopping() -> bool {
     current::with(|worker| worker.shared.stopping())
 }

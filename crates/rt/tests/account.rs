@@ -1,5 +1,5 @@
-//! The account of memory is right after very many threads have ended. A program of its own with one test, because the account is
-//! the process's.
+//! The memory account is correct after very many threads have ended. A program of its own with one test, because the
+//! account is per process.
 
 use std::thread;
 
@@ -9,10 +9,10 @@ use weir_rt::memory::Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that one thread allocates and another one frees: less than what a thread enters at a time.
+/// Bytes that one thread allocates and another one frees: less than the portion in which a thread adds to the account.
 const PIECE: usize = 10_000;
 const THREADS: usize = 1_000;
-/// What the threads that still run have not entered yet.
+/// Bytes that threads still running have not added to the account yet.
 const PENDING: usize = 4 * 64 * 1024;
 
 #[test]

@@ -51,7 +51,7 @@ async fn write_all(stream: &mut Stream, buffer: &mut Buffer) -> io::Result<()> {
     Ok(())
 }
 
-/// One request over a parked stream, with a timeout that is pushed ahead, in a boxed future.
+/// One request over a parked stream, with a timeout that is extended, in a boxed future.
 async fn request(parked: ParkedStream, timer: &mut Timer) -> ParkedStream {
     let mut stream = parked.adopt().expect("a quiet stream");
     timer.arm(Some(rt::now() + Duration::from_secs(30)));

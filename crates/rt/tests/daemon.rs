@@ -1,5 +1,5 @@
-//! Going to the background. A process with threads does not fork, so this test has no harness: it starts itself again
-//! with a role, and looks at what that process does.
+//! Moving to the background. A process with threads does not fork, so this test has no harness: it starts itself again
+//! with a role, and examines the results of that process.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.get(1).map(String::as_str) {
         Some("role") => play(&arguments[2]),
-        // Asked to list its tests, it has none that could be run alone.
+        // When asked to list its tests, it reports none that could be run alone.
         Some("--list") => {}
         _ => {
             daemons_tell_their_starters_how_it_went();
@@ -23,7 +23,7 @@ fn main() {
     }
 }
 
-/// What a process that was started by a test does.
+/// Runs the role that a test started this process for.
 fn play(role: &str) {
     match role {
         "served" | "failed" | "silent" => {
@@ -45,7 +45,7 @@ fn play(role: &str) {
     }
 }
 
-/// The session that this process belongs to, from its line in /proc.
+/// Returns the session of this process, from /proc.
 fn session() -> String {
     let line = std::fs::read_to_string("/proc/self/stat").unwrap();
     line.rsplit(')').next().unwrap().split(' ').nth(4).unwrap().to_owned()
@@ -58,7 +58,7 @@ fn start(role: &str) -> Output {
 
 fn daemons_tell_their_starters_how_it_went() {
     for (role, status) in [("served", 0), ("failed", 3), ("silent", 1)] {
-        // The output ends when the daemon has let go of it, not only its starter.
+        // The output ends when the daemon has closed it, not only its starter.
         let output = start(role);
         assert_eq!(output.status.code(), Some(status), "{role}");
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "own session", "{role}");

@@ -1,5 +1,5 @@
-//! Which tasks wait when memory is short, by what they are about to do. A program of its own with one test, because the
-//! account of memory is the process's. Nothing counts in it what is allocated: the test enters the bytes.
+//! Which tasks wait when memory is short, by their stages. A program of its own with one test, because the memory
+//! account is per process. Allocations are not counted in it: the test adds the bytes.
 
 use base::memory::{PROCESS, Supply};
 use std::cell::RefCell;
@@ -12,17 +12,17 @@ use weir_rt as rt;
 use rt::{Class, Stage};
 
 const MB: isize = 1 << 20;
-/// Scarce from 48 MB on, critical from 56 MB on; from 60 MB on not even a few tasks go on.
+/// Scarce from 48 MB on, critical from 56 MB on; from 60 MB on not even a few tasks proceed.
 const BUDGET: usize = 64 << 20;
 /// Tasks of each stage.
 const TASKS: usize = 20;
-/// A worker looks for memory every 10 ms, in the middle of which nothing happens.
+/// A worker checks for memory every 10 ms, and nothing happens in between.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How many tasks of each stage have gone on: underway, requests, connections.
+/// Number of tasks of each stage that have proceeded: underway, requests, connections.
 type Counts = [usize; 3];
 
-/// Starts the tasks, those first that are to wait longest; the list gets what goes on, in order.
+/// Starts the tasks, those first that are to wait longest; the list receives the stages that proceed, in order.
 fn start() -> Rc<RefCell<Vec<Stage>>> {
     let gone_on = Rc::new(RefCell::new(Vec::new()));
     for stage in [Stage::Connection, Stage::Request, Stage::Underway].into_iter().flat_map(|stage| [stage; TASKS]) {
@@ -40,8 +40,8 @@ fn counts(gone_on: &[Stage]) -> Counts {
         .map(|wanted| gone_on.iter().filter(|stage| **stage == wanted).count())
 }
 
-/// Has so many MB in use, and returns how many tasks have gone on at once and after each of three looks, and the order in
-/// which the others do once memory is back.
+/// Sets the memory in use to `used` MB, and returns the number of tasks that have proceeded immediately and after each
+/// of three checks, and the order in which the others proceed once memory is available again.
 fn under(used: isize, supply: Supply) -> (Vec<Counts>, Vec<Stage>) {
     PROCESS.set_budget(BUDGET);
     PROCESS.enter(used * MB);

@@ -1,6 +1,6 @@
-//! Chunked bodies, coded in a straightforward way of their own: no code is shared with the program under test.
+//! A simple, independent implementation of chunked coding: no code is shared with the program under test.
 
-/// A body cut into chunks of the given sizes, the last one as large as needed, with trailers.
+/// Encodes a body in chunks of the given sizes, the last one as large as needed, with trailers.
 pub fn encode_chunks(body: &[u8], sizes: &mut impl FnMut() -> usize, trailers: &[(String, String)]) -> Vec<u8> {
     let (mut coded, mut rest) = (Vec::with_capacity(body.len() + 64), body);
     while !rest.is_empty() {
@@ -18,19 +18,19 @@ pub fn encode_chunks(body: &[u8], sizes: &mut impl FnMut() -> usize, trailers: &
     coded
 }
 
-/// A chunked body on its way in.
+/// A chunked body being received.
 #[derive(Debug, Default)]
 pub struct Chunked {
-    /// What was decoded so far.
+    /// The body decoded so far.
     pub body: Vec<u8>,
-    /// The trailers, once the end has come.
+    /// The trailers, set at the end.
     pub trailers: Vec<(String, String)>,
 }
 
-/// Decodes as much as is there from the front of `coded` and removes it. True: that was the end.
+/// Decodes as much as possible from the front of `coded` and removes it. True: the body is complete.
 ///
 /// # Panics
-/// When it is not chunked.
+/// If the data is not chunked.
 pub fn decode_chunks(coded: &mut Vec<u8>, into: &mut Chunked) -> bool {
     let mut used = 0;
     let ended = loop {

@@ -1,4 +1,4 @@
-//! Log lines that arrived at a simulated log server, and patterns that they are compared with.
+//! Log lines received by a simulated log server, and patterns to compare them with.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use rt::net::Address;
 
 use crate::time::LATE_AT_MOST;
 
-/// The log server's lines, in order of arrival, without what stands before the frontend's name. Clones are the same
+/// The log server's lines, in order of arrival, without the part before the frontend's name. Clones refer to the same
 /// journal.
 #[derive(Clone, Debug)]
 pub struct Journal {
@@ -16,29 +16,29 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Of the datagrams to `IP:PORT`.
+    /// Collects the datagrams to `IP:PORT`.
     ///
     /// # Panics
-    /// When the text is no address.
+    /// If the text is not an address.
     #[track_caller]
     pub fn of(text: &str) -> Journal {
         let address = Address::Inet(text.parse().unwrap_or_else(|error| panic!("{text}: {error}")));
         Journal { address, lines: Rc::default() }
     }
 
-    /// Takes the lines that have come so far.
+    /// Takes the lines received so far.
     pub fn take(&self) -> Vec<String> {
         self.collect();
         std::mem::take(&mut self.lines.borrow_mut())
     }
 
-    /// How many lines have come and were not taken.
+    /// Returns the number of lines received and not taken.
     pub fn len(&self) -> usize {
         self.collect();
         self.lines.borrow().len()
     }
 
-    /// Whether every line that has come was taken.
+    /// Whether all received lines were taken.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -50,7 +50,7 @@ impl Journal {
     }
 }
 
-/// A traffic line from the frontend's name on: the date in brackets is the last thing before it.
+/// Returns a traffic line from the frontend's name on: the date in brackets is the last item before it.
 fn shorten(line: &str) -> String {
     let line = line.trim_end();
     match line.match_indices("] ").map(|(at, _)| at).find(|at| line[..*at].ends_with(|c: char| c.is_ascii_digit())) {
@@ -59,9 +59,9 @@ fn shorten(line: &str) -> String {
     }
 }
 
-/// Whether a line is what a pattern says. Words are compared one by one. In a word with slashes each part is: `#` any
-/// number that is not negative; a number in the third word, which holds the times: that many milliseconds, or as many
-/// more as a timer may be late; anything else: itself. `*` alone is any word or part.
+/// Whether a line matches a pattern. Words are compared one by one. In a word with slashes each part is compared: `#`
+/// matches any non-negative number; a number in the third word, which contains the times, matches that many
+/// milliseconds, plus the tolerance of a timer; anything else matches itself. `*` alone matches any word or part.
 pub fn line_matches(line: &str, pattern: &str) -> bool {
     let (mut words, mut patterns) = (line.splitn(20, ' '), pattern.splitn(20, ' '));
     let mut number = 0;

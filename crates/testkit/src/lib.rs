@@ -1,7 +1,7 @@
-//! What tests above the runtime share: scripted peers and virtual time. Everything here runs on a simulated worker, in
+//! Shared by tests above the runtime: scripted peers and virtual time. Everything here runs on a simulated worker, in
 //! the script of a simulation; nothing here may take real time, and nothing knows the program under test.
 //!
-//! A script that waits in vain ends with a panic that names the line of the test which waited.
+//! A script that waits in vain panics with the line of the test that waited.
 
 mod chunks;
 mod journal;
@@ -19,7 +19,7 @@ pub use scope::Scope;
 pub use service::Service;
 pub use time::{LATE_AT_MOST, PATIENCE, Stopwatch, both, sleep, within};
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Returns bytes that differ by position and by seed.
 pub fn text(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

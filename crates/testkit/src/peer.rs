@@ -1,4 +1,4 @@
-//! One end of a connection that follows a script: sends, expects, closes in every way a connection can be closed.
+//! One end of a connection that follows a script: sends, expects, and closes in every possible way.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -12,7 +12,7 @@ use rt::net::{Address, ConnectOptions, Stream};
 use crate::chunks::{Chunked, decode_chunks};
 use crate::time::{PATIENCE, sleep, within};
 
-/// How a connection is opened.
+/// Options for opening a connection.
 #[derive(Clone, Debug, Default)]
 pub struct PeerOptions {
     /// Connects from this `IP:PORT`; port 0 is any.
@@ -22,19 +22,19 @@ pub struct PeerOptions {
 /// One end of a connection. Dropping it closes it.
 pub struct Peer {
     stream: Stream,
-    /// What was read and not expected yet.
+    /// Bytes read but not expected yet.
     unread: Vec<u8>,
     end: Option<End>,
 }
 
-/// How the other side's direction ended.
+/// How the other side closed its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Closed,
     Reset,
 }
 
-/// A line of a test that waits for something.
+/// The line of a test that waits for something.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting(&'static Location<'static>);
 
@@ -56,7 +56,7 @@ impl Waiting {
     }
 }
 
-/// Bytes as a reader likes to see them, long ones shortened.
+/// Formats bytes for messages, truncating long ones.
 pub(crate) fn show(bytes: &[u8]) -> String {
     const MOST: usize = 400;
     let shown = bytes[..bytes.len().min(MOST)].escape_ascii();
@@ -71,7 +71,7 @@ impl Peer {
         Peer::connect_with(to, PeerOptions::default())
     }
 
-    /// Connects to `IP:PORT`.
+    /// Connects to `IP:PORT`, with options.
     #[track_caller]
     pub fn connect_with(to: &str, options: PeerOptions) -> impl Future<Output = Peer> + use<> {
         let (waiting, to) = (Waiting::here(), to.to_owned());
@@ -81,13 +81,13 @@ impl Peer {
         }
     }
 
-    /// Connects to `IP:PORT`, which may fail.
+    /// Connects to `IP:PORT`; errors are returned.
     ///
     /// # Errors
     /// Those of the connection.
     ///
     /// # Panics
-    /// When a text is no address.
+    /// If a text is not an address.
     pub async fn try_connect(to: &str, options: PeerOptions) -> io::Result<Peer> {
         let address = |text: &str| Address::Inet(text.parse().unwrap_or_else(|error| panic!("{text}: {error}")));
         let source = options.from.as_deref().map(address);
@@ -95,17 +95,17 @@ impl Peer {
         Ok(Peer::over(stream))
     }
 
-    /// The connection, for another implementation that goes on with it. What was read and not expected is lost.
+    /// Returns the connection, for use by another implementation. Bytes read but not expected are lost.
     pub fn into_stream(self) -> Stream {
         self.stream
     }
 
-    /// Over a stream that is open.
+    /// Creates a peer on an open stream.
     pub fn over(stream: Stream) -> Peer {
         Peer { stream, unread: Vec::new(), end: None }
     }
 
-    /// Sends all of it.
+    /// Sends all bytes.
     #[track_caller]
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> impl Future<Output = ()> {
         let waiting = Waiting::here();
@@ -116,12 +116,12 @@ impl Peer {
         }
     }
 
-    /// Sends as much as the other side takes; errors are no mistake.
+    /// Sends as much as the other side accepts; errors are permitted.
     pub async fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         matches!(within(PATIENCE, self.write(bytes.as_ref())).await, Some(Ok(())))
     }
 
-    /// Sends it in pieces of `piece` bytes, with pauses of so many milliseconds between them.
+    /// Sends bytes in pieces of `piece` bytes, with pauses of `millis` milliseconds between them.
     #[track_caller]
     pub fn send_slowly(&mut self, bytes: impl AsRef<[u8]>, piece: usize, millis: u64) -> impl Future<Output = ()> {
         let waiting = Waiting::here();
@@ -145,7 +145,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Reads once, at most `most` bytes. False: the other side's direction has ended.
+    /// Reads once, at most `most` bytes. False: the other side has closed its direction.
     async fn read(&mut self, most: usize) -> bool {
         if self.end.is_some() {
             return false;
@@ -159,7 +159,7 @@ impl Peer {
         self.end.is_none()
     }
 
-    /// Reads until `count` bytes are there. False: the end came first.
+    /// Reads until there are `count` bytes. False: the other side closed before.
     async fn gather(&mut self, count: usize) -> bool {
         while self.unread.len() < count {
             if !self.read(16 * 1024).await {
@@ -169,7 +169,7 @@ impl Peer {
         true
     }
 
-    /// Exactly these bytes come next.
+    /// Expects exactly these bytes next.
     #[track_caller]
     pub fn expect(&mut self, bytes: impl AsRef<[u8]>) -> impl Future<Output = ()> {
         let waiting = Waiting::here();
@@ -202,13 +202,14 @@ impl Peer {
         }
     }
 
-    /// The next `count` bytes.
+    /// Returns the next `count` bytes.
     #[track_caller]
     pub fn receive(&mut self, count: usize) -> impl Future<Output = Vec<u8>> {
         self.receive_slowly(count, 16 * 1024, 0)
     }
 
-    /// The next `count` bytes, read in pieces of at most `piece` with a pause of so many milliseconds behind each.
+    /// Returns the next `count` bytes, read in pieces of at most `piece` with a pause of `millis` milliseconds after
+    /// each.
     #[track_caller]
     pub fn receive_slowly(&mut self, count: usize, piece: usize, millis: u64) -> impl Future<Output = Vec<u8>> {
         let waiting = Waiting::here();
@@ -227,7 +228,7 @@ impl Peer {
         }
     }
 
-    /// Everything up to and with these bytes.
+    /// Returns everything up to and including these bytes.
     #[track_caller]
     pub fn receive_until(&mut self, mark: &str) -> impl Future<Output = Vec<u8>> {
         let waiting = Waiting::here();
@@ -239,7 +240,7 @@ impl Peer {
         }
     }
 
-    /// The next message head with its empty line; `None` when the other side ends first.
+    /// Returns the next message head with its empty line; `None` if the other side closes before.
     #[track_caller]
     pub fn receive_head(&mut self) -> impl Future<Output = Option<String>> {
         let waiting = Waiting::here();
@@ -263,7 +264,8 @@ impl Peer {
         }
     }
 
-    /// The next chunked body, read in pieces of at most `piece` with a pause of so many milliseconds behind each.
+    /// Returns the next chunked body, read in pieces of at most `piece` with a pause of `millis` milliseconds after
+    /// each.
     #[track_caller]
     pub fn receive_chunked(&mut self, piece: usize, millis: u64) -> impl Future<Output = Chunked> {
         let waiting = Waiting::here();
@@ -282,7 +284,7 @@ impl Peer {
         }
     }
 
-    /// Everything until the other side closes in order, read as above.
+    /// Returns everything until the other side closes in order, read like [`Peer::receive_slowly`].
     #[track_caller]
     pub fn receive_rest_slowly(&mut self, piece: usize, millis: u64) -> impl Future<Output = Vec<u8>> {
         let waiting = Waiting::here();
@@ -299,25 +301,25 @@ impl Peer {
         }
     }
 
-    /// Everything until the other side closes in order.
+    /// Returns everything until the other side closes in order.
     #[track_caller]
     pub fn receive_rest(&mut self) -> impl Future<Output = Vec<u8>> {
         self.receive_rest_slowly(16 * 1024, 0)
     }
 
-    /// Nothing more comes, and the other side closes in order.
+    /// Expects no more bytes and an orderly close.
     #[track_caller]
     pub fn expect_eof(&mut self) -> impl Future<Output = ()> {
         self.ends(Waiting::here(), "the end", |end| end == End::Closed)
     }
 
-    /// Nothing more comes, and the connection is reset.
+    /// Expects no more bytes and a reset.
     #[track_caller]
     pub fn expect_reset(&mut self) -> impl Future<Output = ()> {
         self.ends(Waiting::here(), "a reset", |end| end == End::Reset)
     }
 
-    /// Nothing more comes, and the other side closes or resets.
+    /// Expects no more bytes and a close or reset.
     #[track_caller]
     pub fn expect_end(&mut self) -> impl Future<Output = ()> {
         self.ends(Waiting::here(), "an end", |_| true)
@@ -333,7 +335,7 @@ impl Peer {
         }
     }
 
-    /// Nothing comes for so many milliseconds, not even an end.
+    /// Expects nothing for that number of milliseconds, not even a close.
     #[track_caller]
     pub fn expect_silence(&mut self, millis: u64) -> impl Future<Output = ()> {
         let waiting = Waiting::here();
@@ -345,25 +347,25 @@ impl Peer {
         }
     }
 
-    /// The next message head, if it comes whole.
+    /// Returns the next message head, if it arrives completely.
     pub async fn try_receive_head(&mut self) -> Option<String> {
         let head = within(PATIENCE, self.find("\r\n\r\n")).await??;
         Some(String::from_utf8_lossy(&head).into_owned())
     }
 
-    /// Drops the next `count` bytes, as far as they come. Whether they all did.
+    /// Discards the next `count` bytes, as far as they arrive. Returns whether all did.
     pub async fn try_receive(&mut self, count: usize) -> bool {
         self.try_receive_up_to(count).await.1
     }
 
-    /// The next `count` bytes, or what there is of them, and whether that is all.
+    /// Returns the next `count` bytes, or those that arrive, and whether they are complete.
     pub async fn try_receive_up_to(&mut self, count: usize) -> (Vec<u8>, bool) {
         let whole = within(PATIENCE, self.gather(count)).await == Some(true);
         let there = count.min(self.unread.len());
         (self.unread.drain(..there).collect(), whole)
     }
 
-    /// What comes next, however much that is; nothing at the end.
+    /// Returns the next available bytes; empty at the end.
     pub async fn receive_some(&mut self) -> Vec<u8> {
         if self.unread.is_empty() {
             self.read(16 * 1024).await;
@@ -371,12 +373,12 @@ impl Peer {
         std::mem::take(&mut self.unread)
     }
 
-    /// Whether the other side has closed in order, as far as the end was read.
+    /// Whether the other side has closed in order, as far as it was read.
     pub fn has_closed_in_order(&self) -> bool {
         self.end == Some(End::Closed)
     }
 
-    /// The next chunked body, or what there is of it in whole chunks, and whether that is all.
+    /// Returns the next chunked body, or its complete chunks that arrive, and whether it is complete.
     pub async fn try_receive_chunked(&mut self) -> (Vec<u8>, bool) {
         let mut decoded = Chunked::default();
         loop {
@@ -389,7 +391,7 @@ impl Peer {
         }
     }
 
-    /// Sends back what comes, to the end.
+    /// Echoes received bytes until the end.
     pub async fn echo(&mut self) {
         loop {
             let bytes = std::mem::take(&mut self.unread);
@@ -407,7 +409,7 @@ impl Peer {
     /// Closes the sending direction.
     ///
     /// # Panics
-    /// When the connection has failed already.
+    /// If the connection has failed already.
     #[track_caller]
     pub fn half_close(&mut self) {
         self.stream.shutdown_write().unwrap_or_else(|error| panic!("shutdown: {error}"));
@@ -419,25 +421,25 @@ impl Peer {
     /// Resets the connection.
     ///
     /// # Panics
-    /// When the system refuses.
+    /// If the system refuses.
     #[track_caller]
     pub fn reset(mut self) {
         self.stream.set_linger_zero().unwrap_or_else(|error| panic!("linger: {error}"));
     }
 
-    /// The other end's address.
+    /// Returns the other end's address.
     ///
     /// # Panics
-    /// When the connection has failed.
+    /// If the connection has failed.
     #[track_caller]
     pub fn remote_address(&self) -> Address {
         self.stream.peer_address().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The address of this end.
+    /// Returns the local address.
     ///
     /// # Panics
-    /// When the connection has failed.
+    /// If the connection has failed.
     #[track_caller]
     pub fn local_address(&self) -> Address {
         self.stream.local_address().unwrap_or_else(|error| panic!("{error}"))

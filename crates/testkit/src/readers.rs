@@ -1,59 +1,59 @@
-//! Readers of HTTP/1 requests, from a strict one to such as take much for a line, a length or a chunk: what several servers
-//! in a row may see in the same bytes. Written in a straightforward way of their own: no code is shared with the program
-//! under test.
+//! Parsers of HTTP/1 requests, from a strict one to lenient ones that differ in lines, lengths and chunks: how several
+//! servers in a chain may interpret the same bytes. A simple, independent implementation: no code is shared with the
+//! program under test.
 
-/// Where a reader departs from RFC 9112.
+/// The deviations of a parser from RFC 9112.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reader {
-    /// What it is called.
     pub name: &'static str,
-    /// Whatever is odd is an error.
+    /// Every irregularity is an error.
     pub strict: bool,
-    /// A line feed alone ends a line.
+    /// A bare line feed ends a line.
     pub bare_lf: bool,
-    /// A carriage return alone ends a line.
+    /// A bare carriage return ends a line.
     pub bare_cr: bool,
-    /// A line that begins with a blank is a field of its own, not a part of the one before.
+    /// A line that begins with a blank is a field of its own, not a continuation (obs-fold).
     pub no_folding: bool,
-    /// Blanks and control characters around a name do not count.
+    /// Blanks and control characters around a name are ignored.
     pub lax_names: bool,
     /// NUL ends a value.
     pub nul_ends: bool,
-    /// Content-Length wins over Transfer-Encoding.
+    /// Content-Length takes precedence over Transfer-Encoding.
     pub length_first: bool,
-    /// The last of several lengths counts, not the first.
+    /// The last of several lengths is used, not the first.
     pub last_length: bool,
-    /// Of a length the digits count that it begins with.
+    /// Only the leading digits of a length are parsed.
     pub lax_numbers: bool,
-    /// A coding is chunked where that word stands anywhere in it.
+    /// A coding counts as chunked if it contains that word anywhere.
     pub lax_codings: bool,
-    /// HTTP/1.0 knows no chunks.
+    /// HTTP/1.0 messages are never chunked.
     pub no_chunks_in_1_0: bool,
-    /// Of a chunk's size the digits count that it begins with, its line may end with a line feed, and its data with nothing.
+    /// Only the leading digits of a chunk size are parsed, its line may end with a line feed, and the line end after
+    /// its data may be missing.
     pub lax_chunks: bool,
 }
 
-/// A request in the bytes that were read.
+/// A request found in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Where it begins.
+    /// Its start.
     pub start: usize,
-    /// Where it ends.
+    /// Its end.
     pub end: usize,
-    /// Its version is before HTTP/1.1.
+    /// Its version is older than HTTP/1.1.
     pub old: bool,
-    /// Nothing follows it on its connection.
+    /// The connection ends after it.
     pub last: bool,
 }
 
-/// What follows the last whole request.
+/// The bytes after the last complete request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// Nothing.
     Nothing,
-    /// A part of a request, which begins there.
+    /// An incomplete request, and its start.
     Part(usize),
-    /// Something that is none.
+    /// Bytes that are not a request.
     Junk(String),
 }
 
@@ -64,7 +64,7 @@ struct Heading {
     fields: Vec<(String, Vec<u8>)>,
 }
 
-/// How far something goes that may not be whole.
+/// The result of parsing a possibly incomplete element.
 enum Extent<T> {
     Whole(T),
     Part,
@@ -73,7 +73,7 @@ enum Extent<T> {
 
 use Extent::{Junk, Part, Whole};
 
-/// All of them; the strict one comes first.
+/// All parsers; the strict one is first.
 pub const READERS: &[Reader] = {
     const PLAIN: Reader = Reader {
         name: "plain",
@@ -118,7 +118,7 @@ pub const READERS: &[Reader] = {
 };
 
 impl Reader {
-    /// The requests in `bytes`, and what follows them.
+    /// Returns the requests in `bytes`, and the remainder.
     pub fn read(&self, bytes: &[u8]) -> (Vec<Found>, Rest) {
         let (mut found, mut at) = (Vec::new(), 0);
         loop {
@@ -148,7 +148,7 @@ impl Reader {
         }
     }
 
-    /// The line at `at`, without its end, and where the next one begins.
+    /// Returns the line at `at`, without its end, and the start of the next one.
     fn line<'b>(&self, bytes: &'b [u8], at: usize) -> Extent<(&'b [u8], usize)> {
         let mut end = at;
         while let Some(byte) = bytes.get(end) {
@@ -222,7 +222,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Where the body ends.
+    /// Returns the end of the body.
     fn body(&self, bytes: &[u8], heading: &Heading) -> Extent<usize> {
         let codings: Vec<&[u8]> = heading.values("transfer-encoding").collect();
         let lengths: Vec<&[u8]> = heading.values("content-length").collect();
@@ -305,7 +305,7 @@ impl Heading {
     }
 }
 
-/// Where something ends that has so many bytes.
+/// Returns the end of an element of `length` bytes.
 fn reach(bytes: &[u8], from: usize, length: usize) -> Extent<usize> {
     match from.checked_add(length) {
         Some(end) if end <= bytes.len() => Whole(end),

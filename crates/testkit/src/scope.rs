@@ -1,4 +1,4 @@
-//! Tasks that end with the script that started them, so that nothing of theirs stays open behind it.
+//! Tasks that end with the script that started them, so that they leave nothing open after it.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use rt::{Class, NO_TAG};
 
-/// Starts tasks; dropping it ends them.
+/// Starts tasks; dropping it cancels them.
 #[derive(Default)]
 pub struct Scope {
     over: Rc<Cell<bool>>,
@@ -15,7 +15,6 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// A scope without tasks.
     pub fn new() -> Scope {
         Scope::default()
     }
@@ -38,7 +37,7 @@ impl Scope {
 }
 
 impl Scope {
-    /// Ends all tasks, also those that hold the scope themselves.
+    /// Cancels all tasks, including those that hold the scope themselves.
     pub fn end(&self) {
         self.over.set(true);
         self.wakers.borrow().iter().for_each(Waker::wake_by_ref);

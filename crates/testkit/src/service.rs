@@ -1,4 +1,4 @@
-//! A scripted server: an address where connections are accepted one by one, or served in the background.
+//! A scripted server: an address whose connections are accepted one by one, or served in the background.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ impl Service {
     /// Listens at `IP:PORT`.
     ///
     /// # Panics
-    /// When the text is no address or has a listener already.
+    /// If the text is not an address, or has a listener already.
     #[track_caller]
     pub fn at(text: &str) -> Service {
         let address = Address::Inet(text.parse().unwrap_or_else(|error| panic!("{text}: {error}")));
@@ -30,7 +30,7 @@ impl Service {
         Service { listener, accepted: 0 }
     }
 
-    /// The next connection.
+    /// Accepts the next connection.
     #[track_caller]
     pub fn accept(&mut self) -> impl Future<Output = Peer> {
         let waiting = Waiting::here();
@@ -42,23 +42,23 @@ impl Service {
         }
     }
 
-    /// Connections that were accepted so far.
+    /// Returns the number of connections accepted so far.
     pub fn accepted(&self) -> usize {
         self.accepted
     }
 
-    /// No connection waits to be accepted.
+    /// Asserts that no connection waits to be accepted.
     ///
     /// # Panics
-    /// When one does.
+    /// If one does.
     #[track_caller]
     pub fn is_left_alone(&mut self) {
         let waits = matches!(self.listener.try_accept(), Ok(Some(_)));
         assert!(!waits, "an unexpected connection came");
     }
 
-    /// Has `serve` handle every connection in a task of `scope`; its second argument counts them from 0. The count of
-    /// connections accepted so far is returned.
+    /// Handles every connection with `serve` in a task of `scope`; its second argument counts them from 0. Returns the
+    /// count of connections accepted so far.
     pub fn serve<F: Future<Output = ()> + 'static>(
         mut self,
         scope: &Rc<Scope>,

@@ -1,4 +1,4 @@
-//! Virtual time: sleeping, waiting for so long, measuring to the millisecond.
+//! Virtual time: sleeping, waiting with a limit, measuring to the millisecond.
 
 use std::future::poll_fn;
 use std::panic::Location;
@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use base::Moment;
 
-/// How long a peer waits for anything, in virtual time. Far above every timeout of a test.
+/// Maximum time that a peer waits for anything, in virtual time. Far above every timeout of a test.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What a timer may be late, with a few journeys over the simulated network on top.
+/// Maximum delay of a timer, including a few transits of the simulated network.
 pub const LATE_AT_MOST: Duration = Duration::from_millis(4);
 
-/// A journey over the simulated network: a peer learns that much later what a timer has counted from.
+/// The transit time of the simulated network: a peer observes the start of a timer that much later.
 const JOURNEY: Duration = Duration::from_micros(500);
 
-/// Sleeps for so many milliseconds.
+/// Sleeps for that number of milliseconds.
 pub async fn sleep(millis: u64) {
     rt::sleep(Duration::from_millis(millis)).await;
 }
 
-/// What a future gives within a time, if anything.
+/// Returns the output of a future if it completes within a time.
 pub async fn within<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut timer = rt::Timer::new();
@@ -60,25 +60,25 @@ pub async fn both<A, B>(first: impl Future<Output = A>, second: impl Future<Outp
     .await
 }
 
-/// Measures how long something takes on the virtual clock.
+/// Measures durations on the virtual clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Moment);
 
 impl Stopwatch {
-    /// Starts now.
     pub fn start() -> Stopwatch {
         Stopwatch(rt::now())
     }
 
-    /// What has passed.
+    /// Returns the elapsed time.
     pub fn elapsed(self) -> Duration {
         rt::now().saturating_since(self.0)
     }
 
-    /// It took exactly so many milliseconds: not less, but for a journey, and no more than a timer is late.
+    /// Asserts that exactly `millis` milliseconds have elapsed: not less, except for a transit, and not more than a
+    /// timer's delay.
     ///
     /// # Panics
-    /// When it took another time.
+    /// If another time has elapsed.
     #[track_caller]
     pub fn took(self, millis: u64) {
         let (elapsed, expected) = (self.elapsed(), Duration::from_millis(millis));

@@ -1,5 +1,5 @@
-//! The key of an account with an ACME server: what is signed with it (RFC 7515, RFC 7518, RFC 8555 section 6.2). Must never
-//! know what is signed.
+//! The account key of an ACME client, and the requests signed with it (RFC 7515, RFC 7518, RFC 8555 section 6.2). Must
+//! never interpret what is signed.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
@@ -15,12 +15,12 @@ use x509_parser::public_key::RSAPublicKey;
 
 use crate::pem;
 
-/// Bytes in the alphabet of URLs, without padding (RFC 7515, section 2).
+/// Encodes bytes in base64url without padding (RFC 7515, section 2).
 pub fn base64url(bytes: &[u8]) -> String {
     Base64UrlUnpadded::encode_string(bytes)
 }
 
-/// The SHA-256 of a text.
+/// Returns the SHA-256 digest of a text.
 pub fn sha256(text: &[u8]) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest(&SHA256, text).as_ref());
@@ -31,7 +31,7 @@ pub fn sha256(text: &[u8]) -> [u8; 32] {
 #[derive(Debug)]
 pub struct AccountKey {
     pair: Pair,
-    /// The public key (RFC 7517), its members in the order of their names, as its thumbprint needs them (RFC 7638).
+    /// The public key (RFC 7517), its members sorted by name, as its thumbprint requires (RFC 7638).
     jwk: String,
 }
 
@@ -41,14 +41,14 @@ enum Pair {
     Ecdsa(EcdsaKeyPair, &'static str),
 }
 
-/// Two keys are the same where their public parts are.
+/// Two keys are equal if their public parts are.
 impl PartialEq for AccountKey {
     fn eq(&self, other: &Self) -> bool {
         self.jwk == other.jwk
     }
 }
 
-/// Algorithms that bind an account to one that a CA has already (RFC 8555, section 7.3.4).
+/// MAC algorithms for external account binding (RFC 8555, section 7.3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MacAlgorithm {
     /// HMAC with SHA-256.
@@ -70,25 +70,24 @@ impl MacAlgorithm {
     }
 }
 
-/// Credentials that a CA has given to bind an account.
+/// Credentials from a CA for external account binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// The identifier of the key.
+    /// The key identifier.
     pub id: String,
-    /// The key.
     pub key: Vec<u8>,
-    /// What it signs by.
+    /// The MAC algorithm.
     pub algorithm: MacAlgorithm,
 }
 
 impl Binding {
-    /// Reads credentials; the key is in base64url. `None`: it is not.
+    /// Parses credentials; the key is in base64url. `None`: invalid base64url.
     pub fn read(id: &str, key: &str, algorithm: MacAlgorithm) -> Option<Self> {
         let key = Base64UrlUnpadded::decode_vec(key.trim_end_matches('=')).ok()?;
         Some(Self { id: id.to_owned(), key, algorithm })
     }
 
-    /// The member `externalAccountBinding` of a request for an account.
+    /// Returns the member `externalAccountBinding` of a new-account request.
     pub fn bind(&self, account: &AccountKey, url: &str) -> String {
         let algorithm = match self.algorithm {
             MacAlgorithm::Hs256 => hmac::HMAC_SHA256,
@@ -103,16 +102,16 @@ impl Binding {
     }
 }
 
-/// Who a request is from.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sender<'a> {
-    /// Somebody without an account yet: the public key goes along.
+    /// A client without an account yet: the public key is included.
     Key,
-    /// The account with that URL.
+    /// The account with this URL.
     Account(&'a str),
 }
 
-/// A text as JSON has it.
+/// Encodes a text as a JSON string.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for found in text.chars() {
@@ -126,7 +125,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A signature in the flattened form (RFC 7515, section 7.2.2).
+/// Returns a signature in the flattened JWS JSON serialization (RFC 7515, section 7.2.2).
 fn joined(protected: &str, payload: &[u8], sign: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Option<String> {
     let (protected, payload) = (base64url(protected.as_bytes()), base64url(payload));
     let signature = base64url(&sign(format!("{protected}.{payload}").as_bytes())?);
@@ -134,10 +133,10 @@ fn joined(protected: &str, payload: &[u8], sign: impl Fn(&[u8]) -> Option<Vec<u8
 }
 
 impl AccountKey {
-    /// Reads a private key from text: RSA, or ECDSA with P-256, P-384 or P-521, in PKCS #1, PKCS #8 or SEC 1.
+    /// Parses a private key in PEM: RSA, or ECDSA with P-256, P-384 or P-521, in PKCS #1, PKCS #8 or SEC 1.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     pub fn read(text: &[u8]) -> Result<Self, String> {
         let key = pem::private_key(text).map_err(|_| "no private key found".to_owned())?;
         let der = key.secret_der();
@@ -148,7 +147,7 @@ impl AccountKey {
         };
         if let Some(pair) = rsa {
             let (_, public) = RSAPublicKey::from_der(pair.public_key().as_ref()).map_err(|error| error.to_string())?;
-            // Numbers have no zeros in front (RFC 7518, section 2).
+            // Numbers have no leading zeros (RFC 7518, section 2).
             let bytes = |number: &[u8]| base64url(&number[number.iter().take_while(|byte| **byte == 0).count()..]);
             let (exponent, modulus) = (bytes(public.exponent), bytes(public.modulus));
             let jwk = format!(r#"{{"e":"{exponent}","kty":"RSA","n":"{modulus}"}}"#);
@@ -172,15 +171,16 @@ impl AccountKey {
         Err("the key is neither RSA nor ECDSA with P-256, P-384 or P-521".to_owned())
     }
 
-    /// The digest by which CAs name the public key (RFC 7638).
+    /// Returns the thumbprint of the public key (RFC 7638).
     pub fn thumbprint(&self) -> String {
         base64url(&sha256(self.jwk.as_bytes()))
     }
 
-    /// A signed request to `url` (RFC 8555, section 6.2). An empty payload asks for what is there (section 6.3).
+    /// Returns a signed request to `url` (RFC 8555, section 6.2). An empty payload makes it a POST-as-GET (section
+    /// 6.3).
     ///
     /// # Errors
-    /// The random source fails.
+    /// The random number generator fails.
     pub fn sign(&self, sender: Sender<'_>, url: &str, nonce: &str, payload: &str) -> Result<String, String> {
         let algorithm = match &self.pair {
             Pair::Rsa(_) => "RS256",
@@ -216,7 +216,7 @@ mod tests {
         UnparsedPublicKey, VerificationAlgorithm,
     };
 
-    /// What stands in a member of a flat object.
+    /// Returns the value of a member of a flat object.
     fn member(text: &str, name: &str) -> String {
         let (_, behind) = text.split_once(&format!("\"{name}\":\"")).unwrap();
         behind.split_once('"').unwrap().0.to_owned()
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// The key and the thumbprint of RFC 7638, section 3.1, are of the same form as ours.
+    /// The form of the key and the thumbprint of RFC 7638, section 3.1.
     #[test]
     fn a_public_key_is_written_in_the_order_of_its_members() {
         let key = AccountKey::read(Key::generate(KeyKind::Rsa2048).unwrap().to_pem().as_bytes()).unwrap();

@@ -1,10 +1,10 @@
-//! What is kept of a client's hello for samples (`tune.ssl.capture-buffer-size`): its lists, one behind the other, as far as the
-//! buffer goes. Must never keep more.
+//! The part of a ClientHello captured for samples (`tune.ssl.capture-buffer-size`): its lists, concatenated, up to the
+//! size of the buffer. Must never keep more.
 
 use wire::client_hello::{ClientHello, extension};
 use xxhash_rust::xxh64::xxh64;
 
-/// The lists of a hello, each as bytes.
+/// The lists of a ClientHello, each as bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum List {
     /// Cipher suites, two bytes each.
@@ -13,7 +13,7 @@ pub enum List {
     Extensions,
     /// `supported_groups`, two bytes each.
     Groups,
-    /// `ec_point_formats`, a byte each.
+    /// `ec_point_formats`, one byte each.
     PointFormats,
     /// `supported_versions`, two bytes each.
     Versions,
@@ -21,20 +21,20 @@ pub enum List {
     SignatureAlgorithms,
 }
 
-/// What was kept.
+/// The captured data.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Capture {
-    /// The version that the hello names.
+    /// The version in the ClientHello.
     pub version: u16,
-    /// XXH64 of all of the cipher suites.
+    /// XXH64 of all cipher suites.
     pub hash: u64,
     bytes: Box<[u8]>,
-    /// Where each list ends.
+    /// The end of each list in `bytes`.
     ends: [usize; 6],
 }
 
 impl Capture {
-    /// Keeps at most `size` bytes of the lists.
+    /// Captures at most `size` bytes of the lists.
     pub(crate) fn of(version: u16, hello: &ClientHello<'_>, size: usize) -> Self {
         let mut bytes = Vec::new();
         let mut keep = |list: &mut dyn Iterator<Item = u8>| {
@@ -53,7 +53,7 @@ impl Capture {
         Self { version, hash: xxh64(hello.ciphers, 0), bytes: bytes.into(), ends }
     }
 
-    /// What was kept of a list.
+    /// Returns the captured part of a list.
     pub fn list(&self, list: List) -> &[u8] {
         let place = list as usize;
         let begin = place.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -61,12 +61,12 @@ impl Capture {
     }
 }
 
-/// Whether a number of two bytes is reserved, so that peers learn to ignore what they do not know (RFC 8701).
+/// Whether a two-byte value is reserved as GREASE (RFC 8701).
 pub fn is_grease(pair: [u8; 2]) -> bool {
     pair[0] == pair[1] && pair[0] & 0x0f == 0x0a
 }
 
-/// Pairs of bytes without those that [`is_grease`] names; half a pair at the end stays.
+/// Removes the pairs for which [`is_grease`] is true; an incomplete pair at the end is kept.
 pub fn without_grease(list: &[u8]) -> Vec<u8> {
     let pairs = list.chunks(2).filter(|pair| !matches!(**pair, [one, two] if is_grease([one, two])));
     pairs.flatten().copied().collect()

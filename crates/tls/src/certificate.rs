@@ -1,4 +1,4 @@
-//! A certificate with its chain and its key: what is shown to peers. Must never read a file: the caller has read it.
+//! A certificate with its chain and its key, as presented to peers. Must never read a file: the caller has read it.
 
 mod draft;
 
@@ -17,81 +17,80 @@ use crate::passphrase::EncryptedKey;
 use crate::pem::{self, Wrong};
 use crate::x509;
 
-/// A certificate that peers may be shown.
+/// A certificate that can be presented to peers.
 #[derive(Debug)]
 pub struct Certificate {
-    /// Where it is from, as the configuration names it.
+    /// Its name in the configuration.
     pub name: Box<str>,
-    /// With its chain and its key.
+    /// The certificate with its chain and its key.
     plain: Arc<CertifiedKey>,
-    /// The same with an OCSP answer, and that; exchanged while it is in use.
+    /// The same with a stapled OCSP response, and that response; replaced while in use.
     stapled: RwLock<Option<(Arc<CertifiedKey>, Arc<Answer>)>>,
-    /// Its private key, for callers that may have it.
+    /// Its private key, for callers that need it.
     private: PrivateKeyDer<'static>,
-    /// The names that it is for, in lower case, wildcards as they stand: those of `subjectAltName` and the common name.
+    /// The names that it is valid for, in lower case, wildcards unexpanded: those of `subjectAltName` and the common
+    /// name.
     pub names: Vec<Box<str>>,
-    /// What its key signs with.
+    /// The type of its key.
     pub kind: Kind,
-    /// Certificates of its chain that are not shown (`ssl-skip-self-issued-ca`).
+    /// Certificates of its chain that are not sent (`ssl-skip-self-issued-ca`).
     held_back: Vec<CertificateDer<'static>>,
-    /// That of its issuer, from a file of its own.
+    /// The issuer's certificate, from a separate file.
     issuer: Option<CertificateDer<'static>>,
-    /// What OCSP calls it, once that was asked for.
+    /// Its `CertID` in OCSP, computed on first use.
     ocsp_id: OnceLock<Option<CertId>>,
-    /// Its responder, likewise.
+    /// The URI of its OCSP responder, likewise.
     responder: OnceLock<Option<String>>,
-    /// Where its parts are from.
+    /// The files of its parts.
     pub files: Files,
-    /// What is to be done with it.
+    /// Its uses besides handshakes.
     pub usage: Usage,
 }
 
-/// Names of the files that a certificate was put together from, as far as they are known.
+/// Names of the files of a certificate's parts, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Files {
-    /// The certificate itself.
     pub certificate: Option<String>,
-    /// Its key, which may be in the same one.
+    /// The private key; possibly the file of the certificate.
     pub key: Option<String>,
-    /// Where an OCSP answer is looked for.
+    /// The OCSP response.
     pub ocsp: Option<String>,
-    /// The issuer of the certificate.
+    /// The issuer's certificate.
     pub issuer: Option<String>,
-    /// Where timestamps are looked for.
+    /// Signed certificate timestamps.
     pub timestamps: Option<String>,
-    /// The file of `issuers-chain-path` that completes it.
+    /// The file of `issuers-chain-path` that completes the chain.
     pub chain: Option<String>,
 }
 
-/// What a certificate is for beside handshakes (configuration manual, section 12.7.1).
+/// Uses of a certificate besides handshakes (configuration manual, section 12.7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// `ocsp-update`; `None`: as the process does.
+    /// `ocsp-update`; `None`: the global setting.
     pub ocsp_update: Option<bool>,
     /// `jwt`
     pub jwt: bool,
 }
 
-/// What a certificate is put together from.
+/// The parts of a certificate.
 #[derive(Debug)]
 pub struct Parts {
     /// Its name in the configuration.
     pub name: String,
-    /// It, and its chain behind it.
+    /// The certificate, followed by its chain.
     pub chain: Vec<CertificateDer<'static>>,
-    /// Its key.
     pub key: PrivateKeyDer<'static>,
-    /// Its issuer, where the chain does not have it.
+    /// The issuer's certificate, if the chain does not contain it.
     pub issuer: Option<CertificateDer<'static>>,
-    /// Whether self-issued certificates of the chain are not shown.
+    /// Whether self-issued certificates of the chain are not sent.
     pub skips_self_issued: bool,
-    /// Where all that is from.
+    /// The files of the parts.
     pub files: Files,
-    /// What it is for.
+    /// Its uses besides handshakes.
     pub usage: Usage,
 }
 
-/// Kinds of keys, of which a name may have one certificate each.
+/// Key types; a name may have one certificate of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// ECDSA, EdDSA.
@@ -100,24 +99,24 @@ pub enum Kind {
     Rsa,
 }
 
-/// Why there is no certificate.
+/// Why a certificate cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// No certificate in the text.
+    /// The text contains no certificate.
     NoCertificate(Wrong),
-    /// It cannot be read.
+    /// The certificate cannot be parsed.
     BadCertificate(String),
-    /// No private key, in neither text.
+    /// There is no private key in either text.
     NoKey,
     /// The key is encrypted.
     EncryptedKey,
-    /// The key cannot be used.
+    /// The key is invalid or unsupported.
     BadKey(String),
-    /// The key is another certificate's.
+    /// The key belongs to another certificate.
     Mismatch,
 }
 
-/// Certificates are the same where their bytes are. A key belongs to its certificate.
+/// Certificates are equal if their bytes are. The key follows from the certificate.
 impl PartialEq for Certificate {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -128,7 +127,7 @@ impl PartialEq for Certificate {
 }
 
 impl Error {
-    /// What HAProxy says of a certificate of that name, without a full stop.
+    /// Returns HAProxy's message for a certificate of that name, without a full stop.
     pub fn sentence(&self, name: &str) -> String {
         match self {
             Self::NoCertificate(Wrong::Nothing) => {
@@ -146,31 +145,32 @@ impl Error {
 }
 
 impl Certificate {
-    /// All of it as text: the private key, the certificate, those behind it.
+    /// Returns the private key, the certificate and its chain in PEM.
     pub fn to_pem(&self) -> String {
         let own = self.plain.cert.iter().chain(&self.held_back);
         std::iter::once(pem::encode_key(&self.private)).chain(own.map(|one| pem::encode_certificate(one))).collect()
     }
 
-    /// Its private key, in DER: PKCS#8, PKCS#1 or SEC 1, as it came.
+    /// Returns its private key in DER: PKCS#8, PKCS#1 or SEC 1, as loaded.
     pub fn private_der(&self) -> &[u8] {
         self.private.secret_der()
     }
 
-    /// The certificates behind it, in DER.
+    /// Returns the certificates of its chain, in DER.
     pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
         self.plain.cert.iter().skip(1).chain(&self.held_back).map(|one| one.as_ref())
     }
 
-    /// Those of them that peers are shown.
+    /// Returns the certificates of its chain that are sent to peers.
     pub fn shown_chain(&self) -> impl Iterator<Item = &[u8]> {
         self.plain.cert.iter().skip(1).map(|one| one.as_ref())
     }
 
-    /// Puts a certificate together: `text` has it, its chain and mostly its key; `key` is what stands in a file of its own.
+    /// Parses a certificate: `text` contains it, its chain and usually its key; `key` is the content of a separate key
+    /// file.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// The missing or invalid part.
     pub fn read(name: &str, text: &[u8], key: Option<&[u8]>) -> Result<Self, Error> {
         let chain = pem::certificates(text).map_err(Error::NoCertificate)?;
         let key = match Key::find(text)? {
@@ -193,17 +193,17 @@ impl Certificate {
         })
     }
 
-    /// Puts a certificate together.
+    /// Assembles a certificate from its parts.
     ///
     /// # Errors
-    /// What is missing or does not fit.
+    /// The missing or invalid part.
     pub fn assemble(parts: Parts) -> Result<Self, Error> {
         let Parts { name, mut chain, key: private, issuer, skips_self_issued, files, usage } = parts;
         let own = chain.first().ok_or(Error::NoCertificate(Wrong::Nothing))?;
         let names = names(own)?;
         let signing = any_supported_type(&private).map_err(|error| Error::BadKey(error.to_string()))?;
         let kind = if signing.algorithm() == SignatureAlgorithm::RSA { Kind::Rsa } else { Kind::Ecdsa };
-        // Of certificates of every version, which rustls does not read.
+        // Accepts certificates of every version, whereas rustls does not parse all.
         let (_, parsed) = X509Certificate::from_der(own).map_err(|error| Error::BadCertificate(error.to_string()))?;
         if signing.public_key().is_some_and(|key| key.as_ref() != parsed.public_key().raw) {
             return Err(Error::Mismatch);
@@ -217,7 +217,7 @@ impl Certificate {
         Ok(Self { name, plain, stapled, private, names, kind, held_back, issuer, ocsp_id, responder, files, usage })
     }
 
-    /// The same for other purposes.
+    /// Returns a copy for other uses.
     #[must_use]
     pub fn used_as(&self, usage: Usage) -> Self {
         let stapled = self.stapled.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -237,22 +237,21 @@ impl Certificate {
         }
     }
 
-    /// Its private key.
     pub(crate) fn private_key(&self) -> &PrivateKeyDer<'static> {
         &self.private
     }
 
-    /// The certificate itself, in DER.
+    /// Returns the certificate itself in DER.
     pub fn der(&self) -> &[u8] {
         self.plain.cert.first().map_or(&[], |first| first.as_ref())
     }
 
-    /// What is shown to peers that do not want to know whether it is revoked.
+    /// Returns the certificate for peers that do not request its revocation status.
     pub(crate) fn unstapled(&self) -> &Arc<CertifiedKey> {
         &self.plain
     }
 
-    /// What is shown at that moment: with the OCSP answer as long as that holds.
+    /// Returns the certificate for a handshake at `now`: with the OCSP response while that is valid.
     pub(crate) fn shown(&self, now: UnixTime) -> Arc<CertifiedKey> {
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         match &*self.stapled.read().unwrap_or_else(PoisonError::into_inner) {
@@ -261,14 +260,14 @@ impl Certificate {
         }
     }
 
-    /// The OCSP answer that is stapled to it.
+    /// Returns the stapled OCSP response.
     pub fn ocsp(&self) -> Option<Arc<Answer>> {
         let stapled = self.stapled.read().unwrap_or_else(PoisonError::into_inner);
         stapled.as_ref().map(|(_, answer)| Arc::clone(answer))
     }
 
-    /// Staples an answer to it in handshakes that begin from now on; `None`: no more. The caller has found that it is about
-    /// this certificate ([`Answer::read`]).
+    /// Staples a response in handshakes from now on; `None`: removes it. The caller has checked that it is for this
+    /// certificate ([`Answer::read`]).
     pub fn staple(&self, answer: Option<Arc<Answer>>) {
         let stapled = answer.map(|answer| {
             let CertifiedKey { cert, key, .. } = &*self.plain;
@@ -278,40 +277,39 @@ impl Certificate {
         *self.stapled.write().unwrap_or_else(PoisonError::into_inner) = stapled;
     }
 
-    /// The certificate of its issuer, in DER: that of its chain, else the one from a file of its own.
+    /// Returns the issuer's certificate in DER: from its chain, otherwise from the separate file.
     pub fn issuer(&self) -> Option<&[u8]> {
         let (own, behind) = self.plain.cert.split_first()?;
         let all = behind.iter().chain(&self.held_back).chain(&self.issuer);
         all.into_iter().find(|one| x509::is_issuer(one, own)).map(|one| one.as_ref())
     }
 
-    /// What OCSP calls it. `None`: its issuer is not known.
+    /// Returns its `CertID` in OCSP. `None`: its issuer's certificate is missing.
     pub fn ocsp_id(&self) -> Option<CertId> {
         self.ocsp_id.get_or_init(|| CertId::of(self.der(), self.issuer()?)).clone()
     }
 
-    /// The URI that is asked for OCSP answers: the first one that the certificate names.
+    /// Returns the URI of the OCSP responder: the first one in the certificate.
     pub fn responder(&self) -> Option<&str> {
         self.responder.get_or_init(|| responder(self.der())).as_deref()
     }
 }
 
-/// The private key in a text.
+/// A private key found in a text.
 #[derive(Debug)]
 pub enum Key {
-    /// As it is.
     Plain(PrivateKeyDer<'static>),
-    /// It needs a passphrase.
+    /// Encrypted with a passphrase.
     Encrypted(EncryptedKey),
 }
 
 impl Key {
-    /// The first one. `None`: there is none.
+    /// Finds the first private key. `None`: there is none.
     ///
     /// # Errors
-    /// It is broken.
+    /// It cannot be parsed.
     pub fn find(text: &[u8]) -> Result<Option<Self>, Error> {
-        // What is encrypted in the older form looks like a broken plain one.
+        // Checked first: a key in the traditional encrypted format looks like an invalid plain one.
         if let Some(encrypted) = EncryptedKey::find(text) {
             return encrypted.map(|key| Some(Self::Encrypted(key))).map_err(Error::BadKey);
         }
@@ -323,7 +321,7 @@ impl Key {
     }
 }
 
-/// The names in a certificate: DNS names of `subjectAltName`, then the common names that are not among them.
+/// Returns the names in a certificate: DNS names of `subjectAltName`, then the common names that are not among them.
 pub(crate) fn names(certificate: &CertificateDer<'_>) -> Result<Vec<Box<str>>, Error> {
     let (_, parsed) =
         X509Certificate::from_der(certificate).map_err(|error| Error::BadCertificate(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What a side that connects to servers asks for: who they have to be, algorithms, protocols. Must never speak with a
+//! The TLS settings of connections to servers: whom to trust, algorithms, protocols. Must never communicate with a
 //! server.
 
 use std::collections::HashMap;
@@ -18,46 +18,45 @@ use crate::signature;
 use crate::trust::TrustFile;
 use crate::verify::{Authorities, OfServers};
 
-/// Sessions with servers that are remembered, for each side.
+/// Maximum number of sessions with servers that each client configuration remembers.
 const SESSIONS: usize = 256;
 
-/// What a `server` line says about its connections.
+/// The TLS settings of a `server` line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
-    /// Algorithms.
     pub algorithms: Algorithms,
-    /// Protocols, the preferred one first.
+    /// ALPN protocols, in order of preference.
     pub alpn: Vec<Vec<u8>>,
-    /// Who is believed; `None`: everybody (`verify none`).
+    /// The trusted authorities; `None`: certificates are not verified (`verify none`).
     pub authorities: Option<Arc<Authorities>>,
-    /// The files that the line names where it verifies nothing: they are kept in memory.
+    /// The files on a line that verifies nothing: they are kept in memory.
     pub unused: Option<Arc<Authorities>>,
-    /// `verifyhost`: the name of the certificate where a connection asks for none.
+    /// `verifyhost`: the name required in the certificate if a connection sends no SNI.
     pub host: Option<String>,
-    /// `crt`: what is shown to a server that asks.
+    /// `crt`: the certificate for servers that request one.
     pub certificate: Option<Arc<Certificate>>,
     /// Whether sessions are resumed.
     pub resumes: bool,
-    /// `allow-0rtt`: early data may be sent, where a connection asks for that.
+    /// `allow-0rtt`: early data may be sent, if a connection requests it.
     pub early_data: bool,
-    /// Bounds of each connection.
+    /// Limits of each connection.
     pub limits: RecordLimits,
 }
 
-/// A side that connects to servers.
+/// The client side of connections to servers.
 pub struct Client {
     ready: RwLock<Arc<Ready>>,
     wanted: Arc<Wanted>,
-    /// The protocol that the last handshake agreed on, by the name that it asked for; as many as sessions.
+    /// The protocol that the last handshake negotiated, by server name; bounded like sessions.
     protocols: Mutex<HashMap<ServerName<'static>, Vec<u8>>>,
 }
 
-/// What is made of settings: exchanged as a whole.
+/// The state derived from the settings, replaced as a whole.
 struct Ready {
     settings: Settings,
     config: Arc<ClientConfig>,
     nameless: Arc<ClientConfig>,
-    /// Both with early data, where that may be sent.
+    /// Both with early data, if that may be sent.
     early: Option<[Arc<ClientConfig>; 2]>,
     verifier: Arc<OfServers>,
 }
@@ -75,16 +74,16 @@ impl PartialEq for Client {
 }
 
 impl Client {
-    /// Makes it ready.
+    /// Prepares a client.
     ///
     /// # Errors
-    /// What rustls does not take together.
+    /// Settings that rustls refuses to combine.
     pub fn new(settings: Settings) -> Result<Self, String> {
         let ready = RwLock::new(Arc::new(Ready::new(settings)?));
         Ok(Self { ready, wanted: Arc::default(), protocols: Mutex::default() })
     }
 
-    /// The same, with what is kept of handshakes.
+    /// Sets which handshake details are kept.
     #[must_use]
     pub fn noting(self, wanted: &Arc<Wanted>) -> Self {
         Self { wanted: Arc::clone(wanted), ..self }
@@ -98,19 +97,19 @@ impl Client {
         Arc::clone(&self.ready.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The certificate that servers are shown which ask for one.
+    /// Returns the certificate for servers that request one.
     pub fn certificate(&self) -> Option<Arc<Certificate>> {
         self.ready().settings.certificate.clone()
     }
 
-    /// Whether early data may be sent, where a connection asks for that.
+    /// Whether early data may be sent, if a connection requests it.
     pub fn may_send_early(&self) -> bool {
         self.ready().settings.early_data
     }
 
-    /// The same name, with early data, if the protocol is known before the server chooses it: because no other one is offered, or
-    /// because the last handshake has agreed on it. Then that one alone is offered, so that the server either takes the data as
-    /// what it is, or not at all.
+    /// Adds early data to a request if the protocol is known before the server selects it: because no other one is
+    /// offered, or because the last handshake negotiated it. Then only that one is offered, so that the server either
+    /// accepts the data under that protocol, or not at all.
     #[must_use]
     pub fn with_early_data(&self, asked: Asked) -> Asked {
         let ready = self.ready();
@@ -128,7 +127,7 @@ impl Client {
         }
     }
 
-    /// What a handshake has agreed on. It is kept where early data may need it.
+    /// Records the negotiated protocol, if early data may need it.
     pub fn note_protocol(&self, asked: &Asked, protocol: Option<&[u8]>) {
         if !self.may_send_early() {
             return;
@@ -145,17 +144,18 @@ impl Client {
         }
     }
 
-    /// A server has chosen another protocol than before: none is known from here on.
+    /// Discards the recorded protocols, after a server has selected another one than before.
     pub fn forget_protocols(&self) {
         self.protocols.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Whether a protocol is among those that are offered.
+    /// Whether a protocol is among those offered.
     pub fn offers(&self, protocol: &[u8]) -> bool {
         self.ready().settings.alpn.iter().any(|name| name == protocol)
     }
 
-    /// The files that servers are verified by, or that the line names without verifying them, with their content.
+    /// Returns the files that servers are verified with, or that the line contains without verifying, with their
+    /// content.
     pub fn trust_files(&self) -> Vec<TrustFile> {
         let ready = self.ready();
         let all = ready.settings.authorities.iter().chain(&ready.settings.unused);
@@ -176,11 +176,11 @@ impl Client {
         Ok(true)
     }
 
-    /// Shows a certificate in the place of the one that is called like it, in handshakes that begin from now on. Whether that
-    /// one is shown here.
+    /// Replaces the certificate of the same name, in handshakes from now on. Returns whether that certificate is used
+    /// here.
     ///
     /// # Errors
-    /// What rustls does not take; nothing has changed.
+    /// Settings that rustls refuses; nothing has changed.
     pub fn replace(&self, certificate: &Arc<Certificate>) -> Result<bool, String> {
         let before = self.ready();
         if before.settings.certificate.as_ref().is_none_or(|own| own.name != certificate.name) {
@@ -189,8 +189,8 @@ impl Client {
         self.exchange(Settings { certificate: Some(Arc::clone(certificate)), ..before.settings.clone() })
     }
 
-    /// Verifies servers by another content of a file, in handshakes that begin from now on; sessions that began before are
-    /// not resumed. Whether they are verified by that file.
+    /// Replaces the content of a trust file, in handshakes from now on; earlier sessions are not resumed. Returns
+    /// whether that file is used here.
     ///
     /// # Errors
     /// As for [`Self::replace`].
@@ -271,8 +271,9 @@ impl Ready {
         Ok(Self { settings, config: Arc::new(config), nameless: Arc::new(nameless), early, verifier })
     }
 
-    /// For a server whose certificate has to be for a name that no handshake can ask for. No session is resumed: another one
-    /// with the same server may have been for another name. Where servers are not verified, names do not count.
+    /// Returns the configuration for a server whose certificate must be valid for a name that cannot be sent as SNI. No
+    /// session is resumed: one with the same server may have been for another name. If servers are not verified, names
+    /// are not checked.
     fn wanting(&self, wanted: &str) -> Arc<ClientConfig> {
         if self.settings.authorities.is_none() {
             return Arc::clone(&self.nameless);
@@ -284,20 +285,21 @@ impl Ready {
     }
 }
 
-/// Who a server has to be: its name, or its address where there is no name, by which sessions are remembered then.
+/// The expected identity of a server: its name, or its address if there is no name, which is also the key of remembered
+/// sessions.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub(crate) name: ServerName<'static>,
-    /// What its certificate has to be for, where that is no name that a handshake can ask for.
+    /// The name required in its certificate, if it cannot be sent as SNI.
     wanted: Option<Box<str>>,
-    /// Early data is sent, if the server has said before that it takes some.
+    /// Early data is sent, if the server has advertised support in a previous session.
     early: bool,
-    /// The protocol of early data, which alone is offered then.
+    /// The protocol of early data, which is then the only one offered.
     pub(crate) protocol: Option<Vec<u8>>,
 }
 
 impl Asked {
-    /// The same, with early data or without.
+    /// Returns a copy with early data enabled or disabled.
     #[must_use]
     pub fn with_early_data(self, early: bool) -> Self {
         Self { early, ..self }
@@ -310,8 +312,8 @@ impl From<ServerName<'static>> for Asked {
     }
 }
 
-/// What is asked for in a handshake: a host's name where there is one that may be asked for (RFC 6066, section 3), else nothing.
-/// The certificate has to be for the host in any case.
+/// Returns the identity for a handshake: the host's name as SNI if permitted (RFC 6066, section 3), otherwise no SNI.
+/// The certificate must be valid for the host in any case.
 pub fn asked_name(host: Option<&str>, address: Option<IpAddr>) -> Asked {
     let host = host.filter(|host| !host.is_empty());
     if let Some(name @ ServerName::DnsName(_)) = host.and_then(|host| ServerName::try_from(host.to_owned()).ok()) {

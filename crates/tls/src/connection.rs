@@ -1,8 +1,8 @@
-//! One connection: its handshake, then its records. Bytes in, bytes out; the caller moves them. Must never keep a buffer
-//! for bytes that have not come.
+//! One connection: its handshake, then its records. Bytes in, bytes out; the caller performs the I/O. Must never keep a
+//! buffer for bytes that have not arrived.
 //!
-//! rustls shakes hands, and knows the secrets behind; the records are protected here ([`crate::record`]), in the buffers
-//! that they come in, so that an idle connection holds keys and nothing else.
+//! rustls performs the handshake, and has the secrets afterwards; records are protected here ([`crate::record`]), in
+//! the buffers that they arrive in, so that an idle connection holds only its keys.
 
 use std::sync::Arc;
 
@@ -25,46 +25,47 @@ use crate::shaking::{Finished, Peer, Progress, Secrets, Shaking};
 
 pub use crate::record::{LARGEST, LARGEST_RECORD, OVERHEAD};
 
-/// Bytes of a handshake that may wait for the rest of a message: a certificate message of 64 KB and its records.
+/// Maximum number of bytes of a handshake that wait for the rest of a message: a certificate message of 64 KB and its
+/// records.
 pub const LARGEST_FLIGHT: usize = 80 * 1024;
 
-/// Bytes of a record that a limit leaves at least: smaller ones are more overhead than data.
+/// Minimum record size in bytes that a limit can set: smaller ones are more overhead than data.
 const SMALLEST_LIMIT: u16 = 64;
 
-/// What the front of the input was.
+/// The kind of content at the front of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
-    /// A record that has not come whole.
+    /// An incomplete record.
     Part,
-    /// Plain bytes, which are now at the front of the input, and behind them bytes that are to be dropped.
+    /// Plain bytes, now at the front of the input, followed by bytes to discard.
     Data {
-        /// Plain bytes.
+        /// Number of plain bytes.
         plain: usize,
-        /// Bytes behind them that are of no use.
+        /// Number of bytes after them to discard.
         behind: usize,
     },
-    /// Something that concerns the transport alone; it has been taken.
+    /// A message for the transport only, already consumed.
     Own,
-    /// The peer sends nothing more.
+    /// The peer has closed its direction.
     End,
 }
 
-/// How far a handshake has come.
+/// The progress of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shaken {
-    /// More has to come.
+    /// More input is needed.
     Part,
-    /// More has to come, but data goes over the connection already.
+    /// More input is needed, but data can be sent or received already.
     Early,
-    /// It is over. What is left of the input are records, and in front of them so many plain bytes: early data.
+    /// It is complete. The rest of the input is records, preceded by plain bytes of early data.
     Open {
-        /// Their number.
+        /// Number of plain bytes.
         plain: usize,
     },
 }
 
 impl Shaken {
-    /// Whether the handshake is over.
+    /// Whether the handshake is complete.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Open { .. })
     }
@@ -76,13 +77,13 @@ pub struct Connection {
 }
 
 enum State {
-    /// A client's hello has not come whole.
+    /// An incomplete ClientHello.
     Hello(Arc<Server>),
-    /// Hands are being shaken.
+    /// Handshake in progress.
     Shaking(Box<Shaking>),
-    /// Bytes flow.
+    /// Established.
     Open(Box<Open>),
-    /// It failed, or was never to begin; what was known of it by then.
+    /// Failed, or refused from the start; with the information known by then.
     Failed(Option<Box<HandshakeInfo>>),
 }
 
@@ -91,11 +92,11 @@ struct Open {
     opening: Protection,
     secrets: Secrets,
     assembly: Assembly,
-    /// The peer has said that it sends nothing more.
+    /// The peer has sent `close_notify`.
     ended: bool,
-    /// Our side has said so.
+    /// This side has sent `close_notify`.
     closed: bool,
-    /// Bytes of data in a record at most.
+    /// Maximum number of bytes of data in a record.
     record: u16,
     info: Option<HandshakeInfo>,
 }
@@ -112,15 +113,16 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// The end that a client has connected to.
+    /// Creates the server side of a connection.
     pub fn of_server(server: Arc<Server>) -> Self {
         Self { state: State::Hello(server) }
     }
 
-    /// The end that connects to a server. `name` is asked for and, as the settings say, verified.
+    /// Creates the client side of a connection. The name in `asked` is sent as SNI and, depending on the settings,
+    /// verified.
     ///
     /// # Errors
-    /// The settings cannot make a first message.
+    /// The ClientHello cannot be created with these settings.
     pub fn of_client(client: &Client, asked: impl Into<Asked>, alpn: Option<&[Vec<u8>]>) -> Result<Self, Failure> {
         let asked = asked.into();
         let config = client.config(&asked);
@@ -143,17 +145,17 @@ impl Connection {
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
     }
 
-    /// Whether the handshake is over.
+    /// Whether the handshake is complete.
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_))
     }
 
-    /// Whether data goes over it although its handshake is not over (RFC 8446, section 2.3).
+    /// Whether data can be sent or received before the handshake is complete (RFC 8446, section 2.3).
     pub fn is_early(&self) -> bool {
         matches!(&self.state, State::Shaking(shaking) if shaking.is_early())
     }
 
-    /// Early data of a client that was not read; `None`: the handshake is over, or this side is the client.
+    /// Returns a client's unread early data; `None`: the handshake is complete, or this side is the client.
     pub fn early_data(&mut self) -> Option<&mut Vec<u8>> {
         match &mut self.state {
             State::Shaking(shaking) => shaking.received(),
@@ -161,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// The protocol of early data that goes to a server, where that depends on what the handshake agrees on.
+    /// Returns the protocol of early data sent to a server, if it depends on the result of the handshake.
     pub fn early_protocol(&self) -> Option<&[u8]> {
         match &self.state {
             State::Shaking(shaking) => shaking.early_protocol(),
@@ -169,11 +171,10 @@ impl Connection {
         }
     }
 
-    /// Goes on with the handshake as far as the input allows. What has to be sent is appended to `out`, also where it
-    /// fails.
+    /// Continues the handshake as far as the input permits. Output is appended to `out`, also on failure.
     ///
     /// # Errors
-    /// It failed; nothing more may come of the connection than what is in `out`.
+    /// The handshake failed; nothing but `out` may be sent on the connection.
     pub fn shake(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Shaken, Failure> {
         if let State::Hello(server) = &self.state {
             match choose(server, input.data(), out) {
@@ -209,8 +210,8 @@ impl Connection {
         }
     }
 
-    /// As [`Self::send`], while data goes over the connection early. `input` is what has come of the handshake. Returns how
-    /// many bytes were sent; 0: the handshake has to be over first.
+    /// Like [`Self::send`], before the handshake is complete. `input` is the received part of the handshake. Returns
+    /// the number of bytes sent; 0: the handshake must complete first.
     ///
     /// # Errors
     /// The connection has failed.
@@ -225,14 +226,14 @@ impl Connection {
         shaking.send(input, pieces, most, out)
     }
 
-    /// As [`Self::close`], while data goes over the connection early. The handshake does not go on after that.
+    /// Like [`Self::close`], before the handshake is complete. The handshake does not continue after that.
     pub fn close_early(&mut self, input: &mut Buffer, out: &mut Vec<u8>) {
         if let State::Shaking(shaking) = &mut self.state {
             shaking.close(input, out);
         }
     }
 
-    /// What is known of the connection since its handshake; once.
+    /// Returns the information from the handshake, once.
     pub fn take_handshake_info(&mut self) -> Option<HandshakeInfo> {
         match &mut self.state {
             State::Open(open) => open.info.take(),
@@ -242,11 +243,10 @@ impl Connection {
         }
     }
 
-    /// Opens the record at the front of the input, where it has come whole. What has to be sent in answer is appended to
-    /// `out`.
+    /// Opens the record at the front of the input, if it is complete. Any response is appended to `out`.
     ///
     /// # Errors
-    /// The connection is over; an alert that says so is in `out`.
+    /// The connection has failed; the alert is in `out`.
     pub fn receive(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Received, Failure> {
         let State::Open(open) = &mut self.state else { return Err(Failure::Message) };
         let received = open.receive(input, out);
@@ -259,11 +259,11 @@ impl Connection {
         received
     }
 
-    /// Appends one record with the first bytes of both pieces, as many as one carries but no more than `most`. Returns how
-    /// many they are.
+    /// Appends one record with the first bytes of both pieces, as many as a record can carry but at most `most`.
+    /// Returns the number of bytes.
     ///
     /// # Errors
-    /// The connection is not open, or has said that it sends nothing more.
+    /// The connection is not open, or has been closed by [`Self::close`].
     pub fn send(&mut self, pieces: [&[u8]; 2], most: usize, out: &mut Vec<u8>) -> Result<usize, Failure> {
         let State::Open(open) = &mut self.state else { return Err(Failure::Message) };
         if open.closed {
@@ -279,7 +279,7 @@ impl Connection {
         if sealed { Ok(first + second) } else { Err(Failure::Keys) }
     }
 
-    /// Says that this side sends nothing more (`close_notify`), once.
+    /// Closes this side's direction (`close_notify`), once.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         if let State::Open(open) = &mut self.state
             && !std::mem::replace(&mut open.closed, true)
@@ -288,18 +288,18 @@ impl Connection {
         }
     }
 
-    /// Whether the peer has said that it sends nothing more.
+    /// Whether the peer has closed its direction.
     pub fn has_ended(&self) -> bool {
         matches!(&self.state, State::Open(open) if open.ended)
     }
 }
 
-/// Whether a request stands where a hello has to be.
+/// Whether the input is an HTTP request instead of a ClientHello.
 fn is_http(input: &[u8]) -> bool {
     [&b"GET "[..], b"POST ", b"HEAD ", b"PUT "].iter().any(|method| input.starts_with(method))
 }
 
-/// Puts plain bytes in front of records.
+/// Inserts plain bytes before the records.
 fn put_in_front(input: &mut Buffer, plain: &[u8]) {
     if plain.is_empty() {
         return;
@@ -310,7 +310,7 @@ fn put_in_front(input: &mut Buffer, plain: &[u8]) {
     *input = larger;
 }
 
-/// Chooses what a client gets by its hello. `None`: the hello has not come whole.
+/// Selects the certificate and settings for a ClientHello. `None`: it is incomplete.
 fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Option<Shaking>, Failure> {
     let joined;
     let message = match client_hello::message(input) {
@@ -355,8 +355,8 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
 }
 
 impl Open {
-    /// Of a handshake that is over, and early data of a client that was not read. Early data that the server has not taken is
-    /// appended to `out` once more: it has been seen by nothing.
+    /// Converts a complete handshake, and returns a client's unread early data. Early data that the server has rejected
+    /// is appended to `out` again: the server has not processed it.
     fn new(shaking: Shaking, out: &mut Vec<u8>) -> Result<(Self, Vec<u8>), Failure> {
         let limits = shaking.limits;
         let Finished { extracted: ExtractedSecrets { tx, rx }, secrets, info, received, refused } = shaking.finish()?;
@@ -426,10 +426,10 @@ impl Open {
         }
     }
 
-    /// A message behind the handshake (RFC 8446, section 4.6).
+    /// Handles a post-handshake message (RFC 8446, section 4.6).
     fn message(&mut self, kind: u8, message: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
         if !self.opening.is_tls13() {
-            // Renegotiation is refused on both sides; a peer may go on without (RFC 5246, section 7.2.2).
+            // Renegotiation is refused on both sides; a peer may continue without (RFC 5246, section 7.2.2).
             if matches!(kind, events::HELLO_REQUEST | events::CLIENT_HELLO) {
                 self.sealing.seal(Content::Alert, [&events::NO_RENEGOTIATION, &[]], out);
                 return Ok(());
@@ -440,7 +440,7 @@ impl Open {
             (events::NEW_SESSION_TICKET, Secrets::OfClient(secrets)) => Ok(secrets.handle_new_session_ticket(message)?),
             (events::KEY_UPDATE, secrets) => {
                 let [wanted @ 0..=1] = message else { return Err(Failure::Message) };
-                // It has to be the last of its record: what follows is under the new key.
+                // It must be the last message of its record: the following ones use the new key.
                 if !self.assembly.is_empty() || !self.assembly.may_update(UnixTime::now().as_secs()) {
                     return Err(Failure::Record(Refused::Unexpected));
                 }
@@ -455,7 +455,7 @@ impl Open {
         }
     }
 
-    /// Says that this side's next records are under another key, and changes it.
+    /// Announces a new key for this side's records (KeyUpdate), and switches to it.
     fn renew_own_key(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
         if !self.sealing.seal(Content::Handshake, [&events::UPDATE_NOT_REQUESTED, &[]], out) {
             return Err(Failure::Keys);

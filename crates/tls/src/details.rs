@@ -1,5 +1,5 @@
-//! What samples may ask of a handshake beyond its outcome: randoms, the session's number, secrets, fingerprints of the hello.
-//! Must never keep any of it unless the configuration asks for it.
+//! Details of a handshake for samples: randoms, session ID, secrets, fingerprints of the ClientHello. Must never keep
+//! any of it unless the configuration requires it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,21 +11,20 @@ use wire::client_hello::ClientHello;
 use crate::faults::Fault;
 use crate::fingerprint;
 
-/// What is kept of each handshake: bits of the constants. Shared by all lines of a configuration.
+/// The details to keep of each handshake: a bit set of the constants. Shared by all lines of a configuration.
 #[derive(Debug, Default)]
 pub struct Wanted(AtomicU8);
 
 impl Wanted {
-    /// Randoms, the session's number, and the master secret of TLS 1.2.
+    /// Randoms, the session ID, and the master secret of TLS 1.2.
     pub const DETAILS: u8 = 1;
-    /// The secrets of TLS 1.3 (`tune.ssl.keylog`), with [`Wanted::DETAILS`] alone.
+    /// The secrets of TLS 1.3 (`tune.ssl.keylog`), only together with [`Wanted::DETAILS`].
     pub const SECRETS: u8 = 2;
-    /// JA3 of the client's hello.
+    /// JA3 of the ClientHello.
     pub const JA3: u8 = 4;
-    /// JA4 of the client's hello.
+    /// JA4 of the ClientHello.
     pub const JA4: u8 = 8;
 
-    /// Adds bits.
     pub fn add(&self, bits: u8) {
         self.0.fetch_or(bits, Ordering::Relaxed);
     }
@@ -34,7 +33,7 @@ impl Wanted {
         self.0.load(Ordering::Relaxed) & bit != 0
     }
 
-    /// Empty details for a handshake, where some are wanted.
+    /// Returns empty details for a handshake, if any are to be kept.
     pub(crate) fn begin(&self) -> Option<Box<Details>> {
         (self.0.load(Ordering::Relaxed) & !Self::SECRETS != 0).then(Box::default)
     }
@@ -46,7 +45,7 @@ impl PartialEq for Wanted {
     }
 }
 
-/// A secret of a handshake, as key logs name it (draft-ietf-tls-keylogfile).
+/// A secret of a handshake, by its label in key logs (draft-ietf-tls-keylogfile).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Secret {
     /// `CLIENT_RANDOM`: the master secret of TLS 1.2.
@@ -83,44 +82,43 @@ impl Secret {
     }
 }
 
-/// What was kept of a handshake.
+/// The details kept of a handshake.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Details {
     /// The client's random.
     pub client_random: Option<[u8; 32]>,
-    /// The server's.
+    /// The server's random.
     pub server_random: Option<[u8; 32]>,
-    /// The number of the session, as the server's hello has it; none where that has none.
+    /// The session ID from the ServerHello; empty if it has none.
     pub session_id: Box<[u8]>,
-    /// The numbers that JA3 hashes.
+    /// The text that JA3 hashes.
     pub ja3: Option<Box<str>>,
-    /// JA4.
     pub ja4: Option<Box<str>>,
     secrets: Vec<(Secret, Box<[u8]>)>,
 }
 
 impl std::fmt::Debug for Details {
-    /// Without secrets.
+    /// Omits the secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Details").field("ja3", &self.ja3).field("ja4", &self.ja4).finish_non_exhaustive()
     }
 }
 
-/// The random of a server's hello that asks for another client's hello (RFC 8446, section 4.1.3).
+/// The random of a HelloRetryRequest (RFC 8446, section 4.1.3).
 const RETRY: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11,
     0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
-/// Where the random is in a record that a hello begins: behind the record's header, the message's, and a version.
+/// Offset of the random in a record that contains a hello: after the record header, the message header, and a version.
 const RANDOM_AT: usize = 5 + 4 + 2;
 
 impl Details {
-    /// A secret, where it was kept.
+    /// Returns a secret, if it was kept.
     pub fn secret(&self, wanted: Secret) -> Option<&[u8]> {
         self.secrets.iter().find(|(known, _)| *known == wanted).map(|(_, secret)| &**secret)
     }
 
-    /// Notes what a client's hello tells.
+    /// Records the details of a ClientHello.
     pub(crate) fn note_client(&mut self, hello: &ClientHello<'_>, wanted: &Wanted) {
         self.client_random = hello.random.try_into().ok();
         if wanted.has(Wanted::JA3) {
@@ -131,7 +129,7 @@ impl Details {
         }
     }
 
-    /// Notes the random of a hello in a plain record, where it begins with one.
+    /// Records the random of a hello in a plain record, if it contains one.
     pub(crate) fn note_record(&mut self, record: &[u8]) {
         let (Some(22), Some(kind)) = (record.first(), record.get(5)) else { return };
         let Some(random) = record.get(RANDOM_AT..).and_then(|rest| rest.first_chunk::<32>()) else { return };
@@ -148,12 +146,12 @@ impl Details {
     }
 }
 
-/// What rustls tells in one call.
+/// The values that rustls reports during one call.
 #[derive(Default)]
 struct Told {
-    /// Where secrets are kept, and whether those of TLS 1.3 are.
+    /// The details that keep secrets, and whether those of TLS 1.3 are kept.
     details: Option<(Box<Details>, bool)>,
-    /// What is wrong with the peer's certificate.
+    /// The error of the peer's certificate.
     fault: Option<Fault>,
 }
 
@@ -161,7 +159,8 @@ thread_local! {
     static TOLD: RefCell<Told> = RefCell::default();
 }
 
-/// Calls rustls, which may tell something meanwhile. Returns what is wrong with the peer's certificate, where it is told.
+/// Calls rustls and collects what it reports during the call. Returns the error of the peer's certificate, if one was
+/// reported.
 pub(crate) fn listening<T>(
     details: &mut Option<Box<Details>>,
     with_secrets: bool,
@@ -174,12 +173,12 @@ pub(crate) fn listening<T>(
     (result, told.fault)
 }
 
-/// Notes what is wrong with the certificate of the handshake that is going on.
+/// Records the error of the certificate in the current handshake.
 pub(crate) fn note_fault(fault: Fault) {
     TOLD.with_borrow_mut(|told| told.fault = Some(fault));
 }
 
-/// Keeps secrets with the handshake that is going on.
+/// Keeps secrets in the details of the current handshake.
 #[derive(Debug)]
 struct Keeper;
 
@@ -200,7 +199,7 @@ impl KeyLog for Keeper {
     }
 }
 
-/// What every configuration of rustls tells secrets to.
+/// Returns the key log for all rustls configurations.
 pub(crate) fn key_log() -> Arc<dyn KeyLog> {
     Arc::new(Keeper)
 }

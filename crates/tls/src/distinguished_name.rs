@@ -1,12 +1,12 @@
-//! Distinguished names as text: in one line as HAProxy has them, by RFC 2253 (RFC 4514), and as OpenSSL prints them beside other names
-//! (`X509_NAME_print_ex(3)`). Must never print an attribute by another name than OpenSSL.
+//! Distinguished names as text: in one line as HAProxy prints them, by RFC 2253 (RFC 4514), and as OpenSSL prints them
+//! among other output (`X509_NAME_print_ex(3)`). Must never print an attribute by another name than OpenSSL.
 
 use x509_parser::asn1_rs::Oid;
 use x509_parser::x509::{AttributeTypeAndValue, RelativeDistinguishedName, X509Name};
 
 use crate::chain::text;
 
-/// The short names of OpenSSL for attributes (`openssl list -objects`).
+/// OpenSSL's short names of attributes (`openssl list -objects`).
 #[rustfmt::skip]
 const NAMES: &[(&str, &str)] = &[
     ("0.9.2342.19200300.100.1.1", "UID"),
@@ -145,12 +145,12 @@ const NAMES: &[(&str, &str)] = &[
     ("2.5.4.100", "dnsName"),
 ];
 
-/// The short name of an attribute by its number. `None`: OpenSSL has none.
+/// Returns the short name of an attribute by its OID. `None`: OpenSSL has none.
 fn short_name(number: &str) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
 }
 
-/// A number in its dotted form. The first arc is 0, 1 or 2, and only that of 2 may be followed by more than 39.
+/// Formats an OID in dotted form. The first arc is 0, 1 or 2, and only after 2 may the second one exceed 39.
 pub(crate) fn dotted(number: &Oid<'_>) -> String {
     let (mut parts, mut part) = (Vec::new(), 0_u128);
     for byte in number.as_bytes() {
@@ -168,20 +168,20 @@ pub(crate) fn dotted(number: &Oid<'_>) -> String {
     parts.join(".")
 }
 
-/// The short name of an attribute, else its number.
+/// Returns the short name of an attribute, otherwise its OID.
 fn kind(attribute: &AttributeTypeAndValue<'_>) -> String {
     let number = dotted(attribute.attr_type());
     short_name(&number).map_or(number, str::to_owned)
 }
 
-/// The value in UTF-8; as it is where it is no text.
+/// Returns the value in UTF-8; unchanged if it is not a text.
 fn value(attribute: &AttributeTypeAndValue<'_>) -> Vec<u8> {
     let value = attribute.attr_value();
     let tag = u8::try_from(value.header.tag().0).unwrap_or_default();
     text(tag, value.data).unwrap_or_else(|| value.data.to_vec())
 }
 
-/// A name in one line: `/C=FR/O=Example/CN=a.example`.
+/// Formats a name in one line: `/C=FR/O=Example/CN=a.example`.
 pub(crate) fn one_line(name: &X509Name<'_>) -> Vec<u8> {
     let mut line = Vec::new();
     for attribute in name.iter_attributes() {
@@ -193,7 +193,7 @@ pub(crate) fn one_line(name: &X509Name<'_>) -> Vec<u8> {
     line
 }
 
-/// The values of the attributes with a short name, in whichever case, or with a number.
+/// Returns the values of the attributes with a short name, case-insensitively, or with an OID.
 pub(crate) fn entries(name: &X509Name<'_>, wanted: &str) -> Vec<Vec<u8>> {
     let is_wanted = |attribute: &&AttributeTypeAndValue<'_>| {
         kind(attribute).eq_ignore_ascii_case(wanted) || dotted(attribute.attr_type()) == wanted
@@ -201,7 +201,7 @@ pub(crate) fn entries(name: &X509Name<'_>, wanted: &str) -> Vec<Vec<u8>> {
     name.iter_attributes().filter(is_wanted).map(value).collect()
 }
 
-/// How special characters are kept apart from those that end a value.
+/// How special characters are escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escape {
     /// A backslash before each.
@@ -210,13 +210,13 @@ enum Escape {
     Quotes,
 }
 
-/// A name by RFC 2253, the last part first: `CN=a.example,O=Example,C=FR`.
+/// Formats a name by RFC 2253, the last part first: `CN=a.example,O=Example,C=FR`.
 pub(crate) fn rfc2253(name: &X509Name<'_>) -> String {
     let parts: Vec<_> = name.iter_rdn().map(|part| part_of(part, ("=", "+"), Escape::Backslash)).collect();
     parts.into_iter().rev().collect::<Vec<_>>().join(",")
 }
 
-/// A name as OpenSSL prints it in extensions and answers: `C = FR, O = Example`.
+/// Formats a name as OpenSSL does in extensions and OCSP responses: `C = FR, O = Example`.
 pub(crate) fn spaced(name: &X509Name<'_>) -> String {
     name.iter_rdn().map(|part| part_of(part, (" = ", " + "), Escape::Quotes)).collect::<Vec<_>>().join(", ")
 }
@@ -227,7 +227,7 @@ fn part_of(part: &RelativeDistinguishedName<'_>, (equals, plus): (&str, &str), e
         let value = attribute.attr_value();
         let number = dotted(attribute.attr_type());
         let tag = u8::try_from(value.header.tag().0).unwrap_or_default();
-        // RFC 2253, section 2.4: the value of an attribute without a name is in hexadecimal.
+        // RFC 2253, section 2.4: values of attributes without a name are in hexadecimal.
         let is_nameless = escape == Escape::Backslash && short_name(&number).is_none();
         let text = match text(tag, value.data).filter(|_| !is_nameless) {
             Some(text) => escaped(&text, escape),
@@ -236,7 +236,7 @@ fn part_of(part: &RelativeDistinguishedName<'_>, (equals, plus): (&str, &str), e
         format!("{}{equals}{text}", kind(attribute))
     };
     match escape {
-        // With the parts, their attributes are in the opposite order.
+        // The attributes of a part are reversed like the parts.
         Escape::Backslash => attributes.iter().rev().map(print).collect::<Vec<_>>().join(plus),
         Escape::Quotes => attributes.iter().map(print).collect::<Vec<_>>().join(plus),
     }
@@ -263,7 +263,7 @@ fn escaped(text: &[u8], escape: Escape) -> String {
     if needs_quotes { format!("\"{out}\"") } else { out }
 }
 
-/// A value with its tag and its length.
+/// Encodes a value with its tag and its length.
 fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     let bytes = value.len().to_be_bytes();
     let used = bytes.iter().position(|byte| *byte != 0).map_or(&bytes[..0], |first| &bytes[first..]);
@@ -271,7 +271,7 @@ fn der(tag: u8, value: &[u8]) -> Vec<u8> {
     [&[tag], &length[..], value].concat()
 }
 
-/// Bytes in hexadecimal.
+/// Formats bytes in hexadecimal.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
@@ -296,7 +296,7 @@ mod tests {
     /// 1.2.3.4.5
     const NAMELESS: &[u8] = &[0x2a, 3, 4, 5];
 
-    /// As OpenSSL 3.0 and HAProxy 3.5 print them.
+    /// Printed as in OpenSSL 3.0 and HAProxy 3.5.
     #[test]
     fn names_are_printed_as_openssl_does() {
         let one = |parts: &[&[Vec<u8>]]| {

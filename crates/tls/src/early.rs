@@ -1,19 +1,19 @@
-//! Early data of a connection (RFC 8446, section 2.3): whether the handshake that it came before is over. Must never hold
-//! the data.
+//! Early data of a connection (RFC 8446, section 2.3): whether the handshake after it is complete. Must never hold the
+//! data.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// The handshake is going on.
+/// The handshake is in progress.
 const PENDING: u8 = 0;
-/// It is over.
+/// The handshake is complete.
 const OVER: u8 = 1;
-/// The connection has ended before.
+/// The connection ended before the handshake was complete.
 const FAILED: u8 = 2;
 
-/// What is known of the handshake of a connection with early data: shared by the transport, which concludes it, and by what
-/// waits for its end.
+/// The state of the handshake of a connection with early data: shared by the transport, which sets it, and by tasks
+/// that wait for it.
 #[derive(Debug, Default)]
 pub struct EarlyData {
     state: AtomicU8,
@@ -21,17 +21,17 @@ pub struct EarlyData {
 }
 
 impl EarlyData {
-    /// Of a handshake that is over.
+    /// Creates the state of a complete handshake.
     pub fn over() -> Self {
         Self { state: AtomicU8::new(OVER), ..Self::default() }
     }
 
-    /// Whether the handshake is going on: until its end, the data may have been sent by someone who repeats it.
+    /// Whether the handshake is in progress: until it is complete, the data may be a replay.
     pub fn is_pending(&self) -> bool {
         self.state.load(Ordering::Acquire) == PENDING
     }
 
-    /// The handshake is over, or the connection has ended before. The first call counts.
+    /// Records that the handshake is complete, or that the connection ended before. Only the first call has an effect.
     pub fn conclude(&self, is_whole: bool) {
         let state = if is_whole { OVER } else { FAILED };
         if self.state.compare_exchange(PENDING, state, Ordering::AcqRel, Ordering::Acquire).is_ok() {
@@ -40,7 +40,7 @@ impl EarlyData {
         }
     }
 
-    /// Ready at the end of the handshake; false: the connection has ended before.
+    /// Ready when the handshake is complete; false: the connection ended before.
     pub fn poll_over(&self, cx: &mut Context<'_>) -> Poll<bool> {
         if self.is_pending() {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,7 +48,7 @@ impl EarlyData {
                 waiting.push(cx.waker().clone());
             }
             drop(waiting);
-            // It may have ended between both looks.
+            // It may have completed between the two checks.
             if self.is_pending() {
                 return Poll::Pending;
             }

@@ -1,5 +1,5 @@
-//! Alerts and messages behind the handshake (RFC 8446, sections 4.6 and 6): puts together what comes in pieces. Must never
-//! keep more of a message than the largest that a peer has a reason to send.
+//! Alerts and post-handshake messages (RFC 8446, sections 4.6 and 6): reassembles fragmented messages. Must never keep
+//! more of a message than the largest that a peer has a reason to send.
 
 use crate::failure::Failure;
 use crate::record::{Content, Refused};
@@ -16,39 +16,39 @@ pub const UNRECOGNIZED_NAME: u8 = 112;
 /// RFC 7301, section 3.2.
 pub const NO_APPLICATION_PROTOCOL: u8 = 120;
 
-/// Bytes of messages that have not come whole: a ticket with a large session in it.
+/// Maximum number of bytes of incomplete messages: a ticket with a large session in it.
 const MOST: usize = 32 * 1024;
 
-/// What a record that carries no data means.
+/// The meaning of a record that carries no data.
 pub enum Event {
-    /// The peer sends nothing more.
+    /// The peer has closed its direction.
     CloseNotify,
-    /// The peer has given up.
+    /// A fatal alert of the peer.
     Alert(u8),
-    /// A warning that changes nothing.
+    /// A warning without effect.
     Warning,
-    /// Messages have come, whole or not.
+    /// Messages were appended, complete or not.
     Messages,
 }
 
-/// Messages that have not come whole.
+/// Incomplete messages.
 #[derive(Default)]
 pub struct Assembly {
     bytes: Vec<u8>,
-    /// Key updates a second that the peer may ask for; 0: any number.
+    /// Maximum number of key updates per second from the peer; 0: unlimited.
     most_updates: u16,
-    /// Those of the last second that had one, and the end of its number.
+    /// Number of updates in the last second that had one, and the low bits of that second.
     updates: u16,
     second: u16,
 }
 
-/// Reads a record that carries no data, or one in the middle of a message.
+/// Processes a record that carries no data, or one in the middle of a message.
 ///
 /// # Errors
-/// It is not allowed.
+/// The record is not permitted.
 pub fn read(content: Content, plain: &[u8], assembly: &mut Assembly) -> Result<Event, Failure> {
     match content {
-        // A message that has begun goes on before anything else.
+        // A message that has begun must be completed before anything else.
         Content::Data | Content::Alert | Content::ChangeCipherSpec if !assembly.is_empty() => {
             Err(Refused::Unexpected.into())
         }
@@ -76,7 +76,7 @@ impl Assembly {
         self.bytes.is_empty()
     }
 
-    /// None have come from a peer that may update its keys so often a second.
+    /// Creates an empty assembly, with a limit of key updates per second.
     pub fn new(most_updates: u16) -> Self {
         Self { most_updates, ..Self::default() }
     }
@@ -91,10 +91,10 @@ impl Assembly {
         self.most_updates == 0 || self.updates <= self.most_updates
     }
 
-    /// Takes the first message, where it has come whole: its type and its body.
+    /// Takes the first message, if it is complete: its type and its body.
     ///
     /// # Errors
-    /// It is larger than any that there is a reason for.
+    /// It is larger than any legitimate message.
     pub fn next(&mut self) -> Result<Option<(u8, Vec<u8>)>, Failure> {
         let Some(&[kind, a, b, c]) = self.bytes.first_chunk::<4>() else { return Ok(None) };
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
@@ -111,7 +111,7 @@ impl Assembly {
     }
 }
 
-/// The alert that tells a peer of a failure. `None`: it is gone.
+/// Returns the alert for a failure. `None`: the peer has ended the connection.
 pub fn alert_of(failure: &Failure) -> Option<u8> {
     Some(match failure {
         Failure::Record(Refused::Unexpected) => 10,
@@ -126,7 +126,7 @@ pub fn alert_of(failure: &Failure) -> Option<u8> {
     })
 }
 
-/// A record with a fatal alert, before there are keys.
+/// Returns a record with a fatal alert, for use before keys are established.
 pub fn plain_alert(number: u8) -> [u8; 7] {
     [21, 3, 3, 0, 2, 2, number]
 }

@@ -2,26 +2,26 @@
 
 use crate::record::Refused;
 
-/// Why a connection failed.
+/// The reason why a connection failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Failure {
-    /// The first bytes are no TLS.
+    /// The first bytes are not TLS.
     NotTls,
-    /// The first bytes are a request in the clear.
+    /// The first bytes are a plaintext HTTP request.
     Http,
-    /// No certificate is for the name that was asked for, and `strict-sni` forbids another one.
+    /// No certificate is valid for the requested name, and `strict-sni` forbids a default one.
     UnknownName,
     /// The handshake failed.
     Handshake(rustls::Error),
-    /// A record is wrong.
+    /// A record is invalid.
     Record(Refused),
-    /// A message behind the handshake is wrong.
+    /// A post-handshake message is invalid.
     Message,
-    /// The keys are of a kind that is not known here.
+    /// The keys are of an unsupported type.
     Keys,
-    /// The server has not taken early data, and chosen another protocol than that of the data.
+    /// The server has rejected early data, and selected another protocol than that of the data.
     OtherProtocol,
-    /// The peer ended it with an alert.
+    /// The peer sent a fatal alert.
     Alert(u8),
 }
 
@@ -52,21 +52,21 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// What a failure is about, as far as it is told apart.
+/// The category of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The peer's certificate is not signed by a trusted authority.
     UnknownAuthority,
-    /// The peer's certificate is not believed for another reason.
+    /// The peer's certificate was rejected for another reason.
     Untrusted,
-    /// The peer's certificate is for other names.
+    /// The peer's certificate is valid for other names only.
     WrongName,
-    /// Something else.
+    /// Another reason.
     Other,
 }
 
 impl Failure {
-    /// Whether a server does not speak the protocol of early data, and has seen nothing of that.
+    /// Whether a server does not support the protocol of early data, and has not processed that data.
     pub fn refuses_protocol(&self) -> bool {
         use rustls::{AlertDescription, Error};
         matches!(
@@ -75,7 +75,7 @@ impl Failure {
         )
     }
 
-    /// What it is about.
+    /// Returns the category.
     pub fn reason(&self) -> Reason {
         use rustls::CertificateError as Certificate;
         let Self::Handshake(rustls::Error::InvalidCertificate(error)) = self else { return Reason::Other };

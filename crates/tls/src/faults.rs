@@ -1,11 +1,11 @@
-//! What is wrong with a client's certificate, by OpenSSL's numbers and names, and what of it is ignored (`crt-ignore-err`,
-//! `ca-ignore-err`). Must never find a fault itself.
+//! Verification errors of client certificates, by OpenSSL's codes and names, and which of them are ignored
+//! (`crt-ignore-err`, `ca-ignore-err`). Must never verify a certificate itself.
 
 use std::sync::Arc;
 
 use rustls::{CertificateError, Error, OtherError};
 
-/// Numbers of faults and their names (`X509_STORE_CTX_get_error(3)`), by number.
+/// Error codes and their names (`X509_STORE_CTX_get_error(3)`), by code.
 #[rustfmt::skip]
 const NAMES: &[(u8, &str)] = &[
     (0, "X509_V_OK"), (1, "X509_V_ERR_UNSPECIFIED"), (2, "X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT"),
@@ -50,24 +50,24 @@ const NAMES: &[(u8, &str)] = &[
     (94, "X509_V_ERR_EC_KEY_EXPLICIT_PARAMS"),
 ];
 
-/// The highest number.
+/// The highest code.
 const LAST: u8 = 94;
 
-/// What is wrong with a certificate.
+/// A verification error of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// OpenSSL's number.
+    /// OpenSSL's error code.
     pub code: u8,
-    /// Where in the chain: 0 is the client's own certificate.
+    /// The depth in the chain: 0 is the client's own certificate.
     pub depth: u8,
 }
 
-/// The name of a number; `None`: it has none.
+/// Returns the name of a code; `None`: it has none.
 pub fn name(code: u8) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == code).map(|(_, name)| *name)
 }
 
-/// The error of rustls for a fault: the one whose alert OpenSSL sends for that number.
+/// Returns the rustls error for a verification error: the one whose alert OpenSSL sends for that code.
 pub(crate) fn error_of(fault: Fault) -> Error {
     Error::InvalidCertificate(match fault.code {
         3 => CertificateError::UnknownRevocationStatus,
@@ -82,7 +82,7 @@ pub(crate) fn error_of(fault: Fault) -> Error {
     })
 }
 
-/// A certificate that is refused for a reason that has no variant in rustls.
+/// A certificate rejected for a reason that has no variant in rustls.
 #[derive(Debug)]
 struct Refused(Fault);
 
@@ -94,11 +94,11 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Faults that are ignored, by number.
+/// The set of ignored errors, by code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ignored(u128);
 
-/// What is wrong with a list of faults, as HAProxy says it.
+/// The error of an invalid list of errors, with HAProxy's message.
 pub type WrongList = String;
 
 impl Ignored {
@@ -110,7 +110,7 @@ impl Ignored {
     /// Reads a list: `all`, or numbers and names between commas.
     ///
     /// # Errors
-    /// One of them is neither.
+    /// An element is neither.
     pub fn parse(list: &str) -> Result<Self, WrongList> {
         if list == "all" {
             return Ok(Self(u128::MAX));
@@ -133,13 +133,13 @@ impl Ignored {
         Ok(Self(ignored))
     }
 
-    /// Whether no fault is ignored.
+    /// Whether no error is ignored.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether that number is ignored. Those between 32 and 63 are not, as in HAProxy: critical extensions that are not understood,
-    /// name constraints, and what a key may not sign.
+    /// Whether a code is ignored. Codes from 32 to 63 never are, as in HAProxy: unsupported critical extensions, name
+    /// constraints, and missing key usages.
     pub fn has(self, code: u8) -> bool {
         code < 128 && !(32..64).contains(&code) && self.0 & (1 << code) != 0
     }

@@ -1,4 +1,5 @@
-//! Fingerprints of clients' hellos: JA3 (its text; the digest is the caller's) and JA4 (of TLS over TCP). Must never judge one.
+//! Fingerprints of ClientHellos: JA3 (its text; the caller computes the digest) and JA4 (of TLS over TCP). Must never
+//! judge one.
 
 use std::fmt::Write as _;
 
@@ -7,12 +8,12 @@ use wire::client_hello::{ClientHello, extension};
 
 use crate::capture::is_grease;
 
-/// Hexadecimal digits of a hash that JA4 keeps.
+/// Number of hexadecimal digits of a hash in JA4.
 const KEPT: usize = 12;
-/// What JA4 has in place of the hash of nothing.
+/// The value in JA4 instead of the hash of an empty list.
 const NOTHING: &str = "000000000000";
 
-/// Numbers of two bytes, but for those that mean nothing (RFC 8701).
+/// Returns two-byte values without GREASE (RFC 8701).
 fn numbers(list: &[u8]) -> impl Iterator<Item = u16> {
     let pairs = list.chunks_exact(2).map(|pair| [pair[0], pair[1]]);
     pairs.filter(|pair| !is_grease(*pair)).map(u16::from_be_bytes)
@@ -26,7 +27,7 @@ fn dashed(numbers: impl Iterator<Item = u16>) -> String {
     numbers.map(|number| number.to_string()).collect::<Vec<_>>().join("-")
 }
 
-/// The text whose MD5 is JA3: version, cipher suites, extensions, groups, point formats, in decimal.
+/// Returns the text whose MD5 is JA3: version, cipher suites, extensions, groups, point formats, in decimal.
 pub fn ja3(hello: &ClientHello<'_>) -> String {
     let groups = hello.numbers(extension::SUPPORTED_GROUPS).unwrap_or_default();
     let formats = hello.bytes(extension::EC_POINT_FORMATS).unwrap_or_default();
@@ -40,7 +41,8 @@ pub fn ja3(hello: &ClientHello<'_>) -> String {
     )
 }
 
-/// JA4: what the hello offers, the hash of its cipher suites, and that of its extensions and signature algorithms.
+/// Returns JA4: a summary of the ClientHello, the hash of its cipher suites, and that of its extensions and signature
+/// algorithms.
 pub fn ja4(hello: &ClientHello<'_>) -> String {
     let mut ciphers: Vec<u16> = numbers(hello.ciphers).collect();
     let all = extensions(hello);
@@ -76,8 +78,8 @@ pub fn ja4(hello: &ClientHello<'_>) -> String {
     format!("{begin}_{first}_{last}")
 }
 
-/// The first and the last character of a protocol's name: of their hexadecimal digits where they are neither letters nor
-/// digits.
+/// Returns the first and the last character of a protocol's name; if one is not alphanumeric, the first and the last
+/// digit of the name in hexadecimal.
 fn ends_of(protocol: &[u8]) -> String {
     let (Some(first), Some(last)) = (protocol.first(), protocol.last()) else { return "00".to_owned() };
     if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
     use wire::client_hello::Hello;
 
-    /// The hello of a version with these cipher suites and extensions.
+    /// Builds the ClientHello of a version with these cipher suites and extensions.
     fn message(version: u16, ciphers: &[u16], extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
         let mut body = version.to_be_bytes().to_vec();
         body.extend([7; 32]);
@@ -136,7 +138,7 @@ mod tests {
         [&length[2 - prefix..], &bytes].concat()
     }
 
-    /// The example of JA4's technical details: a browser's hello.
+    /// The example of JA4's technical details: a browser's ClientHello.
     #[test]
     fn the_example_of_ja4() {
         let ciphers = [
@@ -165,7 +167,7 @@ mod tests {
         ];
         let found = of(&message(0x0303, &ciphers, &extensions), ja4);
         assert_eq!(found, "t13d1516h2_8daaf6152771_e5627efa2ab1");
-        // Another order is the same client.
+        // The order does not matter.
         extensions.reverse();
         assert_eq!(of(&message(0x0303, &ciphers, &extensions), ja4), found);
     }
@@ -175,7 +177,7 @@ mod tests {
         let rows = [
             (0x0303, &[][..], vec![], "t12i000000_000000000000_000000000000"),
             (0x0301, &[0x002f], vec![], "t10i010000_"),
-            // The hash of no extension but that of protocols.
+            // The only extension is ALPN, which is not hashed.
             (0x0300, &[], vec![(0x10, b"\0\x03\x02\xabx".to_vec())], "ts3i0001a8_000000000000_e3b0c44298fc"),
         ];
         for (version, ciphers, extensions, expected) in rows {
@@ -184,7 +186,7 @@ mod tests {
         }
     }
 
-    /// The example that introduced JA3.
+    /// The example from the publication of JA3.
     #[test]
     fn ja3_is_a_text_of_numbers() {
         let extensions = [

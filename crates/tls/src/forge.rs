@@ -1,5 +1,5 @@
-//! Certificates that are made for the names that clients ask for (configuration manual, section 5.1,
-//! "generate-certificates"), and the cache of them. Must never make one for what is no host name.
+//! Certificates generated for the names that clients request (configuration manual, section 5.1,
+//! "generate-certificates"), and their cache. Must never generate one for a name that is not a host name.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use crate::x509;
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
-/// Letters of a common name at most (RFC 5280, appendix A).
+/// Maximum length of a common name (RFC 5280, appendix A).
 const LONGEST_COMMON_NAME: usize = 64;
 
-/// Algorithms that an authority signs with, and their forms in a certificate.
+/// Algorithms that an authority signs with, and their DER encoding in a certificate.
 const ALGORITHMS: [(SignatureScheme, &[u8]); 5] = [
     (SignatureScheme::ECDSA_NISTP256_SHA256, &[0x30, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]),
     (SignatureScheme::ECDSA_NISTP384_SHA384, &[0x30, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 3]),
@@ -25,13 +25,13 @@ const ALGORITHMS: [(SignatureScheme, &[u8]); 5] = [
     (SignatureScheme::RSA_PKCS1_SHA256, &[0x30, 13, 6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 11, 5, 0]),
 ];
 
-/// basicConstraints without a word: it signs no others.
+/// Empty basicConstraints: not a CA.
 const NO_AUTHORITY: &[u8] = &[0x30, 9, 6, 3, 0x55, 0x1d, 0x13, 4, 2, 0x30, 0];
 
 /// keyUsage: digitalSignature, nonRepudiation, keyEncipherment.
 const KEY_USAGE: &[u8] = &[0x30, 11, 6, 3, 0x55, 0x1d, 0x0f, 4, 4, 3, 2, 5, 0xe0];
 
-/// A value behind its tag and its length.
+/// Encodes a value with its tag and its length.
 fn tagged(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let bytes = length.to_be_bytes();
@@ -47,7 +47,7 @@ fn tagged(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// Whether a name may be in a certificate: letters, digits, hyphens and underscores between dots.
+/// Whether a name is valid in a certificate: letters, digits, hyphens and underscores between dots.
 pub(crate) fn is_host(name: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -56,8 +56,8 @@ pub(crate) fn is_host(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(label)
 }
 
-/// A certificate for a name, signed by `authority`, with the key of `like`. It is valid from a day before `now`, in seconds of
-/// Unix time, for a year. `None`: it cannot be made.
+/// Generates a certificate for a name, signed by `authority`, with the key of `like`. It is valid from a day before
+/// `now`, in seconds of Unix time, for a year. `None`: it cannot be generated.
 pub(crate) fn certificate(authority: &Certificate, like: &Certificate, name: &str, now: i64) -> Option<Certificate> {
     let name = name.to_ascii_lowercase();
     if !is_host(&name) {
@@ -85,7 +85,8 @@ pub(crate) fn certificate(authority: &Certificate, like: &Certificate, name: &st
         _ => None,
     });
     let key = key.map(|key| tagged(0x80, &[key])).unwrap_or_default();
-    // With the issuer's name and number, a certificate with the same name as its issuer is not self-signed.
+    // With the issuer's name and serial number, a certificate with the same name as its issuer does not count as
+    // self-signed.
     let above = tagged(0xa1, &[&tagged(0xa4, &[issuer.issuer().as_raw()])]);
     let identifier = tagged(0x30, &[&key, &above, &tagged(0x82, &[issuer.raw_serial()])]);
     extensions.extend_from_slice(&tagged(0x30, &[&[6, 3, 0x55, 0x1d, 0x23], &tagged(4, &[&identifier])]));
@@ -122,27 +123,27 @@ pub(crate) fn certificate(authority: &Certificate, like: &Certificate, name: &st
     .ok()
 }
 
-/// What stands in a sequence.
+/// Returns the content of a sequence.
 fn content(der: &[u8]) -> Option<&[u8]> {
     x509_parser::asn1_rs::Any::from_der(der).ok().map(|(_, any)| any.data)
 }
 
-/// What was made for names: the one that was wanted longest ago gives way.
+/// A cache of values by name; the least recently used one is evicted.
 pub(crate) struct Cache<T> {
     most: usize,
-    /// Counts what is wanted.
+    /// Counter of lookups.
     wanted: u64,
-    /// When each was wanted last, and when it was made, in seconds of Unix time.
+    /// The last lookup of each value, and its creation in seconds of Unix time.
     entries: HashMap<Box<str>, (u64, i64, T)>,
 }
 
 impl<T: Clone> Cache<T> {
-    /// Of so many at most.
+    /// Creates a cache of at most `most` values.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, wanted: 0, entries: HashMap::new() }
     }
 
-    /// What was made for a name. It is made anew after a month: a certificate has an end.
+    /// Returns the value of a name. Values expire after a month, since certificates do.
     pub(crate) fn get(&mut self, name: &str, now: i64) -> Option<T> {
         self.wanted += 1;
         let (wanted, made, value) = self.entries.get_mut(name)?;
@@ -153,7 +154,7 @@ impl<T: Clone> Cache<T> {
         Some(value.clone())
     }
 
-    /// Keeps what was made.
+    /// Adds a value.
     pub(crate) fn put(&mut self, name: &str, now: i64, value: T) {
         if self.most == 0 {
             return;

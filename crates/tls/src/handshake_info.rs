@@ -1,5 +1,5 @@
-//! What is known of a connection since its handshake, for samples and logs. Must never hold a secret that the configuration
-//! does not ask for.
+//! Information on a connection from its handshake, for samples and logs. Must never hold a secret that the
+//! configuration does not require.
 
 use std::sync::Arc;
 
@@ -13,52 +13,49 @@ use crate::failure::Failure;
 use crate::faults::Fault;
 use crate::verify::Authorities;
 
-/// What a handshake has found.
+/// The results of a handshake.
 #[derive(Debug, Clone, Default)]
 pub struct HandshakeInfo {
-    /// The version.
     pub version: Option<ProtocolVersion>,
-    /// The cipher suite.
     pub suite: Option<CipherSuite>,
-    /// The group that keys were exchanged over; none where a session was resumed without.
+    /// The key exchange group; `None` if a session was resumed without one.
     pub group: Option<NamedGroup>,
-    /// The protocol that ALPN has chosen.
+    /// The protocol selected by ALPN.
     pub alpn: Option<Box<[u8]>>,
-    /// The name that the client has asked for.
+    /// The server name (SNI) sent by the client.
     pub server_name: Option<Box<[u8]>>,
     /// Whether a session was resumed.
     pub resumed: bool,
-    /// The certificate that this side has shown.
+    /// The certificate presented by this side.
     pub own: Option<Arc<Certificate>>,
-    /// What was kept of the client's hello, where that was asked for.
+    /// The captured part of the ClientHello, if configured.
     pub hello: Option<Arc<Capture>>,
-    /// What is wrong with the client's certificate and was ignored.
+    /// The ignored errors of the client's certificate.
     pub faults: Vec<Fault>,
-    /// Who is believed where clients are verified.
+    /// The trusted authorities, if clients are verified.
     pub authorities: Option<Arc<Authorities>>,
-    /// The peer's certificate and those behind it, in DER.
+    /// The peer's certificate and its chain, in DER.
     pub peer: Vec<Box<[u8]>>,
-    /// What else the configuration asks for.
+    /// Further details, if configured.
     pub details: Option<Box<Details>>,
-    /// Early data has come from the client, or was sent to the server.
+    /// Set if early data was received from the client, or sent to the server.
     pub early: Option<Arc<EarlyData>>,
-    /// Why the handshake failed.
+    /// The reason why the handshake failed.
     pub failure: Option<Box<Failure>>,
 }
 
 impl HandshakeInfo {
-    /// Whether the version is 1.3.
     pub fn is_tls13(&self) -> bool {
         self.version == Some(ProtocolVersion::TLSv1_3)
     }
 
-    /// Whether early data has come and the handshake is not over: someone may have repeated what another has sent (RFC 8446,
-    /// section 8).
+    /// Whether early data was received and the handshake is not complete: the data may be a replay (RFC 8446, section
+    /// 8).
     pub fn is_early(&self) -> bool {
         self.early.as_ref().is_some_and(|early| early.is_pending())
     }
 
-    /// The version as OpenSSL calls it.
+    /// Returns OpenSSL's name of the version.
     pub fn version_name(&self) -> Option<&'static str> {
         match self.version? {
             ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),

@@ -1,5 +1,5 @@
-//! Keys, requests for certificates (RFC 2986) and certificates that this process signs itself: temporary ones, and those that
-//! prove a domain by a handshake (RFC 8737). Must never open a file. Making an RSA key takes a second: not for a worker.
+//! Keys, certificate signing requests (RFC 2986) and self-signed certificates: temporary ones, and those of TLS-ALPN
+//! challenges (RFC 8737). Must never open a file. Generating an RSA key takes a second: do not do it on a worker.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use rcgen::{
 
 use crate::certificate::Certificate;
 
-/// A kind of key that is made.
+/// A type of key to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// RSA with 2048 bits.
@@ -28,7 +28,7 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    /// RSA with so many bits. `None`: no such keys are made.
+    /// Returns the type of RSA keys with that number of bits. `None`: not supported.
     pub const fn rsa(bits: u32) -> Option<Self> {
         match bits {
             2048 => Some(Self::Rsa2048),
@@ -38,7 +38,7 @@ impl KeyKind {
         }
     }
 
-    /// ECDSA with the curve of that name.
+    /// Returns the type of ECDSA keys with the curve of that name.
     pub fn ecdsa(curve: &str) -> Option<Self> {
         match curve {
             "P-256" | "prime256v1" | "secp256r1" => Some(Self::P256),
@@ -63,10 +63,10 @@ fn said(error: rcgen::Error) -> String {
 }
 
 impl Key {
-    /// Makes one.
+    /// Generates a key.
     ///
     /// # Errors
-    /// The random source fails.
+    /// The random number generator fails.
     pub fn generate(kind: KeyKind) -> Result<Self, String> {
         let made = match kind {
             KeyKind::Rsa2048 => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048),
@@ -79,37 +79,37 @@ impl Key {
         made.map(Self).map_err(said)
     }
 
-    /// The key of a certificate.
+    /// Returns the key of a certificate.
     ///
     /// # Errors
-    /// Its kind is not known here.
+    /// Its type is not supported.
     pub fn of(certificate: &Certificate) -> Result<Self, String> {
         KeyPair::try_from(certificate.private_key()).map(Self).map_err(said)
     }
 
-    /// As text (PKCS #8).
+    /// Returns it in PEM (PKCS #8).
     pub fn to_pem(&self) -> String {
         self.0.serialize_pem()
     }
 
-    /// A request for a certificate with these names and addresses, in DER. The first name is the common one.
+    /// Returns a certificate signing request for these names and addresses, in DER. The first name is the common name.
     ///
     /// # Errors
-    /// A name cannot stand in a certificate.
+    /// A name is not valid in a certificate.
     pub fn request(&self, domains: &[Box<str>], ips: &[IpAddr]) -> Result<Vec<u8>, String> {
         let params = params(domains, ips)?;
         Ok(params.serialize_request(&self.0).map_err(said)?.der().to_vec())
     }
 
-    /// A certificate that the key signs itself, as text.
+    /// Returns a self-signed certificate in PEM.
     ///
     /// # Errors
-    /// A name cannot stand in a certificate.
+    /// A name is not valid in a certificate.
     pub fn self_signed(&self, domains: &[Box<str>], ips: &[IpAddr]) -> Result<String, String> {
         Ok(params(domains, ips)?.self_signed(&self.0).map_err(said)?.pem())
     }
 
-    /// The same, whose time has passed: it holds a place until a certificate is obtained.
+    /// Like [`Key::self_signed`], already expired: a placeholder until a certificate is obtained.
     ///
     /// # Errors
     /// As for [`Key::self_signed`].
@@ -125,17 +125,18 @@ fn params(domains: &[Box<str>], ips: &[IpAddr]) -> Result<CertificateParams, Str
         CertificateParams::new(domains.iter().map(|name| name.to_string()).collect::<Vec<_>>()).map_err(said)?;
     params.subject_alt_names.extend(ips.iter().map(|ip| SanType::IpAddress(*ip)));
     params.distinguished_name = DistinguishedName::new();
-    // A common name has 64 letters at most (RFC 5280, appendix A.1).
+    // A common name has at most 64 characters (RFC 5280, appendix A.1).
     if let Some(first) = domains.first().filter(|name| name.len() <= 64) {
         params.distinguished_name.push(DnType::CommonName, &**first);
     }
     Ok(params)
 }
 
-/// The certificate that proves a domain in a handshake: `digest` is the SHA-256 of the key authorization (RFC 8737, section 3).
+/// Returns the certificate of a TLS-ALPN challenge: `digest` is the SHA-256 of the key authorization (RFC 8737, section
+/// 3).
 ///
 /// # Errors
-/// The name cannot stand in a certificate.
+/// The name is not valid in a certificate.
 pub fn proof(domain: &str, digest: &[u8; 32]) -> Result<Certificate, String> {
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(said)?;
     let mut params = CertificateParams::new(vec![domain.to_owned()]).map_err(said)?;

@@ -1,6 +1,6 @@
-//! TLS as machines without I/O: handshakes by rustls, records by Weir itself with AWS-LC's ciphers, certificates, the names
-//! that they are chosen by, and what configurations ask of either side. Must never open a file or a connection, nor read a
-//! clock but the one that certificates are judged by.
+//! TLS without I/O: handshakes by rustls, records by Weir itself with AWS-LC's ciphers, certificates and their
+//! selection by name, and the settings of both sides. Must never open a file or a connection, nor read a clock except
+//! the one that certificates are verified against.
 
 pub mod account;
 pub mod capture;

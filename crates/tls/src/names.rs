@@ -1,28 +1,27 @@
-//! Which certificate a name gets (configuration manual, "crt", "crt-list", "strict-sni"): an exact name before a wildcard,
-//! for each kind of key one. Must never match a name in part.
+//! Selects the certificate for a name (configuration manual, "crt", "crt-list", "strict-sni"): an exact name takes
+//! precedence over a wildcard, with one candidate per key type. Must never match a name partially.
 
 use std::collections::HashMap;
 
 use crate::certificate::Kind;
 
-/// A row of a list: its kind of key, and what it names.
+/// A row of a list: its key type and its names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The kind of key.
     pub kind: Kind,
-    /// Names and wildcards (`*.example.com`) in lower case. `*` is everything.
+    /// Names and wildcards (`*.example.com`) in lower case. `*` matches everything.
     pub names: Vec<Box<str>>,
-    /// Names that its wildcards are not for.
+    /// Names excluded from its wildcards.
     pub excluded: Vec<Box<str>>,
-    /// Whether clients without a name, or with an unknown one, may get it.
+    /// Whether it is a default for clients without SNI, or with an unknown name.
     pub is_default: bool,
 }
 
-/// Rows by their names. What is found are places in the list that it was made of.
+/// Rows indexed by name. Results are indices in the list that it was built from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     exact: HashMap<Box<str>, Vec<usize>>,
-    /// By what follows the asterisk, which begins with a dot.
+    /// By the part after the asterisk, which begins with a dot.
     wildcards: HashMap<Box<str>, Vec<usize>>,
     excluded: HashMap<Box<str>, Vec<usize>>,
     defaults: Vec<usize>,
@@ -30,7 +29,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of a list.
+    /// Indexes the names of a list.
     pub fn new(rows: &[Row]) -> Self {
         let mut names = Self { kinds: rows.iter().map(|row| row.kind).collect(), ..Self::default() };
         for (place, row) in rows.iter().enumerate() {
@@ -53,9 +52,10 @@ impl Names {
         names
     }
 
-    /// The place of what a name gets, of the kinds that are wanted, the first of them first. Of each kind one certificate is a
-    /// candidate, by its exact name before a wildcard; `fits` says whether the client can do anything with it. Where none fits,
-    /// it is the first with this name; where none has the name, there are the defaults, but with `strict`.
+    /// Returns the index of the certificate for a name, of the key types in `wanted`, in order of preference. There is
+    /// one candidate per key type, by its exact name before a wildcard; `fits` returns whether the client supports it.
+    /// If none fits, returns the first one with this name; if none has the name, selects from the defaults, unless
+    /// `strict`.
     pub fn find(
         &self,
         name: Option<&str>,
@@ -69,7 +69,7 @@ impl Names {
             let wild = self.wildcards.get(suffix).map_or(&[][..], Vec::as_slice);
             let excluded = self.excluded.get(&*name).map_or(&[][..], Vec::as_slice);
             let all = exact.iter().chain(wild.iter().filter(|place| !excluded.contains(place))).copied();
-            // A name that is known gets none of another name: a handshake that fails says why.
+            // A known name never gets a certificate of another name: a failed handshake reports the reason.
             self.of_kinds(all.clone(), wanted, &fits).or_else(|| all.clone().next())
         });
         if named.is_some() || strict {
@@ -79,7 +79,7 @@ impl Names {
         self.of_kinds(defaults, wanted, &fits).or_else(|| self.defaults.first().copied())
     }
 
-    /// The first place of each kind, and of those the first that fits.
+    /// Returns the first index of each key type, and of those the first that fits.
     fn of_kinds(
         &self,
         places: impl Iterator<Item = usize> + Clone,
@@ -118,7 +118,7 @@ mod tests {
             ((Some("x.b.example"), &[Rsa, Ecdsa], false), Some(2)),
             ((Some("x.b.example"), &[Ecdsa, Rsa], false), Some(1)),
             ((Some("no.b.example"), &[Ecdsa, Rsa], false), Some(1)),
-            // Known, with no certificate of that kind.
+            // Known, with no certificate of that type.
             ((Some("no.b.example"), &[Rsa], false), Some(1)),
             ((Some("no.b.example"), &[Rsa], true), Some(1)),
             ((Some("b.example"), &[Rsa], false), Some(0)),
@@ -146,11 +146,11 @@ mod tests {
         };
         assert_eq!(find("a.example", true, &[0, 1]), Some(0));
         assert_eq!(find("a.example", true, &[1]), Some(1));
-        // Of each kind the first is the candidate.
+        // The first one of each type is the candidate.
         assert_eq!(find("a.example", true, &[2]), Some(0));
         assert_eq!(find("a.example", false, &[2]), Some(0));
         assert_eq!(find("b.example", false, &[2]), Some(1));
-        // A handshake that fails says why.
+        // The failed handshake reports the reason.
         assert_eq!(find("a.example", false, &[]), Some(0));
         assert_eq!(find("other", false, &[]), Some(0));
     }

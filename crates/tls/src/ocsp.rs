@@ -1,5 +1,5 @@
-//! OCSP answers (RFC 6960), which are stapled to certificates: what of them has to be known for that, who has signed them, what
-//! they say. Must never ask for one.
+//! OCSP responses (RFC 6960) for stapling: parsing, and checking that they are for a certificate and current. Must
+//! never request one.
 
 mod signature;
 mod text;
@@ -12,22 +12,22 @@ use x509_parser::asn1_rs::{Any, Class, FromDer, Oid, Tag};
 use x509_parser::prelude::X509Certificate;
 use x509_parser::time::ASN1Time;
 
-/// Seconds by which clocks may differ.
+/// Permitted clock skew in seconds.
 const SKEW: i64 = 300;
 
 /// id-pkix-ocsp-basic, without its tag and length.
 const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
-/// SHA-1 as an algorithm.
+/// The AlgorithmIdentifier of SHA-1.
 const SHA1: &[u8] = &[0x30, 9, 6, 5, 0x2b, 0x0e, 3, 2, 0x1a, 5, 0];
 
-/// Which certificate an answer is about: `CertID`, by SHA-1, in DER.
+/// The certificate of a response: `CertID`, with SHA-1, in DER.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CertId {
     /// SHA-1 of the issuer's name.
     pub issuer_name: [u8; 20],
     /// SHA-1 of the issuer's public key.
     pub issuer_key: [u8; 20],
-    /// The serial number, as a signed number of DER.
+    /// The serial number, as a DER integer.
     pub serial: Box<[u8]>,
 }
 
@@ -38,7 +38,7 @@ impl std::fmt::Debug for CertId {
 }
 
 impl CertId {
-    /// Of a certificate, given that of its issuer, both in DER. `None`: one cannot be read.
+    /// Computes it from a certificate and its issuer's, both in DER. `None`: one is invalid.
     pub fn of(certificate: &[u8], issuer: &[u8]) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
         let (_, issuer) = X509Certificate::from_der(issuer).ok()?;
@@ -50,7 +50,7 @@ impl CertId {
         })
     }
 
-    /// In DER, as requests have it and the runtime API names answers.
+    /// Encodes it in DER, as in requests and as the runtime API identifies responses.
     pub fn to_der(&self) -> Vec<u8> {
         let octets = |bytes: &[u8]| [&[4, bytes.len() as u8], bytes].concat();
         let serial = [&[2, self.serial.len().min(127) as u8], &*self.serial].concat();
@@ -59,53 +59,52 @@ impl CertId {
     }
 }
 
-/// What an answer says of a certificate.
+/// The status of a certificate in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It is good.
     Good,
-    /// It is revoked: clients are told so.
+    /// Revoked: clients receive this status.
     Revoked,
 }
 
-/// An answer about one certificate.
+/// A response for one certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// All of it, in DER.
+    /// The full response in DER.
     pub der: Vec<u8>,
-    /// Which certificate it is about.
+    /// The certificate that it is for.
     pub id: CertId,
-    /// What it says.
+    /// The status of the certificate.
     pub status: Status,
-    /// Since when it holds, in seconds of Unix time.
+    /// thisUpdate, in seconds of Unix time.
     pub this_update: i64,
-    /// Until when, likewise.
+    /// nextUpdate, likewise.
     pub next_update: i64,
 }
 
-/// Why an answer is of no use.
+/// Why a response cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// It cannot be read.
+    /// It cannot be parsed.
     Unreadable,
-    /// It says that there is no answer.
+    /// Its response status is an error.
     NotSuccessful,
-    /// It is of another type than the basic one.
+    /// Its type is not the basic one.
     NotBasic,
-    /// It says something of that many certificates.
+    /// It contains this number of single responses instead of one.
     Count(usize),
-    /// It is about another certificate.
+    /// It is for another certificate.
     OtherCertificate,
-    /// Its sender does not know the certificate.
+    /// The certificate status is `unknown`.
     Unknown,
-    /// It does not say until when it holds.
+    /// It has no nextUpdate.
     NoNextUpdate,
-    /// Its time has passed, or has not come.
+    /// It has expired, or is not valid yet.
     Outdated,
 }
 
 impl Refused {
-    /// HAProxy's sentence, without a full stop.
+    /// Returns HAProxy's message, without a full stop.
     pub fn sentence(&self) -> String {
         match self {
             Self::Unreadable => "Unable to parse OCSP response".to_owned(),
@@ -125,10 +124,10 @@ impl Refused {
 }
 
 impl Answer {
-    /// Reads an answer that has to be about the certificate `id` and hold at `now`, in seconds of Unix time.
+    /// Parses a response, which must be for the certificate `id` and valid at `now`, in seconds of Unix time.
     ///
     /// # Errors
-    /// Why it is of no use.
+    /// The reason why it cannot be used.
     pub fn read(der: &[u8], id: &CertId, now: i64) -> Result<Self, Refused> {
         let answer = Self::parse(der)?;
         if answer.id != *id {
@@ -141,7 +140,7 @@ impl Answer {
         Ok(answer)
     }
 
-    /// Reads an answer, whichever certificate it is about and whenever it holds.
+    /// Parses a response, for any certificate and of any validity.
     ///
     /// # Errors
     /// As for [`Answer::read`].
@@ -158,7 +157,7 @@ impl Answer {
         let (mut basic, _) = sequence(bytes.next(Class::Universal, 4)?)?;
         let mut data = Parts(basic.next(Class::Universal, 16)?);
         data.skip(Class::ContextSpecific, 0)?;
-        // By a name or by a key.
+        // The responder's ID, by name or by key.
         let by_name = data.skip(Class::ContextSpecific, 1)?;
         if !by_name {
             data.next(Class::ContextSpecific, 2)?;
@@ -199,7 +198,7 @@ impl Answer {
     }
 }
 
-/// The parts of a value that are left.
+/// The remaining parts of a value.
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
@@ -209,7 +208,7 @@ impl<'a> Parts<'a> {
         Ok(any)
     }
 
-    /// The content of the next part, which has that tag.
+    /// Returns the content of the next part, which must have that tag.
     fn next(&mut self, class: Class, tag: u32) -> Result<&'a [u8], Refused> {
         let before = self.0;
         let any = self.any()?;
@@ -220,7 +219,7 @@ impl<'a> Parts<'a> {
         Err(Refused::Unreadable)
     }
 
-    /// Leaves a part out where it has that tag. Whether it has.
+    /// Skips a part if it has that tag. Returns whether it did.
     fn skip(&mut self, class: Class, tag: u32) -> Result<bool, Refused> {
         let (_, any) = Any::from_der(self.0).map_err(|_| Refused::Unreadable)?;
         let is = (any.class(), any.tag()) == (class, Tag(tag));
@@ -240,7 +239,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The parts of a sequence, and what follows it.
+/// Returns the parts of a sequence, and the bytes after it.
 fn sequence(der: &[u8]) -> Result<(Parts<'_>, &[u8]), Refused> {
     let mut parts = Parts(der);
     let content = parts.next(Class::Universal, 16)?;
@@ -251,8 +250,8 @@ fn time(der: &[u8]) -> Result<i64, Refused> {
     ASN1Time::from_der(der).map(|(_, time)| time.timestamp()).map_err(|_| Refused::Unreadable)
 }
 
-/// Why there is no answer in a response (RFC 6960, section 4.2.1), as OpenSSL calls it: its number and its name. `None`: there is
-/// one, or the response cannot be read.
+/// Returns the error status of a response (RFC 6960, section 4.2.1), with OpenSSL's code and name. `None`: it is
+/// successful, or cannot be parsed.
 pub fn failure(der: &[u8]) -> Option<(u8, &'static str)> {
     let (mut response, _) = sequence(der).ok()?;
     let [status] = *response.next(Class::Universal, 10).ok()? else { return None };
@@ -268,7 +267,7 @@ pub fn failure(der: &[u8]) -> Option<(u8, &'static str)> {
     Some((status, name))
 }
 
-/// The place in the web where the issuer of a certificate answers (RFC 5280, section 4.2.2.1). `None`: it names none.
+/// Returns the URI of the OCSP responder of a certificate (RFC 5280, section 4.2.2.1). `None`: it has none.
 pub fn responder(certificate: &[u8]) -> Option<String> {
     use x509_parser::extensions::{GeneralName, ParsedExtension};
     let ocsp = Oid::from(&[1, 3, 6, 1, 5, 5, 7, 48, 1]).ok()?;
@@ -343,7 +342,7 @@ mod tests {
 
     #[test]
     fn an_id_is_what_openssl_makes_of_it() {
-        // `openssl ocsp -issuer ca.pem -cert leaf.pem -reqout`: the same bytes are in its request.
+        // From `openssl ocsp -issuer ca.pem -cert leaf.pem -reqout`: its request contains the same bytes.
         let request = include_bytes!("../tests/ocsp/request.der");
         let id = own_id().to_der();
         assert!(request.windows(id.len()).any(|window| window == id), "{:?}", own_id());

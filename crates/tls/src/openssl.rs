@@ -1,17 +1,17 @@
-//! Failures by the numbers and sentences of OpenSSL 3, as logs of HAProxy have them (`ssl_fc_err`, `ssl_fc_err_str`). Must
-//! never tell more than what failed.
+//! Failures as codes and messages of OpenSSL 3, as in HAProxy's logs (`ssl_fc_err`, `ssl_fc_err_str`). Must never
+//! reveal more than what failed.
 
 use rustls::{Error, PeerIncompatible};
 
 use crate::failure::Failure;
 use crate::record::Refused;
 
-/// OpenSSL's number of the library that its reasons belong to.
+/// OpenSSL's number of the SSL library, to which the reasons belong.
 const LIBRARY: u32 = 20 << 23;
-/// What is added to an alert's number.
+/// Added to an alert's number to form its reason.
 const ALERT: u16 = 1_000;
 
-/// The reason of a failure: its number, and OpenSSL's words for it.
+/// Returns the reason of a failure: its number, and OpenSSL's text.
 fn reason(failure: &Failure) -> (u16, &'static str) {
     match failure {
         Failure::Http => (156, "http request"),
@@ -51,14 +51,14 @@ fn of_handshake(error: &Error) -> (u16, &'static str) {
             PeerIncompatible::NoEcPointFormatsInCommon | PeerIncompatible::UncompressedEcPointsRequired => {
                 (157, "invalid ecpoint format list")
             }
-            // Clients without signature algorithms speak TLS 1.1 at most.
+            // Clients without signature algorithms support at most TLS 1.1.
             _ => (258, "unsupported protocol"),
         },
         _ => (236, "bad handshake state"),
     }
 }
 
-/// An alert of the peer.
+/// Returns the reason for an alert of the peer.
 fn alert(number: u8) -> (u16, &'static str) {
     let words = match number {
         10 => "sslv3 alert unexpected message",
@@ -92,12 +92,12 @@ fn alert(number: u8) -> (u16, &'static str) {
     (ALERT + u16::from(number), words)
 }
 
-/// OpenSSL's number of a failure.
+/// Returns OpenSSL's code of a failure.
 pub fn number(failure: &Failure) -> u32 {
     LIBRARY + u32::from(reason(failure).0)
 }
 
-/// OpenSSL's sentence about a failure.
+/// Returns OpenSSL's message of a failure.
 pub fn sentence(failure: &Failure) -> String {
     format!("error:{:08X}:SSL routines::{}", number(failure), reason(failure).1)
 }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use rustls::{AlertDescription, CertificateError};
 
-    /// As HAProxy 3.5 with OpenSSL 3.0 logs them.
+    /// As logged by HAProxy 3.5 with OpenSSL 3.0.
     #[test]
     fn numbers_and_sentences_are_those_of_openssl() {
         let rows = [

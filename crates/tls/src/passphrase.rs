@@ -1,4 +1,4 @@
-//! Private keys that are encrypted with a passphrase: PKCS#8 (RFC 8018) and OpenSSL's older form of PEM, which names its
+//! Private keys encrypted with a passphrase: PKCS#8 (RFC 8018) and OpenSSL's traditional PEM format, which has its
 //! cipher in a header (RFC 1421's `DEK-Info`). Must never print a key or a passphrase.
 
 use aes::{Aes128, Aes192, Aes256};
@@ -11,10 +11,10 @@ use md5::{Digest as _, Md5};
 use pkcs8::EncryptedPrivateKeyInfoRef;
 use rustls::pki_types::PrivateKeyDer;
 
-/// Bytes of a key at most: no real one is as long.
+/// Maximum size of a key in bytes: no real one is as long.
 const LONGEST: usize = 64 * 1024;
 
-/// A private key that cannot be used without its passphrase.
+/// A private key that needs its passphrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncryptedKey(Form);
 
@@ -56,7 +56,7 @@ impl Cipher {
         })
     }
 
-    /// Bytes of its key.
+    /// Returns the size of its key in bytes.
     fn key_size(self) -> usize {
         match self {
             Self::Aes128 => 16,
@@ -68,10 +68,10 @@ impl Cipher {
 }
 
 impl EncryptedKey {
-    /// The first encrypted private key in a text. `None`: there is none.
+    /// Finds the first encrypted private key in a text. `None`: there is none.
     ///
     /// # Errors
-    /// It is broken, or encrypted in a way that Weir does not know.
+    /// It is invalid, or its encryption is not supported.
     pub fn find(text: &[u8]) -> Option<Result<Self, String>> {
         let text = String::from_utf8_lossy(text);
         let mut rest = &*text;
@@ -92,10 +92,10 @@ impl EncryptedKey {
         None
     }
 
-    /// The key itself.
+    /// Decrypts the key.
     ///
     /// # Errors
-    /// The passphrase is another one, or what is in the text is no key.
+    /// The passphrase is wrong, or the content is not a key.
     pub fn open(&self, passphrase: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
         match &self.0 {
             Form::Pkcs8(der) => {
@@ -119,7 +119,7 @@ impl EncryptedKey {
     }
 }
 
-/// The bytes of lines of Base64.
+/// Decodes lines of Base64.
 fn decode(lines: &str) -> Result<Vec<u8>, String> {
     let letters: String = lines.split_ascii_whitespace().collect();
     if letters.len() > LONGEST {
@@ -141,7 +141,7 @@ fn traditional(is_rsa: bool, body: &str) -> Result<EncryptedKey, String> {
     Ok(EncryptedKey(Form::Traditional { is_rsa, cipher, iv, data: decode(&lines.join("\n"))? }))
 }
 
-/// OpenSSL's EVP_BytesToKey with MD5 and one round; the salt is the front of the initialisation vector.
+/// OpenSSL's EVP_BytesToKey with MD5 and one round; the salt is the first part of the initialisation vector.
 fn derive(passphrase: &[u8], iv: &[u8], size: usize) -> Vec<u8> {
     let mut key: Vec<u8> = Vec::new();
     let mut last: Vec<u8> = Vec::new();
@@ -168,7 +168,7 @@ where
 mod tests {
     use super::*;
 
-    /// An EC key in each form that OpenSSL writes, all with the passphrase `secret`.
+    /// An EC key in each format that OpenSSL writes, all with the passphrase `secret`.
     const KEYS: [(&str, &str); 6] = [
         ("pkcs8 aes", include_str!("../tests/keys/pkcs8-aes256.pem")),
         ("pkcs8 des", include_str!("../tests/keys/pkcs8-des3.pem")),

@@ -8,12 +8,12 @@ pub type CertificateDer = rustls::pki_types::CertificateDer<'static>;
 /// A private key in DER.
 pub type PrivateKey = PrivateKeyDer<'static>;
 
-/// What is wrong with a text.
+/// Why a PEM text cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wrong {
-    /// There is nothing of the kind in it. OpenSSL says "no start line".
+    /// It contains no item of the type. OpenSSL: "no start line".
     Nothing,
-    /// It is broken.
+    /// It is malformed.
     Broken(String),
 }
 
@@ -26,15 +26,15 @@ fn collect<T>(found: impl Iterator<Item = Result<T, rustls::pki_types::pem::Erro
     }
 }
 
-/// Every certificate, in its order.
+/// Returns all certificates, in order.
 ///
 /// # Errors
-/// There is none, or one is broken.
+/// There is none, or one is malformed.
 pub fn certificates(text: &[u8]) -> Result<Vec<CertificateDer>, Wrong> {
     collect(CertificateDer::pem_slice_iter(text))
 }
 
-/// Every revocation list, in its order.
+/// Returns all revocation lists, in order.
 ///
 /// # Errors
 /// As for [`certificates`].
@@ -42,7 +42,7 @@ pub fn revocation_lists(text: &[u8]) -> Result<Vec<CertificateRevocationListDer<
     collect(CertificateRevocationListDer::pem_slice_iter(text))
 }
 
-/// The first private key.
+/// Returns the first private key.
 ///
 /// # Errors
 /// As for [`certificates`].
@@ -54,7 +54,7 @@ pub fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, Wrong> {
     }
 }
 
-/// A private key as text.
+/// Encodes a private key.
 pub fn encode_key(key: &PrivateKeyDer<'_>) -> String {
     let label = match key {
         PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
@@ -64,12 +64,12 @@ pub fn encode_key(key: &PrivateKeyDer<'_>) -> String {
     encode(label, key.secret_der())
 }
 
-/// A certificate as text.
+/// Encodes a certificate.
 pub fn encode_certificate(der: &[u8]) -> String {
     encode("CERTIFICATE", der)
 }
 
-/// What is called so, in lines of 64 letters.
+/// Encodes an item with a label, in lines of 64 characters.
 fn encode(label: &str, der: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut letters = String::new();

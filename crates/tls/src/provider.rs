@@ -1,6 +1,6 @@
-//! Algorithms by the names that OpenSSL gives them, as configurations write them: cipher suites, groups, versions. What
-//! rustls does not have on purpose (TLS 1.0 and 1.1, key exchange by RSA, CBC, finite fields) has no row here. Must never
-//! choose an algorithm that was not named.
+//! Algorithms by OpenSSL's names, as configurations use them: cipher suites, groups, versions. Algorithms that rustls
+//! deliberately lacks (TLS 1.0 and 1.1, RSA key exchange, CBC, finite-field groups) have no row here. Must never select
+//! an algorithm that was not named.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::{CipherSuite, NamedGroup, SignatureScheme, SupportedCipherSuite, Sup
 
 use crate::certificate::Kind;
 
-/// What is known of a cipher suite of TLS 1.2: the words of cipher strings that it belongs to.
+/// A cipher suite of TLS 1.2, with the words of cipher strings that include it.
 struct Row {
     name: &'static str,
     suite: SupportedCipherSuite,
@@ -49,11 +49,11 @@ const SUITES_13: &[(&str, SupportedCipherSuite)] = &[
     ("TLS_AES_128_GCM_SHA256", cipher_suite::TLS13_AES_128_GCM_SHA256),
 ];
 
-/// The order of the suites of each kind of key where nobody has chosen one: that of AWS-LC. A handshake hashes as much as it
-/// signs, and most processors have instructions for SHA-256 but none for SHA-384.
+/// The default order of the suites of each key type: by their cost with AWS-LC. A handshake hashes as much as it signs,
+/// and most processors have instructions for SHA-256 but none for SHA-384.
 const BY_COST: [&str; 3] = ["AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305"];
 
-/// A table's suites as [`BY_COST`] has them.
+/// Returns a table's suites in the order of [`BY_COST`].
 fn by_cost<'a>(rows: impl Iterator<Item = (&'a str, SupportedCipherSuite)>) -> Vec<SupportedCipherSuite> {
     let cost = |name: &str| {
         let name = name.replace("AES_", "AES").replace('_', "-");
@@ -64,7 +64,7 @@ fn by_cost<'a>(rows: impl Iterator<Item = (&'a str, SupportedCipherSuite)>) -> V
     sorted.into_iter().map(|(_, suite)| suite).collect()
 }
 
-/// The groups, with all of their names.
+/// The groups, with all their names.
 const GROUPS: &[(&[&str], &dyn SupportedKxGroup)] = &[
     (&["X25519MLKEM768"], kx_group::X25519MLKEM768),
     (&["X25519", "x25519"], kx_group::X25519),
@@ -73,14 +73,14 @@ const GROUPS: &[(&[&str], &dyn SupportedKxGroup)] = &[
     (&["SecP256r1MLKEM768"], kx_group::SECP256R1MLKEM768),
 ];
 
-/// The name of a suite, as OpenSSL has it.
+/// Returns OpenSSL's name of a suite.
 pub fn suite_name(suite: CipherSuite) -> &'static str {
     let of_12 = SUITES_12.iter().map(|row| (row.name, row.suite));
     let mut all = of_12.chain(SUITES_13.iter().copied());
     all.find(|(_, known)| known.suite() == suite).map_or("", |(name, _)| name)
 }
 
-/// The bits of a suite's key.
+/// Returns the key size of a suite in bits.
 pub fn suite_bits(suite: CipherSuite) -> u16 {
     match SUITES_12.iter().find(|row| row.suite.suite() == suite) {
         Some(row) => row.bits,
@@ -89,7 +89,7 @@ pub fn suite_bits(suite: CipherSuite) -> u16 {
     }
 }
 
-/// The name of a group, as OpenSSL has it.
+/// Returns OpenSSL's name of a group.
 pub fn group_name(group: NamedGroup) -> &'static str {
     GROUPS.iter().find(|(_, known)| known.name() == group).map_or("", |(names, _)| match names {
         ["P-256", ..] => "prime256v1",
@@ -98,12 +98,12 @@ pub fn group_name(group: NamedGroup) -> &'static str {
     })
 }
 
-/// What a list of names came to: what is known, and the names that are not.
+/// The result of parsing a list of names: the known algorithms, and the unknown names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named<T> {
     /// In the order of the list.
     pub found: Vec<T>,
-    /// Names of what Weir does not have, or none.
+    /// Names that are unknown or not supported.
     pub unknown: Vec<String>,
 }
 
@@ -113,7 +113,7 @@ impl<T> Default for Named<T> {
     }
 }
 
-/// Reads a cipher string (OpenSSL's ciphers(1)): names and classes of the suites of TLS 1.2, with `!`, `-`, `+` and
+/// Parses a cipher string (OpenSSL's ciphers(1)): names and classes of the suites of TLS 1.2, with `!`, `-`, `+` and
 /// `@STRENGTH`.
 pub fn ciphers(text: &str) -> Named<CipherSuite> {
     let mut named = Named::default();
@@ -160,18 +160,19 @@ pub fn ciphers(text: &str) -> Named<CipherSuite> {
     named
 }
 
-/// Whether a suite is in the class of every part between `+`.
+/// Whether a suite is in the classes of all parts separated by `+`.
 fn belongs(row: &Row, class: &str) -> bool {
     let is = |word: &str| row.name == word || row.words.contains(&word) || COMMON.contains(&word);
     !class.is_empty() && class.split('+').all(is)
 }
 
-/// Reads a list of the suites of TLS 1.3.
+/// Parses a list of the suites of TLS 1.3.
 pub fn ciphersuites(text: &str) -> Named<CipherSuite> {
     names(text, |name| SUITES_13.iter().find(|(known, _)| *known == name).map(|(_, suite)| suite.suite()))
 }
 
-/// Reads a list of groups. A `?` in front of a name says that it may be missing, `*` that its key is sent first.
+/// Parses a list of groups. The prefix `?` marks an optional name, and `*` one whose key share is sent first; both are
+/// ignored.
 pub fn groups(text: &str) -> Named<NamedGroup> {
     names(text, |name| {
         let name = name.trim_start_matches(['?', '*']);
@@ -192,7 +193,7 @@ fn names<T: PartialEq>(text: &str, find: impl Fn(&str) -> Option<T>) -> Named<T>
     named
 }
 
-/// The versions of TLS that Weir speaks.
+/// The supported versions of TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// 1.2
@@ -201,27 +202,27 @@ pub enum Version {
     Tls13,
 }
 
-/// Which algorithms signatures may have; `None` leaves it to rustls.
+/// The permitted signature algorithms; `None`: rustls's default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Signatures {
-    /// Those of this side, the preferred one first.
+    /// Those of this side, in order of preference.
     pub own: Option<Vec<SignatureScheme>>,
     /// Those of the peer.
     pub of_peer: Option<Vec<SignatureScheme>>,
 }
 
-/// What a side of a connection may use; `None` leaves a choice to Weir.
+/// The algorithms of a side of a connection; `None`: Weir's default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Algorithms {
-    /// The versions from the first to the second.
+    /// The lowest and the highest version.
     pub versions: (Version, Version),
     /// Suites of TLS 1.2.
     pub ciphers: Option<Vec<CipherSuite>>,
     /// Suites of TLS 1.3.
     pub ciphersuites: Option<Vec<CipherSuite>>,
-    /// Groups, the preferred one first.
+    /// Groups, in order of preference.
     pub groups: Option<Vec<NamedGroup>>,
-    /// Algorithms of signatures.
+    /// Signature algorithms.
     pub signatures: Signatures,
 }
 
@@ -238,21 +239,21 @@ impl Default for Algorithms {
 }
 
 impl Algorithms {
-    /// Suites of TLS 1.2 for keys of a kind, by number.
+    /// Returns the suites of TLS 1.2 for a key type, by number.
     pub(crate) fn suites_of(&self, kind: Kind) -> impl Iterator<Item = u16> {
         let word = if kind == Kind::Rsa { "aRSA" } else { "aECDSA" };
         let rows = SUITES_12.iter().filter(move |row| row.words.contains(&word)).map(|row| row.suite.suite());
         rows.filter(|suite| self.ciphers.as_ref().is_none_or(|chosen| chosen.contains(suite))).map(u16::from)
     }
 
-    /// rustls's view of the versions.
+    /// Returns the versions in rustls's form.
     pub(crate) fn protocol_versions(&self) -> Vec<&'static SupportedProtocolVersion> {
         let all = [(Version::Tls13, &rustls::version::TLS13), (Version::Tls12, &rustls::version::TLS12)];
         let (from, to) = self.versions;
         all.into_iter().filter(|(version, _)| (from..=to).contains(version)).map(|(_, version)| version).collect()
     }
 
-    /// rustls's view of the rest.
+    /// Returns the other algorithms in rustls's form.
     pub(crate) fn provider(&self) -> Arc<CryptoProvider> {
         let defaults = default_provider();
         let of_12: Vec<SupportedCipherSuite> = match &self.ciphers {

@@ -1,36 +1,37 @@
-//! Records (RFC 8446, section 5; RFC 5246, section 6.2): one direction of a connection whose keys are known. Seals plain
-//! bytes into records, and opens records where they lie. Must never interpret what a record carries.
+//! Records (RFC 8446, section 5; RFC 5246, section 6.2): one direction of a connection with established keys. Seals
+//! plain bytes into records, and opens records in place. Must never interpret the content of a record.
 
 use std::ops::Range;
 
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use rustls::ConnectionTrafficSecrets;
 
-/// Bytes of a record's header: its type, version and length.
+/// Size of a record's header in bytes: its type, version and length.
 pub const HEADER: usize = 5;
-/// Plain bytes of a record at most.
+/// Maximum number of plain bytes in a record.
 pub const LARGEST: usize = 16_384;
-/// Bytes behind the header at most: RFC 8446 allows 256 more than the plain ones, RFC 5246 2,048. AEAD ciphers need less.
+/// Maximum number of bytes after the header: RFC 8446 permits 256 more than the plain ones, RFC 5246 2,048. AEAD
+/// ciphers need less.
 const LARGEST_SEALED: usize = LARGEST + 256;
-/// Bytes of a whole record at most.
+/// Maximum size of a whole record in bytes.
 pub const LARGEST_RECORD: usize = HEADER + LARGEST_SEALED;
-/// What sealing adds at most to the plain bytes of a record: TLS 1.2 with GCM has a nonce of 8 bytes in it.
+/// Maximum number of bytes that sealing adds to a record: TLS 1.2 with GCM includes a nonce of 8 bytes.
 pub const OVERHEAD: usize = HEADER + EXPLICIT_NONCE + TAG + 1;
 const TAG: usize = 16;
 const EXPLICIT_NONCE: usize = 8;
-/// Records under one key at most: that many are safe with AES-GCM (RFC 8446, section 5.5).
+/// Maximum number of records under one key: as many are safe with AES-GCM (RFC 8446, section 5.5).
 const MOST_RECORDS: u64 = 1 << 24;
 
-/// What a record carries.
+/// The content type of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// `change_cipher_spec`, without a meaning in TLS 1.3.
     ChangeCipherSpec,
     /// An alert.
     Alert,
-    /// Messages of the handshake, or behind it.
+    /// Handshake and post-handshake messages.
     Handshake,
-    /// The connection's own bytes.
+    /// Application data.
     Data,
 }
 
@@ -55,7 +56,7 @@ impl Content {
     }
 }
 
-/// Why a record was refused: the alert that says so.
+/// Why a record was refused, by its alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// `unexpected_message`: of no known type, or out of place.
@@ -64,16 +65,16 @@ pub enum Refused {
     BadMac,
     /// `record_overflow`: too long.
     Overflow,
-    /// `protocol_version`: its header belongs to no TLS.
+    /// `protocol_version`: its header is not that of TLS.
     Version,
 }
 
-/// How a cipher makes nonces and what it adds to a record.
+/// The construction of nonces, and the additions to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// TLS 1.3: the type goes inside.
+    /// TLS 1.3: the content type is encrypted.
     Inner,
-    /// TLS 1.2 with GCM: half of the nonce is sent along (RFC 5288).
+    /// TLS 1.2 with GCM: part of the nonce is sent explicitly (RFC 5288).
     ExplicitNonce,
     /// TLS 1.2 with ChaCha20-Poly1305 (RFC 7905).
     Implicit,
@@ -89,7 +90,7 @@ pub struct Protection {
 }
 
 impl Protection {
-    /// The keys that a handshake has agreed on, from a record's number on. `None`: of a cipher that is not known here.
+    /// Creates the keys negotiated by a handshake, starting at a sequence number. `None`: the cipher is not supported.
     pub fn new(secrets: &ConnectionTrafficSecrets, sequence: u64, is_tls13: bool) -> Option<Self> {
         let of = |algorithm: &'static Algorithm, key: &[u8], iv: &[u8], form: Form| {
             let key = LessSafeKey::new(UnboundKey::new(algorithm, key).ok()?);
@@ -110,12 +111,12 @@ impl Protection {
         }
     }
 
-    /// Whether the key has sealed nearly as many records as it may.
+    /// Whether the key has sealed nearly the maximum number of records.
     pub fn is_worn(&self) -> bool {
         self.is_limited && self.sequence >= MOST_RECORDS - 16
     }
 
-    /// Whether messages behind the handshake belong to TLS 1.3.
+    /// Whether post-handshake messages are those of TLS 1.3.
     pub fn is_tls13(&self) -> bool {
         self.form == Form::Inner
     }
@@ -128,8 +129,8 @@ impl Protection {
         nonce
     }
 
-    /// What is authenticated besides the bytes of a record: in TLS 1.3 its header, in TLS 1.2 its number, type, version and
-    /// plain length.
+    /// Calls `work` with the additional authenticated data of a record: in TLS 1.3 its header, in TLS 1.2 its sequence
+    /// number, type, version and plain length.
     fn with_associated<T>(&self, content: Content, plain: usize, work: impl FnOnce(&[u8]) -> T) -> T {
         if self.form == Form::Inner {
             let [high, low] = length(plain + 1 + TAG);
@@ -142,8 +143,8 @@ impl Protection {
         work(&associated)
     }
 
-    /// Appends one record that carries `pieces`, which are [`LARGEST`] bytes at most. False: nothing was appended, because
-    /// the key must not be used any more.
+    /// Appends one record that carries `pieces`, at most [`LARGEST`] bytes in total. False: nothing was appended,
+    /// because the key must no longer be used.
     pub fn seal(&mut self, content: Content, pieces: [&[u8]; 2], out: &mut Vec<u8>) -> bool {
         let plain = pieces[0].len() + pieces[1].len();
         debug_assert!(plain <= LARGEST, "a record carries no more");
@@ -179,14 +180,15 @@ impl Protection {
         }
     }
 
-    /// Opens a whole record where it lies. Returns what it carries, and where its plain bytes are.
+    /// Opens a complete record in place. Returns its content type, and the range of its plain bytes.
     ///
     /// # Errors
-    /// The connection has to end with the alert.
+    /// The connection must be ended with the alert.
     pub fn open(&mut self, record: &mut [u8]) -> Result<(Content, Range<usize>), Refused> {
         let outer = Content::of(record[0]).ok_or(Refused::Unexpected)?;
         if self.form == Form::Inner && outer != Content::Data {
-            // A compatible peer may send a change_cipher_spec, but not behind the handshake (RFC 8446, section 5).
+            // A peer in compatibility mode may send a change_cipher_spec, but not after the handshake (RFC 8446,
+            // section 5).
             return Err(Refused::Unexpected);
         }
         let from = HEADER + if self.form == Form::ExplicitNonce { EXPLICIT_NONCE } else { 0 };
@@ -207,7 +209,7 @@ impl Protection {
         let mut end = from + plain;
         let mut content = outer;
         if self.form == Form::Inner {
-            // The type is the last byte that is not padding (RFC 8446, section 5.4).
+            // The content type is the last byte that is not padding (RFC 8446, section 5.4).
             let last = record[from..end].iter().rposition(|byte| *byte != 0).ok_or(Refused::Unexpected)?;
             content = Content::of(record[from + last]).ok_or(Refused::Unexpected)?;
             end = from + last;
@@ -219,10 +221,10 @@ impl Protection {
     }
 }
 
-/// The length of the record at the front of `bytes`, its header included. `None`: its header has not come whole.
+/// Returns the length of the record at the front of `bytes`, including its header. `None`: its header is incomplete.
 ///
 /// # Errors
-/// It is no record, or too long a one.
+/// It is not a record, or too long.
 pub fn record_length(bytes: &[u8]) -> Result<Option<usize>, Refused> {
     let Some(header) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
     if header[1] != 3 {
@@ -232,7 +234,7 @@ pub fn record_length(bytes: &[u8]) -> Result<Option<usize>, Refused> {
     if length > LARGEST_SEALED { Err(Refused::Overflow) } else { Ok(Some(HEADER + length)) }
 }
 
-/// A length of two bytes. No record is longer.
+/// Encodes a length in two bytes. No record is longer.
 fn length(bytes: usize) -> [u8; 2] {
     (bytes as u16).to_be_bytes()
 }

@@ -1,5 +1,5 @@
-//! How sessions of clients are resumed, and for how long: by tickets under keys of this process or of a file, or remembered
-//! here. Must never resume one that is older than it may be, nor under other terms than its client was verified by.
+//! Resumption of client sessions, and its time limit: by tickets under keys of this process or of a file, or by a
+//! session cache. Must never resume a session that has expired, nor under other terms than its client was verified by.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -13,33 +13,33 @@ use crate::ticket_keys::TicketKeys;
 
 pub use crate::sessions::SessionStore;
 
-/// Blocks of the session cache, each for one session mostly: HAProxy's default.
+/// Number of blocks of the session cache, usually one per session: HAProxy's default.
 pub const CACHE_SIZE: usize = 20_000;
 
-/// How sessions are resumed.
+/// The settings of session resumption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resumption {
-    /// Which tickets clients keep.
+    /// The kind of session tickets.
     pub tickets: Tickets,
-    /// Seconds that a session may be resumed for, at most (`tune.ssl.lifetime`).
+    /// Maximum number of seconds after which a session may be resumed (`tune.ssl.lifetime`).
     pub lifetime: u32,
-    /// Where sessions of clients without tickets are remembered.
+    /// The cache of sessions of clients without tickets.
     pub store: Arc<SessionStore>,
 }
 
-/// Tickets, by the keys that seal them.
+/// Session tickets, by the keys that seal them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tickets {
-    /// None: sessions are remembered here.
+    /// No tickets: sessions are cached here.
     None,
-    /// Under keys that nothing outside this process knows.
+    /// Under keys of this process only.
     Own,
-    /// Under those of a file (`tls-ticket-keys`).
+    /// Under keys from a file (`tls-ticket-keys`).
     Keys(Arc<TicketKeys>),
 }
 
 impl Default for Resumption {
-    /// As HAProxy.
+    /// HAProxy's defaults.
     fn default() -> Self {
         Self { tickets: Tickets::Own, lifetime: 300, store: Arc::new(SessionStore::new(CACHE_SIZE)) }
     }
@@ -72,7 +72,7 @@ impl Resumption {
         }
     }
 
-    /// Where sessions under some terms are remembered.
+    /// Returns the cache of sessions under some terms.
     pub(crate) fn sessions(&self, context: [u8; 8]) -> Arc<dyn StoresServerSessions> {
         Arc::new(Sessions { lifetime: self.lifetime, store: Arc::clone(&self.store), context })
     }
@@ -123,14 +123,14 @@ impl ProducesTickets for Bound {
     }
 }
 
-/// Seals tickets under the keys of a file. The second until which a session is good is inside.
+/// Seals tickets under the keys of a file. A ticket contains its expiry in seconds.
 #[derive(Debug)]
 struct Shared {
     keys: Arc<TicketKeys>,
     lifetime: u32,
 }
 
-/// What follows the second until which it is good.
+/// Returns the session after the expiry, if it has not expired.
 fn good(kept: &[u8], now: u64) -> Option<Vec<u8>> {
     let (until, session) = kept.split_first_chunk::<8>()?;
     (now < u64::from_be_bytes(*until)).then(|| session.to_vec())
@@ -180,7 +180,7 @@ impl ProducesTickets for Sealer {
         true
     }
 
-    /// The one that holds the keys knows.
+    /// Determined by the rotator, which holds the keys.
     fn lifetime(&self) -> u32 {
         0
     }
@@ -201,7 +201,7 @@ impl ProducesTickets for Sealer {
     }
 }
 
-/// Remembers sessions under the terms of one certificate.
+/// Caches sessions under the terms of one certificate.
 #[derive(Debug)]
 struct Sessions {
     lifetime: u32,
@@ -259,7 +259,7 @@ mod tests {
         let maker = |lifetime| of(lifetime).ticketer().unwrap().unwrap().maker();
         let (long, short) = (maker(300), maker(0));
         let ticket = long.encrypt(b"a session").unwrap();
-        // Another process with the same file.
+        // Simulates another process with the same file.
         assert_eq!(short.decrypt(&ticket).as_deref(), Some(&b"a session"[..]));
         assert_eq!(long.decrypt(&short.encrypt(b"a session").unwrap()), None);
         assert_eq!(good(&[&100_u64.to_be_bytes()[..], b"session"].concat(), 99).as_deref(), Some(&b"session"[..]));

@@ -1,4 +1,4 @@
-//! What revocation lists say (RFC 5280, section 5), in the form that the runtime API prints them in. Must never judge a
+//! The content of revocation lists (RFC 5280, section 5), in the form that the runtime API prints. Must never judge a
 //! certificate.
 
 use x509_parser::prelude::FromDer;
@@ -7,24 +7,24 @@ use x509_parser::revocation_list::CertificateRevocationList;
 use crate::distinguished_name::hexadecimal;
 use crate::x509::{long_moment, name, serial};
 
-/// What is told of a list.
+/// The printed fields of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Details {
     /// Its version: 1 or 2 (RFC 5280, section 5.1.2.1).
     pub version: u32,
-    /// The algorithm of its signature.
+    /// The signature algorithm.
     pub algorithm: String,
-    /// Who has issued it.
+    /// The issuer's name.
     pub issuer: String,
-    /// Since when it holds, as OpenSSL prints moments.
+    /// lastUpdate, in OpenSSL's date format.
     pub last_update: String,
-    /// Until when; `None`: nothing is said.
+    /// nextUpdate; `None`: absent.
     pub next_update: Option<String>,
-    /// Serial numbers in hexadecimal, and since when they are revoked.
+    /// Serial numbers in hexadecimal, and their revocation dates.
     pub revoked: Vec<(String, String)>,
 }
 
-/// The long names of OpenSSL for algorithms of signatures.
+/// Returns OpenSSL's long name of a signature algorithm.
 fn signature_algorithm(number: String) -> String {
     const NAMES: &[(&str, &str)] = &[
         ("1.2.840.113549.1.1.4", "md5WithRSAEncryption"),
@@ -41,7 +41,7 @@ fn signature_algorithm(number: String) -> String {
     NAMES.iter().find(|(known, _)| *known == number).map_or(number, |(_, name)| (*name).to_owned())
 }
 
-/// What is told of a list in DER. `None`: it cannot be read.
+/// Returns the fields of a list in DER. `None`: it cannot be parsed.
 pub fn details(der: &[u8]) -> Option<Details> {
     let (_, list) = CertificateRevocationList::from_der(der).ok()?;
     Some(Details {

@@ -1,5 +1,5 @@
-//! What an address that clients come to offers: certificates by name, algorithms, protocols, whether it wants to know who
-//! they are. Must never speak with a client.
+//! The TLS settings of an address that clients connect to: certificates by name, algorithms, protocols, and whether
+//! client certificates are requested. Must never communicate with a client.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,31 +23,30 @@ use crate::signature;
 use crate::trust::{TrustFile, session_context};
 use crate::verify::{Authorities, ClientTerms, OfClients};
 
-/// What a line says about its connections.
+/// The TLS settings of a `bind` line or of a `crt-list` line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
-    /// Algorithms.
     pub algorithms: Algorithms,
-    /// Protocols, the preferred one first.
+    /// ALPN protocols, in order of preference.
     pub alpn: Vec<Vec<u8>>,
-    /// Who verifies clients.
+    /// The verification of clients.
     pub verify: Verify,
     /// `prefer-client-ciphers`.
     pub prefers_clients_order: bool,
-    /// Bytes that are kept of each hello (`tune.ssl.capture-buffer-size`).
+    /// Number of bytes captured from each ClientHello (`tune.ssl.capture-buffer-size`).
     pub capture: usize,
-    /// Bounds of each connection.
+    /// Limits of each connection.
     pub limits: RecordLimits,
-    /// Bytes of early data that a client may send (`allow-0rtt`); 0: none is taken.
+    /// Maximum number of bytes of early data from a client (`allow-0rtt`); 0: rejected.
     pub early_data: u32,
 }
 
-/// `verify` of clients.
+/// The `verify` setting for clients.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verify {
-    /// They are not asked for a certificate. The files of the terms are kept in memory.
+    /// No certificate is requested. The files of the terms are kept in memory.
     None(ClientTerms),
-    /// They are asked.
+    /// A certificate is requested.
     Asked(ClientTerms),
 }
 
@@ -64,7 +63,7 @@ impl Verify {
         }
     }
 
-    /// The same with another content of a file. `None`: nothing here is from that file.
+    /// Returns a copy with the content of a file replaced. `None`: the file is not used here.
     fn with(&self, file: &TrustFile) -> Option<Self> {
         match self {
             Self::None(terms) => terms.with(file).map(Self::None),
@@ -73,31 +72,30 @@ impl Verify {
     }
 }
 
-/// A certificate of a list, and what is special about it.
+/// A certificate of a list, with its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// It.
     pub certificate: Arc<Certificate>,
-    /// Names that it is for.
+    /// The names that it is selected by.
     pub row: Row,
-    /// They are written beside it, so that another certificate in its place is for the same ones.
+    /// Whether the names are from SNI filters, so that a replacement of the certificate keeps them.
     pub is_filtered: bool,
-    /// What holds for its connections.
+    /// The settings of its connections.
     pub settings: Arc<Settings>,
     /// The line of a `crt-list` that it is from.
     pub line: Option<ListLine>,
 }
 
-/// A line of a list.
+/// A line of a `crt-list`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListLine {
     /// The file.
     pub list: Arc<str>,
-    /// What tells its lines apart, those that were added at run time as well.
+    /// Identifies the line in its file, including lines added at run time.
     pub serial: usize,
 }
 
-/// An address that speaks TLS.
+/// The server side of an address with TLS.
 pub struct Server {
     offered: RwLock<Arc<Offered>>,
     is_strict: bool,
@@ -108,7 +106,7 @@ pub struct Server {
     generator: Option<Generator>,
 }
 
-/// What makes certificates for names that there is none for (`generate-certificates`).
+/// Generates certificates for names that have none (`generate-certificates`).
 struct Generator {
     authority: Arc<Certificate>,
     made: Mutex<Cache<(Arc<Certificate>, Ready)>>,
@@ -116,39 +114,39 @@ struct Generator {
 
 type Proof = (Arc<Certificate>, Arc<ServerConfig>);
 
-/// Certificates that prove names in handshakes (RFC 8737), by name.
+/// Certificates of TLS-ALPN challenges (RFC 8737), by name.
 #[derive(Default)]
 struct Proofs {
-    /// Spares handshakes the lock while there are none.
+    /// False while there are none, which saves handshakes the lock.
     are_there: AtomicBool,
     all: RwLock<HashMap<Box<str>, Proof>>,
 }
 
-/// The protocol of such a handshake.
+/// The ALPN protocol of such a handshake.
 pub const PROOF_PROTOCOL: &[u8] = b"acme-tls/1";
 
-/// What clients can get: exchanged as a whole.
+/// The available certificates, replaced as a whole.
 struct Offered {
     entries: Vec<(Entry, Ready)>,
     names: Names,
 }
 
-/// What is made of an entry.
+/// The state derived from an entry.
 #[derive(Clone)]
 struct Ready {
     config: Arc<ServerConfig>,
-    /// Where something of a client's certificate is ignored: what tells of it.
+    /// The verifier that reports ignored errors of a client's certificate, if any are ignored.
     judge: Option<Arc<OfClients>>,
 }
 
-/// What a client gets.
+/// The selection for a client.
 pub(crate) struct Choice {
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) certificate: Arc<Certificate>,
     pub(crate) name: Option<Box<[u8]>>,
-    /// Bytes that are kept of the hello.
+    /// Number of bytes captured from the ClientHello.
     pub(crate) capture: usize,
-    /// Who tells what is wrong with the client's certificate, where something of it is ignored.
+    /// The verifier that reports ignored errors of the client's certificate, if any are ignored.
     pub(crate) judge: Option<Arc<OfClients>>,
     pub(crate) authorities: Option<Arc<Authorities>>,
     pub(crate) limits: RecordLimits,
@@ -160,7 +158,7 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// Addresses are the same that offer the same.
+/// Servers are equal if their entries and settings are.
 impl PartialEq for Server {
     fn eq(&self, other: &Self) -> bool {
         let (own, theirs) = (self.offered(), other.offered());
@@ -172,7 +170,7 @@ impl PartialEq for Server {
     }
 }
 
-/// The certificate was chosen by the hello already.
+/// Resolves to the certificate already selected by the ClientHello.
 #[derive(Debug)]
 struct Chosen(Arc<Certificate>, Option<Vec<SignatureScheme>>);
 
@@ -187,10 +185,10 @@ impl ResolvesServerCert for Chosen {
 }
 
 impl Server {
-    /// Makes it ready. `is_strict`: `strict-sni`.
+    /// Prepares a server. `is_strict`: `strict-sni`.
     ///
     /// # Errors
-    /// What rustls does not take together.
+    /// Settings that rustls refuses to combine.
     pub fn new(entries: Vec<Entry>, is_strict: bool, resumption: Resumption) -> Result<Self, String> {
         let ticketer = resumption.ticketer()?;
         let offered = RwLock::new(Arc::new(Offered::new(Vec::new())));
@@ -202,13 +200,13 @@ impl Server {
         Ok(own)
     }
 
-    /// The same, with what is kept of handshakes.
+    /// Sets which handshake details are kept.
     #[must_use]
     pub fn noting(self, wanted: &Arc<Wanted>) -> Self {
         Self { wanted: Arc::clone(wanted), ..self }
     }
 
-    /// Makes certificates for names that there is none for, signed by `authority`, and remembers so many of them.
+    /// Generates certificates for names that have none, signed by `authority`, and caches up to `remembered` of them.
     pub fn generating(self, authority: Arc<Certificate>, remembered: usize) -> Self {
         let generator = Generator { authority, made: Mutex::new(Cache::new(remembered)) };
         Self { generator: Some(generator), ..self }
@@ -238,30 +236,30 @@ impl Server {
         Maker { server: self, known: HashMap::new() }
     }
 
-    /// Whether clients without a known name get nothing (`strict-sni`).
+    /// Whether clients without a known name get no certificate (`strict-sni`).
     pub fn is_strict(&self) -> bool {
         self.is_strict
     }
 
-    /// What is offered now.
+    /// Returns the current entries.
     pub fn entries(&self) -> Vec<Entry> {
         self.offered().entries.iter().map(|(entry, _)| entry.clone()).collect()
     }
 
-    /// The certificates.
+    /// Returns the current certificates.
     pub fn certificates(&self) -> Vec<Arc<Certificate>> {
         self.offered().entries.iter().map(|(entry, _)| Arc::clone(&entry.certificate)).collect()
     }
 
-    /// The names of each certificate, in their order.
+    /// Returns the names of each certificate, in order.
     pub fn rows(&self) -> Vec<Row> {
         self.offered().entries.iter().map(|(entry, _)| entry.row.clone()).collect()
     }
 
-    /// The files that clients are verified by, or that lines name without verifying them, with their content.
+    /// Returns the files that clients are verified with, or that lines contain without verifying, with their content.
     pub fn trust_files(&self) -> Vec<TrustFile> {
         let offered = self.offered();
-        // Mostly all entries have the same.
+        // Usually all entries share the same settings.
         let mut seen: Vec<*const Settings> = Vec::new();
         let mut files = Vec::new();
         for (entry, _) in &offered.entries {
@@ -274,7 +272,7 @@ impl Server {
         files
     }
 
-    /// Puts others in the places of some entries, for handshakes that begin from now on. Returns how many there are.
+    /// Replaces some entries, for handshakes from now on. Returns their number.
     fn rebuild(&self, mut change: impl FnMut(&Entry) -> Option<Entry>) -> Result<usize, String> {
         let before = self.offered();
         let mut maker = self.maker();
@@ -294,11 +292,11 @@ impl Server {
         Ok(changed)
     }
 
-    /// Puts a certificate in the place of all that are called like it, for handshakes that begin from now on. Sessions with
-    /// the former one are resumed still. Returns how many places there are.
+    /// Replaces all certificates of the same name, for handshakes from now on. Sessions of the previous one can still
+    /// be resumed. Returns the number of replaced entries.
     ///
     /// # Errors
-    /// What rustls does not take; nothing has changed.
+    /// An error of rustls; nothing has changed.
     pub fn replace(&self, certificate: &Arc<Certificate>) -> Result<usize, String> {
         self.rebuild(|entry| {
             if entry.certificate.name != certificate.name {
@@ -313,13 +311,13 @@ impl Server {
         })
     }
 
-    /// Verifies clients by another content of a file, in handshakes that begin from now on. Sessions that began before are
-    /// not resumed. Returns how many entries are concerned.
+    /// Replaces the content of a trust file, for handshakes from now on. Earlier sessions are not resumed. Returns the
+    /// number of affected entries.
     ///
     /// # Errors
     /// As for [`Self::replace`].
     pub fn replace_trust(&self, file: &TrustFile) -> Result<usize, String> {
-        // What was shared stays so.
+        // Settings that were shared remain so.
         let mut made: HashMap<*const Settings, Option<Arc<Settings>>> = HashMap::new();
         self.rebuild(|entry| {
             let settings = made.entry(Arc::as_ptr(&entry.settings)).or_insert_with(|| {
@@ -331,7 +329,7 @@ impl Server {
         })
     }
 
-    /// Offers more certificates.
+    /// Adds certificates.
     ///
     /// # Errors
     /// As for [`Self::replace`].
@@ -343,22 +341,22 @@ impl Server {
         Ok(())
     }
 
-    /// Whether a line of a list has the certificate of clients without a known name.
+    /// Whether a line of a list contains the default certificate.
     pub fn has_default_of(&self, line: &ListLine) -> bool {
         self.offered().entries.iter().any(|(entry, _)| entry.row.is_default && entry.line.as_ref() == Some(line))
     }
 
-    /// Offers nothing of a line of a list any more.
+    /// Removes the certificates of a line of a list.
     pub fn remove(&self, line: &ListLine) {
         let before = self.offered();
         let others = before.entries.iter().filter(|(entry, _)| entry.line.as_ref() != Some(line));
         self.exchange(others.cloned().collect());
     }
 
-    /// Shows a certificate to clients that ask for a proof of that name, or none any more (RFC 8737, section 3).
+    /// Sets or removes the certificate of a TLS-ALPN challenge for a name (RFC 8737, section 3).
     ///
     /// # Errors
-    /// What rustls does not take.
+    /// An error of rustls.
     pub fn prove(&self, name: &str, certificate: Option<&Arc<Certificate>>) -> Result<(), String> {
         let made = certificate.map(|certificate| {
             let provider = Algorithms::default().provider();
@@ -381,7 +379,7 @@ impl Server {
         Ok(())
     }
 
-    /// What a client gets that asks for a proof and nothing else.
+    /// Returns the selection for a client that requests only a TLS-ALPN challenge.
     fn proof(&self, hello: &client_hello::ClientHello<'_>) -> Option<Choice> {
         if !self.proofs.are_there.load(Ordering::Acquire) || hello.protocols().next() != Some(PROOF_PROTOCOL) {
             return None;
@@ -401,7 +399,7 @@ impl Server {
         })
     }
 
-    /// What a client gets by its hello. `None`: nothing.
+    /// Selects a certificate for a ClientHello. `None`: there is none.
     pub(crate) fn choose(&self, hello: &client_hello::ClientHello<'_>) -> Option<Choice> {
         if let Some(proof) = self.proof(hello) {
             return Some(proof);
@@ -441,7 +439,7 @@ impl Server {
 }
 
 impl Server {
-    /// The certificate that is made for a name, with the key and the settings of the first default.
+    /// Returns the certificate generated for a name, with the key and the settings of the first default.
     fn generated(
         &self,
         generator: &Generator,
@@ -475,8 +473,8 @@ impl Offered {
     }
 }
 
-/// The configuration as it is, or without ALPN for a client whose protocols are all unknown here: the handshake goes on without
-/// a protocol, as HAProxy does it, where RFC 7301, section 3.2, has an alert.
+/// Returns the configuration, or a copy without ALPN for a client whose protocols are all unknown: the handshake
+/// continues without a protocol, as in HAProxy, whereas RFC 7301, section 3.2, requires an alert.
 fn config_for(config: &Arc<ServerConfig>, hello: &client_hello::ClientHello<'_>) -> Arc<ServerConfig> {
     let mut offered = hello.protocols().peekable();
     let own = &config.alpn_protocols;
@@ -488,7 +486,7 @@ fn config_for(config: &Arc<ServerConfig>, hello: &client_hello::ClientHello<'_>)
     Arc::new(without)
 }
 
-/// Kinds of keys, the one first that costs less where a client can verify it.
+/// Returns key types in order of preference: the cheaper one first if the client can verify it.
 fn wanted(hello: &client_hello::ClientHello<'_>) -> &'static [Kind] {
     let takes_ecdsa = hello
         .numbers(extension::SIGNATURE_ALGORITHMS)
@@ -496,7 +494,7 @@ fn wanted(hello: &client_hello::ClientHello<'_>) -> &'static [Kind] {
     if takes_ecdsa { &[Kind::Ecdsa, Kind::Rsa] } else { &[Kind::Rsa, Kind::Ecdsa] }
 }
 
-/// The kind of key that makes signatures of a scheme, by its number.
+/// Returns the key type of a signature scheme, by its number.
 fn kind_of(scheme: &[u8]) -> Option<Kind> {
     match scheme {
         // With SHA-256, -384, -512, and EdDSA.
@@ -506,7 +504,8 @@ fn kind_of(scheme: &[u8]) -> Option<Kind> {
     }
 }
 
-/// Whether a client and a line have a signature in common for a certificate's key, and with TLS 1.2 a cipher suite.
+/// Whether a client and an entry have a common signature scheme for the certificate's key, and with TLS 1.2 a common
+/// cipher suite.
 fn fits(entry: &Entry, hello: &client_hello::ClientHello<'_>) -> bool {
     let (kind, algorithms) = (entry.certificate.kind, &entry.settings.algorithms);
     let own = |scheme: &[u8]| match (&algorithms.signatures.own, scheme) {
@@ -527,18 +526,18 @@ fn fits(entry: &Entry, hello: &client_hello::ClientHello<'_>) -> bool {
     signs && (speaks_13 || has_suite())
 }
 
-/// Makes entries ready. Lists with thousands of names mostly have the same settings for all.
+/// Prepares entries. Lists with thousands of names usually share the same settings.
 struct Maker<'s> {
     server: &'s Server,
     known: HashMap<*const Settings, (Arc<Settings>, Prepared)>,
 }
 
-/// What is made of settings.
+/// The state derived from settings.
 #[derive(Clone)]
 struct Prepared {
     provider: Arc<CryptoProvider>,
     judge: Option<Arc<OfClients>>,
-    /// What sessions depend on.
+    /// The context that sessions are bound to.
     context: [u8; 8],
 }
 
@@ -557,7 +556,7 @@ impl Maker<'_> {
             }
         };
         let prepared = Prepared { provider, judge, context };
-        // The settings are held, so that no others get their place.
+        // Holding the settings keeps their address from being reused.
         self.known.insert(Arc::as_ptr(settings), (Arc::clone(settings), prepared.clone()));
         Ok(prepared)
     }
@@ -582,8 +581,8 @@ impl Maker<'_> {
         if !settings.limits.compresses {
             (config.cert_compressors, config.cert_decompressors) = (Vec::new(), Vec::new());
         }
-        // A ticket can be used again and again. Early data is taken with sessions that are remembered here, each once: what
-        // is sent a second time is not served (RFC 8446, section 8.1).
+        // A ticket can be used repeatedly. Early data is accepted with cached sessions, each resumed once: a replay is
+        // rejected (RFC 8446, section 8.1).
         if settings.early_data > 0 && self.server.resumption.store.is_used() {
             config.max_early_data_size = settings.early_data;
             config.send_half_rtt_data = true;

@@ -1,16 +1,16 @@
-//! Sessions that are remembered for clients without tickets: one store for all threads and addresses
-//! (`tune.ssl.cachesize`, `tune.ssl.lifetime`). Must never return one that is too old, nor hold more than it may.
+//! The session cache for clients without tickets: one for all threads and addresses (`tune.ssl.cachesize`,
+//! `tune.ssl.lifetime`). Must never return an expired session, nor exceed its capacity.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// Bytes of a session that count as one of the cache's blocks (configuration manual, "tune.ssl.cachesize").
+/// Size in bytes of one of the cache's blocks (configuration manual, "tune.ssl.cachesize").
 const BLOCK: usize = 200;
 
-/// Remembers sessions, whichever thread and address they began with.
+/// Caches sessions, independent of thread and address.
 pub struct SessionStore {
-    /// Blocks that it holds at most.
+    /// Maximum number of blocks.
     capacity: usize,
     shared: RwLock<Arc<Shared>>,
 }
@@ -26,13 +26,13 @@ struct Shared {
 #[derive(Default)]
 struct Kept {
     sessions: HashMap<Vec<u8>, Session>,
-    /// Keys in the order in which they came, with those that were taken since.
+    /// Keys in insertion order, including those removed since.
     order: VecDeque<Vec<u8>>,
     blocks: usize,
 }
 
 struct Session {
-    /// The second until which it may be resumed.
+    /// The expiry in seconds.
     until: u64,
     value: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl std::fmt::Debug for SessionStore {
     }
 }
 
-/// Stores are the same that hold as much.
+/// Stores are equal if their capacities are.
 impl PartialEq for SessionStore {
     fn eq(&self, other: &Self) -> bool {
         self.capacity == other.capacity
@@ -59,22 +59,22 @@ impl PartialEq for SessionStore {
 impl Eq for SessionStore {}
 
 impl SessionStore {
-    /// One for that many blocks of 200 bytes. 0: nothing is remembered.
+    /// Creates a cache of `capacity` blocks of 200 bytes. 0: nothing is cached.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, shared: RwLock::default() }
     }
 
-    /// Whether it remembers anything.
+    /// Whether its capacity is not zero.
     pub fn is_used(&self) -> bool {
         self.capacity > 0
     }
 
-    /// Sessions that clients have asked for.
+    /// Returns the number of lookups.
     pub fn lookups(&self) -> u64 {
         self.shared().lookups.load(Ordering::Relaxed)
     }
 
-    /// Those of them that were not here.
+    /// Returns the number of lookups that found no valid session.
     pub fn misses(&self) -> u64 {
         self.shared().misses.load(Ordering::Relaxed)
     }
@@ -95,7 +95,7 @@ impl SessionStore {
         work(&mut self.shared().kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Remembers a session until that second. False: it is larger than everything that may be remembered.
+    /// Adds a session until its expiry. False: it is larger than the capacity.
     pub fn put(&self, key: Vec<u8>, value: Vec<u8>, until: u64) -> bool {
         let session = Session { until, value };
         let blocks = session.blocks();
@@ -120,14 +120,14 @@ impl SessionStore {
         true
     }
 
-    /// A session that is still good at `now`, in seconds.
+    /// Returns a session that is still valid at `now`, in seconds.
     pub fn get(&self, key: &[u8], now: u64) -> Option<Vec<u8>> {
         let good = |session: &&Session| now < session.until;
         let found = self.with(|kept| kept.sessions.get(key).filter(good).map(|session| session.value.clone()));
         self.count(found)
     }
 
-    /// The same, and forgets it: it is resumed once.
+    /// Like [`Self::get`], and removes it: it is resumed once.
     pub fn take(&self, key: &[u8], now: u64) -> Option<Vec<u8>> {
         let taken = self.with(|kept| kept.remove(key));
         self.count(taken.filter(|session| now < session.until).map(|session| session.value))
@@ -175,13 +175,13 @@ mod tests {
     fn the_oldest_make_room_by_their_size() {
         let store = SessionStore::new(4);
         assert!((0..4).all(|number| store.put(key(number), vec![0; BLOCK], 9)));
-        // Two blocks.
+        // Uses two blocks.
         assert!(store.put(key(4), vec![0; BLOCK + 1], 9));
         let known = |number: usize| store.get(&key(number), 0).is_some();
         assert_eq!((0..5).map(known).collect::<Vec<_>>(), [false, false, true, true, true]);
         assert!(!store.put(key(5), vec![0; 4 * BLOCK + 1], 9));
         assert!(known(4));
-        // One key anew is one session.
+        // The same key again is one session.
         assert!((0..9).all(|_| store.put(key(4), vec![0; BLOCK], 9)));
         assert!(known(2) && known(3) && known(4));
     }

@@ -1,5 +1,5 @@
-//! A handshake on its way: rustls is shown one record after the other, and what it has to say is collected. Early data is
-//! taken out of it, or put into it. Must never see a record that belongs after the handshake.
+//! A handshake in progress: passes rustls one record after the other, and collects its output. Extracts or inserts
+//! early data. Must never pass a record that belongs after the handshake.
 
 use std::sync::Arc;
 
@@ -20,31 +20,32 @@ use crate::limits::RecordLimits;
 use crate::record::{self, HEADER, LARGEST, OVERHEAD};
 use crate::verify::OfClients;
 
-/// Bytes that a record of TLS 1.3 adds to its data: the header, the tag, and the type.
+/// Number of bytes that a TLS 1.3 record adds to its data: the header, the tag, and the content type.
 const ADDED: usize = HEADER + 16 + 1;
-/// Bytes of a record with nothing but the message "EndOfEarlyData" (RFC 8446, section 4.5).
+/// Size of a record with only the message "EndOfEarlyData" in bytes (RFC 8446, section 4.5).
 const END_OF_EARLY_DATA: usize = ADDED + 4;
 
-/// Bytes of early data to a server at most, whatever it takes: they are kept until it has said that it does.
+/// Maximum number of bytes of early data to a server, even if it accepts more: they are kept until it has accepted
+/// them.
 const MOST_EARLY: usize = 64 * 1024;
 
-/// Messages of a client that may take several records (RFC 8446, section 4.4.2, and RFC 8879).
+/// Messages of a client that may span several records (RFC 8446, section 4.4.2, and RFC 8879).
 const CERTIFICATE: u8 = 11;
 const COMPRESSED_CERTIFICATE: u8 = 25;
 
-/// rustls' end of a connection.
+/// rustls's end of a connection.
 pub(crate) enum Peer {
     Client(UnbufferedServerConnection),
     Server(UnbufferedClientConnection),
 }
 
-/// A handshake.
+/// A handshake in progress.
 pub(crate) struct Shaking {
     peer: Peer,
-    /// Bytes at the front of the input that rustls has seen, and waits for more behind them.
+    /// Number of bytes at the front of the input that rustls has seen without consuming them.
     seen: usize,
     pub(crate) info: HandshakeInfo,
-    /// Who tells what was ignored of the client's certificate.
+    /// The verifier that reports ignored errors of the client's certificate.
     judge: Option<Arc<OfClients>>,
     /// Whether the secrets of TLS 1.3 are kept.
     with_secrets: bool,
@@ -52,74 +53,74 @@ pub(crate) struct Shaking {
     early: Early,
 }
 
-/// Early data of a handshake.
+/// The early data of a handshake.
 #[derive(Default)]
 struct Early {
     phase: Phase,
-    /// From a client: what has come and was not read. To a server: what was sent.
+    /// From a client: received and unread bytes. To a server: the bytes sent.
     bytes: Vec<u8>,
-    /// What the info show of it.
+    /// Its state as shared with the handshake info.
     shown: Option<Arc<EarlyData>>,
-    /// To a server: the protocol that it is in.
+    /// To a server: the protocol of the data.
     protocol: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
-    /// There is none.
+    /// No early data.
     #[default]
     Absent,
-    /// It was announced by a client, or is to be sent to a server that has said before that it takes some.
+    /// Announced by a client, or to be sent to a server that advertised support in a previous session.
     Wanted,
-    /// From a client: some has come. To a server: it may be sent until the server answers.
+    /// From a client: some was received. To a server: it may be sent until the server responds.
     Open,
-    /// The server has answered.
+    /// The server has responded.
     Answered,
-    /// The server has taken it.
+    /// The server has accepted it.
     Accepted,
 }
 
-/// What a handshake came to.
+/// The progress of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More has to come.
+    /// More input is needed.
     Part,
-    /// Early data goes on.
+    /// Early data can be exchanged.
     Early,
-    /// It is over.
+    /// The handshake is complete.
     Done,
 }
 
-/// What is left of a handshake that is over.
+/// The result of a complete handshake.
 pub(crate) struct Finished {
     pub(crate) extracted: ExtractedSecrets,
     pub(crate) secrets: Secrets,
     pub(crate) info: HandshakeInfo,
-    /// Early data of a client that was not read.
+    /// Unread early data of a client.
     pub(crate) received: Vec<u8>,
-    /// Early data that the server has not taken: it is to be sent again.
+    /// Early data that the server has rejected: to be sent again.
     pub(crate) refused: Vec<u8>,
 }
 
-/// What knows the secrets behind.
+/// The handle to the secrets after the handshake.
 pub(crate) enum Secrets {
     OfServer(KernelConnection<ServerConnectionData>),
     OfClient(KernelConnection<ClientConnectionData>),
 }
 
-/// What one call of rustls came to.
+/// The result of one call of rustls.
 enum CallResult {
-    /// It is to be called again.
+    /// Call it again.
     Again,
-    /// It wants more bytes.
+    /// It needs more input.
     Starved,
     /// Early data may be sent.
     Held,
-    /// The handshake is over.
+    /// The handshake is complete.
     Done,
 }
 
-/// What is said as soon as rustls lets it.
+/// Output to send as soon as rustls permits it.
 enum Say<'a> {
     Data(&'a [u8]),
     Goodbye,
@@ -130,12 +131,12 @@ impl Shaking {
         Self { peer, seen: 0, info, judge: None, with_secrets, limits, early: Early::default() }
     }
 
-    /// The same, with what tells what was ignored of the client's certificate.
+    /// Sets the verifier that reports ignored errors of the client's certificate.
     pub(crate) fn judged(self, judge: Option<Arc<OfClients>>) -> Self {
         Self { judge, ..self }
     }
 
-    /// The same, with early data: of a client that has announced some, or for a server, if that takes some.
+    /// Enables early data: of a client that has announced some, or for a server, if that accepts some.
     pub(crate) fn wanting_early(mut self, wants: bool) -> Self {
         if wants {
             self.early.phase = Phase::Wanted;
@@ -143,13 +144,13 @@ impl Shaking {
         self
     }
 
-    /// The same, where early data to the server is in this protocol.
+    /// Sets the protocol of early data to the server.
     pub(crate) fn expecting(mut self, protocol: Option<Vec<u8>>) -> Self {
         self.early.protocol = protocol;
         self
     }
 
-    /// The protocol of early data that goes to the server.
+    /// Returns the protocol of early data sent to the server.
     pub(crate) fn early_protocol(&self) -> Option<&[u8]> {
         self.early.protocol.as_deref().filter(|_| self.is_early())
     }
@@ -161,8 +162,8 @@ impl Shaking {
         }
     }
 
-    /// Whether bytes may be read from a client, or were sent to a server, before the handshake is over. A client that has
-    /// not agreed on a protocol waits for it (configuration manual, "allow-0rtt").
+    /// Whether bytes may be read from a client, or were sent to a server, before the handshake is complete. Early data
+    /// of a client without a negotiated protocol waits until then (configuration manual, "allow-0rtt").
     pub(crate) fn is_early(&self) -> bool {
         match &self.peer {
             Peer::Client(peer) => self.early.phase == Phase::Open && peer.alpn_protocol().is_some(),
@@ -170,12 +171,12 @@ impl Shaking {
         }
     }
 
-    /// Early data that has come and was not read.
+    /// Returns received and unread early data.
     pub(crate) fn received(&mut self) -> Option<&mut Vec<u8>> {
         matches!(self.peer, Peer::Client(_)).then_some(&mut self.early.bytes)
     }
 
-    /// What is known by the time of early data.
+    /// Returns the information available at the time of early data.
     pub(crate) fn early_facts(&mut self) -> HandshakeInfo {
         let mut info = self.info.clone();
         if let Peer::Client(peer) = &self.peer {
@@ -193,7 +194,7 @@ impl Shaking {
         }
     }
 
-    /// Calls rustls once. What it has to say is appended to `out`, and what is to be said where it lets that.
+    /// Calls rustls once. Its output is appended to `out`, and so is `say` if rustls permits it.
     fn call(
         &mut self,
         input: &mut Buffer,
@@ -213,7 +214,7 @@ impl Shaking {
         if let Some(details) = &mut self.info.details {
             details.note_record(said);
         }
-        // Nothing else that a client says in answer to a server is as short.
+        // No other response of a client to a server is that short.
         if self.early.phase == Phase::Answered && said.len() == END_OF_EARLY_DATA && said[0] == 23 {
             self.early.phase = Phase::Accepted;
         }
@@ -222,22 +223,22 @@ impl Shaking {
         step
     }
 
-    /// Whether a whole record has come that rustls has not seen.
+    /// Returns the length of the next complete record that rustls has not seen, if there is one.
     fn unseen_record(&self, input: &Buffer) -> Result<Option<usize>, Failure> {
         let unseen = &input.data()[self.seen..];
         Ok(record::record_length(unseen)?.filter(|length| unseen.len() >= *length))
     }
 
-    /// Gives rustls one record after the other, so that it never sees one that belongs behind the handshake.
+    /// Passes rustls one record after the other, so that it never sees one that belongs after the handshake.
     pub(crate) fn advance(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Progress, Failure> {
         if self.early.phase == Phase::Open && matches!(self.peer, Peer::Server(_)) {
-            // As long as the server says nothing, more may be sent early.
+            // Until the server responds, more early data may be sent.
             if self.unseen_record(input)?.is_none() {
                 return Ok(Progress::Early);
             }
             self.early.phase = Phase::Answered;
         }
-        // The length of the record that rustls saw last, where it saw nothing else.
+        // The length of the record that rustls saw last, if it saw nothing else.
         let mut alone = None;
         loop {
             let holds = self.early.phase == Phase::Wanted;
@@ -266,7 +267,7 @@ impl Shaking {
                     None => return Ok(if self.is_early() { Progress::Early } else { Progress::Part }),
                 },
                 Err(failure) => {
-                    // rustls has an alert about it: one record. What that call comes to is known already.
+                    // rustls has an alert for the error: one record. The result of that call is known already.
                     let _ = self.call(input, out, false, &mut None);
                     return Err(failure);
                 }
@@ -274,9 +275,9 @@ impl Shaking {
         }
     }
 
-    /// Whether the record that rustls has seen alone, and not taken, is early data that this side refuses: rustls skips it each
-    /// time, and each time counts it. It takes other records at once, unless one begins a message that goes on in the next:
-    /// such a record was decrypted in its place.
+    /// Whether the record that rustls has seen alone, and not consumed, is early data that this side rejects: rustls
+    /// skips it on each call, and counts it each time. Other records are consumed immediately, unless they begin a
+    /// message that continues in the next one: such a record was decrypted in place.
     fn is_refused_record(&self, input: &Buffer, alone: Option<usize>) -> bool {
         if self.early.phase != Phase::Wanted || alone != Some(self.seen) || !matches!(self.peer, Peer::Client(_)) {
             return false;
@@ -293,7 +294,7 @@ impl Shaking {
         !begins_message
     }
 
-    /// Says something before the handshake is over. False: it cannot be said now.
+    /// Sends output before the handshake is complete. False: not possible now.
     fn say(&mut self, input: &mut Buffer, out: &mut Vec<u8>, say: Say<'_>) -> Result<bool, Failure> {
         let mut say = Some(say);
         let holds = self.early.phase == Phase::Open;
@@ -306,8 +307,8 @@ impl Shaking {
         }
     }
 
-    /// Appends one record with the first bytes of both pieces, no more than `most`: early data to a server, or what a client
-    /// gets before it has finished. Returns how many they are; 0: the end of the handshake is to come first.
+    /// Appends one record with the first bytes of both pieces, at most `most`: early data to a server, or data to a
+    /// client before it has finished. Returns the number of bytes; 0: the handshake must complete first.
     pub(crate) fn send(
         &mut self,
         input: &mut Buffer,
@@ -329,7 +330,7 @@ impl Shaking {
             {
                 let begin = out.len();
                 self.say(input, out, Say::Data(&bytes))?;
-                // The server may take less than that.
+                // The server may accept less than that.
                 let taken = (out.len() - begin).saturating_sub(ADDED);
                 self.early.bytes.extend_from_slice(&bytes[..taken]);
                 Ok(taken)
@@ -338,15 +339,15 @@ impl Shaking {
         }
     }
 
-    /// Says to a client that nothing more is sent.
+    /// Closes the direction to a client.
     pub(crate) fn close(&mut self, input: &mut Buffer, out: &mut Vec<u8>) {
         if self.is_early() && matches!(self.peer, Peer::Client(_)) {
-            // A client that does not get to hear it sees the end of the connection.
+            // If it cannot be sent, the client sees the end of the connection.
             let _ = self.say(input, out, Say::Goodbye);
         }
     }
 
-    /// What is known of a handshake that has failed.
+    /// Returns the information on a failed handshake.
     pub(crate) fn failed(&mut self, failure: Failure) -> HandshakeInfo {
         let mut info = std::mem::take(&mut self.info);
         match &self.peer {
@@ -357,7 +358,7 @@ impl Shaking {
         info
     }
 
-    /// The handshake is over.
+    /// Completes the handshake.
     pub(crate) fn finish(mut self) -> Result<Finished, Failure> {
         let mut info = std::mem::take(&mut self.info);
         let Early { phase, bytes, shown, protocol } = std::mem::take(&mut self.early);
@@ -380,7 +381,7 @@ impl Shaking {
         }
         let (mut received, mut refused) = (Vec::new(), Vec::new());
         if is_client {
-            // Early data that nothing has seen before the end of the handshake is data as any other.
+            // Early data that was not read before the end of the handshake is ordinary data.
             info.early = match (phase, shown) {
                 (Phase::Open, None) => Some(Arc::new(EarlyData::over())),
                 (_, shown) => shown,
@@ -389,7 +390,7 @@ impl Shaking {
         } else if !bytes.is_empty() {
             info.early = Some(Arc::new(EarlyData::over()));
             if phase != Phase::Accepted {
-                // In another protocol they mean something else.
+                // Under another protocol the data would have another meaning.
                 if protocol.is_some_and(|protocol| info.alpn.as_deref() != Some(&protocol)) {
                     return Err(Failure::OtherProtocol);
                 }
@@ -400,7 +401,8 @@ impl Shaking {
     }
 }
 
-/// What is wrong with a client's certificate: judged once more, since a resumed session has only the certificate.
+/// Returns the ignored errors of a client's certificate: verified again, since a resumed session contains only the
+/// certificate.
 fn ignored_faults(judge: &OfClients, peer: &[Box<[u8]>]) -> Vec<Fault> {
     let mut certificates = peer.iter().map(|one| CertificateDer::from(&**one));
     let Some(own) = certificates.next() else { return Vec::new() };
@@ -408,7 +410,7 @@ fn ignored_faults(judge: &OfClients, peer: &[Box<[u8]>]) -> Vec<Fault> {
     judge.judge(&own, &behind, UnixTime::now()).unwrap_or_default()
 }
 
-/// Writes down what the handshake has found.
+/// Records the results of the handshake.
 fn note(common: &rustls::CommonState, info: &mut HandshakeInfo) {
     info.version = common.protocol_version();
     info.suite = common.negotiated_cipher_suite().map(|suite| suite.suite());
@@ -418,7 +420,7 @@ fn note(common: &rustls::CommonState, info: &mut HandshakeInfo) {
     info.peer = common.peer_certificates().unwrap_or_default().iter().map(|one| one.as_ref().into()).collect();
 }
 
-/// Appends what `write` puts into memory that is large enough for `length` bytes of data in one record.
+/// Appends the output of `write` to a buffer that is large enough for one record with `length` bytes of data.
 fn append<E>(
     out: &mut Vec<u8>,
     length: usize,
@@ -440,7 +442,7 @@ fn traffic<Data>(traffic: &mut WriteTraffic<'_, Data>, say: &Say<'_>, out: &mut 
 
 type Status<'c, 'i, Data> = UnbufferedStatus<'c, 'i, Data>;
 
-/// Handles one state of the side that clients connect to. Returns how many bytes it is done with.
+/// Handles one state of the server side. Returns the number of bytes to discard.
 fn server_step(
     status: Status<'_, '_, ServerConnectionData>,
     out: &mut Vec<u8>,
@@ -452,7 +454,7 @@ fn server_step(
         Ok(ConnectionState::ReadEarlyData(mut data)) => {
             early.phase = Phase::Open;
             let mut step = Ok(CallResult::Again);
-            // No more of it comes than the settings say.
+            // The amount is limited by the settings.
             while let Some(record) = data.next_record() {
                 match record {
                     Ok(record) => early.bytes.extend_from_slice(record.payload),
@@ -465,7 +467,7 @@ fn server_step(
     }
 }
 
-/// Handles one state of the side that connects to servers. With `holds` it stops where early data may be sent.
+/// Handles one state of the client side. With `holds` it stops when early data may be sent.
 fn client_step(
     status: Status<'_, '_, ClientConnectionData>,
     out: &mut Vec<u8>,
@@ -489,7 +491,7 @@ fn client_step(
     }
 }
 
-/// Handles one state that both sides have. Returns how many bytes it is done with.
+/// Handles one state common to both sides. Returns the number of bytes to discard.
 fn step<Data>(
     status: Status<'_, '_, Data>,
     out: &mut Vec<u8>,
@@ -523,7 +525,7 @@ fn step<Data>(
             None => Ok(CallResult::Done),
         },
         Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => Err(Failure::Alert(0)),
-        // Records of data are never shown to it.
+        // rustls never sees data records.
         Ok(_) => Err(Failure::Message),
     };
     (discard, step)

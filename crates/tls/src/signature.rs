@@ -1,5 +1,5 @@
-//! Signature algorithms by the names that OpenSSL has for them (SSL_CTX_set1_sigalgs(3)), and keys that sign with some of them
-//! alone. Must never sign with an algorithm that a list does not name.
+//! Signature algorithms by OpenSSL's names (SSL_CTX_set1_sigalgs(3)), and keys restricted to some of them. Must never
+//! sign with an algorithm that a list does not contain.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::{SignatureAlgorithm, SignatureScheme};
 
 use crate::provider::Named;
 
-/// The names of TLS 1.3, those with a key and a digest, and the scheme.
+/// The names of TLS 1.3, the names as key and digest, and the scheme.
 const NAMES: [(&str, &str, SignatureScheme); 10] = [
     ("ecdsa_secp256r1_sha256", "ECDSA+SHA256", SignatureScheme::ECDSA_NISTP256_SHA256),
     ("ecdsa_secp384r1_sha384", "ECDSA+SHA384", SignatureScheme::ECDSA_NISTP384_SHA384),
@@ -23,7 +23,7 @@ const NAMES: [(&str, &str, SignatureScheme); 10] = [
     ("rsa_pkcs1_sha512", "RSA+SHA512", SignatureScheme::RSA_PKCS1_SHA512),
 ];
 
-/// Names that OpenSSL has besides.
+/// Further names that OpenSSL knows.
 const FOREIGN: [&str; 9] = [
     "ed448",
     "rsa_pss_pss_sha256",
@@ -36,14 +36,14 @@ const FOREIGN: [&str; 9] = [
     "dsa_sha1",
 ];
 
-/// OpenSSL takes nothing of a list.
+/// A list that OpenSSL rejects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAList;
 
-/// Reads a list of signature algorithms. Those that OpenSSL has and Weir has not are in `unknown`.
+/// Parses a list of signature algorithms. Those of OpenSSL that are not supported here are in `unknown`.
 ///
 /// # Errors
-/// A name is nobody's, or one algorithm stands there twice.
+/// Unknown or repeated algorithm name.
 pub fn read(text: &str) -> Result<Named<SignatureScheme>, NotAList> {
     let mut named = Named::default();
     for name in text.split(':') {
@@ -64,7 +64,7 @@ pub fn read(text: &str) -> Result<Named<SignatureScheme>, NotAList> {
     Ok(named)
 }
 
-/// Whether OpenSSL has an algorithm of that name.
+/// Whether OpenSSL knows an algorithm by that name.
 fn is_foreign(name: &str) -> bool {
     let pair = name.split_once('+').is_some_and(|(key, digest)| {
         matches!(key, "RSA" | "RSA-PSS" | "PSS" | "DSA" | "ECDSA")
@@ -73,7 +73,7 @@ fn is_foreign(name: &str) -> bool {
     pair || FOREIGN.contains(&name)
 }
 
-/// A key that signs with some algorithms alone.
+/// A key restricted to some signature algorithms.
 #[derive(Debug)]
 struct Restricted {
     key: Arc<dyn SigningKey>,
@@ -96,14 +96,14 @@ impl SigningKey for Restricted {
     }
 }
 
-/// The same certificate, whose key signs with these algorithms alone.
+/// Returns a copy of the certificate whose key is restricted to these algorithms.
 pub(crate) fn restricted(key: &CertifiedKey, schemes: &[SignatureScheme]) -> Arc<CertifiedKey> {
     let CertifiedKey { cert, key, ocsp } = key;
     let key = Restricted { key: Arc::clone(key), schemes: schemes.into() };
     Arc::new(CertifiedKey { cert: cert.clone(), key: Arc::new(key), ocsp: ocsp.clone() })
 }
 
-/// What a peer may sign with, of what can be verified.
+/// Returns the algorithms that a peer may sign with, out of the supported ones.
 pub(crate) fn accepted(possible: Vec<SignatureScheme>, allowed: Option<&Vec<SignatureScheme>>) -> Vec<SignatureScheme> {
     match allowed {
         None => possible,

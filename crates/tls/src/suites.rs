@@ -1,5 +1,5 @@
-//! Names of cipher suites by their numbers, as OpenSSL has them: those that clients still offer, whether Weir has them or not. Must
-//! never say which are good.
+//! Names of cipher suites by their numbers, as in OpenSSL: those that clients still offer, whether supported or not.
+//! Must never judge their strength.
 
 /// Numbers (IANA) and names, by number.
 #[rustfmt::skip]
@@ -58,7 +58,7 @@ const NAMES: &[(u16, &str)] = &[
     (0xccad, "DHE-PSK-CHACHA20-POLY1305"), (0xccae, "RSA-PSK-CHACHA20-POLY1305"),
 ];
 
-/// The name of a suite; `None`: unknown.
+/// Returns the name of a suite; `None`: unknown.
 pub fn name(number: u16) -> Option<&'static str> {
     NAMES.binary_search_by_key(&number, |row| row.0).ok().and_then(|place| NAMES.get(place)).map(|row| row.1)
 }

@@ -1,39 +1,39 @@
-//! Keys of session tickets from a file (configuration manual, "tls-ticket-keys"): three of them, which all threads share and
-//! which rotate. Must never print a key but to whoever may see it.
+//! Session ticket keys from a file (configuration manual, "tls-ticket-keys"): three of them, shared by all threads and
+//! rotated. Must never print a key except to authorized callers.
 
 use std::sync::{PoisonError, RwLock};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hmac;
 
-/// Keys that are used at a time; the last but one seals.
+/// Number of keys in use at a time; the penultimate one seals.
 pub const KEYS: usize = 3;
 const SEALING: usize = KEYS - 2;
-/// Bytes of a key that names it.
+/// Size of a key's name in bytes.
 const NAME: usize = 16;
 const SALT: usize = 16;
 const TAG: usize = 16;
 
-/// The keys of a file.
+/// The keys from a file.
 pub struct TicketKeys {
-    /// The file, as the configuration names it.
+    /// The file's name in the configuration.
     pub name: Box<str>,
-    /// The oldest first.
+    /// Oldest first.
     keys: RwLock<[Key; KEYS]>,
 }
 
-/// One key: 48 or 80 bytes, of which the first 16 are its name.
+/// A key: 48 or 80 bytes, the first 16 of which are its name.
 #[derive(Clone, PartialEq, Eq)]
 struct Key(Box<[u8]>);
 
-/// Why a text has no keys, as HAProxy says it behind the file's name.
+/// Why a text has no valid keys, with HAProxy's message after the file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// The line with that number is not Base64.
+    /// The line with that number is not valid Base64.
     Encoding(usize),
-    /// The key in the line with that number is not as long as it has to be.
+    /// The key in the line with that number has the wrong size.
     Size(usize),
-    /// There are less than three.
+    /// There are fewer than three.
     Few,
 }
 
@@ -53,7 +53,7 @@ impl std::fmt::Debug for TicketKeys {
     }
 }
 
-/// Keys are the same that are from the same file and open the same tickets.
+/// Keys are equal if they are from the same file and open the same tickets.
 impl PartialEq for TicketKeys {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.keys() == other.keys()
@@ -67,10 +67,10 @@ fn is_size(length: usize) -> bool {
 }
 
 impl TicketKeys {
-    /// Takes the last three of keys in their order.
+    /// Takes the last three keys, in order.
     ///
     /// # Errors
-    /// There are less, or they differ in size. Lines are counted from 1.
+    /// There are fewer, or their sizes differ. Lines are counted from 1.
     pub fn new(name: &str, decoded: impl IntoIterator<Item = Option<Vec<u8>>>) -> Result<Self, Wrong> {
         let mut all: Vec<Key> = Vec::new();
         for (place, key) in decoded.into_iter().enumerate() {
@@ -92,12 +92,12 @@ impl TicketKeys {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The keys as they are, the oldest first.
+    /// Returns the keys, oldest first.
     pub fn secrets(&self) -> [Box<[u8]>; KEYS] {
         self.keys().map(|key| key.0)
     }
 
-    /// A key comes behind the others, and the oldest opens no ticket any more. False: it is not as long as they are.
+    /// Adds a key after the others, and removes the oldest. False: its size differs from theirs.
     pub fn rotate(&self, key: &[u8]) -> bool {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys[0].0.len() != key.len() {
@@ -115,13 +115,13 @@ impl TicketKeys {
         aws_lc_rs::rand::fill(&mut salt).ok()?;
         let mut sealed = plain.to_vec();
         let cipher = key.cipher(&salt)?;
-        // The key is used once.
+        // The derived key is used once.
         let nonce = Nonce::assume_unique_for_key([0; NONCE_LEN]);
         cipher.seal_in_place_append_tag(nonce, Aad::from(key.name()), &mut sealed).ok()?;
         Some([key.name(), &salt, &sealed].concat())
     }
 
-    /// Opens a ticket that one of the keys has sealed.
+    /// Opens a ticket sealed with one of the keys.
     pub(crate) fn open(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_at_checked(NAME)?;
         let (salt, sealed) = rest.split_at_checked(SALT)?;
@@ -142,7 +142,7 @@ impl Key {
         &self.0[..NAME]
     }
 
-    /// Every ticket has a key of its own, so that no number of tickets wears this one out.
+    /// Derives a separate key for every ticket, so that the number of tickets per key is not limited.
     fn cipher(&self, salt: &[u8]) -> Option<LessSafeKey> {
         let secret = hmac::Key::new(hmac::HMAC_SHA256, &self.0[NAME..]);
         let derived = hmac::sign(&secret, salt);

@@ -1,7 +1,7 @@
-//! Lists of signed certificate timestamps (RFC 6962, section 3.3). They are read to find out whether a file is one, and not
-//! sent: rustls has no place for them. Must never verify a signature.
+//! Lists of signed certificate timestamps (RFC 6962, section 3.3). They are parsed to validate a file, and not sent:
+//! rustls does not support it. Must never verify a signature.
 
-/// Whether bytes are a list: at least one timestamp, each behind its length, all behind the length of all.
+/// Whether bytes are such a list: at least one length-prefixed timestamp, in a length-prefixed block.
 pub fn is_list(bytes: &[u8]) -> bool {
     let Some((mut rest, [])) = vector(bytes) else { return false };
     if rest.is_empty() {
@@ -16,7 +16,7 @@ pub fn is_list(bytes: &[u8]) -> bool {
     true
 }
 
-/// What stands behind its length, and what follows.
+/// Splits off a length-prefixed block; returns its content and the bytes after it.
 fn vector(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<2>()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))

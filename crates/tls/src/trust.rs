@@ -1,78 +1,78 @@
-//! The authorities that chains are judged by: certificates, lists of revoked ones, and the files that both are from. Must never read a file.
+//! The authorities that chains are verified with: certificates, revocation lists, and the files of both. Must never
+//! read a file.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 
 use crate::pem::{self, Wrong};
 
-/// A file of certificates or of revocation lists, with its content as it is now.
+/// A file of certificates or of revocation lists, with its current content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustFile {
-    /// Its name, as lines lead to it.
+    /// Its name in the configuration.
     pub name: Box<str>,
-    /// What is in it.
     pub content: Trusted,
 }
 
 /// The content of a [`TrustFile`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trusted {
-    /// Of `ca-file` and `ca-verify-file`.
+    /// From `ca-file` and `ca-verify-file`.
     Certificates(Vec<CertificateDer<'static>>),
-    /// Of `crl-file`.
+    /// From `crl-file`.
     Lists(Vec<CertificateRevocationListDer<'static>>),
 }
 
 impl Trusted {
-    /// Reads certificates. Revocation lists beside them are left out, as OpenSSL does with a `ca-file`.
+    /// Parses certificates. Revocation lists among them are ignored, as in OpenSSL's `ca-file`.
     ///
     /// # Errors
-    /// There is no certificate, or one is broken.
+    /// There is no certificate, or one is malformed.
     pub fn read_certificates(text: &[u8]) -> Result<Self, Wrong> {
         pem::certificates(text).map(Self::Certificates)
     }
 
-    /// Reads revocation lists.
+    /// Parses revocation lists.
     ///
     /// # Errors
-    /// There is no list, or one is broken.
+    /// There is no list, or one is malformed.
     pub fn read_lists(text: &[u8]) -> Result<Self, Wrong> {
         pem::revocation_lists(text).map(Self::Lists)
     }
 
-    /// The certificates; none in a file of lists.
+    /// Returns the certificates; none for a file of lists.
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
         if let Self::Certificates(certificates) = self { certificates } else { &[] }
     }
 
-    /// The revocation lists; none in a file of certificates.
+    /// Returns the revocation lists; none for a file of certificates.
     pub fn lists(&self) -> &[CertificateRevocationListDer<'static>] {
         if let Self::Lists(lists) = self { lists } else { &[] }
     }
 }
 
-/// Certificates and lists that chains are judged by.
+/// Certificates and revocation lists that chains are verified with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Authorities {
-    /// Those that chains are built with (`ca-file`): a chain ends at a self-signed one.
+    /// Certificates to build chains with (`ca-file`): a chain ends at a self-signed one.
     pub roots: Vec<CertificateDer<'static>>,
-    /// What they have revoked (`crl-file`).
+    /// Revocation lists (`crl-file`).
     pub revoked: Vec<CertificateRevocationListDer<'static>>,
-    /// The file that the first are from.
+    /// The file of the certificates.
     pub ca_file: Option<Box<str>>,
-    /// The file that the lists are from.
+    /// The file of the lists.
     pub crl_file: Option<Box<str>>,
 }
 
 impl Authorities {
-    /// The files, with what is believed of them now.
+    /// Returns the files with their current content.
     pub fn files(&self) -> impl Iterator<Item = TrustFile> {
         let certificates = self.ca_file.clone().map(|name| (name, Trusted::Certificates(self.roots.clone())));
         let lists = self.crl_file.clone().map(|name| (name, Trusted::Lists(self.revoked.clone())));
         certificates.into_iter().chain(lists).map(|(name, content)| TrustFile { name, content })
     }
 
-    /// The same with another content of a file. `None`: nothing here is from that file.
+    /// Returns a copy with the content of a file replaced. `None`: the file is not used here.
     #[must_use]
     pub fn with(&self, file: &TrustFile) -> Option<Self> {
         match &file.content {
@@ -86,7 +86,7 @@ impl Authorities {
         }
     }
 
-    /// Adds what is believed to a digest that tells terms apart.
+    /// Adds the trusted content to a digest that identifies the terms.
     pub(crate) fn describe(&self, digest: &mut Context) {
         for part in self.roots.iter().map(|root| root.as_ref()).chain(self.revoked.iter().map(|list| list.as_ref())) {
             digest.update(&(part.len() as u64).to_be_bytes());

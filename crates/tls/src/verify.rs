@@ -1,5 +1,5 @@
-//! Whether a peer's certificate is believed: its chain, and the name of a server. Must never believe one because a check could not be
-//! made.
+//! Verifies a peer's certificate: its chain, and the name of a server. Must never accept one because a check could not
+//! be performed.
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ use crate::x509;
 
 pub use crate::trust::Authorities;
 
-/// What verifies servers.
+/// The verifier of servers.
 #[derive(Debug, Clone)]
 pub(crate) struct OfServers {
     /// `None`: `verify none`.
     store: Option<Arc<Store>>,
-    /// `verifyhost`: the name of the certificate where the connection asks for none.
+    /// `verifyhost`: the name required in the certificate if the connection sends no SNI.
     host: Option<String>,
-    /// The host that the connection is for, where a handshake cannot ask for it.
+    /// The host of the connection, if it cannot be sent as SNI.
     asked: Option<String>,
     provider: Arc<CryptoProvider>,
-    /// Algorithms of signatures; `None`: all that there are.
+    /// Permitted signature algorithms; `None`: all supported ones.
     signatures: Option<Vec<SignatureScheme>>,
 }
 
 impl OfServers {
     /// # Errors
-    /// There is no certificate to believe.
+    /// There is no trusted certificate.
     pub(crate) fn new(
         authorities: Option<&Authorities>,
         host: Option<&str>,
@@ -48,12 +48,12 @@ impl OfServers {
         Ok(Self { store, host, asked: None, provider: Arc::clone(provider), signatures })
     }
 
-    /// The same, for certificates of a host that no handshake can ask for.
+    /// Returns a copy for certificates of a host that cannot be sent as SNI.
     pub(crate) fn asking(&self, host: &str) -> Self {
         Self { asked: Some(host.to_ascii_lowercase()), ..self.clone() }
     }
 
-    /// The name that the certificate has to be for; `None`: its names do not count.
+    /// Returns the name required in the certificate; `None`: its names are not checked.
     fn wanted(&self, server_name: &ServerName<'_>) -> Option<String> {
         match server_name {
             ServerName::DnsName(name) => Some(name.as_ref().to_ascii_lowercase()),
@@ -70,14 +70,14 @@ impl OfServers {
     ) -> Result<HandshakeSignatureValid, Error> {
         is_allowed(signature, self.signatures.as_ref())?;
         if self.store.is_none() {
-            // An unknown key proves nothing.
+            // The key is not trusted, so a signature would prove nothing.
             return Ok(HandshakeSignatureValid::assertion());
         }
         verify_message(message, certificate, signature, &self.provider.signature_verification_algorithms, is_tls13)
     }
 }
 
-/// The certificates and lists of these authorities.
+/// Collects the certificates and lists of these authorities.
 fn usable<'a>(authorities: impl IntoIterator<Item = &'a Authorities>) -> Result<Arc<Store>, String> {
     let store = Store::new(authorities);
     if store.is_empty() {
@@ -137,7 +137,7 @@ impl ServerCertVerifier for OfServers {
     }
 }
 
-/// A peer signs with an algorithm that it was offered.
+/// Checks that a peer signed with an algorithm that it was offered.
 fn is_allowed(signature: &DigitallySignedStruct, allowed: Option<&Vec<SignatureScheme>>) -> Result<(), Error> {
     match allowed {
         Some(allowed) if !allowed.contains(&signature.scheme) => {
@@ -147,14 +147,14 @@ fn is_allowed(signature: &DigitallySignedStruct, allowed: Option<&Vec<SignatureS
     }
 }
 
-/// Whether a certificate is for a host, in lower case: by a DNS name, a common name, or an address.
+/// Whether a certificate is valid for a host, in lower case: by a DNS name, a common name, or an address.
 fn is_for(certificate: &CertificateDer<'_>, wanted: &str) -> bool {
     names(certificate).is_ok_and(|names| names.iter().any(|name| is_name_of(name, wanted)))
         || wanted.trim_matches(['[', ']']).parse().is_ok_and(|ip| x509::is_address_of(certificate, ip))
 }
 
-/// Whether a name of a certificate is `wanted`; both in lower case. Its first label may have one wildcard, for any letters of a label
-/// (RFC 6125, section 6.4.3).
+/// Whether a name of a certificate matches `wanted`; both in lower case. Its first label may contain one wildcard, for
+/// any characters of a label (RFC 6125, section 6.4.3).
 fn is_name_of(name: &str, wanted: &str) -> bool {
     let (label, rest) = name.split_once('.').unwrap_or((name, ""));
     let Some((begin, end)) = label.split_once('*').filter(|_| !rest.is_empty()) else { return name == wanted };
@@ -168,30 +168,30 @@ fn is_name_of(name: &str, wanted: &str) -> bool {
     })
 }
 
-/// How clients are verified.
+/// The terms of verifying clients.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ClientTerms {
-    /// Without a certificate there is no connection.
+    /// Whether a certificate is required.
     pub is_required: bool,
-    /// Who is believed.
+    /// The trusted authorities.
     pub authorities: Arc<Authorities>,
-    /// Who is believed beside them, and never announced (`ca-verify-file`).
+    /// Further trusted authorities, never sent to clients (`ca-verify-file`).
     pub silent: Option<Arc<Authorities>>,
-    /// Whether names are announced to clients.
+    /// Whether names of authorities are sent to clients.
     pub announces: bool,
-    /// What is ignored of a client's own certificate (`crt-ignore-err`).
+    /// Ignored errors of a client's own certificate (`crt-ignore-err`).
     pub ignored: Ignored,
-    /// What is ignored of those behind it (`ca-ignore-err`).
+    /// Ignored errors of the certificates above it (`ca-ignore-err`).
     pub ignored_behind: Ignored,
 }
 
 impl ClientTerms {
-    /// The files that they are from.
+    /// Returns the files of the authorities.
     pub fn files(&self) -> impl Iterator<Item = TrustFile> {
         self.authorities.files().chain(self.silent.iter().flat_map(|silent| silent.files()))
     }
 
-    /// The same with another content of a file. `None`: nothing here is from that file.
+    /// Returns a copy with the content of a file replaced. `None`: the file is not used here.
     #[must_use]
     pub fn with(&self, file: &TrustFile) -> Option<Self> {
         let authorities = self.authorities.with(file).map(Arc::new);
@@ -214,15 +214,15 @@ impl ClientTerms {
     }
 }
 
-/// What verifies clients.
+/// The verifier of clients.
 #[derive(Debug)]
 pub(crate) struct OfClients {
     store: Arc<Store>,
-    /// The names of authorities that clients are sent.
+    /// The names of authorities that are sent to clients.
     announced: Vec<DistinguishedName>,
     terms: ClientTerms,
     provider: Arc<CryptoProvider>,
-    /// Algorithms of signatures; `None`: all that there are.
+    /// Permitted signature algorithms; `None`: all supported ones.
     signatures: Option<Vec<SignatureScheme>>,
 }
 
@@ -239,15 +239,15 @@ impl OfClients {
         Ok(Self { store, announced, terms: terms.clone(), provider: Arc::clone(provider), signatures })
     }
 
-    /// Whether some fault of a certificate is ignored.
+    /// Whether any error of a certificate is ignored.
     pub(crate) fn ignores(&self) -> bool {
         !(self.terms.ignored.is_empty() && self.terms.ignored_behind.is_empty())
     }
 
-    /// The faults of a chain, all of which are ignored.
+    /// Returns the errors of a chain, all of them ignored.
     ///
     /// # Errors
-    /// A fault is not ignored.
+    /// The first error that is not ignored.
     pub(crate) fn judge(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -275,7 +275,7 @@ impl OfClients {
     }
 }
 
-/// The names of certificates, each once.
+/// Returns the subjects of certificates, without duplicates.
 fn subjects(certificates: &[CertificateDer<'_>]) -> Vec<DistinguishedName> {
     let mut names: Vec<DistinguishedName> = Vec::new();
     for certificate in certificates {

@@ -1,4 +1,4 @@
-//! What certificates say (RFC 5280), in the forms that configurations and logs have them in. Must never judge one.
+//! Fields of certificates (RFC 5280), in the formats of configurations and logs. Must never judge one.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use x509_parser::certificate::X509Certificate;
@@ -13,26 +13,26 @@ use x509_parser::x509::X509Name;
 
 use crate::distinguished_name::{self, dotted, hexadecimal, one_line};
 
-/// A part of a certificate.
+/// A field of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The name of its subject.
+    /// The subject's name.
     Subject,
-    /// The name of its issuer.
+    /// The issuer's name.
     Issuer,
-    /// From when on it is valid: `YYMMDDhhmmss[Z]`.
+    /// notBefore: `YYMMDDhhmmss[Z]`.
     NotBefore,
-    /// Until when.
+    /// notAfter, likewise.
     NotAfter,
-    /// Its serial number, in bytes.
+    /// The serial number, in bytes.
     Serial,
-    /// The algorithm of its key, by the short name that OpenSSL has for it.
+    /// The key algorithm, by OpenSSL's short name.
     KeyAlgorithm,
-    /// The algorithm of its signature.
+    /// The signature algorithm.
     SignatureAlgorithm,
 }
 
-/// The part of a certificate in DER. `None`: it cannot be read.
+/// Returns a field of a certificate in DER. `None`: it cannot be parsed.
 pub fn part(der: &[u8], part: Part) -> Option<Vec<u8>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     Some(match part {
@@ -46,20 +46,20 @@ pub fn part(der: &[u8], part: Part) -> Option<Vec<u8>> {
     })
 }
 
-/// The version of a certificate: 1 to 3.
+/// Returns the version of a certificate: 1 to 3.
 pub fn version(der: &[u8]) -> Option<u32> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     Some(certificate.version().0 + 1)
 }
 
-/// The values of one kind in a name, in their order: `CN`, `ou` or the dotted number of a kind.
+/// Returns the values of one attribute type in a name, in order: `CN`, `ou` or a dotted OID.
 pub fn entries(der: &[u8], of: Part, kind: &str) -> Option<Vec<Vec<u8>>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let name = if of == Part::Issuer { certificate.issuer() } else { certificate.subject() };
     Some(distinguished_name::entries(name, kind))
 }
 
-/// Whether a certificate is for an address, as one of the other names of its subject (RFC 5280, section 4.2.1.6).
+/// Whether a certificate is valid for an address, by its subjectAltName (RFC 5280, section 4.2.1.6).
 pub fn is_address_of(der: &[u8], address: IpAddr) -> bool {
     let Ok((_, certificate)) = X509Certificate::from_der(der) else { return false };
     let Ok(Some(names)) = certificate.subject_alternative_name() else { return false };
@@ -70,64 +70,64 @@ pub fn is_address_of(der: &[u8], address: IpAddr) -> bool {
     })
 }
 
-/// The kind of a certificate's key and its bits: `RSA2048`, `EC256`. `None`: it is of another kind.
+/// Returns the type and size of a certificate's key: `RSA2048`, `EC256`. `None`: another type.
 pub fn key_kind(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     match certificate.public_key().parsed().ok()? {
         PublicKey::RSA(key) => Some(format!("RSA{}", key.key_size())),
-        // Coordinates of P-521 have whole bytes.
+        // P-521 coordinates are padded to whole bytes.
         PublicKey::EC(point) => Some(format!("EC{}", point.key_size().min(521))),
         _ => None,
     }
 }
 
-/// What is told of a certificate line by line.
+/// The printed fields of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Details {
-    /// Its serial number in hexadecimal.
+    /// The serial number in hexadecimal.
     pub serial: String,
-    /// From when on it is valid, as OpenSSL prints moments.
+    /// notBefore, in OpenSSL's date format.
     pub not_before: String,
-    /// Until when.
+    /// notAfter, likewise.
     pub not_after: String,
-    /// The other names of its subject.
+    /// The subjectAltName.
     pub alternative_names: Option<String>,
-    /// The algorithm of its key and the bits of that.
+    /// The key algorithm and size.
     pub algorithm: String,
-    /// Its subject.
+    /// The subject's name.
     pub subject: String,
-    /// Who has issued it.
+    /// The issuer's name.
     pub issuer: String,
 }
 
-/// The SHA-1 fingerprint of a certificate, in hexadecimal.
+/// Returns the SHA-1 fingerprint of a certificate, in hexadecimal.
 pub fn fingerprint(der: &[u8]) -> String {
     let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, der);
     digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// From when until when a certificate is valid, in seconds since the epoch.
+/// The validity period of a certificate, in seconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// Its first second.
+    /// The first valid second.
     pub not_before: i64,
-    /// Its last one.
+    /// The last valid second.
     pub not_after: i64,
 }
 
-/// When a certificate is valid. `None`: it cannot be read.
+/// Returns the validity period of a certificate. `None`: it cannot be parsed.
 pub fn validity(der: &[u8]) -> Option<Validity> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let validity = certificate.validity();
     Some(Validity { not_before: validity.not_before.timestamp(), not_after: validity.not_after.timestamp() })
 }
 
-/// Whether a certificate names its own subject as its issuer.
+/// Whether the issuer of a certificate equals its subject.
 pub fn is_self_issued(der: &[u8]) -> bool {
     X509Certificate::from_der(der).is_ok_and(|(_, one)| one.subject().as_raw() == one.issuer().as_raw())
 }
 
-/// What is told of a certificate. `None`: it cannot be read.
+/// Returns the printed fields of a certificate. `None`: it cannot be parsed.
 pub fn details(der: &[u8]) -> Option<Details> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let algorithm = match key_kind(der) {
@@ -145,14 +145,14 @@ pub fn details(der: &[u8]) -> Option<Details> {
     })
 }
 
-/// From when and until when a certificate is valid, in seconds of the wall clock. `None`: it cannot be read.
+/// Returns the validity period of a certificate, in seconds since the epoch. `None`: it cannot be parsed.
 pub fn valid_between(der: &[u8]) -> Option<(i64, i64)> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let validity = certificate.validity();
     Some((validity.not_before.timestamp(), validity.not_after.timestamp()))
 }
 
-/// The numbers of the policies that a certificate was issued under (RFC 5280, section 4.2.1.4). `None`: it tells none.
+/// Returns the OIDs of a certificate's policies (RFC 5280, section 4.2.1.4). `None`: it has none.
 pub fn policies(der: &[u8]) -> Option<Vec<String>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let found = certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
@@ -162,7 +162,7 @@ pub fn policies(der: &[u8]) -> Option<Vec<String>> {
     Some(found.iter().map(|policy| dotted(&policy.policy_id)).collect())
 }
 
-/// The other names of a certificate's subject, as OpenSSL prints them. `None`: it has none.
+/// Returns the subjectAltName of a certificate, in OpenSSL's format. `None`: it has none.
 pub fn alternative_names(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let names = certificate.subject_alternative_name().ok()??;
@@ -181,7 +181,7 @@ pub fn alternative_names(der: &[u8]) -> Option<String> {
     Some(names.collect::<Vec<_>>().join(", "))
 }
 
-/// A name of another kind, as far as OpenSSL knows that.
+/// Formats an otherName, of the types that OpenSSL knows.
 fn other_name(kind: &str, value: &[u8]) -> String {
     let kind = match kind {
         "1.3.6.1.4.1.311.20.2.3" => "UPN",
@@ -191,7 +191,7 @@ fn other_name(kind: &str, value: &[u8]) -> String {
         "1.3.6.1.5.5.7.8.8" => "NAIRealm",
         _ => return "othername:<unsupported>".to_owned(),
     };
-    // The value is within a tag of its own.
+    // The value has an explicit tag.
     let value = Any::from_der(value).ok().and_then(|(_, outer)| Any::from_der(outer.data).ok());
     match value {
         Some((_, inner)) => format!("othername:{kind}:{}", String::from_utf8_lossy(inner.data)),
@@ -199,7 +199,7 @@ fn other_name(kind: &str, value: &[u8]) -> String {
     }
 }
 
-/// An address as OpenSSL prints it in a certificate.
+/// Formats an address in OpenSSL's format for certificates.
 fn address(bytes: &[u8]) -> String {
     if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
         return Ipv4Addr::from(v4).to_string();
@@ -210,15 +210,15 @@ fn address(bytes: &[u8]) -> String {
     }
 }
 
-/// The root of a chain: the last certificate that is found by going from issuer to issuer, among those that the peer has sent
-/// and those that are believed.
+/// Returns the root of a chain: the last certificate found by following issuers, among those that the peer has sent and
+/// the trusted ones.
 pub fn root<'a>(chain: &'a [Box<[u8]>], roots: &'a [CertificateDer<'static>]) -> Option<&'a [u8]> {
     let names = |der: &[u8]| {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         Some((certificate.subject().as_raw().to_vec(), certificate.issuer().as_raw().to_vec()))
     };
     let mut last: &[u8] = chain.first()?;
-    // No longer than there are certificates: two may name each other.
+    // Bounded by the number of certificates: two may name each other.
     for _ in 0..chain.len() + roots.len() {
         let (subject, issuer) = names(last)?;
         let mut all = roots.iter().map(|root| &**root).chain(chain.iter().map(|one| &**one));
@@ -230,8 +230,8 @@ pub fn root<'a>(chain: &'a [Box<[u8]>], roots: &'a [CertificateDer<'static>]) ->
     Some(last)
 }
 
-/// Whether a certificate may have been issued by another one, both in DER: by their names, and by the identifiers of their
-/// keys where both have one (RFC 5280, section 4.2.1.1).
+/// Whether a certificate may have been issued by another one, both in DER: by their names, and by the key identifiers
+/// if both are present (RFC 5280, section 4.2.1.1).
 pub fn is_issuer(issuer: &[u8], of: &[u8]) -> bool {
     let (Ok((_, issuer)), Ok((_, own))) = (X509Certificate::from_der(issuer), X509Certificate::from_der(of)) else {
         return false;
@@ -247,14 +247,14 @@ pub fn is_issuer(issuer: &[u8], of: &[u8]) -> bool {
     own.issuer().as_raw() == issuer.subject().as_raw() && (key.is_none() || wanted.is_none() || key == wanted)
 }
 
-/// The name in the form of RFC 2253, the last part first, as LDAP has it.
+/// Returns the name in RFC 2253 form, the last part first, as in LDAP.
 pub fn rfc2253(der: &[u8], of: Part) -> Option<Vec<u8>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let name = if of == Part::Issuer { certificate.issuer() } else { certificate.subject() };
     Some(distinguished_name::rfc2253(name).into_bytes())
 }
 
-/// A serial number as OpenSSL keeps it: its magnitude, without zeros in front.
+/// Returns a serial number in OpenSSL's form: its magnitude, without leading zeros.
 pub(crate) fn serial(raw: &[u8]) -> Vec<u8> {
     let is_negative = raw.first().is_some_and(|first| *first >= 0x80);
     let mut bytes = raw.to_vec();
@@ -268,7 +268,7 @@ pub(crate) fn serial(raw: &[u8]) -> Vec<u8> {
     bytes.split_off(zeros)
 }
 
-/// The name of an algorithm, as OpenSSL has it; its number where it has none.
+/// Returns OpenSSL's name of an algorithm; its OID if it has none.
 fn algorithm(number: &str) -> Vec<u8> {
     const NAMES: &[(&str, &str)] = &[
         ("1.2.840.113549.1.1.1", "rsaEncryption"),
@@ -294,23 +294,23 @@ fn algorithm(number: &str) -> Vec<u8> {
     NAMES.iter().find(|(known, _)| *known == number).map_or(number, |(_, name)| name).as_bytes().to_vec()
 }
 
-/// A name in one line, as text.
+/// Formats a name in one line.
 pub(crate) fn name(name: &X509Name<'_>) -> String {
     String::from_utf8_lossy(&one_line(name)).into_owned()
 }
 
-/// A moment with two digits for its year. `None`: it is in another century.
+/// Formats a time with a two-digit year. `None`: it is in another century.
 fn short_moment(seconds: i64) -> Option<Vec<u8>> {
     (1950..2100).contains(&civil(seconds)[0]).then(|| moment(seconds).into_bytes())
 }
 
-/// A moment in UTC: `YYMMDDhhmmssZ`, as in certificates.
+/// Formats a time in UTC: `YYMMDDhhmmssZ`, as in certificates.
 fn moment(seconds: i64) -> String {
     let [year, month, day, hour, minute, second] = civil(seconds);
     format!("{:02}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z", year.rem_euclid(100))
 }
 
-/// A moment as certificates have it (RFC 5280, section 4.1.2.5), in DER.
+/// Encodes a time for a certificate (RFC 5280, section 4.1.2.5), in DER.
 pub(crate) fn time(seconds: i64) -> Vec<u8> {
     let year = civil(seconds)[0];
     let text = moment(seconds);
@@ -320,7 +320,7 @@ pub(crate) fn time(seconds: i64) -> Vec<u8> {
     [&[tag, text.len() as u8], text.as_bytes()].concat()
 }
 
-/// A moment as OpenSSL prints it: `Nov  3 23:52:04 2026 GMT`.
+/// Formats a time as OpenSSL does: `Nov  3 23:52:04 2026 GMT`.
 pub fn long_moment(seconds: i64) -> String {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let [year, month, day, hour, minute, second] = civil(seconds);
@@ -328,7 +328,7 @@ pub fn long_moment(seconds: i64) -> String {
     format!("{month} {day:2} {hour:02}:{minute:02}:{second:02} {year} GMT")
 }
 
-/// Year, month, day, hour, minute and second in UTC.
+/// Converts to year, month, day, hour, minute and second in UTC.
 fn civil(seconds: i64) -> [i64; 6] {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     // Civil date of a day count (Howard Hinnant's algorithm).

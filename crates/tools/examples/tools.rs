@@ -1,4 +1,4 @@
-//! The tools without the load balancer around them: builds in seconds, for whoever works on them.
+//! The tools without the load balancer: builds in seconds, for work on the tools themselves.
 //!
 //! ```text
 //! cargo run --release -p weir-tools --example tools -- load http://127.0.0.1:8080/

@@ -1,5 +1,5 @@
-//! The frames of a connection of HTTP/2 (RFC 9113), as the load generator and the origin read and write them: what concerns
-//! the connection alone is answered here. Must never know what a message says.
+//! HTTP/2 frames (RFC 9113) of a connection, as the load generator and the origin read and write them: frames of the
+//! connection itself are answered here. Must never interpret a message.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
@@ -11,102 +11,100 @@ use wire::h2::{
     flag, push_frame,
 };
 
-/// Bytes that a string of a block may have.
+/// Maximum length of a string in a field block, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// Bytes of a block.
+/// Maximum size of a field block, in bytes.
 const LARGEST_BLOCK: usize = 256 * 1024;
-/// Bytes of a table of fields that is announced by nobody who says nothing.
+/// Default size of the dynamic table (SETTINGS_HEADER_TABLE_SIZE), in bytes.
 const TABLE: usize = 4096;
-/// Bytes of answers to pings and settings that may wait: a peer that asks for more and reads nothing is given up.
+/// Maximum size of queued replies to PING and SETTINGS frames, in bytes: a peer that sends more and reads nothing is
+/// disconnected.
 const MOST_WAITING: usize = 4 << 20;
 
-/// What has come.
+/// A received event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A head, or trailers: [`Frames::decode`] has the fields.
+    /// A head, or trailers: [`Frames::decode`] returns the fields.
     Head {
-        /// Its stream.
         stream: u32,
-        /// The message ends with it.
+        /// END_STREAM is set.
         ends: bool,
     },
-    /// Payload, padding included, which is dropped.
+    /// DATA, including padding; the payload is dropped.
     Payload {
-        /// Its stream.
         stream: u32,
-        /// Bytes.
+        /// Length, in bytes.
         length: usize,
-        /// The message ends with it.
+        /// END_STREAM is set.
         ends: bool,
     },
-    /// A stream was reset.
+    /// RST_STREAM.
     Reset {
-        /// The stream.
         stream: u32,
-        /// The peer has not begun with it.
+        /// The peer has not processed the stream.
         refused: bool,
     },
-    /// The peer takes more payload of a stream.
+    /// WINDOW_UPDATE of a stream.
     Window {
-        /// The stream; 0 is all of them.
+        /// The stream; 0 means all of them.
         stream: u32,
-        /// Bytes.
+        /// Increment, in bytes.
         by: u32,
     },
-    /// The peer has told its settings.
+    /// The peer's settings.
     Settings {
-        /// So much more is taken of each stream that is open.
+        /// Change of the send window of each open stream, in bytes.
         more: i64,
     },
-    /// No stream above `last` is served.
+    /// GOAWAY: no stream above `last` is processed.
     GoAway {
-        /// The last one that is.
+        /// The last processed stream.
         last: u32,
     },
 }
 
-/// What this side announces.
+/// Settings announced by this side.
 #[derive(Debug, Clone, Copy)]
 pub struct Announced {
-    /// Bytes of payload that are taken of a stream before it is told of more.
+    /// Initial receive window of a stream, in bytes.
     pub window: u32,
-    /// The same of all streams.
+    /// Receive window of the connection, in bytes.
     pub shared: u32,
-    /// Streams at a time; only servers say so.
+    /// Maximum number of concurrent streams; announced by servers only.
     pub streams: Option<u32>,
 }
 
-/// The frames of one connection, both ways.
+/// The frames of one connection, in both directions.
 pub struct Frames {
     decoder: Decoder,
-    /// The frame whose header was read, and how many bytes of it are to come.
+    /// The frame whose header was read, and the number of its bytes still to be read.
     frame: Option<(FrameHeader, usize)>,
     block: Vec<u8>,
-    /// Whose block is coming, and whether it ends the message.
+    /// Stream of the incomplete field block, and whether it ends the message.
     coming: Option<(u32, bool)>,
-    /// The peer has told its settings.
+    /// The peer's SETTINGS frame has been received.
     begun: bool,
     output: Vec<u8>,
     sent: usize,
-    /// Payload that the peer takes, on all streams.
+    /// Send window of the connection, in bytes.
     window: i64,
-    /// Payload that it takes of each new stream.
+    /// Initial send window of a stream, in bytes.
     stream_window: i64,
-    /// Streams that it serves at a time.
+    /// The peer's maximum number of concurrent streams.
     peer_streams: u32,
     announced: Announced,
-    /// Payload that has come and of which the peer was not told.
+    /// Received payload for which no WINDOW_UPDATE was sent, in bytes.
     owed: u32,
 }
 
 impl Frames {
-    /// The side that asks: its preface goes out first.
+    /// Creates the client side: its preface is sent first.
     #[must_use]
     pub fn of_client(announced: Announced) -> Self {
         Self::new(announced, true)
     }
 
-    /// The side that answers, once the client's preface was taken.
+    /// Creates the server side; the client's preface must have been read.
     #[must_use]
     pub fn of_server(announced: Announced) -> Self {
         Self::new(announced, false)
@@ -142,40 +140,40 @@ impl Frames {
         }
     }
 
-    /// Whether the peer has told its settings.
+    /// Whether the peer's SETTINGS frame has been received.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Streams that the peer serves at a time.
+    /// Returns the peer's maximum number of concurrent streams.
     #[must_use]
     pub fn peer_streams(&self) -> u32 {
         self.peer_streams
     }
 
-    /// Payload that the peer takes now, on all streams.
+    /// Returns the current send window of the connection, in bytes.
     #[must_use]
     pub fn window(&self) -> i64 {
         self.window
     }
 
-    /// Payload that the peer takes of a stream that begins.
+    /// Returns the initial send window of a stream, in bytes.
     #[must_use]
     pub fn stream_window(&self) -> i64 {
         self.stream_window
     }
 
-    /// Bytes that wait to be written.
+    /// Returns the number of bytes queued for writing.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.output.len() - self.sent
     }
 
-    /// Takes the next thing out of what has come; `None`: more is to be read first.
+    /// Parses the next event from the input; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// The peer breaks the protocol.
+    /// The peer violates the protocol.
     pub fn next(&mut self, input: &mut Buffer) -> Result<Option<Event>, ErrorCode> {
         loop {
             let Some((frame, left)) = self.frame else {
@@ -221,7 +219,7 @@ impl Frames {
         Ok(())
     }
 
-    /// A frame other than payload that is here.
+    /// Processes a complete frame other than DATA.
     fn whole(&mut self, frame: FrameHeader, payload: &[u8]) -> Result<Option<Event>, ErrorCode> {
         let number = || payload.first_chunk().map(|bytes| u32::from_be_bytes(*bytes)).ok_or(ErrorCode::FrameSizeError);
         match frame.kind {
@@ -284,10 +282,10 @@ impl Frames {
         Ok(())
     }
 
-    /// Hands over the fields of the head that has come. Each has to be decoded, whatever becomes of its stream.
+    /// Decodes the fields of the received head. Each head must be decoded, even if its stream is ignored.
     ///
     /// # Errors
-    /// It is no block.
+    /// The field block is invalid.
     pub fn decode(&mut self, field: impl FnMut(&[u8], &[u8])) -> Result<(), ErrorCode> {
         self.decoder.decode(&self.block, LONGEST, field).map_err(|_| ErrorCode::CompressionError)
     }
@@ -300,7 +298,7 @@ impl Frames {
         }
     }
 
-    /// A stream that goes on has brought so much. `owed`: what it has brought so far of which the peer was not told.
+    /// Records received payload of an open stream. `owed` is the payload so far for which no WINDOW_UPDATE was sent.
     pub fn note_taken(&mut self, stream: u32, bytes: usize, owed: &mut u32) {
         *owed += bytes as u32;
         if *owed >= self.announced.window / 2 {
@@ -312,7 +310,7 @@ impl Frames {
         push_frame(&mut self.output, Kind::WindowUpdate, 0, stream, &by.to_be_bytes());
     }
 
-    /// Queues the frames of a head, which become those of the stream.
+    /// Queues the frames of a head, and sets their stream number.
     pub fn push_head(&mut self, stream: u32, frames: &[u8]) {
         let mut at = self.output.len();
         self.output.extend_from_slice(frames);
@@ -324,34 +322,34 @@ impl Frames {
         }
     }
 
-    /// Where frames of a head may be written that have the number of their stream.
+    /// Returns the output buffer, for frames of a head that already have their stream number.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// Queues a frame of payload, at most [`MAX_FRAME_SIZE`] bytes, and counts it against the connection's window.
+    /// Queues a DATA frame of at most [`MAX_FRAME_SIZE`] bytes, and counts it against the connection's window.
     pub fn push_payload(&mut self, stream: u32, payload: &[u8], ends: bool) {
         let flags = if ends { flag::END_STREAM } else { 0 };
         push_frame(&mut self.output, Kind::Data, flags, stream, payload);
         self.window -= payload.len() as i64;
     }
 
-    /// Resets a stream.
+    /// Queues RST_STREAM.
     pub fn reset(&mut self, stream: u32, code: ErrorCode) {
         push_frame(&mut self.output, Kind::RstStream, 0, stream, &code.bytes());
     }
 
-    /// Says that no stream above `last` is served.
+    /// Queues GOAWAY: no stream above `last` is processed.
     pub fn go_away(&mut self, last: u32, code: ErrorCode) {
         let [one, two, three, four] = last.to_be_bytes();
         let [five, six, seven, eight] = code.bytes();
         push_frame(&mut self.output, Kind::GoAway, 0, 0, &[one, two, three, four, five, six, seven, eight]);
     }
 
-    /// Writes what waits. Ready when all of it is out.
+    /// Writes queued bytes. Ready when all are written.
     ///
     /// # Errors
-    /// The transport's.
+    /// Those of the transport.
     pub fn poll_flush(&mut self, context: &mut Context<'_>, transport: &mut Transport) -> Poll<io::Result<()>> {
         while self.waiting() > 0 {
             let rest = self.output.get(self.sent..).unwrap_or_default();
@@ -362,7 +360,7 @@ impl Frames {
         Poll::Ready(Ok(()))
     }
 
-    /// Holds no memory for what waits while nothing does.
+    /// Frees the buffers if nothing is queued.
     pub fn rest(&mut self) {
         if self.output.is_empty() {
             self.output = Vec::new();
@@ -371,7 +369,7 @@ impl Frames {
     }
 }
 
-/// What a HEADERS frame carries beside padding and priority.
+/// Returns the field block of a HEADERS frame, without padding and priority.
 fn unwrap(frame: FrameHeader, payload: &[u8]) -> Result<&[u8], ErrorCode> {
     let mut block = payload;
     if frame.has(flag::PADDED) {
@@ -385,10 +383,10 @@ fn unwrap(frame: FrameHeader, payload: &[u8]) -> Result<&[u8], ErrorCode> {
     Ok(block)
 }
 
-/// Reads more behind what is in the input, which has no buffer while it is empty and nothing comes; 0 is the end.
+/// Reads more bytes into the input, which has no buffer while it is empty and nothing is received; 0 means the end.
 ///
 /// # Errors
-/// The transport's.
+/// Those of the transport.
 pub fn poll_read(context: &mut Context<'_>, transport: &mut Transport, input: &mut Buffer) -> Poll<io::Result<usize>> {
     if input.capacity() == 0 {
         ready!(transport.poll_readable(context));
@@ -416,7 +414,7 @@ mod tests {
         bytes
     }
 
-    /// What comes of bytes that come in pieces of that size.
+    /// Returns the events of bytes that are received in pieces of that size.
     fn events(bytes: &[u8], piece: usize) -> Result<Vec<Event>, ErrorCode> {
         let mut frames = Frames::of_server(ANNOUNCED);
         let mut input = Buffer::with_capacity(64 * 1024);

@@ -1,7 +1,8 @@
-//! The tools in the box: a load generator, a test origin, a benchmark and a terminal view. They look at a load balancer, this
-//! one or another, from outside, and must never know its rules: they stand on `conn` and `rt` alone.
+//! The included tools: a load generator, a test origin, a benchmark and a terminal view. They observe a load balancer,
+//! this one or another, from outside, and must never depend on its rules: they use `conn` and `rt` only.
 //!
-//! Each tool is a command of the program: `weir origin`, `weir load`, `weir bench`, `weir top`. What they print is theirs to print.
+//! Each tool is a command of the program: `weir origin`, `weir load`, `weir bench`, `weir top`. Each prints its own
+//! output.
 
 pub mod bench;
 mod frames;
@@ -14,15 +15,15 @@ pub use outcome::Outcome;
 
 use std::ffi::OsString;
 
-/// A tool by its name.
+/// A tool.
 pub struct Tool {
     /// The first word of the command line.
     pub name: &'static str,
-    /// What it does, one line of the help.
+    /// Description, one line of the help.
     pub doc: &'static str,
-    /// Its `--help`.
+    /// Returns its `--help`.
     pub help: fn() -> String,
-    /// Runs it with the words behind its name, to its end.
+    /// Runs the tool with the words after its name, to its end.
     pub run: fn(&[OsString]) -> Outcome,
 }
 
@@ -39,7 +40,7 @@ pub const TOOLS: &[Tool] = &[
     Tool { name: "top", doc: "shows what a running process does", help: top::help, run: top::main },
 ];
 
-/// The tool of that name.
+/// Returns the tool of that name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)

@@ -1,21 +1,21 @@
-//! How a tool ends. Owns the exit statuses and the form of the last line; must never print anything but that line.
+//! Outcome of a tool. Owns the exit statuses and the format of the last line; must never print anything but that line.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-/// How a tool ended.
+/// Outcome of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it was asked: status 0.
+    /// Success: status 0.
     Done,
-    /// It could not be done, or not to its end: status 1, and one line that says why.
+    /// Failure, possibly after a part of the work: status 1, and one line with the reason.
     Failed(String),
-    /// The command line or a file was not understood: status 2, and one line that says where.
+    /// The command line or a file was not understood: status 2, and one line with the place.
     Misused(String),
 }
 
 impl Outcome {
-    /// Writes the line, if there is one, to standard error as `weir TOOL: …`, and gives the status.
+    /// Writes the line, if there is one, to standard error as `weir TOOL: …`, and returns the status.
     #[must_use]
     pub fn finish(&self, tool: &str) -> ExitCode {
         let (line, status) = match self {
@@ -23,13 +23,13 @@ impl Outcome {
             Self::Failed(why) => (why.clone(), 1),
             Self::Misused(why) => (format!("{why}. Run 'weir {tool} --help' for the list of options."), 2),
         };
-        // There is no reader when standard error is closed.
+        // There is no reader if standard error is closed.
         let _ = writeln!(std::io::stderr().lock(), "weir {tool}: {}", on_one_line(&line));
         ExitCode::from(status)
     }
 }
 
-/// What is quoted from a command line or a file stays within its line, and orders nothing from a terminal.
+/// Escapes control characters, so that quoted text stays on its line and cannot control a terminal.
 fn on_one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.chars() {

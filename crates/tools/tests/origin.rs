@@ -1,4 +1,4 @@
-//! The origin on `rt`'s simulator: the real code, a virtual clock and network, exact times.
+//! The origin on `rt`'s simulator: the real code, with a virtual clock and network, and exact times.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -21,7 +21,7 @@ fn with_origin<F: Future<Output = ()> + 'static>(workers: usize, most: usize, sc
     with(Protocol::Http, (workers, most), script);
 }
 
-/// The same with what is spoken at its address.
+/// Like [`with_origin`], with the protocol of its address.
 fn with<F: Future<Output = ()> + 'static>(protocol: Protocol, (workers, most): (usize, usize), script: impl Fn() -> F) {
     for seed in 0..SEEDS {
         let simulation = Simulation::new(Options { seed, workers, ..Options::default() });
@@ -39,7 +39,7 @@ fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n")
 }
 
-/// The next answer of so many bytes.
+/// Receives the next response, of that length.
 async fn answer(peer: &mut Peer, length: usize) -> String {
     let head = peer.receive_head().await.unwrap();
     assert!(head.contains(&format!("content-length: {length}\r\n")), "{head}");
@@ -146,7 +146,7 @@ fn silent_clients_are_not_waited_for_without_end() {
         full.send(get("/?s=1g")).await;
         begun.expect_end().await;
         watch.took(60_000);
-        // It was sent what fits on the way, and takes none of it.
+        // The buffers on the way are full, and it reads nothing.
         idle.expect_eof().await;
         watch.took(300_000);
         assert!(full.receive_head().await.is_some());
@@ -310,7 +310,7 @@ fn an_agent_of_spop_greets_and_sets_its_variable() {
             let score = spop::Action::Set(spop::Scope::Transaction, b"score", spop::Data::Int32(20));
             assert_eq!(actions, [Ok(score)]);
         }
-        // No frame is so short.
+        // Shorter than any frame.
         peer.send([0; 4].to_vec()).await;
         assert!(peer.receive_rest().await.is_empty(), "it closes");
     });

@@ -1,5 +1,5 @@
 //! A warm origin answers a keep-alive request without a single allocation: over real sockets, counted in the whole
-//! process. One test in a process of its own, since it counts what everybody allocates.
+//! process. One test in a process of its own, since it counts every allocation.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -21,7 +21,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const WARM_UP: usize = 300;
 const COUNTED: usize = 300;
 
-/// Sends the request again and again and reads as many bytes each time as the first answer had; gives the allocations
+/// Sends the request repeatedly and reads the same number of bytes as the first response had; returns the allocations
 /// of the later ones.
 fn allocations(client: &mut TcpStream, request: &str) -> usize {
     client.write_all(request.as_bytes()).unwrap();
@@ -39,7 +39,7 @@ fn allocations(client: &mut TcpStream, request: &str) -> usize {
     let mut body = vec![0; length];
     client.read_exact(&mut body).unwrap();
     head.reserve(1024);
-    // A head may be a digit longer or shorter than the one before: it tells how long the answer took.
+    // A head may be a digit longer or shorter than the previous one: it contains the response's delay.
     let mut ask = |times: usize| {
         for _ in 0..times {
             client.write_all(request.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! The load generator and the origin, against each other over real sockets, in every way that they can speak.
+//! The load generator and the origin, against each other over real sockets, with every common protocol.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -19,7 +19,7 @@ use weir_tools::load::show::{Second, Show};
 use weir_tools::origin::certificate::{Kind, Origin, offer};
 use weir_tools::origin::serve::{Listening, Service};
 
-/// An origin on one worker, at an address in clear and at one by TLS.
+/// An origin on one worker, at one address without TLS and one with TLS.
 struct Server {
     clear: SocketAddr,
     secure: SocketAddr,
@@ -93,7 +93,7 @@ impl Sink for Direct {
     }
 }
 
-/// Runs `weir load` with these words to its end; what it counted, and the first failure.
+/// Runs `weir load` with these words to its end; returns its counters, and the first failure.
 fn load(line: &str) -> (Counters, Option<String>) {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let Ok(Wish::Run(plan)) = options::parse(&words, &weir_tools::load::target::resolve) else { panic!("{line}") };
@@ -107,7 +107,7 @@ fn load(line: &str) -> (Counters, Option<String>) {
     (total, drive.trouble())
 }
 
-/// Answers, connections, handshakes and resumed ones of a run without a failure.
+/// Returns responses, connections, handshakes and resumed handshakes of a run without a failure.
 fn counts(line: &str) -> [u64; 4] {
     let (total, trouble) = load(line);
     assert_eq!((trouble, total.errors.failures()), (None, 0), "{line}: {:?}", total.errors);
@@ -123,7 +123,7 @@ fn requests_by_tls_are_answered() {
             let common = format!("--tls-ver {version} -w 20000 https://{at}/?s=");
             assert_eq!(counts(&format!("-n 60 -c 3 {common}64")), [60, 3, 3, 0], "{version}");
             assert_eq!(counts(&format!("-n 6 -c 2 {common}1m")), [6, 2, 2, 0], "{version}");
-            // Each place resumes what it began itself.
+            // Each slot resumes its own sessions.
             assert_eq!(counts(&format!("-n 9 -r 1 -c 3 -w 20000 --tls-reuse {common}5")), [9, 9, 9, 6], "{version}");
             assert_eq!(counts(&format!("-n 9 -r 1 -c 3 -w 20000 {common}5")), [9, 9, 9, 0], "{version}");
             assert_eq!(counts(&format!("-n 8 --handshakes -c 2 {common}5")), [8, 8, 8, 0], "{version}");
@@ -186,7 +186,7 @@ fn requests_by_http_2_are_answered() {
     server.stop();
 }
 
-/// Payload that is larger than every window, in both directions at a time.
+/// Payload that is larger than every window, in both directions at the same time.
 #[test]
 fn long_bodies_go_both_ways_by_http_2() {
     let server = Server::start(Kind::P256);
@@ -202,7 +202,7 @@ fn long_bodies_go_both_ways_by_http_2() {
 
 #[test]
 fn a_server_that_has_not_agreed_on_http_2_is_not_asked_by_it() {
-    // A server of HTTP/1 takes the preface for a request that is none.
+    // An HTTP/1 server rejects the preface as an invalid request.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     let thread = thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! What ACME needs while the process has its rights: keys of accounts are made and written, the folder of certificates is
-//! opened. Must never ask a server, and does nothing for `-c`.
+//! Prepares ACME before privileges are dropped: creates account keys and opens the folder of certificates. Must never
+//! send a request to a server, and does nothing for `-c`.
 
 use crate::files::reason;
 use crate::messages::{Messages, Refused};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use tls::account::AccountKey;
 use tls::issue::Key;
 
-/// Prepares a program. Returns the folder that certificates are kept in, where any is.
+/// Prepares a program. Returns the folder of certificates, if configured.
 ///
 /// # Errors
-/// A file or the folder cannot be made; which one has been said.
+/// A file or the folder cannot be created; reported through `messages`.
 pub fn prepare(
     program: &mut Program,
     rights: &Rights,
@@ -33,7 +33,7 @@ pub fn prepare(
             }
         },
     };
-    // Several sections may share an account.
+    // Several sections may use the same account.
     let mut made: HashMap<Box<str>, Arc<AccountKey>> = HashMap::new();
     for section in program.acme.sections.iter_mut().filter(|section| section.key.is_none()) {
         if let Some(key) = made.get(&section.key_file) {
@@ -57,7 +57,7 @@ pub fn prepare(
     Ok(folder)
 }
 
-/// Makes the key of an account, and writes it.
+/// Creates the key of an account and writes it to its file.
 fn make(section: &AcmeSection) -> Result<AccountKey, String> {
     let (file, text) = (&section.key_file, Key::generate(section.key_kind)?.to_pem());
     let options = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&**file);

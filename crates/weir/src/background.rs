@@ -1,20 +1,20 @@
-//! Going to the background (`-D`, `daemon`). The command that started the process leaves once all is bound, the number
-//! is written and the workers run. Must be called before any thread exists.
+//! Running in the background (`-D`, `daemon`). The starting command exits once all sockets are bound, the pid file is
+//! written and the workers run. Must be called before any thread exists.
 
 use crate::files::reason;
 use crate::messages::{Messages, Refused};
 use rt::process::{StarterWaits, daemonise};
 use std::path::Path;
 
-/// Writes the number of this process, in place of what the file held.
+/// Writes the process id to a file, replacing its contents.
 fn write_pid(path: &Path) -> std::io::Result<()> {
     std::fs::write(path, format!("{}\n", std::process::id()))
 }
 
-/// Moves the process to the background where that is `wanted` ([`enter`]), and writes its number.
+/// Moves the process to the background if `wanted` ([`enter`]), and writes its pid file.
 ///
 /// # Errors
-/// When it cannot go to the background.
+/// The process cannot be moved to the background.
 pub fn settle(wanted: bool, pid_file: Option<&Path>, messages: &mut Messages) -> Result<Option<StarterWaits>, Refused> {
     if wanted {
         return enter(pid_file, messages).map(Some);
@@ -22,16 +22,16 @@ pub fn settle(wanted: bool, pid_file: Option<&Path>, messages: &mut Messages) ->
     if let Some(path) = pid_file
         && let Err(error) = write_pid(path)
     {
-        // Only a daemon cannot be found without its file.
+        // Only a daemon requires its pid file.
         messages.warning(&format!("Cannot create pidfile {} : {}", path.display(), reason(&error)));
     }
     Ok(None)
 }
 
-/// Moves the process to the background. Returns in the child, with the line to the command that waits.
+/// Moves the process to the background. Returns in the child, with the channel to the waiting command.
 ///
 /// # Errors
-/// When it cannot be done or the number cannot be written; both processes are to end with status 1.
+/// The process cannot be moved or the pid file cannot be written; both processes must exit with status 1.
 fn enter(pid_file: Option<&Path>, messages: &mut Messages) -> Result<StarterWaits, Refused> {
     let starter = daemonise().map_err(|error| {
         messages.alert(&format!("Cannot start in the background : {}", reason(&error)));
@@ -46,10 +46,10 @@ fn enter(pid_file: Option<&Path>, messages: &mut Messages) -> Result<StarterWait
     Ok(starter)
 }
 
-/// Lets go of the terminal, once everything that could go wrong has been said there.
+/// Detaches from the terminal, once every possible error was reported there.
 ///
 /// # Errors
-/// When it cannot be done.
+/// The standard streams cannot be detached.
 pub fn leave_terminal(starter: &StarterWaits, messages: &mut Messages) -> Result<(), Refused> {
     starter.detach_standard_streams().map_err(|error| {
         messages.alert(&format!("Cannot leave the terminal : {}", reason(&error)));

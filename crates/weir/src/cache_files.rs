@@ -1,5 +1,5 @@
-//! The files of caches (`disk`), opened while the process has its rights. Each is made anew: what a former process has written into
-//! another one of that name stays its own. Must never read one.
+//! The files of caches (`disk`), opened before privileges are dropped. Each is created anew: a file of that name that a
+//! previous process uses is not modified. Must never read one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -10,10 +10,10 @@ use policy::program::Program;
 
 use crate::messages::{Messages, Refused};
 
-/// Opens the file of each cache that has one.
+/// Creates the file of each cache that has one.
 ///
 /// # Errors
-/// One cannot be made; which has been said.
+/// A file cannot be created; reported through `messages`.
 pub fn open(program: &Program, messages: &mut Messages) -> Result<Vec<(usize, File)>, Refused> {
     let mut files = Vec::new();
     for (index, cache) in program.caches.iter().enumerate() {
@@ -29,10 +29,10 @@ pub fn open(program: &Program, messages: &mut Messages) -> Result<Vec<(usize, Fi
     Ok(files)
 }
 
-/// Whether each file can be made, as far as that is known without making it.
+/// Checks whether each file can be created, as far as possible without creating it.
 ///
 /// # Errors
-/// One cannot; which has been said.
+/// A file cannot be created; reported through `messages`.
 pub fn check(program: &Program, messages: &mut Messages) -> Result<(), Refused> {
     let mut sound = true;
     for cache in &program.caches {

@@ -1,5 +1,5 @@
-//! `weir diff OLD NEW`: tells what a reload from one configuration to another would change, and whether the worker that
-//! serves can go over to it. Must never open a socket, nor touch a process.
+//! `weir diff OLD NEW`: reports the changes of a reload from one configuration to another, and whether the running
+//! worker can apply it in place. Must never open a socket, nor affect a process.
 
 use crate::arguments::Settings;
 use crate::files;
@@ -22,7 +22,7 @@ STATUS
     0 when it can be done in place; 1 when it needs a new worker; 2 when either cannot be served
 ";
 
-/// Runs the command with the words after its name.
+/// Runs the command with its arguments.
 #[must_use]
 pub fn run(words: &[OsString]) -> ExitCode {
     let mut messages = Messages::new(false, false);
@@ -42,7 +42,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
 fn compare(old: PathBuf, new: PathBuf, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let settings = |file| Settings { files: vec![file], ..Settings::default() };
     let mut before = prepare(&settings(old), messages)?;
-    // What differs is told also where only that keyword is missing.
+    // Reports the changes even if only `reload in-place` is missing.
     before.start.supposes_in_place = true;
     let vacant = BTreeSet::new();
     let former = (&before.start, &before.spec, &before.program, &vacant);

@@ -1,7 +1,7 @@
-//! `-dC` and `-dK`: the configuration as it was read, and the keywords of the language.
+//! `-dC` and `-dK`: the parsed configuration, and the keywords of the language.
 //!
-//! `-dC` prints words separated, comments gone, variables resolved; blocks whose condition is false are left out, and
-//! so are the lines that set variables. What is printed can be read again. Must never judge what it prints.
+//! `-dC` prints the words without comments and with variables expanded; blocks whose condition is false are omitted,
+//! and so are the lines that set variables. The output is a valid configuration. Must never validate it.
 
 use config::document::{Document, Line};
 use config::keyword::anonymous;
@@ -10,7 +10,7 @@ use config::text;
 use control::runtime::{Mode, process};
 use std::collections::BTreeMap;
 
-/// The keywords of a list of classes such as `cfg,smp`; the classes themselves for `help` or none.
+/// Returns the keywords of a list of classes such as `cfg,smp`; the list of classes for `help` or an empty list.
 #[must_use]
 pub fn keywords(classes: &str) -> String {
     let mut out = String::new();
@@ -42,7 +42,7 @@ pub fn keywords(classes: &str) -> String {
     out
 }
 
-/// Commands of the runtime API and of the master's command line, with who has them and what has to be switched on before.
+/// Lists the commands of the runtime API and of the master CLI, with the process that has them and the required mode.
 fn dump_commands(out: &mut String) {
     let of_worker = process::commands().map(|(name, mode)| (name, (false, Some(mode))));
     let of_master = crate::master::commands().map(|name| (name, (true, None)));
@@ -64,14 +64,14 @@ fn dump_commands(out: &mut String) {
     }
 }
 
-/// The services that `use-service` may name without any script.
+/// Lists the built-in services for `use-service`.
 fn dump_services(out: &mut String) {
     out.push_str("# List of registered service names:\n");
     let services = control::services::built_in();
     services.names().iter().for_each(|row| out.push_str(&format!("{}\n", row.name)));
 }
 
-/// The text of every section. A key other than 0 hides names, addresses and whatever may be a secret.
+/// Returns the text of every section. A key other than 0 anonymizes names, addresses and possible secrets.
 #[must_use]
 pub fn configuration(document: &Document, key: u32) -> Vec<u8> {
     if key != 0 {
@@ -104,7 +104,7 @@ fn push(line: &Line, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// One byte of a word as it can be read again outside of quotes (configuration manual, section 2.2).
+/// Writes a byte of a word, escaped for use outside of quotes (configuration manual, section 2.2).
 fn escape(byte: u8, out: &mut Vec<u8>) {
     match byte {
         b'\n' => out.extend_from_slice(b"\\n"),

@@ -1,5 +1,4 @@
-//! Which files make up the configuration, and their bytes (`-f FILE`, `-f FOLDER`, `-- FILE…`). Must never look into
-//! them.
+//! Finds and reads the configuration files (`-f FILE`, `-f FOLDER`, `-- FILE…`). Must never parse them.
 
 use config::{InputFile, text};
 use std::ffi::OsStr;
@@ -7,14 +6,14 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A file or folder that cannot be read, in HAProxy's words.
+/// HAProxy's message for a file or folder that cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unreadable(pub String);
 
-/// Reads everything that the command line named, folders replaced by what is in them.
+/// Reads every file that the command line names, and the files of named folders.
 ///
 /// # Errors
-/// Every path that cannot be read, not the first one alone.
+/// A message for every path that cannot be read.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<InputFile>, Vec<Unreadable>> {
     let mut files = Vec::new();
     let mut errors = Vec::new();
@@ -34,8 +33,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<InputFile>, Vec<Unreadable>> {
     if errors.is_empty() { Ok(read) } else { Err(errors) }
 }
 
-/// A path itself, or what a folder contributes: its files that end in `.cfg` and are not hidden, in the order of their
-/// bytes.
+/// Returns a file's path, or the files of a folder that end in `.cfg` and are not hidden, sorted by bytes.
 fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !std::fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -59,7 +57,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Unreadable {
     Unreadable(format!("Cannot open configuration file/directory {} : {}", path.display(), reason(error)))
 }
 
-/// The system's sentence for an error, without the number that the standard library puts behind it.
+/// Returns the system's error message, without the number that the standard library appends.
 #[must_use]
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();

@@ -3,7 +3,7 @@
 use crate::arguments::{FLAGS, Flag, Group, Value};
 use std::fmt::Write;
 
-/// Behind a short usage error.
+/// Follows a usage error.
 pub const HINT: &str = "Run 'weir --help' for the list of arguments.";
 
 const HEAD: &str = "\
@@ -46,7 +46,7 @@ EXAMPLES
     weir -D -p /run/weir.pid -f /etc/haproxy/haproxy.cfg
 ";
 
-/// The whole page.
+/// Returns the entire help text.
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(HEAD);
@@ -60,7 +60,7 @@ pub fn page() -> String {
     page
 }
 
-/// A flag with its value, as the help shows it.
+/// Returns a flag with its value as shown in the help.
 fn synopsis(flag: &Flag) -> String {
     match flag.value {
         Value::None => flag.name.to_owned(),

@@ -1,4 +1,5 @@
-//! What a configuration is told of the machine it is read on. Must never change the variables of the process.
+//! Information on the machine and the process for a configuration. Must never change environment variables of the
+//! process.
 
 use crate::material;
 use crate::messages::Messages;
@@ -10,7 +11,7 @@ use engine::host::Host;
 use policy::program::Program;
 use std::io::Write as _;
 
-/// What the runtime API tells of this run. `memory`: the megabytes of `-m`.
+/// Returns the information for the runtime API. `memory`: the megabytes of `-m`.
 pub fn describe(global: &GlobalSpec, environment: &Environment, memory: Option<u64>, messages: &Messages) -> Host {
     Host {
         platform: platform::describe(),
@@ -31,18 +32,18 @@ pub fn describe(global: &GlobalSpec, environment: &Environment, memory: Option<u
     }
 }
 
-/// The environment as lines.
+/// Returns the environment as lines `name=value`.
 #[must_use]
 pub fn variables(environment: &Environment) -> Vec<String> {
     environment.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// Says on standard error what a filter tells of a stream. A standard error that takes nothing misses it.
+/// Writes the output of a filter to standard error. Errors are ignored.
 fn tell(text: &[u8]) {
     let _ = std::io::stderr().lock().write_all(text);
 }
 
-/// Where the runtime API listens: `$HAPROXY_CLI`.
+/// Returns the addresses of the runtime API: `$HAPROXY_CLI`.
 #[must_use]
 pub fn runtime_addresses(program: &Program) -> String {
     let sockets = program.runtime.sockets.iter();
@@ -50,7 +51,7 @@ pub fn runtime_addresses(program: &Program) -> String {
     addresses.join(";")
 }
 
-/// The host's name as the kernel has it: the local peer unless it is configured.
+/// Returns the host name: the name of the local peer unless configured.
 #[must_use]
 pub fn name() -> String {
     material::host_name()

@@ -1,15 +1,15 @@
-//! The name that the program goes by: HAProxy's where it was called by that name, so that what looks for HAProxy finds it,
-//! its own otherwise; and when it was started. Must never depend on the configuration.
+//! The name of the program, HAProxy's if it was started by that name, so that tools find it; and the start time. Must
+//! never depend on the configuration.
 
 use base::Moment;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// The name of the link that stands for HAProxy.
+/// The name of the link for HAProxy compatibility.
 const HAPROXY: &str = "haproxy";
 
-/// Whether the program was called `haproxy`, by whatever path.
+/// Whether the program was started as `haproxy`, in any folder.
 #[must_use]
 pub fn is_haproxy() -> bool {
     static CALLED: OnceLock<bool> = OnceLock::new();
@@ -20,27 +20,27 @@ fn is_called_haproxy(name: &OsStr) -> bool {
     Path::new(name).file_name().is_some_and(|name| name == HAPROXY)
 }
 
-/// The product's name in answers that programs read.
+/// Returns the product name in answers that programs read.
 #[must_use]
 pub fn product() -> &'static str {
     if is_haproxy() { "HAProxy" } else { "Weir" }
 }
 
-/// The name as HAProxy's first message writes it.
+/// Returns the name as in HAProxy's first message.
 #[must_use]
 pub fn command() -> &'static str {
     if is_haproxy() { HAPROXY } else { "weir" }
 }
 
-/// Gives the process the name of the link, which tools such as `pgrep` and `killall` look for: the kernel names a process
-/// after the file, and a worker is started from the file itself.
+/// Sets the process name to that of the link, for tools such as `pgrep` and `killall`: by default the kernel uses the
+/// file's name, and a worker is started from the file itself.
 pub fn name_process() {
     if is_haproxy() {
         rt::process::set_name(HAPROXY);
     }
 }
 
-/// When the process began, as far as it knows: the first call sets it.
+/// Returns the start time of the process: the time of the first call.
 pub fn began() -> Moment {
     static BEGAN: OnceLock<Moment> = OnceLock::new();
     *BEGAN.get_or_init(rt::clock::moment)

@@ -1,5 +1,5 @@
-//! A reload in place, as the worker goes through it: reads the new configuration on a thread of its own, and has the
-//! process go over to it, or says why another worker is needed. Must never change anything unless all of it can be done.
+//! A reload in place in the worker: reads the new configuration on its own thread, then applies it, or reports why a
+//! new worker is needed. Must never change anything unless the whole change can be applied.
 
 use crate::arguments::Settings;
 use crate::listeners::{self, AddressName};
@@ -20,38 +20,38 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How often is looked whether all workers accept with the configuration before, or with the new one.
+/// Polling interval until all workers use the new configuration.
 const BEAT: Duration = Duration::from_millis(2);
 
-/// How much nicer than the workers the thread is that reads a configuration (nice(2)): beside workers that take whole processors it
-/// gets a tenth of one, and they are served within microseconds once they are due.
+/// Niceness of the thread that reads a configuration, relative to the workers (nice(2)): next to workers that use whole
+/// processors it gets a tenth of one, and due workers run within microseconds.
 const UNHURRIED: i32 = 10;
 
-/// What a process needs to read its configuration again.
+/// The parameters for reading the configuration again.
 #[derive(Debug)]
 pub struct Renewal {
     /// The command line.
     pub settings: Settings,
-    /// What the process keeps to its end.
+    /// Settings that are fixed at the start of the process.
     pub start: Start,
-    /// Its standard streams are nowhere.
+    /// Its standard streams are detached.
     pub is_daemon: bool,
 }
 
-/// A configuration that the process can go over to.
+/// A validated configuration, ready to be applied.
 struct Next {
     generation: Generation,
     changes: Vec<String>,
-    /// Sockets at addresses that come.
+    /// Sockets of added addresses.
     opened: Vec<Listening>,
-    /// Addresses that go.
+    /// Removed addresses.
     went: Vec<(usize, usize)>,
 }
 
-/// Where what is said goes.
+/// The destination of messages.
 pub type Out = Box<dyn Write + Send>;
 
-/// Runs a job on a thread of its own that gives way to all others of its processor. `None`: there is no thread, or it panicked.
+/// Runs a job on a new thread with low priority. `None`: the thread cannot be created, or it panicked.
 fn unhurried<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let work = move || {
         rt::process::lower_priority(UNHURRIED);
@@ -61,8 +61,9 @@ fn unhurried<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> Opt
 }
 
 impl Renewal {
-    /// Goes over to the configuration as the files have it now; a reader has read them if this process cannot. For a thread
-    /// that runs a worker; one at a time. Returns once every worker accepts with it, or nothing has changed.
+    /// Loads the current configuration files and applies them; `reader` is a process that reads them if this process
+    /// cannot. Must run on a worker's thread; calls must be serialized. Returns once every worker uses the new
+    /// configuration, or nothing has changed.
     pub async fn run(self: &Arc<Self>, process: &Arc<Process>, out: Out, reader: Option<OwnedFd>) -> FromWorker {
         let (renewal, shared) = (Arc::clone(self), Arc::clone(process));
         let job = move || unhurried(move || renewal.read(&shared, out, reader));
@@ -121,7 +122,7 @@ impl Renewal {
         let wanted = program.global.descriptors;
         let has_room = wanted <= before.program.global.descriptors
             || rt::process::raise_descriptor_limit(wanted).is_ok_and(|(soft, _)| soft >= wanted);
-        // Where the number of connections was worked out from the limit, a few more sockets find room below it.
+        // An automatic connection limit is derived from the descriptor limit with a margin, so a few more sockets fit.
         if !has_room && !program.global.maxconn_is_automatic {
             return Err(NotRenewed::Classic(format!("the limit on descriptors cannot be raised to {wanted}")));
         }
@@ -144,8 +145,8 @@ impl Renewal {
     }
 }
 
-/// The sockets of addresses that go from one frontend to another, and the addresses that come apart from those. Clients that
-/// wait in such a socket are accepted by either frontend.
+/// Returns the sockets of addresses that move from one frontend to another, and the other added addresses. Pending
+/// connections of such a socket are accepted by either frontend.
 fn moved(
     process: &Process,
     (former, next): (&Program, &Program),
@@ -174,10 +175,10 @@ fn moved(
     (sockets, came)
 }
 
-/// Changes that are told at most, one by one.
+/// Maximum number of changes that are listed.
 const MOST_TOLD: usize = 20;
 
-/// What has changed, in one line.
+/// Returns the changes in one line.
 fn tell(changes: &[String]) -> String {
     let mut told = changes.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join(", ");
     if let Some(more) = changes.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
@@ -186,7 +187,7 @@ fn tell(changes: &[String]) -> String {
     told
 }
 
-/// Until every worker accepts with the newest configuration.
+/// Waits until every worker uses the newest configuration.
 async fn settled(process: &Process) {
     while process.is_adopting() {
         rt::sleep(BEAT).await;

@@ -1,5 +1,5 @@
-//! The `stats-file` that a configuration names: read at the start, told of in HAProxy's words. Must never be used once
-//! connections are accepted.
+//! Reads the configured `stats-file` at the start, with HAProxy's messages. Must never be used once connections are
+//! accepted.
 
 use crate::messages::Messages;
 use config::spec::Spec;
@@ -8,10 +8,10 @@ use live::counters::{Kept, KeptCounts};
 use policy::program::Program;
 use std::io::Read;
 
-/// Bytes of a file that are read.
+/// Maximum number of bytes that are read.
 const MOST: u64 = 64 << 20;
 
-/// The counts that the process begins with.
+/// Returns the saved counters.
 pub fn read(spec: &Spec, program: &Program, messages: &mut Messages) -> Vec<Kept> {
     let Some(path) = &spec.global.kept.stats_file else { return Vec::new() };
     let Ok(file) = std::fs::File::open(path) else {
@@ -19,7 +19,7 @@ pub fn read(spec: &Spec, program: &Program, messages: &mut Messages) -> Vec<Kept
         return Vec::new();
     };
     let mut text = Vec::new();
-    // What cannot be read is what was read so far: a folder is empty.
+    // After a read error, the bytes read so far are used: a folder counts as empty.
     let _ = file.take(MOST).read_to_end(&mut text);
     let owners = Owners::of(program);
     let found = KeptCounts::read(&text, |side, guid| owners.is_known(side, guid));

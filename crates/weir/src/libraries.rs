@@ -1,8 +1,8 @@
-//! `-dL`: the program and the libraries that the process has loaded. Must never load anything itself.
+//! `-dL`: the program file and the loaded libraries. Must never load anything itself.
 
 use std::collections::BTreeSet;
 
-/// One path a line, the program first.
+/// Returns one path per line, the program first.
 #[must_use]
 pub fn list() -> String {
     let program = std::fs::read_link("/proc/self/exe").map(|path| path.display().to_string()).unwrap_or_default();
@@ -17,11 +17,11 @@ pub fn list() -> String {
         .collect()
 }
 
-/// The files that a memory map names as executable.
+/// Returns the executable files in a memory map.
 fn loaded(maps: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for line in maps.lines() {
-        // Address, permissions, offset, device, inode; then the path, which may hold spaces.
+        // Address, permissions, offset, device, inode; then the path, which may contain spaces.
         let executable = line.split_whitespace().nth(1).is_some_and(|permissions| permissions.contains('x'));
         if let (true, Some(at)) = (executable, line.find('/')) {
             found.insert(&line[at..]);

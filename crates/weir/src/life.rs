@@ -1,5 +1,5 @@
-//! A serving process and the signals (management guide, section 4): pauses, reports, ends. Must never decide what
-//! becomes of a connection: the engine does.
+//! Signal handling of a serving process (management guide, section 4): pauses, reports, stops. Must never decide how a
+//! connection ends: the engine does.
 
 use crate::messages::Messages;
 use crate::report;
@@ -16,20 +16,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::Poll;
 
-/// What the handling of signals has to know, and what it finds out.
+/// State of signal handling.
 pub struct Life {
     shared: Arc<Process>,
     handled: Vec<Signal>,
     quiet: bool,
     ends_gently: bool,
-    /// The exit status.
+    /// Exit status.
     status: AtomicU8,
     /// A signal ended the process at once.
     was_ended: AtomicBool,
 }
 
-/// Signals that are handled. SIGTERM and SIGINT keep the system's default effect, unless the
-/// process is to end in order, or is process 1, which the kernel shields from signals that it does not handle.
+/// Returns the signals to handle. SIGTERM and SIGINT keep the system's default action, unless the process must stop
+/// gracefully, or is process 1, to which the kernel does not deliver unhandled signals.
 fn handled_signals(all: bool) -> Vec<Signal> {
     let mut handled =
         vec![Signal::User1, Signal::User2, Signal::Hangup, Signal::Quit, Signal::TerminalInput, Signal::TerminalOutput];
@@ -40,17 +40,17 @@ fn handled_signals(all: bool) -> Vec<Signal> {
 }
 
 impl Life {
-    /// The life of a process that serves `shared`.
+    /// Creates the state for a process that serves `shared`.
     pub fn new(shared: Arc<Process>, quiet: bool, ends_gently: bool) -> Self {
         // Counts that are shared are exchanged at the end, also where a signal ends the process.
         let handled = handled_signals(ends_gently || shared.shared_counts.is_set());
         Self { shared, handled, quiet, ends_gently, status: AtomicU8::new(0), was_ended: AtomicBool::new(false) }
     }
 
-    /// Counts signals from now on, so that none is missed before they are handled.
+    /// Installs the handlers, so that no signal is lost before [`Life::live`].
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn prepare(&self) -> std::io::Result<()> {
         rt::signal::handle_signals(&self.handled)
     }
@@ -65,8 +65,8 @@ impl Life {
         ExitCode::from(self.status.load(Ordering::Relaxed))
     }
 
-    /// Tells the command that waits for it that the process serves, then handles signals until one of them ends it. For
-    /// worker 0.
+    /// Signals the waiting start command that the process serves, then handles signals until one of them ends the
+    /// process. Runs on worker 0.
     pub async fn live(&self, starter: Option<StarterWaits>, master: Option<Master>) {
         let Ok(mut signals) = rt::signals(&self.handled) else { return };
         if let Some(starter) = starter {
@@ -81,7 +81,7 @@ impl Life {
                 Some(Signal::User1) => leave(&self.shared, self.quiet),
                 Some(signal @ (Signal::Terminate | Signal::Interrupt)) => {
                     if !self.ends_gently {
-                        // What a shell shows for a process that the signal itself has ended.
+                        // The exit status that a shell shows for a process killed by the signal.
                         self.status.store(128 + signal.number().unsigned_abs() as u8, Ordering::Relaxed);
                     }
                     self.was_ended.store(true, Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl Life {
     }
 }
 
-/// Does what the master wants. When the master has gone, so does the process.
+/// Executes requests of the master. When the master exits, so does the process.
 async fn follow(master: Master, shared: Arc<Process>, quiet: bool) {
     if master.obey(&shared).await {
         leave(&shared, quiet);
@@ -113,7 +113,7 @@ fn leave(shared: &Arc<Process>, quiet: bool) {
     }
 }
 
-/// The soft stop: `grace`, then no new connections, then the sessions that are open, for `hard-stop-after` at most.
+/// Soft stop: waits for `grace`, closes the listeners, then waits for open sessions, at most `hard-stop-after`.
 async fn leave_softly(shared: Arc<Process>, quiet: bool) {
     let mut messages = Messages::while_serving(quiet);
     let generation = shared.generation();
@@ -140,7 +140,7 @@ async fn leave_softly(shared: Arc<Process>, quiet: bool) {
     rt::stop();
 }
 
-/// `frontend web`, `proxy app`: how HAProxy names who listens.
+/// HAProxy's name of a proxy with listeners: `frontend web`, `proxy app`.
 fn listens(proxy: &Proxy) -> Option<String> {
     let kind = match proxy.kind {
         ProxyKind::Frontend => "frontend",

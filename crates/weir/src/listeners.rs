@@ -1,5 +1,5 @@
-//! Opens every listening socket of a configuration before anything is served, and says in HAProxy's sentences which
-//! could not be opened. Must never accept a connection.
+//! Opens every listening socket of a configuration before traffic is served, and reports in HAProxy's messages which
+//! could not be bound. Must never accept a connection.
 
 use crate::files::reason;
 use crate::predecessors::Predecessors;
@@ -17,59 +17,59 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long `defer-accept` waits for a client's first bytes.
+/// Maximum time that `defer-accept` waits for a client's first bytes.
 const DEFER: Duration = Duration::from_secs(1);
 
-/// How often an address that is taken is tried again once older processes were asked to let go of theirs, and how long
-/// each time is waited before.
+/// Number of attempts to bind an address in use after predecessors were signalled to release theirs, and the pause
+/// before each.
 const RETRIES: (u32, Duration) = (200, Duration::from_millis(10));
 
 /// Every socket of a process.
 #[derive(Default)]
 pub struct Sockets {
-    /// Those of proxies.
+    /// Sockets of proxies.
     pub proxies: Vec<Listening>,
-    /// Those of the runtime API.
+    /// Sockets of the runtime API.
     pub runtime: Vec<Opened>,
-    /// Those of relays of log lines.
+    /// Sockets of log-forward sections.
     pub relays: Vec<RelaySocket>,
-    /// Those that peers come in at.
+    /// Sockets of peers sections.
     pub peers: Vec<PeerSocket>,
 }
 
-/// What older processes contribute.
+/// Resources of older processes.
 #[derive(Default)]
 pub struct Older {
-    /// Processes that are asked for addresses that are taken.
+    /// Processes to signal if an address is in use.
     pub predecessors: Predecessors,
-    /// Sockets that one of them has handed over.
+    /// Sockets received from one of them.
     pub inherited: Inherited,
 }
 
-/// One address of the configuration.
+/// An address of the configuration.
 struct Wanted<'a> {
     bind: &'a Bind,
     around: Surroundings,
     owner: Owner<'a>,
-    /// Its place among those of the owner.
+    /// Its index in the owner.
     index: usize,
 }
 
-/// Who listens.
+/// The owner of an address.
 #[derive(Clone, Copy)]
 enum Owner<'a> {
     Proxy(&'a Proxy),
     Runtime,
-    /// A relay of log lines, and whether it takes datagrams there.
+    /// A log-forward section, and whether the address is for datagrams.
     Relay(&'a LogForward, bool),
     Peers(&'a Peers),
 }
 
-/// Opens all sockets, those that an older process has handed over first. Where an address is taken, the predecessors are
-/// asked to let go of theirs for a while.
+/// Opens all sockets; those received from an older process are used first. If an address is in use, the predecessors
+/// are signalled to release theirs temporarily.
 ///
 /// # Errors
-/// One sentence for every address that could not be bound; what was opened is closed again.
+/// A message for every address that could not be bound; sockets opened so far are closed.
 pub fn open(
     program: &Program,
     spec: &Spec,
@@ -98,11 +98,11 @@ pub fn open(
     Err(told.map(|(one, error)| sentence(one, place(one, spec), sources, error)).collect())
 }
 
-/// Opens addresses that come while the process serves, each named by its frontend and its place there, or takes those that
-/// were opened for it.
+/// Opens addresses added at run time, each given by the indexes of its frontend and of the address, or uses sockets
+/// that were already opened for them.
 ///
 /// # Errors
-/// Which one cannot be bound, and why; what was opened is closed again.
+/// Names the address that cannot be bound, and the reason; sockets opened so far are closed.
 pub fn open_more(
     program: &Program,
     places: &[(usize, usize)],
@@ -134,16 +134,14 @@ fn cannot_bind(bind: &Bind, proxy: &Proxy, error: &io::Error) -> String {
     format!("address {} of proxy {} cannot be bound: {}", bind.text, proxy.name, reason(error))
 }
 
-/// What tells an address of a configuration from the others, also in another process that reads the same one.
+/// Identifies an address of a configuration, also in another process that loads the same configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressName {
-    /// Its proxy.
+    /// The name of its proxy.
     pub proxy: String,
-    /// The address as it is written.
+    /// The address as configured.
     pub text: String,
-    /// The network device.
     pub interface: String,
-    /// The network namespace.
     pub namespace: String,
 }
 
@@ -158,7 +156,7 @@ impl AddressName {
         }
     }
 
-    /// The names of addresses at these places.
+    /// Returns the names of the addresses at these indexes.
     pub fn at(program: &Program, places: &[(usize, usize)]) -> Vec<Self> {
         let bind = |(proxy, bind): &(usize, usize)| {
             let proxy = program.proxies.get(*proxy)?;
@@ -167,12 +165,12 @@ impl AddressName {
         places.iter().filter_map(bind).collect()
     }
 
-    /// As it is sent. No part has a NUL.
+    /// Encodes the name for sending. No part contains a NUL.
     pub fn encode(&self) -> Vec<u8> {
         [&*self.proxy, &*self.text, &*self.interface, &*self.namespace].join("\0").into_bytes()
     }
 
-    /// From what was sent.
+    /// Decodes a received name.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let mut parts = text.split('\0').map(str::to_owned);
@@ -182,10 +180,10 @@ impl AddressName {
     }
 }
 
-/// Opens the addresses of those names: for each its sockets.
+/// Opens the addresses of these names. Returns the sockets of each.
 ///
 /// # Errors
-/// Which one cannot be bound or is not there, and why; what was opened is closed again.
+/// Names the address that cannot be bound or is unknown, and the reason; sockets opened so far are closed.
 pub fn open_named(
     program: &Program,
     names: &[AddressName],
@@ -206,12 +204,12 @@ pub fn open_named(
     names.iter().map(&mut open).collect()
 }
 
-/// Every address of a program.
+/// Returns every address of a program.
 fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
     let proxies = program.proxies.iter().filter(|proxy| !proxy.disabled).flat_map(|proxy| {
         let around = Surroundings::of(proxy, program, reuse_port);
         let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
-        // Those connect instead.
+        // Reverse HTTP addresses connect instead.
         let binds = binds.filter(|bind| !matches!(bind.address, BindAddress::Reverse { .. }));
         binds.map(move |bind| Wanted { bind, around, owner: Owner::Proxy(proxy), index: bind.index })
     });
@@ -240,7 +238,7 @@ fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
     proxies.chain(runtime).chain(relays).chain(peers).collect()
 }
 
-/// Tries all that are wanted. Those that fail stay, in the order of the errors that are returned.
+/// Tries to open all sockets of `wanted`. Failed ones stay in it, in the order of the returned errors.
 fn attempt(
     wanted: &mut Vec<Wanted<'_>>,
     opened: &mut Sockets,
@@ -290,13 +288,13 @@ fn attempt(
     failed
 }
 
-/// What the socket options of an address depend on, apart from its `bind` line.
+/// Socket options of an address that are not from its `bind` line.
 #[derive(Clone, Copy, Default)]
 struct Surroundings {
     reuse_port: bool,
     smart_accept: bool,
     keep_alive: Option<KeepAlive>,
-    /// `option nolinger` of a frontend: whatever ends the connection, the client gets a reset.
+    /// `option nolinger` of a frontend: closing the connection sends a reset to the client.
     linger_zero: bool,
     buffers: SocketBuffers,
 }
@@ -326,7 +324,7 @@ fn options(bind: &Bind, around: Surroundings) -> BindOptions {
         v6only: bind.v6only,
         reuse_port: around.reuse_port,
         defer_accept: bind.defer_accept.then_some(DEFER),
-        // The first acknowledgement rides with the answer.
+        // The first acknowledgement is sent with the response.
         no_quick_ack: around.smart_accept,
         mss: match socket.segments {
             Segments::Announced(size) => Some(size),
@@ -353,7 +351,7 @@ fn options(bind: &Bind, around: Surroundings) -> BindOptions {
     }
 }
 
-/// The sockets of one address: one, or one a shard.
+/// Opens the sockets of an address, one per shard.
 fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::Result<Vec<Arc<ListeningSocket>>> {
     let address = match &bind.address {
         BindAddress::Inet(address) => Address::Inet(*address),
@@ -370,7 +368,7 @@ fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::
         BindAddress::Reverse { .. } => return Ok(Vec::new()),
     };
     let options = options(bind, around);
-    // Several sockets on one address need SO_REUSEPORT; without it there is one.
+    // Several sockets on one address need SO_REUSEPORT; without it there is only one.
     let shards = if around.reuse_port { bind.shards.max(1) } else { 1 };
     let open = || match inherited.listen(&address, &options) {
         Some(taken) => taken,
@@ -379,7 +377,7 @@ fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::
     std::iter::repeat_with(open).take(shards as usize).map(|opened| opened.map(Arc::new)).collect()
 }
 
-/// The socket of an address that takes datagrams.
+/// Opens a datagram socket.
 fn datagrams(bind: &Bind, around: Surroundings) -> io::Result<Datagram> {
     let options = options(bind, around);
     match &bind.address {
@@ -391,8 +389,8 @@ fn datagrams(bind: &Bind, around: Surroundings) -> io::Result<Datagram> {
     }
 }
 
-/// The workers that serve each of an address's sockets: a fair share of those that serve the address; all of them where
-/// there is one socket.
+/// Returns the workers for each socket of an address: an equal share of the address's workers; all of them if there is
+/// one socket.
 fn shares(bind: &Bind, sockets: usize, threads: u32) -> Vec<Option<Arc<[usize]>>> {
     let workers: Vec<usize> = match &bind.listening.threads {
         None if sockets <= 1 => return vec![None],
@@ -403,7 +401,7 @@ fn shares(bind: &Bind, sockets: usize, threads: u32) -> Vec<Option<Arc<[usize]>>
     (0..sockets).map(|place| Some(Arc::from(&workers[cut(place)..cut(place + 1)]))).collect()
 }
 
-/// Where the line is written.
+/// Returns the position of its line in the configuration.
 fn place(wanted: &Wanted<'_>, spec: &Spec) -> Span {
     let line = match wanted.owner {
         Owner::Proxy(proxy) => spec.proxies.get(proxy.index).and_then(|proxy| proxy.binds.get(wanted.index)),
@@ -417,7 +415,7 @@ fn place(wanted: &Wanted<'_>, spec: &Spec) -> Span {
     line.map_or(Span::default(), |line| line.span)
 }
 
-/// What HAProxy calls who listens in messages.
+/// Returns HAProxy's name of the owner in messages.
 fn owner(owner: Owner<'_>) -> String {
     let proxy = match owner {
         Owner::Proxy(proxy) => proxy,
@@ -458,7 +456,7 @@ fn sentence(wanted: &Wanted<'_>, place: Span, sources: &Sources, error: &io::Err
     format!("Binding [{file}:{}] for {owner}: {what}.", place.line)
 }
 
-/// Address and port as HAProxy writes them: without the brackets around an IPv6 address.
+/// Formats address and port as HAProxy does: without brackets around an IPv6 address.
 fn plain(address: &std::net::SocketAddr) -> String {
     format!("{}:{}", address.ip(), address.port())
 }

@@ -1,5 +1,4 @@
-//! From files to a program: read, understood, names resolved, compiled, everything that is wrong reported. Must never
-//! open a socket.
+//! From files to a program: reads, parses, resolves names, compiles and reports all errors. Must never open a socket.
 
 use crate::arguments::Settings;
 use crate::detected;
@@ -33,76 +32,75 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A configuration that can be served.
 pub struct Prepared {
-    /// What is served.
+    /// The compiled program.
     pub program: Program,
-    /// What was written, for messages that point at a line.
+    /// The parsed configuration, for messages that refer to a line.
     pub spec: Spec,
-    /// The text of it.
+    /// Its text.
     pub sources: Sources,
-    /// The environment as the text left it.
+    /// The environment after evaluation of the text.
     pub environment: Environment,
-    /// How many threads serve it, and where they run.
+    /// Number and processors of the threads.
     pub threads: Plan,
-    /// What is given up before it is served.
+    /// Privileges to drop before serving.
     pub rights: Rights,
-    /// The live state, where servers go on from that of another process.
+    /// Live state restored from another process, if any.
     pub live: Option<Live>,
-    /// What is left to take over of their saved states.
+    /// Saved states of servers that are still to be applied.
     pub saved: Vec<SavedServer>,
-    /// The counts to begin with.
+    /// Saved counters.
     pub counts: Vec<Kept>,
-    /// What answers inside the process.
+    /// Built-in services and those of scripts.
     pub services: Services,
-    /// The scripts.
     pub scripts: Scripts,
-    /// What a later configuration has to have in common with this one.
+    /// Settings that later configurations must share.
     pub start: Start,
 }
 
-/// What a process was started with and keeps to its end.
+/// Settings that are fixed at the start of a process.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// How many threads, and where they run, as it was written.
+    /// Number and processors of the threads, as configured.
     threads: (Option<u32>, ProcessorsSpec),
-    /// The same, as it was settled.
+    /// Number and processors of the threads, as determined.
     settled: (Option<u32>, ProcessorsSpec),
-    /// What the machine allows.
+    /// Limits of the machine.
     limits: SystemLimits,
-    /// What was given up.
+    /// Dropped privileges.
     rights: Rights,
-    /// The environment as the text left it: what is asked while the process serves was asked there.
+    /// The environment after evaluation of the text; lookups at run time use it.
     environment: Environment,
-    /// `reload in-place` is supposed, whatever is written: for those who compare alone.
+    /// Assumes `reload in-place` in both configurations, for a comparison only.
     pub supposes_in_place: bool,
 }
 
-/// A configuration that may follow the one that is served.
+/// A configuration that may replace the current one.
 pub struct Renewed {
-    /// What is served then.
+    /// The compiled program.
     pub program: Program,
-    /// What was written.
+    /// The parsed configuration.
     pub spec: Spec,
-    /// What becomes different, in words.
+    /// Descriptions of the changes.
     pub changes: Vec<String>,
-    /// What there is to say about it.
+    /// Warnings and notices about it.
     pub found: Vec<Diagnostic>,
-    /// The text of it.
+    /// Its text.
     pub sources: Sources,
 }
 
-/// Why there is no reload in place: the one keyword is missing.
+/// Reason against a reload in place: the keyword is missing in the current configuration.
 pub const NOT_SERVED_IN_PLACE: &str = "'reload in-place' is not in the configuration that is served";
-/// The same.
+/// Reason against a reload in place: the keyword is missing in the new configuration.
 pub const NOT_NEW_IN_PLACE: &str = "'reload in-place' is not in the new configuration";
 
-/// Why a process with scripts cannot go over to another configuration, nor one without to one with them.
+/// Reason against a reload in place if either configuration has scripts.
 const SCRIPTS: &str = "scripts are loaded at the start of a process";
 
-/// Why there is no such configuration.
+/// Reasons why a configuration cannot replace the current one.
 pub enum NotRenewed {
-    /// It cannot be served at all; why has been said.
+    /// It is invalid; the errors were reported.
     Refused,
-    /// It needs a new process; why.
+    /// It needs a new process; contains the reason.
     Classic(String),
 }
 
@@ -112,10 +110,10 @@ impl From<Refused> for NotRenewed {
     }
 }
 
-/// `-C`.
+/// Changes to the folder of `-C`.
 ///
 /// # Errors
-/// When it cannot be entered; why has been said.
+/// The folder cannot be entered; reported through `messages`.
 pub fn enter_directory(settings: &Settings, messages: &mut Messages) -> Result<(), Refused> {
     let Some(folder) = &settings.directory else { return Ok(()) };
     std::env::set_current_dir(folder).map_err(|error| {
@@ -125,8 +123,8 @@ pub fn enter_directory(settings: &Settings, messages: &mut Messages) -> Result<(
     })
 }
 
-/// Reads and understands the text. What makes it unusable has been reported; [`compile`] draws the consequence, and
-/// reports the rest.
+/// Reads and parses the text. Errors that make it unusable are reported; [`compile`] returns an error for them, and
+/// reports the other diagnostics.
 pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -> Loaded {
     let options = LoadOptions {
         language: language(settings),
@@ -141,9 +139,10 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
     let mut loaded = config::load(files, Environment::of_process(), &options);
     let mut found = std::mem::take(&mut loaded.diagnostics);
     if found.iter().any(Diagnostic::is_alert) {
-        // It will not be served. Rules, names of hosts and accounts are looked at all the same: everything is told at once.
+        // The configuration is invalid, but rules, host names and accounts are checked too, so that all errors are
+        // reported at once.
         let mut resolver = resolver(&loaded.sources, &loaded.environment, settings);
-        // What scripts register may be named; they run no further.
+        // Rules may name what scripts register; the scripts do not run further.
         let _ = scripts::load(&loaded.spec, &loaded.environment, &mut resolver.services, &mut found);
         let mut spec = loaded.spec.clone();
         if settings.ignore_unresolved {
@@ -156,7 +155,7 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
     if is_quiet || found.iter().any(Diagnostic::is_alert) {
         messages.report(&in_order(found, &loaded.sources), &loaded.sources);
     } else {
-        // Compiling finds more: all of it is told in the order of the files.
+        // Compiling finds more errors; all are reported in the order of the files.
         loaded.diagnostics = found;
     }
     if is_quiet {
@@ -172,7 +171,7 @@ fn resolver(sources: &Sources, environment: &Environment, settings: &Settings) -
     SystemResolver { ipv4_only: settings.ipv4_only, files, last_addresses: BTreeMap::new(), surroundings, services }
 }
 
-/// What the reader of the language has to know of this run.
+/// Returns the language options of this run.
 pub fn language(settings: &Settings) -> LanguageOptions {
     let mut options = LanguageOptions { local_peer_is_fixed: settings.local_peer.is_some(), ..detected::options() };
     options.set_run_time_option("SPLICE", !settings.no_splice);
@@ -180,10 +179,10 @@ pub fn language(settings: &Settings) -> LanguageOptions {
     options
 }
 
-/// Compiles what was read.
+/// Compiles a parsed configuration.
 ///
 /// # Errors
-/// When it cannot be served.
+/// It cannot be served.
 pub fn compile(loaded: Loaded, settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
     conclude(messages)?;
     let Loaded { mut spec, sources, environment, diagnostics: mut found, .. } = loaded;
@@ -238,8 +237,8 @@ fn threads_of(spec: &Spec) -> (Option<u32>, ProcessorsSpec) {
     (spec.global.nbthread, spec.global.processors.clone())
 }
 
-/// Reads and compiles a configuration that is to follow the one that this process serves. What is wrong with it is said;
-/// what else there is to say comes with it.
+/// Reads and compiles a configuration that is to replace the current one. Errors are reported; other diagnostics are
+/// returned with it.
 ///
 /// # Errors
 /// See [`NotRenewed`].
@@ -294,15 +293,15 @@ fn read_again(settings: &Settings, messages: &mut Messages) -> Result<Loaded, Re
     Ok(loaded)
 }
 
-/// A configuration as another process is going to read it.
+/// A configuration as another process will read it.
 pub struct Rehearsed {
-    /// What it means.
+    /// The compiled program.
     pub program: Program,
-    /// Several sockets may share an address.
+    /// Whether several sockets may share an address.
     pub reuse_port: bool,
 }
 
-/// Asks the machine everything that [`renew`] asks it in a worker; `None`: the configuration cannot be served.
+/// Performs all lookups that [`renew`] performs in a worker; `None`: the configuration cannot be served.
 pub fn rehearse(settings: &Settings, messages: &mut Messages) -> Option<Rehearsed> {
     let Loaded { mut spec, sources, environment, .. } = read_again(settings, messages).ok()?;
     let mut resolver = resolver(&sources, &environment, settings);
@@ -319,8 +318,8 @@ pub fn rehearse(settings: &Settings, messages: &mut Messages) -> Option<Rehearse
 }
 
 impl Start {
-    /// What keeps any configuration from following the one of this process. To be asked before files are read: a process
-    /// that has given up its rights finds other files, or none.
+    /// Returns the reason why no configuration can replace the current one. Call it before files are read: a process
+    /// that has dropped privileges reads other files, or none.
     pub fn obstacle(&self, served: &Spec) -> Option<String> {
         let own = &served.global;
         let rows = [
@@ -334,7 +333,7 @@ impl Start {
         rows.into_iter().find(|(applies, _)| *applies).map(|(_, why)| why.to_owned())
     }
 
-    /// Whether an environment is that of the process. What the files are called is no part of that.
+    /// Whether an environment equals that of the process, apart from the names of the configuration files.
     fn has_environment(&self, next: &Environment) -> bool {
         let told = |environment: &Environment| {
             let variables = environment.iter().filter(|(name, _)| *name != "HAPROXY_CFGFILES");
@@ -343,7 +342,7 @@ impl Start {
         told(&self.environment) == told(next)
     }
 
-    /// What keeps a configuration from following the one of this process, apart from what its program shows.
+    /// Returns the reason why a configuration cannot replace the current one, apart from differences of the programs.
     fn differs(&self, former: &Spec, next: &Spec) -> Option<String> {
         if let Some(why) = self.obstacle(former) {
             return Some(why);
@@ -361,14 +360,14 @@ impl Start {
         rows.into_iter().find(|(differs, _)| *differs).map(|(_, why)| why.to_owned())
     }
 
-    /// Whether the process cannot read and open what it could when it was started.
+    /// Whether the process has lost the ability to read and open files as at its start.
     pub fn gives_up(&self) -> bool {
         let rights = &self.rights;
         rights.chroot.is_some() || rights.user.is_some() || rights.group.is_some() || !rights.kept.is_empty()
     }
 }
 
-/// What the command line changes in what was written.
+/// Applies the command line to the parsed configuration.
 fn apply(spec: &mut Spec, settings: &Settings) {
     spec.global.nosplice |= settings.no_splice;
     if settings.trusts_servers {
@@ -386,7 +385,7 @@ fn apply(spec: &mut Spec, settings: &Settings) {
 
 fn limits(spec: &Spec, settings: &Settings) -> SystemLimits {
     let (soft, hard) = rt::process::descriptor_limit().unwrap_or((1024, 1024));
-    // A hard limit may be astronomical; what `fd-hard-limit` does not cap is capped as HAProxy does.
+    // Hard limits may be huge; without `fd-hard-limit` the limit is capped as in HAProxy.
     let most = spec.global.fd_hard_limit.unwrap_or(1 << 20);
     SystemLimits {
         descriptors: soft.max(hard.min(most)),
@@ -396,7 +395,7 @@ fn limits(spec: &Spec, settings: &Settings) -> SystemLimits {
     }
 }
 
-/// Sums up after a step that may have reported errors.
+/// Ends a step that may have reported errors.
 fn conclude(messages: &mut Messages) -> Result<(), Refused> {
     if messages.alerts() == 0 {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The workers' relation to the machine: processors, priority, descriptors, and the watchdog that speaks up for a worker
-//! that stands still. Must never touch a connection.
+//! Machine settings of the workers: processors, priority, descriptors, and the watchdog that reports a blocked worker.
+//! Must never access a connection.
 
 use crate::files::reason;
 use crate::messages::Messages;
@@ -11,24 +11,23 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `warn-blocked-traffic-after` where none is written.
+/// Default of `warn-blocked-traffic-after`.
 const WARN_AFTER: Duration = Duration::from_millis(100);
 
-/// Processor time after which the connection of a task that has not returned is closed once it does; after twice as much it
-/// never will. The manual: "a runaway task that fails to respond twice for one second".
+/// Processor time after which the connection of a blocked task is closed once the task returns; after twice as much the
+/// process is aborted. The manual: "a runaway task that fails to respond twice for one second".
 const GIVE_UP_AFTER: Duration = Duration::from_secs(1);
 
-/// How the workers run.
 #[derive(Debug, Clone, Default)]
 pub struct Machine {
     /// The processors of each worker; see [`rt::Config::processors`].
     pub processors: Vec<Option<ProcessorSet>>,
-    /// What was written about the rest.
+    /// Other configured settings.
     pub written: MachineSpec,
 }
 
 impl Machine {
-    /// Puts what it says into the configuration of the runtime.
+    /// Applies the settings to the configuration of the runtime.
     pub fn apply(self, config: &mut rt::Config) {
         config.processors = self.processors;
         config.spin = self.written.busy_polling;
@@ -45,8 +44,7 @@ impl Machine {
     }
 }
 
-/// What has to happen while the process still has its rights. That something is not permitted is told, and no reason not
-/// to serve.
+/// Applies settings that need privileges. Missing permissions are reported, but do not prevent the start.
 pub fn prepare(written: &MachineSpec, messages: &mut Messages) {
     if let Some(nice) = written.nice
         && let Err(error) = rt::process::set_priority(nice)
@@ -60,8 +58,8 @@ pub fn prepare(written: &MachineSpec, messages: &mut Messages) {
     }
 }
 
-/// Reports that a worker stands still. A task that is not expected to return leaves its worker's memory and locks in doubt:
-/// that alone ends the process, so that a master or a service manager can start another one.
+/// Reports a blocked worker. A task that is not expected to return leaves its worker's memory and locks in an unknown
+/// state: only then the process is aborted, so that a master or a service manager can start another one.
 fn report(stall: &Stall<'_>) {
     let mut messages = Messages::while_serving(false);
     match stall.stage {
@@ -74,8 +72,8 @@ fn report(stall: &Stall<'_>) {
     }
 }
 
-/// The task that kept its worker has returned: reports whose session it was, now that the worker can be asked, and closes
-/// its connection where it took too long.
+/// Called when the task that blocked its worker has returned: reports its session, which could not be read before, and
+/// closes its connection if it took too long.
 fn after_stall(tag: u64, stage: Stage) {
     let found = if stage == Stage::Slow { engine::describe_session(tag) } else { engine::end_session(tag) };
     let (whose, closed) = match found {
@@ -86,7 +84,7 @@ fn after_stall(tag: u64, stage: Stage) {
     Messages::while_serving(false).warning(&format!("the task of session {tag:#x} has returned: {whose}.{closed}"));
 }
 
-/// Threads count from 1, as everywhere in HAProxy's configuration.
+/// Returns the thread number, counted from 1 as in HAProxy's configuration.
 fn number(stall: &Stall<'_>) -> u32 {
     u32::from(stall.worker) + 1
 }
@@ -104,7 +102,7 @@ fn sentence(stall: &Stall<'_>) -> String {
         stall.thread
     );
     if !stall.frames.is_empty() {
-        // Tools like addr2line turn these into lines of the source.
+        // Tools like addr2line translate these addresses to source lines.
         text.push_str("\n  called from");
         for frame in stall.frames {
             let _ = write!(text, " {frame:#x}");

@@ -1,4 +1,4 @@
-//! The Weir load balancer: the program. Reads its arguments, and hands over to what they ask for.
+//! The Weir load balancer: the program. Parses its arguments and runs the requested command.
 
 mod acme;
 mod arguments;
@@ -52,7 +52,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Every allocation is counted, so that clients are made to wait before memory is gone.
+/// Counts every allocation, so that clients are throttled before memory is exhausted.
 #[global_allocator]
 static ALLOCATOR: rt::memory::Counting = rt::memory::Counting;
 
@@ -76,14 +76,14 @@ fn main() -> ExitCode {
     }
     rt::signal::discard_inherited();
     match arguments::parse(&words) {
-        // HAProxy without arguments shows how it is used; a caller of that name expects it.
+        // HAProxy without arguments shows its usage; callers of that name expect it.
         Ok(Command::Demonstrate) if called_haproxy => refuse(&UsageError::NoConfiguration),
         Ok(Command::Demonstrate) => demo::run(),
         Ok(Command::Run(settings)) => process::run(&settings),
         Ok(Command::Evaluate { condition, quiet }) => evaluate(&condition, quiet),
         Ok(Command::Version(form)) => answer(&version::text(form, called_haproxy)),
         Ok(Command::Help) => answer(&help::page()),
-        // There is no demonstration under that name.
+        // Under that name there is no demonstration.
         Err(UsageError::NothingToRun) if called_haproxy => refuse(&UsageError::NoConfiguration),
         Err(error) => refuse(&error),
     }
@@ -99,13 +99,13 @@ fn answer(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Writes to standard output. A reader that has left is no error: `weir --help | head -1` is a fine question.
+/// Writes to standard output. A closed pipe is not an error: `weir --help | head -1` is valid.
 fn print(text: impl AsRef<[u8]>) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_ref()).and_then(|()| out.flush());
 }
 
-/// `-cc`.
+/// Evaluates the condition of `-cc`.
 fn evaluate(condition: &str, quiet: bool) -> ExitCode {
     let options = detected::options();
     let mut environment = Environment::of_process();

@@ -1,5 +1,5 @@
-//! What the process says on its standard error, in HAProxy's forms: `[NOTICE]   (pid) : …`, `[WARNING]  (pid) : …`,
-//! `[ALERT]    (pid) : …`. Counts what it says, so that `-dW` and `-c` can judge. Must never decide to end the process.
+//! Messages on standard error in HAProxy's format: `[NOTICE]   (pid) : …`, `[WARNING]  (pid) : …`,
+//! `[ALERT]    (pid) : …`. Counts them for `-dW` and `-c`. Must never decide to end the process.
 
 use crate::{identity, version};
 use config::LANGUAGE_LEVEL;
@@ -7,41 +7,42 @@ use config::diagnostic::{Diagnostic, Severity};
 use config::document::Sources;
 use std::io::Write;
 
-/// Something cannot be done; why has been said.
+/// An error that has already been reported.
 #[derive(Debug)]
 pub struct Refused;
 
-/// The process's voice.
+/// Writes and counts messages.
 pub struct Messages {
     out: Box<dyn Write>,
     quiet: bool,
-    /// Alerts alone are printed.
+    /// Only alerts are printed.
     hushed: bool,
     diagnostics: bool,
     introduced: bool,
     warnings: usize,
     alerts: usize,
-    /// What was printed, as much as is kept.
+    /// Printed messages, at most [`MOST_KEPT`] bytes.
     said: String,
 }
 
-/// Bytes of what was printed that are kept, for `show startup-logs`.
+/// Maximum bytes of printed messages that are kept for `show startup-logs`.
 const MOST_KEPT: usize = 64 * 1024;
 
 impl Messages {
-    /// Speaks on standard error. `quiet` silences everything (it is still counted); `diagnostics` lets `[DIAG]` pass.
+    /// Writes to standard error. `quiet` suppresses all output (messages are still counted); `diagnostics` enables
+    /// `[DIAG]`.
     #[must_use]
     pub fn new(quiet: bool, diagnostics: bool) -> Self {
         Self::to(Box::new(std::io::stderr()), quiet, diagnostics)
     }
 
-    /// Speaks for a process that serves, and so has been introduced or has had nothing to say.
+    /// Creates it for a process that already serves: the version is not printed again.
     #[must_use]
     pub fn while_serving(quiet: bool) -> Self {
         Self { introduced: true, ..Self::new(quiet, false) }
     }
 
-    /// Speaks there from now on, in place of standard error.
+    /// Writes to `out` from now on, instead of standard error.
     pub fn speak_through(&mut self, out: Box<dyn Write>) {
         self.out = out;
     }
@@ -50,56 +51,56 @@ impl Messages {
         Self { out, quiet, hushed: false, diagnostics, introduced: false, warnings: 0, alerts: 0, said: String::new() }
     }
 
-    /// Says nothing from here on but why the start ends (`quiet` in the configuration).
+    /// From now on prints only alerts (`quiet` in the configuration).
     pub fn hush(&mut self) {
         self.hushed = true;
     }
 
-    /// Says nothing from here on (a daemon that has left its terminal).
+    /// From now on prints nothing (a daemon that has detached from its terminal).
     pub fn silence(&mut self) {
         self.quiet = true;
     }
 
-    /// Whether nothing is printed beside the reason why a start ends.
+    /// Whether at most alerts are printed.
     #[must_use]
     pub fn quiet(&self) -> bool {
         self.quiet || self.hushed
     }
 
-    /// Warnings so far.
+    /// Returns the number of warnings.
     #[must_use]
     pub fn warnings(&self) -> usize {
         self.warnings
     }
 
-    /// Alerts so far.
+    /// Returns the number of alerts.
     #[must_use]
     pub fn alerts(&self) -> usize {
         self.alerts
     }
 
-    /// What was printed.
+    /// Returns the printed messages.
     #[must_use]
     pub fn said(&self) -> &str {
         &self.said
     }
 
-    /// Something worth knowing.
+    /// Reports information.
     pub fn notice(&mut self, text: &str) {
         self.say(Severity::Notice, text);
     }
 
-    /// Something that is most likely not what was meant.
+    /// Reports a probable mistake.
     pub fn warning(&mut self, text: &str) {
         self.say(Severity::Warning, text);
     }
 
-    /// Something that ends the process or keeps it from starting.
+    /// Reports an error that ends the process or prevents its start.
     pub fn alert(&mut self, text: &str) {
         self.say(Severity::Alert, text);
     }
 
-    /// Everything that reading or compiling the configuration found, in its order.
+    /// Reports all diagnostics of loading the configuration, in order.
     pub fn report(&mut self, found: &[Diagnostic], sources: &Sources) {
         let mut text = String::new();
         for diagnostic in found {
@@ -113,7 +114,7 @@ impl Messages {
         self.pass(severity, &line(severity, text));
     }
 
-    /// Counts a finished message and prints it. The first one that is a warning or worse is preceded by who speaks.
+    /// Counts a formatted message and prints it. The first warning or alert is preceded by the version.
     fn pass(&mut self, severity: Severity, text: &str) {
         match severity {
             Severity::Alert => self.alerts += 1,
@@ -132,7 +133,7 @@ impl Messages {
         if self.said.len() + text.len() <= MOST_KEPT {
             self.said.push_str(text);
         }
-        // There is no reader when the terminal is closed.
+        // The terminal may be closed.
         let _ = self.out.write_all(text.as_bytes());
     }
 
@@ -149,7 +150,7 @@ impl Messages {
     }
 }
 
-/// A message as it is printed.
+/// Formats a message.
 #[must_use]
 pub fn line(severity: Severity, text: &str) -> String {
     format!("{}({}) : {text}\n", severity.tag(), std::process::id())

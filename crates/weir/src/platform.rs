@@ -1,11 +1,11 @@
-//! What developers ask for when they look into a fault (`show dev`, `show libs`): the machine and the process as they are when it
-//! starts, from files of the kernel. Must never be read while the process serves.
+//! Information for debugging (`show dev`, `show libs`): the machine and the process at the start, from files of the
+//! kernel. Must never be read while the process serves.
 
 use engine::host::Platform;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What is known of this machine and this process.
+/// Returns the properties of this machine and this process.
 #[must_use]
 pub fn describe() -> Platform {
     let mut machine = Vec::new();
@@ -49,7 +49,7 @@ fn yes(is_so: bool) -> String {
     if is_so { "yes" } else { "no" }.to_owned()
 }
 
-/// The value of the first line `NAME : VALUE`.
+/// Returns the value of the first line `NAME : VALUE`.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (own, value) = line.split_once(':')?;
@@ -57,13 +57,13 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// A column of a line of `/proc/self/limits`.
+/// Returns a column of a line of `/proc/self/limits`.
 fn limit(text: &str, name: &str, column: usize) -> Option<String> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().nth(column).map(str::to_owned)
 }
 
-/// Every file with code that is mapped: its range of addresses, the length of that, its path.
+/// Lists every mapped file with code: its address range, the size, its path.
 fn libraries(maps: &str) -> String {
     let mut ranges: BTreeMap<&str, (u64, u64, bool)> = BTreeMap::new();
     let mut order = Vec::new();

@@ -1,10 +1,10 @@
-//! The older processes that the command line names (`-sf`, `-st`): asked to let go of their addresses, to go on, and at
-//! last to leave (management guide, section 4). Must never signal anybody else.
+//! The older processes that the command line names (`-sf`, `-st`): signalled to release their addresses, to resume, and
+//! finally to leave (management guide, section 4). Must never signal any other process.
 
 use crate::arguments::Farewell;
 use rt::Signal;
 
-/// The older processes, as far as they have not been dismissed. Dropped before that, they get their addresses back.
+/// The older processes, unless dismissed. If dropped before that, they resume listening.
 #[derive(Debug, Default)]
 pub struct Predecessors {
     processes: Vec<(u32, Farewell)>,
@@ -12,26 +12,26 @@ pub struct Predecessors {
 }
 
 impl Predecessors {
-    /// Those that the command line names.
+    /// Creates it for the processes that the command line names.
     #[must_use]
     pub fn new(processes: &[(u32, Farewell)]) -> Self {
         Self { processes: processes.to_vec(), paused: false }
     }
 
-    /// Asks them to stop listening for a while. True if there is anybody to be asked.
+    /// Signals them to stop listening temporarily. True if at least one was signalled.
     pub fn pause(&mut self) -> bool {
         self.paused = true;
         self.send(Signal::TerminalOutput)
     }
 
-    /// This process serves: tells them to leave.
+    /// Called when this process serves: signals them to leave.
     pub fn dismiss(mut self) {
         for (pid, wish) in std::mem::take(&mut self.processes) {
             let signal = match wish {
                 Farewell::Finish => Signal::User1,
                 Farewell::Terminate => Signal::Terminate,
             };
-            // One that has gone already needs no telling.
+            // A process may have exited already.
             let _ = rt::process::kill(pid, signal);
         }
     }

@@ -1,5 +1,5 @@
-//! One run, in its order: arguments, files, configuration, limits, sockets, background, process number, serving, end.
-//! See docs/signals.md, which promises this order to users. Must never know what is in a configuration.
+//! One run in order: arguments, files, configuration, limits, sockets, background, pid file, serving, end. See
+//! docs/signals.md, which documents this order. Must never depend on the contents of a configuration.
 
 use crate::arguments::{Farewell, Settings, WorkerSeat};
 use crate::in_place::Renewal;
@@ -45,7 +45,7 @@ fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refus
     }
     let master = settings.seat.map(|seat| join(seat, messages)).transpose()?;
     let prepared = prepare(settings, messages)?;
-    // Before anything listens: a process that fails later would take connections along with it.
+    // Checked before any socket listens: a process that fails later would drop connections.
     cache_files::check(&prepared.program, messages)?;
     if settings.check {
         conclude_check(settings, messages);
@@ -54,7 +54,7 @@ fn start(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refus
     launch(settings, prepared, master, messages)
 }
 
-/// Everything that `-c` does, too.
+/// The steps that `-c` also performs.
 fn prepare(settings: &Settings, messages: &mut Messages) -> Result<Prepared, Refused> {
     load::enter_directory(settings, messages)?;
     let found = files::read(&settings.files).map_err(|errors| {
@@ -87,7 +87,7 @@ fn conclude_check(settings: &Settings, messages: &Messages) {
     }
 }
 
-/// From a checked configuration to the end of the process.
+/// Runs a checked configuration until the process ends.
 fn launch(
     settings: &Settings,
     prepared: Prepared,
@@ -117,13 +117,13 @@ fn launch(
     say_limits(settings, &program.global, messages);
     let is_daemon = (settings.daemon || spec.global.daemon) && !settings.foreground;
     if is_daemon {
-        // Its standard output and error are nowhere; a duplicate would keep those of the command open.
+        // Standard output and error are detached; a duplicate would keep those of the starting command open.
         program.event_descriptors = Box::default();
     }
     if let Some(master) = master.as_mut().filter(|_| spec.global.lifetime.reload_in_place) {
         master.renew_with(Renewal { settings: settings.clone(), start, is_daemon });
     }
-    // The master of a worker has gone to the background already, and its number is the service's.
+    // The master of a worker is already in the background, and its process id is in the pid file.
     let background = is_daemon && master.is_none();
     let null = if is_daemon && !background { NullDevice::open().ok() } else { None };
     let pid_file = match (&settings.pid_file, &spec.global.pidfile) {
@@ -136,7 +136,7 @@ fn launch(
     rt::memory::keep_to_limits(usize::try_from(program.global.nbthread).unwrap_or(1) + SERVICE_THREADS);
     let _ = environment.set("HAPROXY_CLI", &host::runtime_addresses(&program));
     let host = host::describe(&spec.global, &environment, settings.memory, messages);
-    // Everything is bound. Without the privileges that are dropped now, a failure could not be reported any more.
+    // All sockets are bound. After privileges are dropped, a failure could not be reported.
     predecessors.dismiss();
     machine::prepare(&spec.global.machine, messages);
     let starts_programs = spec.global.checks.programs && rights.fork_wanted;
@@ -168,7 +168,7 @@ fn launch(
     serve::serve(service, messages)
 }
 
-/// What is written after rights were given up, and is opened before.
+/// Opens the files that are written after privileges were dropped.
 fn kept_files(program: &mut Program, rights: &Rights, messages: &mut Messages) -> Result<KeptFiles, Refused> {
     Ok(KeptFiles {
         acme_folder: acme::prepare(program, rights, messages)?,
@@ -177,14 +177,14 @@ fn kept_files(program: &mut Program, rights: &Rights, messages: &mut Messages) -
     })
 }
 
-/// Whether this process takes the place of others, and what they are told.
+/// Returns whether this process replaces others, and these processes.
 fn predecessors(settings: &Settings) -> (bool, Predecessors) {
     let is_first = !settings.seat.is_some_and(|seat| seat.again);
     let succeeds = !is_first || settings.predecessors.iter().any(|(_, wish)| *wish == Farewell::Finish);
     (succeeds, Predecessors::new(if is_first { &settings.predecessors } else { &[] }))
 }
 
-/// Opens every socket, or takes those of an older process.
+/// Opens every socket, or uses those of an older process.
 fn open(
     settings: &Settings,
     Prepared { program, spec, sources, .. }: &Prepared,
@@ -194,7 +194,7 @@ fn open(
     let mut older = Older { predecessors, inherited: take_over(settings, messages)? };
     let reuse_port = !(settings.no_reuse_port || spec.global.machine.no_reuse_port);
     let opened = listeners::open(program, spec, sources, reuse_port, &mut older);
-    // What no address wants is closed before anybody is told that this process serves.
+    // Unused sockets are closed before this process reports that it serves.
     let Older { predecessors, inherited } = older;
     if settings.verbose && inherited.len() > 0 {
         messages.notice(&format!("{} listening sockets of the older process are not used any more.", inherited.len()));
@@ -206,7 +206,7 @@ fn open(
         Refused
     })?;
     let listeners::Sockets { proxies, runtime, relays, peers } = &sockets;
-    // A process that serves the runtime API alone is one.
+    // A socket of the runtime API alone is sufficient.
     if proxies.is_empty() && runtime.is_empty() && relays.is_empty() && peers.is_empty() {
         messages.alert("No enabled listener found (check for 'bind' directives) ! Exiting.");
         return Err(Refused);
@@ -226,7 +226,7 @@ fn say_limits(settings: &Settings, global: &policy::program::Global, messages: &
     }
 }
 
-/// What is done when all is open, and no worker runs yet.
+/// Returns the last step before the workers start, when everything is open.
 fn last_step(rights: Rights, folder: Option<Arc<Folder>>, starts_programs: bool, null: Option<NullDevice>) -> LastStep {
     Box::new(move |starter, messages| {
         rights::give_up(&rights, folder.as_deref(), messages)?;
@@ -238,7 +238,7 @@ fn last_step(rights: Rights, folder: Option<Arc<Folder>>, starts_programs: bool,
             background::leave_terminal(starter, messages)?;
         }
         if let Some(null) = null {
-            // Who waits for the end of the master's output must not wait for this process.
+            // A reader of the master's output must not have to wait for this process to end.
             let _ = null.replace_standard_streams();
             messages.silence();
         }
@@ -246,7 +246,7 @@ fn last_step(rights: Rights, folder: Option<Arc<Folder>>, starts_programs: bool,
     })
 }
 
-/// A worker's way to its master.
+/// Opens a worker's channel to its master.
 fn join(seat: WorkerSeat, messages: &mut Messages) -> Result<Master, Refused> {
     let joined = Master::inherit(seat.channel).and_then(|master| Ok((master.voice()?, master)));
     match joined {
@@ -261,7 +261,7 @@ fn join(seat: WorkerSeat, messages: &mut Messages) -> Result<Master, Refused> {
     }
 }
 
-/// The listening sockets of the worker that this one follows. Without them this one binds its own.
+/// Receives the listening sockets of the worker that this one replaces. On failure this one binds its own.
 fn follow(sockets: i32, messages: &mut Messages) -> Inherited {
     let connection = rt::process::take_inherited(sockets).map_err(|_| Refusal::NotConnected);
     connection.and_then(|fd| Inherited::from_stream(fd.into())).unwrap_or_else(|refusal| {
@@ -270,7 +270,7 @@ fn follow(sockets: i32, messages: &mut Messages) -> Inherited {
     })
 }
 
-/// `-x`: the listening sockets of the process behind that socket.
+/// `-x`: receives the listening sockets of the process that listens on that socket.
 fn take_over(settings: &Settings, messages: &mut Messages) -> Result<Inherited, Refused> {
     if let Some(seat) = settings.seat.filter(|seat| seat.again) {
         return Ok(seat.sockets.map_or_else(Inherited::default, |sockets| follow(sockets, messages)));
@@ -288,10 +288,10 @@ fn take_over(settings: &Settings, messages: &mut Messages) -> Result<Inherited, 
     })
 }
 
-/// Threads beside the workers: the watchdog, and helpers that start as they are needed.
+/// Number of threads besides the workers: the watchdog, and helpers that are started on demand.
 const SERVICE_THREADS: usize = 4;
 
-/// `-m`: the kernel gives the process no more than that many megabytes; before it gets there, clients wait.
+/// `-m`: limits the memory of the process in megabytes; close to the limit, clients are throttled.
 fn limit_memory(
     megabytes: Option<u64>,
     global: &policy::program::Global,
@@ -312,14 +312,14 @@ fn limit_memory(
     Ok(())
 }
 
-/// HAProxy's estimate of the connections that so many descriptors allow.
+/// Returns HAProxy's estimate of the connections for a number of descriptors.
 fn roughly(descriptors: u64) -> u64 {
     let connections = (descriptors * 49 / 100).saturating_sub(9);
     let unit = 10_u64.pow(connections.checked_ilog10().unwrap_or(0).saturating_sub(1));
     connections / unit * unit
 }
 
-/// Raises the soft limit on descriptors to what the program needs.
+/// Raises the soft limit of descriptors to the number that the program needs.
 fn raise_descriptors(global: &policy::program::Global, messages: &mut Messages) -> Result<(), Refused> {
     let wanted = global.descriptors;
     let limits = rt::process::raise_descriptor_limit(wanted).or_else(|_| rt::process::descriptor_limit());
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_estimate_is_haproxys() {
-        // What HAProxy 3.5 says with such a hard limit.
+        // HAProxy 3.5's values for these hard limits.
         let rows = [
             (256, 110),
             (500, 230),

@@ -1,6 +1,6 @@
-//! The reader: a process that a master starts beside a worker which has dropped its privileges. It reads the configuration as
-//! the worker is going to, sends it what the machine has answered, opens the addresses that come, and ends. Must never open
-//! anything that the configuration does not name, whatever the worker asks for.
+//! The reader: a process that a master starts for a worker which has dropped its privileges. It loads the configuration
+//! as the worker will, sends the answers of the machine, opens added addresses, and exits. Must never open anything
+//! that the configuration does not name, whatever the worker requests.
 
 use crate::arguments::Settings;
 use crate::listeners::{self, AddressName};
@@ -16,10 +16,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-/// Bytes of what a worker asks for at most.
+/// Maximum length of a worker's request in bytes.
 const LARGEST_WISH: u64 = 1 << 20;
 
-/// Runs the reader to its end. What is wrong with the configuration is the worker's to report.
+/// Runs the reader until it ends. Errors in the configuration are reported by the worker.
 pub fn run(settings: &Settings, channel: i32) -> ExitCode {
     match rt::process::take_inherited(channel).and_then(|end| serve(settings, UnixStream::from(end))) {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,7 +63,7 @@ fn serve(settings: &Settings, mut stream: UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The addresses that the worker wants; none when it has closed.
+/// Reads the addresses that the worker requests; none if it has closed.
 fn wishes(stream: &mut UnixStream) -> io::Result<Vec<AddressName>> {
     let (mut wanted, mut left) = (Vec::new(), LARGEST_WISH);
     loop {
@@ -81,20 +81,20 @@ fn wishes(stream: &mut UnixStream) -> io::Result<Vec<AddressName>> {
 pub struct Reader(UnixStream);
 
 impl Reader {
-    /// Takes over the descriptor that came from the master.
+    /// Adopts the descriptor that the master sent.
     ///
     /// # Errors
-    /// Why the reader cannot be used.
+    /// The reason why the reader cannot be used.
     pub fn adopt(end: OwnedFd) -> Result<Self, String> {
         let stream = UnixStream::from(end);
         stream.set_nonblocking(false).map_err(|error| crate::files::reason(&error))?;
         Ok(Self(stream))
     }
 
-    /// What reading the configuration has asked of the machine. Waits for it.
+    /// Receives the record of the queries, waiting for it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub fn record(&mut self) -> Result<Record, String> {
         encoding::receive(&mut self.0, version::VERSION).map_err(|error| match error {
             Unsent::Refused(why) => why,
@@ -102,10 +102,10 @@ impl Reader {
         })
     }
 
-    /// Has addresses opened.
+    /// Requests the sockets of addresses.
     ///
     /// # Errors
-    /// Which one cannot be, and why.
+    /// Names the address that cannot be opened, and the reason.
     pub fn open(mut self, wanted: &[AddressName]) -> Result<Inherited, String> {
         let mut inherited = Inherited::default();
         if !wanted.is_empty() {

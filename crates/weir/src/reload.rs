@@ -1,5 +1,5 @@
-//! `weir reload`: asks a master on its command line for a reload, prints what it answers, and exits with how that went. Must
-//! never read a configuration.
+//! `weir reload`: requests a reload through the master CLI, prints the answer, and exits with the result. Must never
+//! read a configuration.
 
 use crate::files::reason;
 use crate::messages::Messages;
@@ -20,10 +20,10 @@ STATUS
     0 when the new configuration is served; 1 when it is not; 2 when the master cannot be asked
 ";
 
-/// The environment variable that a master's workers know its address by.
+/// The environment variable with the address of the master CLI.
 const VARIABLE: &str = "HAPROXY_MASTER_CLI";
 
-/// Runs the command with the words after its name.
+/// Runs the command with its arguments.
 #[must_use]
 pub fn run(words: &[OsString]) -> ExitCode {
     let mut messages = Messages::new(false, false);
@@ -52,7 +52,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
     }
 }
 
-/// Prints what was said, and finds out how it went.
+/// Prints the messages and returns the result as an exit code.
 fn conclude(answer: &str) -> ExitCode {
     let (success, said) = answer.split_once("\n--\n").unwrap_or(("", answer));
     crate::print(said.trim_end_matches('\n'));
@@ -72,9 +72,9 @@ fn ask(address: &str) -> io::Result<String> {
     }
 }
 
-/// Sends the command and reads the answer, which ends with the connection.
+/// Sends the command and reads the answer until the connection closes.
 fn exchange<S: Read + Write>(mut stream: S, end: impl FnOnce(&S) -> io::Result<()>) -> io::Result<String> {
-    /// Bytes of an answer that are read: the messages of a start are bounded by less.
+    /// Maximum length of an answer in bytes: the messages of a start are limited to less.
     const MOST: u64 = 1 << 20;
     stream.write_all(b"reload\n")?;
     end(&stream)?;

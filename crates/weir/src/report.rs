@@ -1,5 +1,5 @@
-//! What a serving process tells of itself when signals ask: servers, memory, what stopped proxies have done (management
-//! guide, sections 4 and 6). Must never change anything.
+//! Reports of a serving process on signals: servers, memory, totals of stopped proxies (management guide, sections 4
+//! and 6). Must never change anything.
 
 use crate::messages::Messages;
 use config::spec::LogLevel;
@@ -8,21 +8,21 @@ use engine::worker::{Process, Worker};
 use policy::program::Proxy;
 use std::sync::Arc;
 
-/// Connections of a proxy since the start: as a frontend, and as a backend.
+/// Returns the number of connections of a proxy since the start: as a frontend, and as a backend.
 fn totals(shared: &Process, proxy: usize) -> (u64, u64) {
     let counters = || shared.counters.workers.iter().filter_map(|worker| worker.proxies.get(proxy));
     let front = counters().map(|counters| counters.front.connections.get()).fold(0, u64::wrapping_add);
     (front, counters().map(|counters| counters.back.sessions.get()).fold(0, u64::wrapping_add))
 }
 
-/// The logger of this worker.
+/// Logs with the logger of this worker.
 fn log(proxy: usize, level: LogLevel, text: &str) {
     if let Some(worker) = rt::local::<Worker>() {
         worker.logger.message(Some(proxy), level, text);
     }
 }
 
-/// Says that the proxies have stopped, on standard error and in their logs.
+/// Reports on standard error and in their logs that the proxies have stopped.
 pub fn stopped(shared: &Process) {
     let Some(worker) = rt::local::<Worker>() else { return };
     let shut = |index| shared.frontends.opening(index) == Opening::Shut;
@@ -32,7 +32,7 @@ pub fn stopped(shared: &Process) {
     }
 }
 
-/// What SIGHUP asks for: who is there and how busy. Said on standard error and in the logs of the proxies.
+/// SIGHUP: reports the servers and their load on standard error and in the logs of the proxies.
 pub fn servers(shared: &Process, messages: &mut Messages) {
     messages.warning("SIGHUP received, dumping servers states.");
     for proxy in shared.generation().program.proxies.iter().filter(|proxy| !proxy.disabled) {
@@ -81,7 +81,7 @@ fn sentences(shared: &Process, proxy: &Proxy) -> Vec<String> {
     said
 }
 
-/// What SIGQUIT asks for: where the memory is.
+/// SIGQUIT: reports the use of memory.
 pub fn memory(shared: &Arc<Process>, messages: &mut Messages) {
     let resident = std::fs::read_to_string("/proc/self/statm").ok();
     let pages = resident.and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));

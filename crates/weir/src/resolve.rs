@@ -1,5 +1,5 @@
-//! Looks names up with the system's resolver while the configuration is compiled, and decides what `-dr` does about
-//! those that cannot be. Must never be used once connections are accepted: it waits.
+//! Resolves names with the system's resolver while the configuration is compiled, and implements `-dr` for names that
+//! do not resolve. Must never be used once connections are accepted: it blocks.
 
 use crate::material;
 use base::moment::{WallTime, ZoneName};
@@ -15,28 +15,27 @@ use std::path::Path;
 
 /// The system's resolver.
 pub struct SystemResolver {
-    /// `-4`.
+    /// `-4`: IPv4 addresses only.
     pub ipv4_only: bool,
-    /// The names of the configuration's files.
+    /// Names of the configuration files.
     pub files: Vec<String>,
-    /// The addresses that servers had in the process before this one, by backend and server.
+    /// Addresses of servers in the previous process, by backend and server.
     pub last_addresses: BTreeMap<(String, String), IpAddr>,
-    /// What expressions are told that are evaluated meanwhile.
+    /// Context for expressions that are evaluated during compilation.
     pub surroundings: Surroundings,
-    /// What answers inside the process.
+    /// Built-in services and those of scripts.
     pub services: Services,
 }
 
-/// The process and its machine, while nothing is served yet.
+/// The process and its machine before the process serves.
 #[derive(Default)]
 pub struct Surroundings {
-    /// The environment of the configuration: `NAME=value`.
+    /// Environment of the configuration: `NAME=value`.
     pub environment: Vec<String>,
-    /// The host's name.
     pub hostname: String,
 }
 
-/// The date.
+/// Returns the current time.
 fn wall() -> WallTime {
     WallTime::default().saturating_add(rt::clock::since_epoch())
 }
@@ -111,7 +110,7 @@ impl Resolver for SystemResolver {
     }
 
     fn has_descriptor(&mut self, number: i32) -> bool {
-        // Where the system does not tell, the bind tells.
+        // Without /proc, an error is reported when the descriptor is used.
         let all = Path::new("/proc/self/fd");
         !all.exists() || std::fs::symlink_metadata(all.join(number.to_string())).is_ok()
     }
@@ -154,17 +153,15 @@ impl Resolver for SystemResolver {
 
 /// A server that starts disabled because its name does not resolve.
 pub struct Unresolved {
-    /// Where it is written.
+    /// Its position in the configuration.
     pub span: config::span::Span,
-    /// Its backend.
     pub backend: String,
-    /// Its name.
     pub server: String,
-    /// The host that was looked for.
+    /// The unresolved host name.
     pub host: String,
 }
 
-/// `-dr`: disables every server whose name does not resolve, so that the rest can start.
+/// `-dr`: disables every server whose name does not resolve, so that the others can start.
 pub fn disable_unresolved(spec: &mut Spec, resolver: &mut dyn Resolver) -> Vec<Unresolved> {
     let mut found = Vec::new();
     for proxy in &mut spec.proxies {

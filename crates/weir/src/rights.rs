@@ -1,6 +1,5 @@
-//! What the process gives up between binding its sockets and serving: its view of the file system, its groups, its
-//! user, its capabilities, in this order (configuration manual, section 3.1). Must never run in a master, which needs
-//! its rights for the next worker.
+//! Drops privileges between binding sockets and serving: root directory, groups, user, capabilities, in this order
+//! (configuration manual, section 3.1). Must never run in a master, which needs its privileges for the next worker.
 
 use crate::files::reason;
 use crate::material;
@@ -14,7 +13,7 @@ use rt::rights::{self, Capability};
 use std::io;
 use std::path::Path;
 
-/// What is given up and what is kept, with the names looked up.
+/// Privileges to drop and to keep, with resolved names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rights {
     /// `user`, `uid`.
@@ -35,7 +34,7 @@ pub struct Rights {
     pub confine: Confinement,
 }
 
-/// Looks the accounts up while the system's data base is still in sight. What is not found is told in `out`.
+/// Resolves accounts while the system's database is still accessible. Unknown ones are reported in `out`.
 pub fn look_up(written: &RightsSpec, out: &mut Vec<Diagnostic>) -> Rights {
     Rights {
         user: account(written.user.as_ref(), "user", material::user, out),
@@ -64,7 +63,7 @@ fn account(
     if let Ok(Some(number)) = found {
         return Some(number);
     }
-    // The number of the error, and its name, as HAProxy writes them: a name that is not there is none.
+    // The error number and its message in HAProxy's format: an unknown name has none.
     let why = match found.err() {
         None => "0:Success".to_owned(),
         Some(error) => format!("{}:{}", error.raw_os_error().unwrap_or(0), reason(&error)),
@@ -82,12 +81,13 @@ const fn capability(written: spec::Capability) -> Capability {
     }
 }
 
-/// Gives up what is to be given up; files of `folder` may be written still. Call it when everything is bound and written, and no thread has been started.
+/// Drops privileges; files of `folder` stay writable. Call it when everything is bound and written, before any thread
+/// is started.
 ///
 /// # Errors
-/// When a step fails; which one has been said. The process must not serve then.
+/// A step failed; reported through `messages`. The process must not serve then.
 pub fn give_up(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), Refused> {
-    // The rules of local time are read once, and they lie outside of the jail.
+    // The time zone is read once; its file is outside of the chroot.
     let _ = rt::local_offset(0);
     let was_superuser = rt::process::is_superuser();
     let (user, group) = rt::process::identity();
@@ -116,7 +116,7 @@ pub fn give_up(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages
     forbid_the_rest(rights, folder, messages)
 }
 
-/// HAProxy's warning about a start with all privileges that are kept.
+/// HAProxy's warning about a process that keeps all privileges.
 fn warn_of_too_much(rights: &Rights, is_superuser: bool, messages: &mut Messages) {
     if is_superuser && rights.chroot.is_none() {
         messages.warning(
@@ -147,7 +147,7 @@ fn jail(chroot: Option<&ChrootSpec>, messages: &mut Messages) -> Result<(), Refu
     })
 }
 
-/// Puts the capabilities in force that the program's file gives to a user without other rights.
+/// Enables the capabilities that the program's file grants to an unprivileged user.
 fn use_capabilities(rights: &Rights, messages: &mut Messages) {
     if !rights::has(&rights.kept).unwrap_or(false) {
         messages.warning(
@@ -171,8 +171,9 @@ fn set_dumpable(rights: &Rights, messages: &mut Messages) {
     }
 }
 
-/// Forbids the process what serving does not need: with `confine auto` what costs nothing while it serves, with `confine
-/// strict` all of it, or nothing is served.
+/// Forbids the process to do what serving does not need (gaining privileges, changes of the file system, other system
+/// calls): with `confine auto` only measures that cost nothing at run time, with `confine strict` all of them; if one of
+/// those fails, the process does not serve.
 fn forbid_the_rest(rights: &Rights, folder: Option<&Folder>, messages: &mut Messages) -> Result<(), Refused> {
     let extent = match rights.confine {
         Confinement::Off => return Ok(()),

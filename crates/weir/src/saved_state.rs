@@ -1,5 +1,5 @@
-//! The state files that a configuration names: read at the start, told of in HAProxy's words, taken over before anything
-//! is served (configuration manual, "load-server-state-from-file"). Must never be used once connections are accepted.
+//! The configured server state files: read at the start, with HAProxy's messages, and applied before the process serves
+//! (configuration manual, "load-server-state-from-file"). Must never be used once connections are accepted.
 
 use crate::files::reason;
 use crate::messages::Messages;
@@ -14,34 +14,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::net::IpAddr;
 
-/// Bytes of a file that are read: more servers than one process can have.
+/// Maximum number of bytes that are read from a file: more servers than one process can have.
 const MOST: u64 = 64 << 20;
-/// Lines of one file that are complained about one by one.
+/// Maximum number of reported lines per file.
 const MOST_COMPLAINTS: usize = 100;
 
-/// What was found in all files.
+/// The contents of all files.
 #[derive(Default)]
 pub struct SavedStates {
-    /// What there is to say before any server is looked at.
+    /// Messages to report before those of backends.
     said: Vec<(Severity, String)>,
-    /// By a backend's name.
+    /// By the name of the backend.
     backends: BTreeMap<String, OfBackend>,
 }
 
-/// What was found for one backend.
+/// The contents for one backend.
 #[derive(Default)]
 struct OfBackend {
     said: Vec<(Severity, String)>,
-    /// By the server's name, the first line for each.
+    /// The first line of each server, by the server's name.
     servers: BTreeMap<String, Entry>,
-    /// Servers of its own file that it does not have.
+    /// Servers in the backend's own file that the backend does not have.
     strangers: Vec<String>,
 }
 
-/// Which file it is, for what is said of it.
+/// The file that messages refer to.
 struct Source<'a> {
     path: &'a str,
-    /// The backend whose own it is.
+    /// The backend, for a backend's own file.
     proxy: Option<&'a str>,
 }
 
@@ -73,17 +73,17 @@ impl Source<'_> {
         }
     }
 
-    /// The lines that are wanted, or what is to be said instead.
+    /// Returns the lines that `wanted` selects, or a message.
     fn entries(&self, wanted: impl FnMut(&str, &str) -> bool) -> Result<Vec<Entry>, (Severity, String)> {
         let file = std::fs::File::open(self.path).map_err(|error| self.cannot_open(&error))?;
         let mut text = Vec::new();
-        // What cannot be read is what was read so far: a folder is empty.
+        // After a read error, the bytes read so far are used: a folder counts as empty.
         let _ = file.take(MOST).read_to_end(&mut text);
         entries(&text, wanted).map_err(|flaw| self.flawed(flaw))
     }
 }
 
-/// The path of a file that may be in the folder of all state files.
+/// Returns the path of a file, relative to the base folder of state files if configured.
 fn path(base: Option<&str>, name: &str) -> String {
     match base {
         Some(base) if !name.starts_with('/') => format!("{}/{name}", base.strip_suffix('/').unwrap_or(base)),
@@ -136,12 +136,12 @@ impl SavedStates {
         }
     }
 
-    /// Whether anything is known of any server.
+    /// Whether the state of any server is known.
     pub fn is_asked_for(&self) -> bool {
         self.backends.values().any(|of| !of.servers.is_empty())
     }
 
-    /// The addresses that servers had.
+    /// Returns the last addresses of servers.
     pub fn addresses(&self) -> BTreeMap<(String, String), IpAddr> {
         let servers = self.backends.iter().flat_map(|(backend, of)| of.servers.iter().map(move |one| (backend, one)));
         let known = servers
@@ -149,8 +149,7 @@ impl SavedStates {
         known.collect()
     }
 
-    /// Servers go on where they were, as far as the live state knows them; the rest is for
-    /// [`control::saved_state::direct`].
+    /// Restores servers as far as the live state is concerned; the rest is left to [`control::saved_state::direct`].
     pub fn take_over(
         mut self,
         program: &Program,
@@ -191,7 +190,7 @@ impl SavedStates {
     }
 }
 
-/// A backend's own file.
+/// Reads a backend's own file.
 fn read_local(path: &str, proxy: &ProxySpec) -> OfBackend {
     let name = proxy.name.value.as_str();
     let known: BTreeSet<&str> = proxy.servers.iter().map(|server| server.name.value.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Lends scripts what they need of this program, and loads them. Must never run one while the process serves.
+//! Loads scripts and provides the parts of this program that they need. Must never run one while the process serves.
 
 use crate::host;
 use crate::resolve::{self, SystemResolver};
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Loads the scripts of a configuration; `services` gets what they register.
+/// Loads the scripts of a configuration; what they register is added to `services`.
 pub fn load(spec: &Spec, environment: &Environment, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
     let threads = spec.global.nbthread.unwrap_or(1);
-    // Scripts alone ask for a copy of it.
+    // Only scripts need a copy of it.
     let has_scripts = !spec.global.lua.scripts.is_empty();
     let variables = if has_scripts { host::variables(environment) } else { Vec::new() };
     let process_variables = match has_scripts {
@@ -81,7 +81,7 @@ fn add_map(generation: &Generation, map: ScriptMap<'_>) -> Result<Conversion, St
     generation.add_script_map(map, &mut resolver(Vec::new()))
 }
 
-/// What expressions ask that are evaluated for scripts before anything is compiled.
+/// Returns the resolver for expressions that scripts evaluate before anything is compiled.
 fn resolver(environment: Vec<String>) -> SystemResolver {
     SystemResolver {
         ipv4_only: false,
@@ -92,8 +92,8 @@ fn resolver(environment: Vec<String>) -> SystemResolver {
     }
 }
 
-/// What a script says has no place in the messages of the start.
+/// Writes the output of a script, which is not part of the start messages.
 fn print(text: &str) {
-    // There is no reader when the terminal is closed.
+    // The terminal may be closed.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

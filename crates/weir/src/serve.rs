@@ -1,4 +1,4 @@
-//! Serving: starts the workers and waits for their end. Must never touch a connection: the engine does.
+//! Serving: starts the workers and waits until they end. Must never access a connection: the engine does.
 
 use crate::files::reason;
 use crate::life::Life;
@@ -31,76 +31,75 @@ use std::fs::File;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The tag of log lines where `log-tag` sets none: what collectors of logs were set up to look for.
+/// Default of `log-tag`: the value that log collectors were configured for.
 const TAG: &str = "haproxy";
 
-/// Runs on every worker beside the engine.
+/// Runs on every worker in addition to the engine.
 pub type Companion = Box<dyn Fn(WorkerId) + Send + Sync>;
 
-/// What is done when everything that serving needs is open, and no worker runs yet: after that, the process may do less.
+/// Runs when everything that serving needs is open, before the workers start; it drops privileges.
 pub type LastStep = Box<dyn FnOnce(Option<&StarterWaits>, &mut Messages) -> Result<(), Refused>>;
 
-/// Everything that serving needs.
+/// The parameters of serving.
 pub struct Service {
-    /// What is served.
+    /// The compiled program.
     pub program: Program,
-    /// Its live state, where servers go on from that of another process.
+    /// Live state restored from another process, if any.
     pub live: Option<Live>,
-    /// What is left to take over of their saved states.
+    /// Saved states of servers that are still to be applied.
     pub saved: Vec<SavedServer>,
-    /// The counts to begin with.
+    /// Saved counters.
     pub counts: Vec<Kept>,
-    /// What answers inside the process.
+    /// Built-in services and those of scripts.
     pub services: Services,
-    /// The scripts.
     pub scripts: Scripts,
-    /// What that was made of.
+    /// The parsed configuration.
     pub written: Spec,
-    /// The text of it.
+    /// Its text.
     pub sources: Sources,
-    /// Where.
+    /// The sockets of proxies.
     pub sockets: Vec<Listening>,
     /// The sockets of the runtime API.
     pub runtime: Vec<Opened>,
-    /// The sockets of relays of log lines.
+    /// The sockets of log-forward sections.
     pub relays: Vec<RelaySocket>,
-    /// The sockets that peers come in at.
+    /// The sockets of peers sections.
     pub peers: Vec<PeerSocket>,
-    /// An older process of this instance leaves for this one.
+    /// Whether an older process of this instance leaves for this one.
     pub succeeds: bool,
-    /// What the runtime API tells of this run.
+    /// Information for the runtime API.
     pub host: Host,
-    /// How the workers run.
+    /// Machine settings of the workers.
     pub machine: Machine,
-    /// A command that waits for the process to serve.
+    /// The starting command, which waits until the process serves.
     pub starter: Option<StarterWaits>,
-    /// The master of this process.
+    /// The channel to the master.
     pub master: Option<Master>,
-    /// What is done right before the workers start.
+    /// Runs right before the workers start.
     pub last_step: Option<LastStep>,
-    /// What else runs on the workers.
+    /// Runs on every worker in addition to the engine.
     pub companion: Option<Companion>,
-    /// SIGINT and SIGTERM end the service with status 0 instead of ending the process by the signal.
+    /// Whether SIGINT and SIGTERM end the service with status 0 instead of killing the process.
     pub ends_gently: bool,
-    /// What was opened before rights are given up, and is written to later.
+    /// Files opened before privileges are dropped and written later.
     pub kept: KeptFiles,
 }
 
 /// Files and folders that outlive the process.
 #[derive(Default)]
 pub struct KeptFiles {
-    /// Where certificates are kept that are obtained.
+    /// Folder of obtained certificates.
     pub acme_folder: Option<Arc<Folder>>,
     /// Files of caches, by cache.
     pub caches: Vec<(usize, File)>,
-    /// Counts that other processes share.
+    /// Counters shared with other processes.
     pub counts: Option<SharedCounts>,
 }
 
-/// Serves until a signal ends it.
+/// Serves until a signal ends the process.
 ///
 /// # Errors
-/// When the workers cannot be started; why has been said.
+/// The workers cannot be started; reported through `messages`.
 pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let Service { program, written, sources, sockets, runtime, relays, peers, starter, master, .. } = service;
     let workers = usize::try_from(program.global.nbthread).unwrap_or(1).max(1);
@@ -169,7 +168,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
     })
 }
 
-/// Counts begin where they were, and what outlives the process is at hand.
+/// Restores counters and installs the files that outlive the process.
 fn go_on(shared: &mut Process, counts: Vec<Kept>, kept: KeptFiles) {
     let counts = fresh_counts(counts, kept.counts.as_ref());
     control::saved_state::preset(shared, &counts, rt::clock::moment());
@@ -185,7 +184,7 @@ fn go_on(shared: &mut Process, counts: Vec<Kept>, kept: KeptFiles) {
     }
 }
 
-/// What a `stats-file` says of objects that do not go on with counts of another process.
+/// Returns the counters of a `stats-file` for objects that do not continue shared counters of another process.
 fn fresh_counts(mut counts: Vec<Kept>, shared: Option<&SharedCounts>) -> Vec<Kept> {
     let goes_on = |kept: &Kept| {
         let kinds = match kept.side {
@@ -198,7 +197,7 @@ fn fresh_counts(mut counts: Vec<Kept>, shared: Option<&SharedCounts>) -> Vec<Kep
     counts
 }
 
-/// Tells the process its sockets, which a successor may ask for.
+/// Registers the sockets of the process, which a successor may request.
 fn know_sockets(shared: &Process, sockets: &[Listening], runtime: &[Opened], peers: &[PeerSocket]) {
     shared.know_sockets(Sockets::of(
         sockets.iter(),
@@ -207,7 +206,7 @@ fn know_sockets(shared: &Process, sockets: &[Listening], runtime: &[Opened], pee
     ));
 }
 
-/// How the workers run.
+/// Returns the configuration of the runtime.
 fn runtime_config(program: &Program, machine: Machine, workers: usize) -> rt::Config {
     let mut config = rt::Config {
         workers,
@@ -219,7 +218,7 @@ fn runtime_config(program: &Program, machine: Machine, workers: usize) -> rt::Co
     config
 }
 
-/// Has scripts see the process before it serves.
+/// Runs the initialization of scripts before the process serves.
 fn initialize(mut scripts: Scripts, process: &Arc<Process>, messages: &mut Messages) -> Result<Arc<Scripts>, Refused> {
     scripts.initialize(process).map_err(|why| {
         messages.alert(&why);
@@ -228,7 +227,7 @@ fn initialize(mut scripts: Scripts, process: &Arc<Process>, messages: &mut Messa
     Ok(Arc::new(scripts))
 }
 
-/// Opens what takes lines of the log.
+/// Opens the log targets.
 fn open_targets(generation: &Generation, live: &Arc<Live>, messages: &mut Messages) -> Result<Targets, Refused> {
     let (targets, problems) = Targets::open(generation, live, TAG);
     for problem in problems {
@@ -245,7 +244,7 @@ fn open_targets(generation: &Generation, live: &Arc<Live>, messages: &mut Messag
     Ok(targets)
 }
 
-/// The sockets of relays by worker: one after the other gets one.
+/// Distributes the sockets of log-forward sections over the workers.
 fn shares(relays: Vec<RelaySocket>, workers: usize) -> Vec<Vec<RelaySocket>> {
     let mut shares: Vec<Vec<RelaySocket>> = (0..workers).map(|_| Vec::new()).collect();
     for (number, socket) in relays.into_iter().enumerate() {
@@ -254,7 +253,7 @@ fn shares(relays: Vec<RelaySocket>, workers: usize) -> Vec<Vec<RelaySocket>> {
     shares
 }
 
-/// The sockets of peers by the worker that serves their section.
+/// Groups the sockets of peers by the worker that serves their section.
 fn by_worker(sockets: Vec<PeerSocket>, workers: usize) -> Vec<Vec<PeerSocket>> {
     let mut shares: Vec<Vec<PeerSocket>> = (0..workers).map(|_| Vec::new()).collect();
     for socket in sockets {
@@ -267,12 +266,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is on its way to the workers.
+/// Parameters for the workers.
 struct Start {
-    /// The listening sockets, and how many workers have yet to take them. Nothing is left behind here: a socket closes
-    /// when the last worker lets go of it.
+    /// The listening sockets, and the number of workers that have yet to take them. No reference is kept here: a socket
+    /// closes when the last worker drops it.
     sockets: Mutex<Option<(usize, Arc<[Listening]>)>>,
-    /// The first worker's: it serves the runtime API, and answers to the starter and the master.
+    /// For the first worker: it serves the runtime API, and communicates with the starting command and the master.
     first: Mutex<(Vec<Opened>, Option<StarterWaits>, Option<Master>)>,
     relays: Mutex<Vec<Vec<RelaySocket>>>,
     peers: Mutex<Vec<Vec<PeerSocket>>>,

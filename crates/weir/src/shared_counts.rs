@@ -1,5 +1,5 @@
-//! The shared memory that keeps counts (`shm-stats-file`), opened while the process has its rights. Must never read it: the engine
-//! does.
+//! The shared memory for counters (`shm-stats-file`), opened before privileges are dropped. Must never read it: the
+//! engine does.
 
 use engine::shared_counts::SharedCounts;
 use policy::program::Program;
@@ -7,10 +7,10 @@ use policy::program::Program;
 use crate::files::reason;
 use crate::messages::{Messages, Refused};
 
-/// Opens the memory that the configuration names, and makes it where there is none.
+/// Opens the configured memory, and creates it if missing.
 ///
 /// # Errors
-/// It cannot be used; why has been said.
+/// It cannot be used; reported through `messages`.
 pub fn open(program: &Program, messages: &mut Messages) -> Result<Option<SharedCounts>, Refused> {
     let Some(shared) = &program.global.shared_counters else { return Ok(None) };
     let name = &*shared.name;

@@ -1,8 +1,8 @@
-//! Taking the listening sockets of an older process over (`-x`): asks it for them, and keeps them until an address of the
-//! configuration wants one. Those that nothing wants are closed. Shares the sockets that the process was started with (`fd@`) among the
+//! Takes over the listening sockets of an older process (`-x`): requests them, and keeps them until an address of the
+//! configuration needs one. Unused ones are closed. Shares the sockets that the process inherited (`fd@`) among the
 //! lines that name them. Must never bind anything.
 //!
-//! The messages are HAProxy's, so that either program can follow the other; docs/process-management.md describes them.
+//! The messages are HAProxy's, so that either program can replace the other; docs/process-management.md describes them.
 
 use rt::net::{Address, BindOptions, ForeignListener, ListeningSocket, MOST_DESCRIPTORS, receive_descriptors};
 use std::ffi::OsStr;
@@ -14,23 +14,23 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the older process may be silent.
+/// Timeout of the older process.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sockets that are taken at most.
+/// Maximum number of sockets.
 const MOST_SOCKETS: usize = 1 << 16;
 
-/// Bytes of a record at most: two names of up to 255 bytes with their lengths, and the options.
+/// Maximum length of a record in bytes: two names of up to 255 bytes with their lengths, and the options.
 const LONGEST_RECORD: usize = 2 * 256 + 4;
 
-/// Why there are no sockets to be had.
+/// Reasons why no sockets were received.
 #[derive(Debug)]
 pub enum Refusal {
-    /// There is no listener.
+    /// The connection failed.
     NotConnected,
-    /// It does not answer with a number: mostly because `expose-fd listeners` is missing.
+    /// The answer is not a number, in most cases because `expose-fd listeners` is missing.
     NoNumber,
-    /// The transfer failed on its way.
+    /// The transfer was interrupted.
     Broken(io::Error),
 }
 
@@ -44,11 +44,11 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Sockets of an older process that nothing has wanted yet, and those that the process was started with.
+/// Unused sockets of an older process, and those that the process inherited at its start.
 #[derive(Debug, Default)]
 pub struct Inherited {
     items: Vec<Item>,
-    /// Copies of the descriptors that an address has taken over, by their numbers: another line may listen on the same socket.
+    /// Copies of inherited descriptors that an address has used, by number: another line may listen on the same socket.
     given: Vec<(RawFd, OwnedFd)>,
 }
 
@@ -59,7 +59,7 @@ struct Item {
 }
 
 impl Inherited {
-    /// Asks the process behind a path.
+    /// Requests the sockets of the process that listens on a path.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -68,7 +68,7 @@ impl Inherited {
         Self::from_stream(stream)
     }
 
-    /// Asks the process behind a connection.
+    /// Requests the sockets of the process at the other end of a connection.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -85,7 +85,7 @@ impl Inherited {
         reader.sockets(number.ok_or(Refusal::NoNumber)?).map_err(Refusal::Broken)
     }
 
-    /// Takes the socket that listens at an address, if there is one.
+    /// Returns the socket that listens on an address, if there is one.
     pub fn take(&mut self, address: &Address, interface: Option<&str>, namespace: &str) -> Option<ForeignListener> {
         let fits = |item: &Item| {
             is_same(&item.listener.address, address)
@@ -96,18 +96,18 @@ impl Inherited {
         Some(self.items.swap_remove(at).listener)
     }
 
-    /// The same, ready to be listened on.
+    /// Returns such a socket ready to accept connections.
     pub fn listen(&mut self, address: &Address, options: &BindOptions) -> Option<io::Result<ListeningSocket>> {
         let found =
             self.take(address, options.interface.as_deref(), options.namespace.as_deref().unwrap_or_default())?;
         Some(found.adopt(address, options))
     }
 
-    /// Listens on a descriptor that the process was started with (`fd@`). Lines that name the same one get a descriptor of their own
-    /// each, for one socket.
+    /// Listens on a descriptor that the process inherited at its start (`fd@`). Lines that name the same one get
+    /// separate descriptors of the same socket.
     ///
     /// # Errors
-    /// Of [`ListeningSocket::inherit`]; the system's, when descriptors are exhausted.
+    /// Those of [`ListeningSocket::inherit`]; the system's error if descriptors are exhausted.
     pub fn given(&mut self, number: RawFd, options: &BindOptions) -> io::Result<ListeningSocket> {
         if let Some((_, taken)) = self.given.iter().find(|(known, _)| *known == number) {
             let again = ForeignListener::new(taken.try_clone()?).ok_or(io::ErrorKind::InvalidInput)?;
@@ -121,12 +121,12 @@ impl Inherited {
         Ok(socket)
     }
 
-    /// Has another socket, if it is a listening one.
+    /// Adds a socket, if it is listening.
     pub fn add(&mut self, namespace: &str, fd: OwnedFd) {
         self.items.extend(ForeignListener::new(fd).map(|listener| Item { namespace: namespace.to_owned(), listener }));
     }
 
-    /// With the sockets of another one.
+    /// Merges the sockets of another one.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.items.extend(other.items);
@@ -134,14 +134,14 @@ impl Inherited {
         self
     }
 
-    /// Sockets that nothing has wanted.
+    /// Returns the number of unused sockets.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 }
 
-/// Whether a socket that says to listen at `found` is the one for `wanted`. The kernel tells the name that a UNIX socket
-/// was bound to at first: its path with `.PID.tmp` behind it.
+/// Whether a socket that reports to listen on `found` is the one for `wanted`. For a UNIX socket the kernel reports the
+/// name that it was first bound to: its path followed by `.PID.tmp`.
 fn is_same(found: &Address, wanted: &Address) -> bool {
     match (found, wanted) {
         (Address::Unix(found), Address::Unix(wanted)) => found == wanted || final_path(found).as_ref() == Some(wanted),
@@ -156,7 +156,7 @@ fn final_path(path: &Path) -> Option<PathBuf> {
     is_number.then(|| PathBuf::from(OsStr::from_bytes(&rest[..dot])))
 }
 
-/// What has come from the older process.
+/// Data received from the older process.
 struct Reader {
     stream: UnixStream,
     bytes: Vec<u8>,
@@ -193,7 +193,7 @@ impl Reader {
         let mut done = 0;
         while done < number {
             let group = (number - done).min(MOST_DESCRIPTORS);
-            // How many the older process puts into a message is its own business: what counts is what came.
+            // The older process chooses the number of sockets per message: the received ones are processed.
             while self.descriptors.is_empty() {
                 self.more()?;
             }
@@ -212,8 +212,8 @@ impl Reader {
         Ok(found)
     }
 
-    /// One record: the name space, if the socket is in one of its own; network device and options are asked of the
-    /// kernel.
+    /// Parses a record and returns the network namespace, empty for the default one; device and options are read from
+    /// the kernel.
     fn record(&mut self) -> io::Result<String> {
         loop {
             if let Some((namespace, length)) = record(&self.bytes) {
@@ -228,7 +228,7 @@ impl Reader {
     }
 }
 
-/// The name space of the record at the front, and the record's length; `None` while it is not whole.
+/// Returns the namespace of the first record, and the record's length; `None`: incomplete.
 fn record(bytes: &[u8]) -> Option<(String, usize)> {
     let (&namespace, rest) = bytes.split_first()?;
     let (namespace, rest) = rest.split_at_checked(usize::from(namespace))?;

@@ -1,5 +1,5 @@
-//! The tools in the box: a load generator, a test origin, a benchmark, a terminal view. Owns whether this build has them (cargo's feature
-//! `tools`, on by default). Must never run the proxy.
+//! The included tools: a load generator, a test origin, a benchmark, a terminal monitor. Owns whether this build has
+//! them (cargo's feature `tools`, on by default). Must never run the proxy.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -7,14 +7,14 @@ use std::process::ExitCode;
 /// The first words that run a tool.
 pub const NAMES: [&str; 4] = ["load", "origin", "bench", "top"];
 
-/// Runs the tool that the first word names with the words after it. `None`: the first word names no tool.
+/// Runs the tool that the first word names with the remaining words. `None`: the first word is not a tool.
 pub fn run(words: &[OsString]) -> Option<ExitCode> {
     let (first, rest) = words.split_first()?;
     let name = first.to_str().filter(|name| NAMES.contains(name))?;
     Some(start(name, rest))
 }
 
-/// The name, the purpose and the help page of each tool of this build.
+/// Returns the name, the purpose and the help page of each tool of this build.
 pub fn helps() -> Vec<(&'static str, &'static str, String)> {
     #[cfg(feature = "tools")]
     return tools::TOOLS.iter().map(|tool| (tool.name, tool.doc, (tool.help)())).collect();

@@ -1,18 +1,18 @@
-//! How the machine's processors lie to each other, read from the files in which Linux tells it. What is missing or
-//! makes no sense there is guessed, so that every machine has some topology. Must never decide which of them are used.
+//! The topology of the machine's processors, read from Linux's sysfs. Missing or invalid values are replaced by
+//! guesses, so that every machine has a topology. Must never decide which processors are used.
 
 use base::ProcessorSet;
 use base::processors::MOST_PROCESSORS;
 use policy::processors::{Processor, Topology};
 use std::path::{Path, PathBuf};
 
-/// Where Linux tells.
+/// Sysfs folder of devices.
 pub const DEVICES: &str = "/sys/devices/system";
 
-/// Processors of one complex are similar when their speeds differ by no more than this, percent.
+/// Maximum difference in capacity between similar processors of a core complex, in percent.
 const SIMILAR: u64 = 5;
 
-/// Reads the topology below `devices`. `allowed` are the processors that the process was started on.
+/// Reads the topology below `devices`. `allowed` are the processors that the process may use.
 #[must_use]
 pub fn read(devices: &Path, allowed: ProcessorSet) -> Topology {
     let online = list(&devices.join("cpu/online"));
@@ -35,17 +35,17 @@ pub fn read(devices: &Path, allowed: ProcessorSet) -> Topology {
         })
         .collect();
     if raw.iter().any(|one| one.capacity == 0) {
-        // Speeds of different kinds cannot be compared.
+        // One is unknown, and capacities from different sources cannot be compared.
         processors.iter_mut().for_each(|one| one.capacity = EQUAL);
     }
     find_clusters(&mut processors);
     Topology { processors, allowed }
 }
 
-/// The speed where none is known.
+/// Default capacity.
 const EQUAL: u32 = 1_024;
 
-/// Similar processors of a complex, the fastest first, make a cluster.
+/// Groups similar processors of a complex into clusters, the fastest first.
 fn find_clusters(processors: &mut [Processor]) {
     let mut order: Vec<usize> = (0..processors.len()).collect();
     order.sort_by_key(|index| (processors[*index].ccx, std::cmp::Reverse(processors[*index].capacity), *index));
@@ -61,15 +61,15 @@ fn find_clusters(processors: &mut [Processor]) {
     }
 }
 
-/// What the files say of one processor.
+/// The values of one processor.
 struct Raw {
     number: u32,
     node: u32,
-    /// Those that share its last cache.
+    /// Processors that share its last-level cache.
     ccx: ProcessorSet,
-    /// The hardware threads of its core.
+    /// Hardware threads of its core.
     core: ProcessorSet,
-    /// How fast it is; 0 when unknown.
+    /// Capacity; 0 if unknown.
     capacity: u32,
 }
 
@@ -88,16 +88,16 @@ impl Raw {
     }
 }
 
-/// The processors that share the third-level cache: the one that complexes are told apart by.
+/// Returns the processors that share the third-level cache, which defines a complex.
 fn last_cache(folder: &Path, number: u32) -> Option<ProcessorSet> {
-    /// No processor has more caches than this.
+    /// Maximum number of caches per processor.
     const CACHES: u32 = 16;
     let caches = (0..CACHES).map(|index| folder.join(format!("cache/index{index}")));
     let third = caches.take_while(|cache| cache.is_dir()).find(|cache| value(&cache.join("level")) == Some(3))?;
     Some(list(&third.join("shared_cpu_list"))).filter(|set| set.contains(number))
 }
 
-/// The node's number is part of the name of a file in the processor's folder.
+/// Returns the processor's node: its number is in the name of a file in the processor's folder.
 fn node(devices: &Path, folder: &Path, number: u32) -> u32 {
     let nodes = list(&devices.join("node/online"));
     let here = nodes.iter().find(|node| folder.join(format!("node{node}")).exists());
@@ -118,7 +118,7 @@ fn value(path: &PathBuf) -> Option<u32> {
     text(path)?.parse().ok()
 }
 
-/// A list of numbers, like `0-3,8`; empty when there is none.
+/// Parses a list of numbers like `0-3,8`; empty if missing.
 fn list(path: &PathBuf) -> ProcessorSet {
     let mut set = ProcessorSet::EMPTY;
     for part in text(path).unwrap_or_default().split(',') {
@@ -130,7 +130,7 @@ fn list(path: &PathBuf) -> ProcessorSet {
     set
 }
 
-/// Numbers groups from 0 in the order in which they are met; the first processor of a group names it.
+/// Numbers groups from 0 in order of occurrence; a group is identified by its first processor.
 #[derive(Default)]
 struct Counter {
     known: Vec<u32>,
@@ -154,7 +154,7 @@ fn first(set: &ProcessorSet, otherwise: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// A tree of such files for a test.
+    /// A sysfs tree for a test.
     struct Tree(PathBuf);
 
     impl Tree {
@@ -184,7 +184,7 @@ mod tests {
             }
         }
 
-        /// number:node/ccx/cluster/core.thread
+        /// Shows number:node/ccx/cluster/core.thread.
         fn show(&self) -> String {
             let topology = read(&self.0, (0..4).collect());
             let show = |one: &Processor| {

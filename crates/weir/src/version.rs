@@ -1,7 +1,7 @@
-//! What Weir says about itself. Owns the answers to `-v`, `-vv`, `-vq`, `-vqs` and `-vqb`; prints nothing itself.
+//! Version information. Owns the answers to `-v`, `-vv`, `-vq`, `-vqs` and `-vqb`; prints nothing itself.
 //!
-//! Two versions are told apart: Weir's own, and the level of the configuration language that it speaks, which is what
-//! `version_atleast` and scripts written for HAProxy compare.
+//! There are two versions: Weir's own, and the level of its configuration language, which `version_atleast` and scripts
+//! written for HAProxy compare.
 
 use crate::detected;
 use config::spec::CompressionAlgorithm;
@@ -10,23 +10,23 @@ use std::fmt::Write;
 /// Weir's own version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The date of this version.
+/// The release date of this version.
 pub const RELEASE_DATE: &str = "2026/11/20";
 
-/// Where Weir lives.
+/// The project's URL.
 const HOME: &str = env!("CARGO_PKG_REPOSITORY");
 
-/// The C library that the build stands on, in the words that HAProxy's build uses.
+/// The C library of the build, in the terms of HAProxy's build system.
 const TARGET: &str = if cfg!(target_env = "musl") { "linux-musl" } else { "linux-glibc" };
 
-/// How much `-v…` prints.
+/// Forms of `-v…`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionForm {
     /// `-v`.
     Short,
     /// `-vv`.
     Full,
-    /// `-vq`: the language level alone.
+    /// `-vq`: only the language level.
     Level,
     /// `-vqs`: the language level without its suffix.
     LevelShort,
@@ -34,8 +34,8 @@ pub enum VersionForm {
     Branch,
 }
 
-/// The answer to `-v…`. Under the name `haproxy` the short form takes HAProxy's form, so that scripts which read the
-/// first line find the level there, and names Weir behind it.
+/// Returns the answer to `-v…`. If started as `haproxy`, the short form has HAProxy's format, so that scripts which
+/// parse the first line find the level there, followed by Weir's name.
 #[must_use]
 pub fn text(form: VersionForm, invoked_as_haproxy: bool) -> String {
     match form {
@@ -47,20 +47,20 @@ pub fn text(form: VersionForm, invoked_as_haproxy: bool) -> String {
     }
 }
 
-/// What the runtime API answers: the level first, which is what programs compare, then whose it is.
+/// Returns the version for the runtime API: first the level, which programs compare, then Weir's own version.
 #[must_use]
 pub fn runtime() -> &'static str {
     static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     TEXT.get_or_init(of_runtime)
 }
 
-/// The same, made anew.
+/// Formats the version for the runtime API.
 #[must_use]
 pub fn of_runtime() -> String {
     format!("{}-weir-{VERSION}", config::LANGUAGE_LEVEL)
 }
 
-/// The level without its suffix: `3.5` of `3.5-dev5`.
+/// Returns the level without its suffix: `3.5` for `3.5-dev5`.
 #[must_use]
 pub fn branch() -> &'static str {
     config::LANGUAGE_LEVEL.split('-').next().unwrap_or(config::LANGUAGE_LEVEL)
@@ -70,7 +70,7 @@ fn own_line() -> String {
     format!("Weir version {VERSION} (configuration language of HAProxy {}) - {HOME}\n", config::LANGUAGE_LEVEL)
 }
 
-/// Third word: the level. Scripts cut it out of this very line.
+/// The level is the third word: scripts extract it from this line.
 fn level_line() -> String {
     format!("HAProxy version {} (the language that Weir {VERSION} speaks) - {HOME}\n", config::LANGUAGE_LEVEL)
 }
@@ -132,7 +132,7 @@ Available multiplexer protocols :
 
 ";
 
-/// The libraries that are built in, in the lines of HAProxy that scripts look for.
+/// Returns the included libraries, in HAProxy's lines that scripts parse.
 fn libraries() -> String {
     let ssl = config::LanguageOptions::default().ssl.map_or_else(|| "none".to_owned(), |ssl| ssl.name);
     let (major, minor) = expression::pattern::pcre2_version();
@@ -159,7 +159,7 @@ fn libraries() -> String {
     )
 }
 
-/// The running system in the words of `uname`, as far as the kernel tells.
+/// Returns the running system in the format of `uname`, as far as known.
 fn system() -> String {
     let read = |name: &str| {
         std::fs::read_to_string(format!("/proc/sys/kernel/{name}"))

@@ -1,5 +1,5 @@
-//! What a serving process says on standard error by and by: what becomes of its servers and frontends. Must never make a
-//! worker wait for the reader of that.
+//! Messages of a serving process on standard error: state changes of servers and frontends. Must never block a worker
+//! on the reader of standard error.
 
 use crate::messages::line;
 use config::diagnostic::Severity;
@@ -7,13 +7,13 @@ use engine::host::Host;
 use rt::Output;
 use std::sync::OnceLock;
 
-/// Standard error, as it was when the process began to serve.
+/// Standard error, as opened when the process began to serve.
 static STANDARD_ERROR: OnceLock<Output> = OnceLock::new();
 
-/// The number of standard error.
+/// File descriptor of standard error.
 const NUMBER: i32 = 2;
 
-/// Has `host` say what it is asked to. Without a standard error it stays silent.
+/// Installs `say` in `host`. Without a standard error, messages are dropped.
 pub fn raise(host: &Host) {
     if let Ok(output) = Output::open(NUMBER) {
         let _ = STANDARD_ERROR.set(output);
@@ -21,7 +21,7 @@ pub fn raise(host: &Host) {
     }
 }
 
-/// Says it now. A standard error that takes nothing misses it: the logs have the same.
+/// Writes a message without waiting. If standard error is blocked, the message is dropped: the logs contain the same.
 fn say(severity: Severity, text: &str) {
     if let Some(output) = STANDARD_ERROR.get() {
         let _ = output.write(line(severity, text).as_bytes());

@@ -1,5 +1,5 @@
-//! A worker's side of the channel to its master: says that it serves, takes connections to its runtime API, leaves when
-//! the master has gone. Must never wait for the master.
+//! A worker's end of the channel to its master: reports that it serves, accepts connections to its runtime API, leaves
+//! when the master has ended. Must never wait for the master.
 
 use crate::in_place::Renewal;
 use crate::master::link::{CONNECTION, FromWorker, RELOAD};
@@ -11,38 +11,38 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// The master, as its worker sees it.
+/// The channel to the master.
 #[derive(Debug)]
 pub struct Master {
     channel: OwnedFd,
-    /// How the process reads its configuration again; none where it does not.
+    /// Parameters of a reload in place; `None`: not supported.
     renewal: Option<Arc<Renewal>>,
 }
 
 impl Master {
-    /// Takes over the end of the channel that the process was started with.
+    /// Adopts the end of the channel that the process inherited.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn inherit(channel: i32) -> io::Result<Self> {
         rt::process::take_inherited(channel).map(|channel| Self { channel, renewal: None })
     }
 
-    /// Standard error, and the master's ear.
+    /// Returns a writer to standard error that also sends to the master.
     ///
     /// # Errors
-    /// The kernel's: descriptors are exhausted.
+    /// The kernel's error: descriptors are exhausted.
     pub fn voice(&self) -> io::Result<Box<dyn Write>> {
         Ok(Box::new(Voice(self.channel.try_clone()?)))
     }
 
-    /// Has the process go over to another configuration where the master asks for it.
+    /// Enables reloads in place.
     pub fn renew_with(&mut self, renewal: Renewal) {
         self.renewal = Some(Arc::new(renewal));
     }
 
-    /// Tells that the process serves, then does what the master wants, until the master has gone. Nothing is done, and
-    /// false returned, where the channel cannot be used.
+    /// Reports that the process serves, then executes requests of the master until the master ends. Returns false at
+    /// once if the channel cannot be used.
     pub async fn obey(self, process: &Arc<Process>) -> bool {
         let Ok(mut channel) = Channel::adopt(self.channel) else { return false };
         if let Some(renewal) = &self.renewal {
@@ -71,8 +71,8 @@ impl Master {
     }
 }
 
-/// Goes over to the configuration as the files have it now, which `reader` reads where this process cannot, and tells the
-/// master how that went. The master asks for one at a time.
+/// Reloads in place, with `reader` if this process cannot read the files, and sends the result to the master. The
+/// master requests one reload at a time.
 async fn reload(renewal: Arc<Renewal>, process: Arc<Process>, answers: OwnedFd, reader: Option<OwnedFd>) {
     let verdict = match answers.try_clone() {
         Ok(voice) => renewal.run(&process, Box::new(Voice(voice)), reader).await,
@@ -81,12 +81,12 @@ async fn reload(renewal: Arc<Renewal>, process: Arc<Process>, answers: OwnedFd, 
     let _ = send_descriptors(&answers, &verdict.encode(), &[]);
 }
 
-/// What is said on standard error while the process starts, for `show startup-logs`.
+/// Writes to standard error and sends the messages of the start to the master, for `show startup-logs`.
 struct Voice(OwnedFd);
 
 impl Write for Voice {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A master that does not listen misses it.
+        // If the master does not read, the message is dropped.
         let said = FromWorker::Said(String::from_utf8_lossy(bytes).into_owned());
         let _ = send_descriptors(&self.0, &said.encode(), &[]);
         io::stderr().write_all(bytes)?;

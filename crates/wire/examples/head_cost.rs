@@ -1,5 +1,5 @@
-//! What a head costs: parsing and encoding a request of ten fields and 400 bytes, and a response. Measures and prints; it
-//! asserts nothing.
+//! Measures the cost of a head: parsing and encoding a request of ten fields and 400 bytes, and a response. Prints the
+//! results; it asserts nothing.
 //!
 //! `cargo run --release -p weir-wire --example head_cost`
 
@@ -50,14 +50,14 @@ fn main() {
 
 fn report(what: &str, bytes: usize, time: Duration) {
     let nanos = time.as_nanos() as f64 / f64::from(ROUNDS);
-    // Standard output is what an example is for.
+    // An example prints to standard output.
     #[allow(clippy::print_stdout)]
     {
         println!("{what:28} {bytes:4} bytes {nanos:8.1} ns");
     }
 }
 
-/// The best of several runs: the machine may be busy with something else.
+/// Returns the shortest of several runs, since the machine may be busy.
 fn best(mut run: impl FnMut()) -> Duration {
     let times = (0..15).map(|_| {
         let start = Instant::now();

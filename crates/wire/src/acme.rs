@@ -1,103 +1,100 @@
-//! Messages between an ACME server and its clients (RFC 8555): objects in JSON are read and written. What a server sends that a
-//! client repeats elsewhere is checked. Must never sign, send or wait.
+//! Messages of the ACME protocol (RFC 8555): JSON objects are parsed and serialized. Values of a server that the client
+//! repeats elsewhere are validated. Must never sign, send or wait.
 
 use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-/// Authorizations of an order that are followed at most: as many as identifiers, and no CA permits more than a hundred.
+/// Maximum number of authorizations followed per order: one per identifier, and no CA permits more than a hundred.
 const MOST_AUTHORIZATIONS: usize = 100;
 
-/// Where requests go (RFC 8555, section 7.1.1).
+/// The directory resource: URLs of a server's endpoints (RFC 8555, section 7.1.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directory {
-    /// Gives fresh nonces.
+    /// URL that issues fresh nonces.
     pub new_nonce: String,
-    /// Takes accounts.
+    /// URL that creates accounts.
     pub new_account: String,
-    /// Takes orders.
+    /// URL that creates orders.
     pub new_order: String,
-    /// Accounts have to be bound to one that the CA has already.
+    /// Whether a new account requires an external account binding (`externalAccountRequired`).
     pub needs_binding: bool,
 }
 
-/// How an order, an authorization or a challenge stands (RFC 8555, section 7.1.6).
+/// The status of an order, an authorization or a challenge (RFC 8555, section 7.1.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Something is to be done first.
+    /// The client has to act first.
     Pending,
     /// The order can be finalized.
     Ready,
-    /// The server is at work.
+    /// The server is processing the request.
     Processing,
-    /// It is done.
+    /// Completed successfully.
     Valid,
-    /// It has failed, or is over.
+    /// Failed, expired, revoked or deactivated.
     Invalid,
 }
 
 /// An order (RFC 8555, section 7.1.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// How it stands.
     pub status: Status,
-    /// The URLs of what has to be proved.
+    /// URLs of the authorizations to complete.
     pub authorizations: Vec<String>,
-    /// Takes the request for the certificate.
+    /// URL that takes the certificate signing request.
     pub finalize: String,
-    /// Where the certificate is, once it is there.
+    /// URL of the certificate, once it is issued.
     pub certificate: Option<String>,
-    /// Why it failed.
+    /// The reason for a failure.
     pub error: Option<Problem>,
 }
 
-/// What has to be proved (RFC 8555, section 7.1.4).
+/// An authorization: an identifier whose control has to be proved (RFC 8555, section 7.1.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authorization {
-    /// How it stands.
     pub status: Status,
     /// The domain or address, without the `*.` of a wildcard.
     pub identifier: String,
-    /// Ways to prove it.
+    /// Challenges that the server offers, any of which is sufficient.
     pub challenges: Vec<Challenge>,
 }
 
-/// A way to prove something (RFC 8555, section 8).
+/// A challenge (RFC 8555, section 8).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
-    /// `http-01` and its kin.
+    /// Challenge type, such as `http-01`.
     pub kind: String,
-    /// Where it is said that the server may look.
+    /// URL to which the client announces that it is ready for validation.
     pub url: String,
-    /// Letters of base64url; empty where the kind has none.
+    /// Token in base64url; empty for challenge types that have none.
     pub token: String,
-    /// The value of a DNS record that stays (draft-ietf-acme-dns-persist, section 3): the first issuer's name and the account. Empty
-    /// for other kinds.
+    /// Value of a persistent DNS record (draft-ietf-acme-dns-persist, section 3): the first issuer's name and the
+    /// account. Empty for other challenge types.
     pub record: String,
-    /// How it stands.
     pub status: Status,
-    /// Why it failed.
+    /// The reason for a failure.
     pub error: Option<Problem>,
 }
 
-/// What a server says of a failure (RFC 7807).
+/// A problem document (RFC 7807).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Problem {
-    /// Its type, such as `urn:ietf:params:acme:error:badNonce`.
+    /// Problem type, such as `urn:ietf:params:acme:error:badNonce`.
     pub kind: String,
-    /// A sentence.
+    /// Human-readable explanation.
     pub detail: String,
 }
 
 impl Problem {
-    /// Reads one; what is no problem document has neither type nor sentence.
+    /// Parses a problem document; both fields are empty if `body` is none.
     pub fn read(body: &[u8]) -> Self {
         serde_json::from_slice(body).map_or_else(|_| Self::default(), |value| Self::of(&value))
     }
 
     fn of(value: &Value) -> Self {
         let text = |name: &str| printable(value.get(name).and_then(Value::as_str).unwrap_or_default());
-        // Several failures at once stand inside; the first one says most.
+        // Of several subproblems the first one is reported, unless the document has a detail of its own.
         match value.get("subproblems").and_then(Value::as_array).and_then(|all| all.first()) {
             Some(first) if text("detail").is_empty() => Self::of_flat(first),
             _ => Self { kind: text("type"), detail: text("detail") },
@@ -109,12 +106,12 @@ impl Problem {
         Self { kind: text("type"), detail: text("detail") }
     }
 
-    /// Whether another nonce helps (RFC 8555, section 6.5).
+    /// Whether the request can be repeated with another nonce (RFC 8555, section 6.5).
     pub fn is_bad_nonce(&self) -> bool {
         self.kind == "urn:ietf:params:acme:error:badNonce"
     }
 
-    /// Whether the server wants to be asked less often.
+    /// Whether the server limits the rate of requests.
     pub fn is_rate_limit(&self) -> bool {
         self.kind == "urn:ietf:params:acme:error:rateLimited"
     }
@@ -129,7 +126,7 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// A text of a server for a line of the log: bounded, and of one line.
+/// Sanitizes a server's text for a log line: at most 512 characters, control characters replaced.
 fn printable(text: &str) -> String {
     text.chars().take(512).map(|found| if found.is_control() { '?' } else { found }).collect()
 }
@@ -157,7 +154,7 @@ fn problem(value: &Value) -> Option<Problem> {
     value.get("error").filter(|error| error.is_object()).map(Problem::of)
 }
 
-/// Reads a directory.
+/// Parses a directory.
 pub fn directory(body: &[u8]) -> Option<Directory> {
     let value = object(body)?;
     let needs_binding = value
@@ -173,7 +170,7 @@ pub fn directory(body: &[u8]) -> Option<Directory> {
     })
 }
 
-/// Reads an order.
+/// Parses an order.
 pub fn order(body: &[u8]) -> Option<Order> {
     let value = object(body)?;
     let authorizations = value.get("authorizations")?.as_array()?;
@@ -189,7 +186,7 @@ pub fn order(body: &[u8]) -> Option<Order> {
     })
 }
 
-/// Reads an authorization.
+/// Parses an authorization.
 pub fn authorization(body: &[u8]) -> Option<Authorization> {
     let value = object(body)?;
     let challenges = value.get("challenges")?.as_array()?.iter().filter_map(challenge);
@@ -200,7 +197,7 @@ pub fn authorization(body: &[u8]) -> Option<Authorization> {
     })
 }
 
-/// `None`: it is not understood, or has a token that must not be repeated.
+/// Parses a challenge. Returns `None` if a member is missing or the token contains a character outside of base64url.
 fn challenge(value: &Value) -> Option<Challenge> {
     let token = text(value, "token").unwrap_or_default();
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -223,7 +220,7 @@ fn record(value: &Value) -> Option<String> {
     Some(printable(&format!("{issuer}; accounturi={account}")))
 }
 
-/// Asks for an account (RFC 8555, section 7.3). `binding` is the member `externalAccountBinding`, as JSON.
+/// Builds the payload of newAccount (RFC 8555, section 7.3). `binding` is the member `externalAccountBinding`, as JSON.
 pub fn new_account(contact: Option<&str>, binding: Option<&str>) -> String {
     let mut value = Map::new();
     value.insert("termsOfServiceAgreed".to_owned(), json!(true));
@@ -236,7 +233,7 @@ pub fn new_account(contact: Option<&str>, binding: Option<&str>) -> String {
     Value::Object(value).to_string()
 }
 
-/// Asks for a certificate (RFC 8555, section 7.4; RFC 8738 for addresses).
+/// Builds the payload of newOrder (RFC 8555, section 7.4; RFC 8738 for IP addresses).
 pub fn new_order(domains: &[Box<str>], ips: &[IpAddr], profile: Option<&str>) -> String {
     let domains = domains.iter().map(|name| json!({"type": "dns", "value": name}));
     let ips = ips.iter().map(|ip| json!({"type": "ip", "value": ip.to_string()}));
@@ -247,7 +244,7 @@ pub fn new_order(domains: &[Box<str>], ips: &[IpAddr], profile: Option<&str>) ->
     value.to_string()
 }
 
-/// Hands in the request for the certificate, which is in base64url (RFC 8555, section 7.4).
+/// Builds the payload that finalizes an order; `request` is the CSR in base64url (RFC 8555, section 7.4).
 pub fn finalize(request: &str) -> String {
     json!({"csr": request}).to_string()
 }

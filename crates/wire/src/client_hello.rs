@@ -2,22 +2,22 @@
 //! meant for speaks TLS. A message may extend over several records (section 5.1); every length is checked against the bytes
 //! that are present, and nothing is copied here.
 
-/// A record's type and version, and its length.
+/// Length of a record header in bytes: type, version and length.
 const RECORD: usize = 5;
-/// A handshake message's type and length.
+/// Length of a handshake message's header in bytes: type and length.
 const MESSAGE: usize = 4;
 /// The record type of handshake messages.
 const HANDSHAKE: u8 = 0x16;
-/// Version and random of a hello.
+/// Length of the version and the random of a hello, in bytes.
 const FIXED: usize = 2 + 32;
-/// Bytes of a message up to the end of its version.
+/// Bytes of a message up to the end of its version field.
 const VERSIONED: usize = MESSAGE + 2;
 
-/// Extensions that are asked for (IANA's registry).
+/// Extension types that are read (IANA's registry).
 pub mod extension {
     /// `server_name` (RFC 6066).
     pub const SERVER_NAME: u16 = 0;
-    /// `supported_groups`, once `elliptic_curves` (RFC 8422).
+    /// `supported_groups`, formerly `elliptic_curves` (RFC 8422).
     pub const SUPPORTED_GROUPS: u16 = 10;
     /// `ec_point_formats` (RFC 8422).
     pub const EC_POINT_FORMATS: u16 = 11;
@@ -35,30 +35,30 @@ pub mod extension {
     pub const KEY_SHARE: u16 = 51;
 }
 
-/// What the first bytes of a connection are.
+/// Result of recognizing a message in the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found<T> {
-    /// All of it is there.
+    /// The complete message is present.
     Whole(T),
-    /// More has to come.
+    /// More bytes are needed.
     Part,
-    /// Something else.
+    /// Another protocol or message.
     Other,
 }
 
-/// The first handshake message of a stream, whole, with its type and length.
+/// The first handshake message of a stream, complete, with its type and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// It is in one piece.
+    /// The message is contiguous.
     Contiguous(&'a [u8]),
-    /// It extends over several records: the pieces are to be put together first.
+    /// The message extends over several records; the fragments have to be joined first.
     Fragmented(Fragments<'a>),
 }
 
-/// The pieces of a message that extends over several records.
+/// The fragments of a message that extends over several records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragments<'a> {
-    /// The records, from the first one's header to the end of the message.
+    /// The records, from the first header to the end of the message.
     records: &'a [u8],
     /// The length of the message in bytes.
     length: usize,
@@ -69,37 +69,37 @@ pub struct Fragments<'a> {
 pub struct Hello<'a> {
     /// Its type: 1 from a client, 2 from a server.
     pub kind: u8,
-    /// What follows the message's length.
+    /// The message after its type and length.
     body: &'a [u8],
 }
 
 /// The parts of a client's hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientHello<'a> {
-    /// The version that it names: 0x0303 from TLS 1.2 on.
+    /// The legacy version field: 0x0303 from TLS 1.2 on.
     pub version: u16,
     /// The client's random, 32 bytes.
     pub random: &'a [u8],
-    /// Numbers of cipher suites, two bytes each.
+    /// Cipher suites, two bytes each.
     pub ciphers: &'a [u8],
-    /// The extensions; `None`: the message ends before them or within them.
+    /// The extensions; `None` if the message ends before or within them.
     extensions: Option<&'a [u8]>,
 }
 
-/// What a walk over the first records finds.
+/// Result of [`walk`].
 enum Walk<'a> {
-    /// The message is whole.
+    /// The message is complete.
     Whole(Message<'a>),
-    /// A record is not whole yet, or one more has to follow.
+    /// A record is incomplete, or another one has to follow.
     Part,
-    /// What follows the first record is no handshake record.
+    /// The bytes after the first record are not a handshake record.
     Broken,
 }
 
-/// The first handshake message of a stream.
+/// Returns the first handshake message of a stream.
 ///
-/// A message is whole as soon as its own bytes are present, whatever length its record announces. Where its bytes are
-/// followed by something else than a handshake record, it is read as though it were in one piece.
+/// A message is complete when its own bytes are present, whatever length its record announces. If its bytes are
+/// followed by something other than a handshake record, it is read as though it were contiguous.
 pub fn message(data: &[u8]) -> Found<Message<'_>> {
     match data.first() {
         None => return Found::Part,
@@ -120,7 +120,8 @@ pub fn message(data: &[u8]) -> Found<Message<'_>> {
     }
 }
 
-/// The version that the hello names, major and minor, as soon as the first record is whole: the rest may still come.
+/// Returns the version of the hello, major and minor, once the first record is complete; the rest of the message may be
+/// missing.
 pub fn version(data: &[u8]) -> Found<(u8, u8)> {
     let message = message(data);
     if message == Found::Other {
@@ -146,18 +147,18 @@ pub fn version(data: &[u8]) -> Found<(u8, u8)> {
     }
 }
 
-/// The length that a record announces.
+/// Returns the content length that a record header announces.
 fn record_length(header: &[u8]) -> usize {
     usize::from(u16::from_be_bytes([header[3], header[4]]))
 }
 
-/// The length of a message with its type and length; `None`: they are not whole.
+/// Returns the length of a message including its type and length; `None` if these are incomplete.
 fn declared(message: &[u8]) -> Option<usize> {
     let head = message.get(..MESSAGE)?;
     Some(MESSAGE + u32::from_be_bytes([0, head[1], head[2], head[3]]) as usize)
 }
 
-/// Goes over the records until the message is whole. Ends: every step consumes a record's header.
+/// Walks the records until the message is complete. Terminates because every iteration consumes a record header.
 fn walk(data: &[u8]) -> Walk<'_> {
     let (mut head, mut collected, mut at) = ([0; MESSAGE], 0, 0);
     loop {
@@ -195,12 +196,12 @@ fn walk(data: &[u8]) -> Walk<'_> {
 }
 
 impl<'a> Fragments<'a> {
-    /// The length of the message in bytes: that of all pieces.
+    /// The total length of the message in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// The pieces, in their order.
+    /// The fragments, in order.
     pub fn pieces(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.records;
         std::iter::from_fn(move || {
@@ -212,13 +213,13 @@ impl<'a> Fragments<'a> {
     }
 }
 
-/// The version of an SSLv2 hello, which has no record around it.
+/// Returns the version of an SSLv2 hello, which is not wrapped in a record.
 pub fn sslv2(data: &[u8]) -> Found<(u8, u8)> {
     if data.first().is_some_and(|first| first & 0x80 == 0) {
         return Found::Other;
     }
     let Some(head) = data.get(..5) else { return Found::Part };
-    // Two bytes of length, the type of a client's hello, the version.
+    // Two bytes of length, the message type of a ClientHello, the version.
     if head[2] != 1 || !matches!((head[3], head[4]), (0, 2) | (3, 0..=4)) {
         return Found::Other;
     }
@@ -226,7 +227,7 @@ pub fn sslv2(data: &[u8]) -> Found<(u8, u8)> {
     if data.len() < length + 2 { Found::Part } else { Found::Whole((head[3], head[4])) }
 }
 
-/// A list behind its length in `bytes` bytes, and what follows it.
+/// Splits off a list with a length prefix of `bytes` bytes. Returns the list and the rest.
 fn list(data: &[u8], bytes: usize) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_at_checked(bytes)?;
     let length = length.iter().fold(0_usize, |length, byte| (length << 8) | usize::from(*byte));
@@ -234,13 +235,13 @@ fn list(data: &[u8], bytes: usize) -> Option<(&[u8], &[u8])> {
 }
 
 impl<'a> Hello<'a> {
-    /// The hello in a whole message; `None`: it is shorter than a message's type and length.
+    /// Parses the hello in a complete message; `None` if it is shorter than a message's type and length.
     pub fn of(message: &'a [u8]) -> Option<Self> {
         let (head, body) = message.split_at_checked(MESSAGE)?;
         Some(Self { kind: head[0], body })
     }
 
-    /// Its parts, if it is a client's, of TLS or SSLv3, and they are well formed.
+    /// Parses a well-formed ClientHello of TLS or SSLv3; `None` for anything else.
     pub fn client(&self) -> Option<ClientHello<'a>> {
         if self.kind != 1 || self.body.first() != Some(&3) {
             return None;
@@ -254,12 +255,12 @@ impl<'a> Hello<'a> {
 }
 
 impl<'a> ClientHello<'a> {
-    /// Whether it has extensions at all, be the list empty.
+    /// Whether the extensions field is present, even if it is empty.
     pub fn has_extensions(&self) -> bool {
         self.extensions.is_some()
     }
 
-    /// The data of the first extension of that number.
+    /// Returns the data of the first extension of type `wanted`.
     pub fn extension(&self, wanted: u16) -> Option<&'a [u8]> {
         let mut rest = self.extensions?;
         while let Some((number, behind)) = rest.split_first_chunk::<2>() {
@@ -297,17 +298,17 @@ impl<'a> ClientHello<'a> {
         })
     }
 
-    /// What an extension lists behind a length of two bytes.
+    /// Returns the list of an extension that has a length prefix of two bytes.
     pub fn numbers(&self, wanted: u16) -> Option<&'a [u8]> {
         list(self.extension(wanted)?, 2).map(|(numbers, _)| numbers)
     }
 
-    /// What an extension lists behind a length of one byte.
+    /// Returns the list of an extension that has a length prefix of one byte.
     pub fn bytes(&self, wanted: u16) -> Option<&'a [u8]> {
         list(self.extension(wanted)?, 1).map(|(bytes, _)| bytes)
     }
 
-    /// The types of the extensions, in their order.
+    /// The extension types, in order.
     pub fn extension_types(&self) -> impl Iterator<Item = [u8; 2]> + 'a {
         let mut rest = self.extensions.unwrap_or_default();
         std::iter::from_fn(move || {
@@ -317,7 +318,7 @@ impl<'a> ClientHello<'a> {
         })
     }
 
-    /// The groups that keys are offered for, two bytes each.
+    /// The groups of `key_share`, two bytes each.
     pub fn key_share_groups(&self) -> impl Iterator<Item = [u8; 2]> + 'a {
         let mut rest = self.numbers(extension::KEY_SHARE).unwrap_or_default();
         std::iter::from_fn(move || {
@@ -345,7 +346,7 @@ mod tests {
         data
     }
 
-    /// The hello in a message that is in one piece.
+    /// The hello in a contiguous message.
     fn hello(data: &[u8]) -> Found<Hello<'_>> {
         match message(data) {
             Found::Whole(Message::Contiguous(message)) => Found::Whole(Hello::of(message).expect("a message")),
@@ -355,7 +356,7 @@ mod tests {
         }
     }
 
-    /// A message in records of those lengths, the last one as long as it has to be.
+    /// Splits a message into records of the given lengths; the last one takes the rest.
     fn records(message: &[u8], lengths: &[usize]) -> Vec<u8> {
         let (mut data, mut rest) = (Vec::new(), message);
         for length in lengths.iter().copied().chain([message.len()]) {

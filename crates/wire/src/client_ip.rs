@@ -1,43 +1,43 @@
-//! NetScaler's client address header (`doc/netscaler-client-ip-insertion-protocol.txt` of HAProxy): the IP and TCP headers
-//! of the client's packet, behind a magic number. Must never take a byte that is not the header's.
+//! NetScaler's client address header (`doc/netscaler-client-ip-insertion-protocol.txt` of HAProxy): a magic number,
+//! followed by the IP and TCP headers of the client's packet. Must never consume a byte after the header.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Bytes in front of the packet in the old form: magic number and length.
+/// Bytes before the packet in the old format: magic number and length.
 const FIXED_OLD: usize = 8;
-/// The same in the form of NetScaler 10.5: another length and a type stand between.
+/// Bytes before the packet in the format of NetScaler 10.5, which adds another length and a type.
 const FIXED_NEW: usize = 12;
-/// Bytes of an IP header without options.
+/// Length of an IPv4 header without options, in bytes.
 const IPV4: usize = 20;
 const IPV6: usize = 40;
-/// The number of TCP in IP headers.
+/// TCP's protocol number in IP headers.
 const TCP: u8 = 6;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientIp {
-    /// The client.
+    /// The client's address.
     pub source: SocketAddr,
-    /// Where it connected to.
+    /// The address that the client connected to.
     pub destination: SocketAddr,
     /// Length of the header in bytes.
     pub consumed: usize,
 }
 
-/// What is wrong with a header, as the configuration manual's `fc_err` sorts it.
+/// Why a header is invalid, in the classes of the configuration manual's `fc_err`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
-    /// It begins with another number.
+    /// The magic number differs.
     Magic,
-    /// It is shorter than what it holds, or longer than can be read.
+    /// The length is smaller than the contents, or larger than the permitted maximum.
     Length,
-    /// The packet in it is no IP, or no TCP.
+    /// The packet is not IP or not TCP.
     Protocol,
 }
 
 impl fmt::Display for Malformed {
-    /// The sentence of the manual (`fc_err_str`).
+    /// Writes the manual's text (`fc_err_str`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Malformed::Magic => "Received an invalid NetScaler Client IP magic number",
@@ -49,17 +49,18 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Reads the header in front of `input`; `None`: it is not complete yet. Headers longer than `most` bytes are refused.
+/// Parses the header at the start of `input`; `None` if it is incomplete. Headers longer than `most` bytes are
+/// rejected.
 ///
 /// # Errors
-/// What is wrong with it; the connection is to be closed then.
+/// The header is malformed; the connection should be closed.
 pub fn decode(input: &[u8], magic: u32, most: usize) -> Result<Option<ClientIp>, Malformed> {
     if input.iter().zip(magic.to_be_bytes()).any(|(found, expected)| *found != expected) {
         return Err(Malformed::Magic);
     }
     let Some((fixed, rest)) = input.split_first_chunk::<FIXED_OLD>() else { return Ok(None) };
     let Some(first) = rest.first() else { return Ok(None) };
-    // A packet begins with the version of IP; the new form has a type there, which is less than 4096.
+    // A packet begins with the IP version; the new format has a type here, which is less than 4096.
     let (begin, length) = if matches!(first >> 4, 4 | 6) {
         let [.., a, b, c, d] = *fixed;
         (FIXED_OLD, u32::from_be_bytes([a, b, c, d]) as usize)
@@ -75,7 +76,7 @@ pub fn decode(input: &[u8], magic: u32, most: usize) -> Result<Option<ClientIp>,
     Ok(Some(ClientIp { source, destination, consumed: end }))
 }
 
-/// Both ends of a packet.
+/// Returns the source and destination of a packet.
 fn addresses(packet: &[u8]) -> Result<(SocketAddr, SocketAddr), Malformed> {
     let (source, destination, segment): (IpAddr, IpAddr, _) = match packet.first().map(|first| first >> 4) {
         Some(4) => {
@@ -112,7 +113,7 @@ mod tests {
 
     const MAGIC: u32 = 77;
 
-    /// An IPv4 header with so many words, and a TCP header.
+    /// An IPv4 header of `words` 32-bit words, followed by a TCP header.
     fn packet4(words: u8, protocol: u8) -> Vec<u8> {
         let mut packet = vec![0; usize::from(words) * 4];
         (packet[0], packet[9]) = (0x40 | words, protocol);

@@ -1,14 +1,14 @@
-//! The Gregorian calendar: what day and hour a number of seconds since the UNIX epoch is. Must never read a clock or know
-//! a time zone: the caller adds the offset for local time first.
+//! The Gregorian calendar: conversion of seconds since the UNIX epoch to a date and time. Must never read a clock or
+//! know a time zone: the caller adds the offset for local time first.
 
-/// English names of months, as dates of the protocols abbreviate them.
+/// English abbreviations of the months, as used in the dates of protocols.
 pub const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
-/// A second of the calendar.
+/// A date and time with a resolution of one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Date {
-    /// Year, which may be negative.
+    /// Year; may be negative.
     pub year: i64,
     /// Month, from 1.
     pub month: u32,
@@ -23,10 +23,10 @@ pub struct Date {
 }
 
 impl Date {
-    /// The date `seconds` after the start of 1970.
+    /// Converts seconds since the start of 1970 to a date.
     ///
-    /// Years are counted from the first of March, so that the leap day is a year's last, in eras of 400 years, which all
-    /// have the same length.
+    /// Years are counted from the first of March, so that the leap day is the last day of a year, in eras of 400 years,
+    /// which all have the same length.
     pub const fn since_epoch(seconds: i64) -> Self {
         let time = seconds.rem_euclid(86_400) as u32;
         let days = seconds.div_euclid(86_400) + 719_468;
@@ -41,13 +41,14 @@ impl Date {
         Self { year, month, day, hour: time / 3_600, minute: time / 60 % 60, second: time % 60 }
     }
 
-    /// "Jan" to "Dec".
+    /// The English abbreviation: "Jan" to "Dec".
     pub const fn month_name(&self) -> &'static [u8; 3] {
         MONTHS[(self.month as usize + 11) % 12]
     }
 }
 
-/// A moment as HTTP writes it, in the preferred form of RFC 9110, section 5.6.7. Years outside of 0 to 9999 show their last four digits.
+/// Formats a time as an HTTP date in the preferred format (RFC 9110, section 5.6.7). Of years outside of 0 to 9999 the
+/// last four digits are written.
 pub fn format_http_date(seconds: i64) -> [u8; 29] {
     const DAYS: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
     let date = Date::since_epoch(seconds);
@@ -63,8 +64,8 @@ pub fn format_http_date(seconds: i64) -> [u8; 29] {
     text
 }
 
-/// A date of HTTP, in any of its three forms, as seconds since the UNIX epoch (RFC 9110, section 5.6.7). Two digits of a year are one of
-/// the years from 1970 to 2069.
+/// Parses an HTTP date in any of its three formats and returns seconds since the UNIX epoch (RFC 9110, section 5.6.7).
+/// Two-digit years are in the range 1970 to 2069.
 pub fn parse_http_date(text: &[u8]) -> Option<i64> {
     let words: Vec<&[u8]> =
         text.split(|byte| matches!(byte, b' ' | b',' | b'-')).filter(|word| !word.is_empty()).take(7).collect();

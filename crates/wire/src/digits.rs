@@ -1,4 +1,4 @@
-//! Numbers as text. Must never allocate.
+//! Decimal formatting of numbers. Must never allocate.
 
 /// Writes a number in decimal.
 #[inline]

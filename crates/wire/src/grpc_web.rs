@@ -1,12 +1,12 @@
-//! The frame of gRPC-Web that says what trailers say (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md>). Must never
-//! look into a message.
+//! The trailers frame of gRPC-Web (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md>). Must never look
+//! into a message.
 
 use crate::http::Fields;
 
-/// The flags of a frame that holds trailers.
+/// The flag of a frame that contains trailers.
 const TRAILERS: u8 = 0x80;
 
-/// The frame that says what `trailers` say: the flag, a length of four bytes, and a line for each field.
+/// Encodes `trailers` as a frame: the flag, a length of four bytes, and a line for each field.
 pub fn trailers_frame(trailers: &Fields) -> Vec<u8> {
     let mut lines = Vec::new();
     for (name, value) in trailers.iter() {

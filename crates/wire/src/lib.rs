@@ -1,6 +1,7 @@
-//! Protocols as machines without I/O: bytes in, messages out, and back again.
+//! Protocols as state machines without I/O: parsing of bytes to messages, and encoding of messages to bytes.
 //!
-//! Nothing here knows a socket, a clock, TLS, a proxy or a log. No input may panic, and every loop is bounded by its input.
+//! Must never use a socket, a clock, TLS, a proxy or a log. No input may cause a panic, and every loop is bounded by
+//! its input.
 
 pub mod acme;
 pub mod client_hello;

@@ -1,16 +1,17 @@
-//! The cookie in the first packet of the Remote Desktop Protocol: a TPKT header (RFC 1006), an X.224 connection request,
-//! then `Cookie: name=value` and a line end. Reads what is there; must never wait for more, nor look beyond the packet.
+//! The cookie in the first packet of the Remote Desktop Protocol: a TPKT header (RFC 1006), an X.224 connection
+//! request, then `Cookie: name=value` and a line end. Parses the bytes present; must never wait for more, nor look
+//! beyond the packet.
 
 /// The TPKT header's version.
 const TPKT_VERSION: u8 = 3;
 
-/// X.224 "connection request" in the upper half of its octet.
+/// X.224 "connection request", in the upper half of its octet.
 const CONNECTION_REQUEST: u8 = 0xe0;
 
-/// TPKT header, length indicator, code, two references, class.
+/// Length of TPKT header, length indicator, code, two references and class, in bytes.
 const HEADER: usize = 11;
 
-/// Whether the packet that `data` begins with has not come whole. False also for what is none.
+/// Whether the packet at the start of `data` is incomplete. False also for other protocols.
 pub fn is_incomplete(data: &[u8]) -> bool {
     match data.get(..4) {
         Some(header) => {
@@ -20,14 +21,14 @@ pub fn is_incomplete(data: &[u8]) -> bool {
     }
 }
 
-/// The value of the cookie `name` in `packet`, if a whole one is there; of the first one, whatever its name, where
-/// `name` is empty. Names are compared without case.
+/// Returns the value of the cookie `name` in `packet`, if it is complete; with an empty `name`, that of the first
+/// cookie. Names are compared without case.
 pub fn cookie<'a>(packet: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (header, _) = packet.split_at_checked(HEADER)?;
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let indicator = usize::from(header[4]);
     let is_request = header[0] == TPKT_VERSION && header[5] & 0xf0 == CONNECTION_REQUEST;
-    // The indicator counts what follows it inside of the packet.
+    // The indicator is the length of the rest of the packet after it.
     if !is_request || indicator + 5 != length || length < HEADER {
         return None;
     }

@@ -1,18 +1,18 @@
-//! The client's side of SOCKS version 4: the request that asks a proxy to connect somewhere, and its answer. Must never
-//! take a byte that is behind the answer.
+//! The client side of SOCKS version 4: the CONNECT request to a proxy and its reply. Must never consume a byte after
+//! the reply.
 
 use std::net::SocketAddrV4;
 
-/// Bytes of a request as it is written here.
+/// Length of a request in bytes.
 pub const REQUEST: usize = 16;
 
-/// Bytes of an answer.
+/// Length of a reply in bytes.
 pub const ANSWER: usize = 8;
 
-/// Who asks: the name that HAProxy gives, which proxies may have rules about.
+/// The user ID: HAProxy's, since proxies may have rules for it.
 const USER: &[u8; 8] = b"HAProxy\0";
 
-/// The request to connect to `destination`.
+/// Returns the request to connect to `destination`.
 pub fn request(destination: SocketAddrV4) -> [u8; REQUEST] {
     let mut bytes = [0; REQUEST];
     let [high, low] = destination.port().to_be_bytes();
@@ -26,16 +26,16 @@ pub fn request(destination: SocketAddrV4) -> [u8; REQUEST] {
 /// Why a proxy did not connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// What came is no answer of version 4.
+    /// The reply is not one of version 4.
     NotAnAnswer,
-    /// The code that it gave: 91 to 93, or something else.
+    /// The reply's code: 91 to 93, or another value.
     Code(u8),
 }
 
-/// Reads the answer; `None` while it is not complete. A wrong one is told as soon as it is.
+/// Parses the reply; `None` if it is incomplete. Errors are detected before it is complete.
 ///
 /// # Errors
-/// The proxy refused, or what came is no answer.
+/// The proxy rejected the request, or the reply is invalid.
 pub fn answer(input: &[u8]) -> Result<Option<()>, Refused> {
     const GRANTED: u8 = 90;
     match input {

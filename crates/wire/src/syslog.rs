@@ -1,5 +1,5 @@
-//! Headers of syslog messages: RFC 3164, RFC 5424 and the shorter shapes that HAProxy knows (configuration manual, section
-//! 4.2 "log"). Must never know where a message goes, nor cut one.
+//! Headers of syslog messages: RFC 3164, RFC 5424 and the shorter formats of HAProxy (configuration manual, section 4.2
+//! "log"). Must never know where a message is sent, nor truncate one.
 
 pub mod frame;
 pub mod message;
@@ -7,46 +7,46 @@ pub mod relay;
 
 use crate::date::Date;
 
-/// What stands before a message's text.
+/// The format of a message's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `<134>Nov 20 13:46:49 host tag[pid]: `
     Rfc3164,
     /// `<134>1 2026-11-20T13:46:49.918587+00:00 host tag pid - - `
     Rfc5424,
-    /// As RFC 3164, without the host.
+    /// RFC 3164 without the host.
     Local,
     /// `<134>`
     Priority,
-    /// `<6>`: the severity alone.
+    /// `<6>`: only the severity.
     Short,
     /// `<6>2026-11-20T13:46:49.918587+00:00 `
     Timed,
     /// `2026-11-20T13:46:49.918587+00:00 `
     Iso,
-    /// Nothing.
+    /// No header.
     Raw,
 }
 
-/// What headers tell.
+/// The values of a header.
 #[derive(Debug, Clone, Copy)]
 pub struct Header<'a> {
     /// Facility, 0 to 23.
     pub facility: u8,
     /// Severity, 0 (emergency) to 7 (debug).
     pub severity: u8,
-    /// The host's name; `None`: it is not to be told.
+    /// Host name; `None` to omit it.
     pub hostname: Option<&'a str>,
-    /// Name of the program.
+    /// Program name.
     pub tag: &'a str,
-    /// The process.
+    /// Process ID.
     pub pid: u32,
-    /// STRUCTURED-DATA of RFC 5424; empty: none.
+    /// STRUCTURED-DATA of RFC 5424; empty if none.
     pub structured_data: &'a [u8],
 }
 
 impl Format {
-    /// Appends the header of a message that is written now.
+    /// Appends the header of a message.
     pub fn write(self, header: &Header<'_>, now: &Timestamp, out: &mut Vec<u8>) {
         match self {
             Self::Rfc3164 | Self::Local => {
@@ -93,8 +93,8 @@ impl Format {
 }
 
 impl Format {
-    /// Appends the header of an event that the program itself writes down now: of facility and severity 0, without a name
-    /// of the program or a process.
+    /// Appends the header of an event of the program itself: with facility and severity 0, without program name and
+    /// process ID.
     pub fn write_event(self, hostname: Option<&str>, now: &Timestamp, out: &mut Vec<u8>) {
         match self {
             Self::Rfc3164 | Self::Local => {
@@ -148,13 +148,13 @@ fn decimal(out: &mut Vec<u8>, mut number: u32) {
     }
 }
 
-/// The moment at which messages are written, in the shapes that headers need. The second is worked out once.
+/// The time of a message in the notations of headers. Formatted once per second.
 #[derive(Debug, Clone)]
 pub struct Timestamp {
     second: Option<(i64, i32)>,
     micros: u32,
     rfc3164: [u8; 15],
-    /// Without year, fraction and zone: "-11-20T13:46:49".
+    /// Date and time without year, fraction and zone: "-11-20T13:46:49".
     rest: [u8; 15],
     year: i64,
     zone: [u8; 6],
@@ -169,8 +169,8 @@ impl Default for Timestamp {
 }
 
 impl Timestamp {
-    /// Moves to a moment: seconds since the UNIX epoch, nanoseconds within the second, and the seconds that local time is
-    /// ahead of UTC then.
+    /// Sets the time: seconds since the UNIX epoch, nanoseconds within the second, and the offset of local time from
+    /// UTC in seconds.
     pub fn set(&mut self, seconds: i64, nanos: u32, offset: i32) {
         self.micros = nanos / 1_000 % 1_000_000;
         if self.second == Some((seconds, offset)) {
@@ -214,7 +214,7 @@ fn two(number: u32) -> [u8; 2] {
     [b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8]
 }
 
-/// Writes the parts one behind the other; what has no room is left out.
+/// Writes the concatenation of `parts`, truncated to the length of `place`.
 fn fill<'a>(place: &mut [u8], parts: impl Iterator<Item = &'a [u8]>) {
     for (to, from) in place.iter_mut().zip(parts.flatten()) {
         *to = *from;
@@ -236,7 +236,7 @@ mod tests {
     const HEADER: Header<'_> =
         Header { facility: 16, severity: 6, hostname: None, tag: "haproxy", pid: 29_080, structured_data: b"" };
 
-    /// As HAProxy 3.5 sends them.
+    /// Recorded from HAProxy 3.5.
     #[test]
     fn each_format_has_its_header() {
         let named = Header { hostname: Some("my.host"), structured_data: b"[x@1 a=\"b\"]", ..HEADER };
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    /// Likewise.
+    /// Recorded from HAProxy 3.5.
     #[test]
     fn events_have_shorter_headers() {
         let mut now = Timestamp::default();

@@ -1,21 +1,21 @@
-//! The context of a trace as HTTP carries it: `traceparent` and `tracestate` (W3C Trace Context, level 1). Must never make an
-//! identifier up, nor decide whether a trace is recorded.
+//! The trace context in HTTP fields: `traceparent` and `tracestate` (W3C Trace Context, level 1). Must never generate
+//! an ID, nor decide whether a trace is sampled.
 
-/// Bytes of a `traceparent` of version 00.
+/// Length of a `traceparent` of version 00 in bytes.
 pub const LENGTH: usize = 55;
-/// Members of a `tracestate` at most (section 3.3.1.1).
+/// Maximum number of members of a `tracestate` (section 3.3.1.1).
 const MOST_MEMBERS: usize = 32;
-/// Bytes of a `tracestate` that is passed on. Section 3.3.1.5 asks for 512 at least.
+/// Maximum length of a propagated `tracestate` in bytes. Section 3.3.1.5 requires at least 512.
 const MOST_STATE: usize = 512;
 
-/// The span that a request belongs to.
+/// The trace context of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceContext {
-    /// Names the trace; not all zero.
+    /// ID of the trace; not all zero.
     pub trace_id: [u8; 16],
-    /// Names the span; not all zero.
+    /// ID of the parent span; not all zero.
     pub span_id: [u8; 8],
-    /// The trace is recorded.
+    /// The trace is sampled.
     pub sampled: bool,
 }
 
@@ -27,7 +27,7 @@ fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// Bytes of lower-case hexadecimal digits.
+/// Decodes lower-case hexadecimal digits.
 fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N {
@@ -39,7 +39,7 @@ fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     Some(bytes)
 }
 
-/// Appends bytes in lower-case hexadecimal digits.
+/// Appends bytes as lower-case hexadecimal digits.
 pub fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
@@ -48,8 +48,8 @@ pub fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 impl TraceContext {
-    /// Reads a `traceparent`. Of a later version, what version 00 has is read (section 3.2.4). `None`: it is invalid, and the
-    /// trace begins anew.
+    /// Parses a `traceparent`. Of a later version, the parts of version 00 are parsed (section 3.2.4). `None` if it is
+    /// invalid; a new trace is started then.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let text = text.trim_ascii();
         let [version] = hex(text.get(..2)?)?;
@@ -67,7 +67,7 @@ impl TraceContext {
         is_named.then_some(Self { trace_id, span_id, sampled: flags & 1 == 1 })
     }
 
-    /// The `traceparent` of version 00.
+    /// Returns the `traceparent` of version 00.
     pub fn encode(&self) -> Vec<u8> {
         let mut text = Vec::with_capacity(LENGTH);
         text.extend_from_slice(b"00-");
@@ -78,16 +78,16 @@ impl TraceContext {
         text
     }
 
-    /// Whether a share of all traces has this one: `share` of 2^63 (OpenTelemetry, `TraceIdRatioBased`). All instances with
-    /// the same share choose the same traces.
+    /// Whether the trace is sampled at a ratio of `share` / 2^63 (OpenTelemetry, `TraceIdRatioBased`). All instances
+    /// with the same ratio sample the same traces.
     pub fn is_chosen(&self, share: u64) -> bool {
         let [.., a, b, c, d, e, f, g, h] = self.trace_id;
         u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1 < share
     }
 }
 
-/// Joins the values of all `tracestate` fields of a message. `None`: there is none, or one breaks the rules of the list
-/// (section 3.3), and all are dropped.
+/// Joins the values of all `tracestate` fields of a message. `None` if there is none, or if one violates the syntax of
+/// the list (section 3.3), in which case all are dropped.
 pub fn state<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let mut joined = Vec::new();
     let mut keys: Vec<&[u8]> = Vec::new();
@@ -102,7 +102,7 @@ pub fn state<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
             return None;
         }
         keys.push(key);
-        // What is added comes first in the list, and whole members are dropped from its end.
+        // The newest member is first in the list; whole members are dropped from its end.
         if joined.len() + usize::from(!joined.is_empty()) + member.len() > MOST_STATE {
             break;
         }
@@ -114,7 +114,7 @@ pub fn state<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     (!joined.is_empty()).then_some(joined)
 }
 
-/// A key: a name, or a tenant and a system (section 3.3.1.3.1).
+/// Whether a key is a name, or a tenant and a system (section 3.3.1.3.1).
 fn is_key(key: &[u8]) -> bool {
     let is_part = |part: &[u8], most: usize, may_begin_with_digit: bool| {
         let begins = part
@@ -130,7 +130,8 @@ fn is_key(key: &[u8]) -> bool {
     }
 }
 
-/// A value: printable characters but comma and equals sign, the last one no space (section 3.3.1.3.2).
+/// Whether a value consists of printable characters except comma and equals sign, without a trailing space
+/// (section 3.3.1.3.2).
 fn is_value(value: &[u8]) -> bool {
     let is_character = |byte: &u8| (b' '..=b'~').contains(byte) && !matches!(byte, b',' | b'=');
     (1..=256).contains(&value.len()) && value.iter().all(is_character) && value.last() != Some(&b' ')
@@ -149,7 +150,7 @@ mod tests {
             ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", Some(false)),
             ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-02", Some(false)),
             ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff", Some(true)),
-            // A later version may have more.
+            // A later version may have more fields.
             ("01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", Some(true)),
             ("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-what-the-future", Some(true)),
             ("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01.what", None),

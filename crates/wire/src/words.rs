@@ -1,21 +1,21 @@
-//! Text looked at eight bytes at a time: whether any byte of it is of a kind. Must never change text.
+//! Byte classification of text, eight bytes at a time. Must never change text.
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Whether a byte is below `limit` (at most 128): not zero.
+/// Nonzero if a byte is below `limit` (at most 128).
 #[inline]
 fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHS
 }
 
-/// Whether a byte is that one: not zero.
+/// Nonzero if a byte is equal to `byte`.
 #[inline]
 fn equal(word: u64, byte: u8) -> u64 {
     below(word ^ (ONES * u64::from(byte)), 1)
 }
 
-/// The high bit of each byte that is a letter in lower case or a dash. Exact.
+/// Sets the high bit of each byte that is a lower-case letter or a dash. Exact.
 #[inline]
 fn small_letters_and_dashes(word: u64) -> u64 {
     let low = word & !HIGHS;
@@ -26,8 +26,8 @@ fn small_letters_and_dashes(word: u64) -> u64 {
     ((from_a & !past_z) | dashes) & !word & HIGHS
 }
 
-/// Whether `holds` is true of every word of eight bytes that the text is covered with. Words overlap, and those of a short text
-/// have bytes of it more than once, but never any other.
+/// Whether `holds` is true for all words of eight bytes that cover the text. Words may overlap, and those of a short
+/// text repeat its bytes, but they contain no other bytes.
 #[inline]
 fn all(text: &[u8], holds: impl Fn(u64) -> bool) -> bool {
     if let Some(last) = text.last_chunk::<8>() {
@@ -42,28 +42,28 @@ fn all(text: &[u8], holds: impl Fn(u64) -> bool) -> bool {
     holds((ONES * u64::from(first)) & 0xffff | u64::from(middle) << 16 | (ONES * u64::from(last)) << 24)
 }
 
-/// Whether CR, LF or NUL is in a text.
+/// Whether a text contains CR, LF or NUL.
 #[inline]
 pub(crate) fn has_line_end(text: &[u8]) -> bool {
-    // Hardly any text has a control character at all.
+    // Few texts contain a control character at all.
     let may = !all(text, |word| below(word, b'\r' + 1) == 0);
     may && text.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
 }
 
-/// Whether a text has no control character but tabs.
+/// Whether a text has no control character except tabs.
 #[inline]
 pub(crate) fn is_printable(text: &[u8]) -> bool {
     let may_stand = |byte: &u8| *byte >= b' ' && *byte != 0x7f || *byte == b'\t';
     all(text, |word| below(word, b' ') | equal(word, 0x7f) == 0) || text.iter().all(may_stand)
 }
 
-/// Whether a text is letters in lower case and dashes.
+/// Whether a text consists of lower-case letters and dashes.
 #[inline]
 pub(crate) fn is_small(text: &[u8]) -> bool {
     all(text, |word| small_letters_and_dashes(word) == HIGHS)
 }
 
-/// Whether a text is visible ASCII but `#`.
+/// Whether a text consists of visible ASCII characters except `#`.
 #[inline]
 pub(crate) fn is_visible(text: &[u8]) -> bool {
     all(text, |word| below(word, b'!') | equal(word, b'#') | equal(word, 0x7f) | (word & HIGHS) == 0)

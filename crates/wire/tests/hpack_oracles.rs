@@ -1,5 +1,5 @@
-//! HPACK beside two other implementations: what they write is read here, what is written here they read, and what is changed on
-//! its way means the same to both or nothing here.
+//! Compares HPACK with two other implementations: each side decodes the blocks of the other, and both decode a mutated
+//! block to the same fields, or this side rejects it.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -11,14 +11,14 @@ use weir_wire::http::Fields;
 
 type Field = (Vec<u8>, Vec<u8>);
 
-/// A literal: name and value in Huffman's code or plain, kept in the table, never, or not.
+/// Representations of a literal: Huffman-coded or plain name and value; indexed, not indexed, or never indexed.
 const FLAGS: [u8; 9] = [0, 1, 2, 3, 4, 7, 8, 11, 4 | 0x10];
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
 }
 
-/// Names of the static table, some that come again, and any.
+/// Names of the static table, some that repeat, and arbitrary ones.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         proptest::sample::select(vec!["cookie", "x-a", "x-b", "content-type", "via", ":path", "accept-encoding"])
@@ -27,7 +27,7 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Text, and bytes of any kind, sometimes more than the table holds.
+/// Text and arbitrary bytes, sometimes more than the table holds.
 fn value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => "[ -~]{0,60}".prop_map(String::into_bytes),
@@ -49,7 +49,7 @@ fn decode(decoder: &mut Decoder, block: &[u8]) -> Option<Vec<Field>> {
 proptest! {
     #![proptest_config(config(200))]
 
-    /// Several blocks of one connection, the size of whose table changes.
+    /// Several blocks of one connection, with changes of the table size.
     #[test]
     fn what_others_write_is_read(blocks in proptest::collection::vec((fields(), 0_u32..4097, any::<bool>()), 1..6)) {
         let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(4096));
@@ -70,7 +70,7 @@ proptest! {
     fn what_is_written_others_read(blocks in proptest::collection::vec(fields(), 1..4)) {
         let (mut fluke, mut httlib) = (Fluke::new(), Httlib::default());
         for mut fields in blocks {
-            // What would end a line becomes a blank in every head.
+            // Bytes that would end a line become blanks in every head.
             let values = fields.iter_mut().flat_map(|((_, value), _)| value);
             values.filter(|byte| matches!(byte, b'\r' | b'\n' | 0)).for_each(|byte| *byte = b' ');
             let mut trailers = Fields::new();
@@ -91,7 +91,7 @@ proptest! {
         }
     }
 
-    /// A block that was changed: where it is read here, the other one reads the same.
+    /// A mutated block: if this side decodes it, the other one decodes the same.
     #[test]
     fn what_is_changed_means_the_same_or_nothing(
         fields in fields(),
@@ -114,18 +114,18 @@ proptest! {
         }
         let mut fluke = Fluke::new();
         fluke.set_max_allowed_table_size(4096);
-        // The other one takes no block without a field.
+        // The other implementation rejects blocks without a field.
         if let Some(found) = decode(&mut Decoder::new(4096), &block).filter(|found| !found.is_empty()) {
             prop_assert_eq!(fluke.decode(&block).ok(), Some(found), "{:x?}", block);
         }
     }
 
-    /// The same of bytes that never were a block.
+    /// The same for arbitrary bytes.
     #[test]
     fn noise_means_the_same_or_nothing(block in proptest::collection::vec(any::<u8>(), 0..40)) {
         let mut fluke = Fluke::new();
         fluke.set_max_allowed_table_size(4096);
-        // The other one takes no block without a field.
+        // The other implementation rejects blocks without a field.
         if let Some(found) = decode(&mut Decoder::new(4096), &block).filter(|found| !found.is_empty()) {
             prop_assert_eq!(fluke.decode(&block).ok(), Some(found), "{:x?}", block);
         }

@@ -1,9 +1,9 @@
-//! The keys that HAProxy 2.6 and 3.5 hash, found by asking them with 251 servers.
+//! The keys that HAProxy 2.6 and 3.5 hash, determined with 251 servers.
 
 use super::*;
 use base::hash::{avalanche, sdbm};
 
-/// The hash of a request for `target` with one field `x` and a body.
+/// Returns the hash of a request for `target` with one field `x` and a body.
 fn hash(by: &BalanceSpec, method: &str, target: &str, x: &[&str], body: &[u8]) -> Option<u32> {
     let mut head = Head::new();
     head.set_method(method.as_bytes());

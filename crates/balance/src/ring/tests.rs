@@ -1,4 +1,4 @@
-//! The circle: shares, what moves when a server goes, affinity, bounded loads; sequences are those of HAProxy 3.5.
+//! The ring: shares, keys moved by removing a server, affinity, bounded loads; sequences are those of HAProxy 3.5.
 
 use super::*;
 use crate::Recogniser;
@@ -49,7 +49,7 @@ impl Farm {
         self.ring.pick(&Pick { hash, requests, ..Pick::default() }, &self.loads).unwrap()
     }
 
-    /// Takes a place at a server, or in its queue.
+    /// Takes a slot of a server, or a place in its queue.
     fn hold(&mut self, hash: u32) -> String {
         let server = self.pick(Some(hash));
         let load = self.loads[server];
@@ -117,7 +117,7 @@ fn requests_without_a_key_go_around_the_circle_as_in_haproxy() {
     assert_eq!(order.concat(), "2332314302030120");
 }
 
-/// Keys of 10,000 visitors.
+/// Returns the hashes of 10,000 visitors.
 fn keys() -> impl Iterator<Item = u32> {
     let hash = |number: u32| avalanche(base::hash::sdbm(format!("/visitor/{number}").as_bytes()));
     (0..10_000).map(hash)

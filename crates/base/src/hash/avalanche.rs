@@ -1,7 +1,7 @@
-//! The avalanche that follows a hash function when `hash-type … avalanche` asks for it.
+//! The avalanche applied after a hash function with `hash-type … avalanche`.
 
-/// Mixes every bit of `hash` into every other: Bob Jenkins' published integer hash of six shifts, then the odd factor
-/// 3 * 2^30 + 1, which HAProxy's answers show.
+/// Mixes every bit of `hash` into every other: Bob Jenkins' published integer hash of six shifts, then the odd factor 3
+/// * 2^30 + 1, found from HAProxy's results.
 pub fn avalanche(hash: u32) -> u32 {
     let mut a = hash;
     a = a.wrapping_add(0x7ed5_5d16).wrapping_add(a << 12);

@@ -23,7 +23,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     extend_crc32c(0, bytes)
 }
 
-/// The hash of what gave `sum`, with `bytes` behind it.
+/// Extends the hash `sum` by `bytes`.
 pub fn extend_crc32c(sum: u32, bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!sum, |sum, byte| (sum >> 8) ^ TABLE[usize::from(sum as u8 ^ byte)])
 }

@@ -1,6 +1,6 @@
-//! The hash functions that HAProxy's `hash-type` and its converters name, with its final avalanche.
+//! The hash functions of HAProxy's `hash-type` and of its converters, with its final avalanche.
 //!
-//! They spread load and must give the very numbers that HAProxy gives; none of them may guard against an attacker.
+//! They spread load and must return exactly HAProxy's numbers; none of them may be relied on against an attacker.
 
 mod avalanche;
 mod crc32;
@@ -24,7 +24,7 @@ mod tests {
 
     type Function = fn(&[u8]) -> u32;
 
-    /// Answers of HAProxy 2.6 to `%[url,<name>]` and `%[url,<name>(1)]`.
+    /// Results of HAProxy 2.6 for `%[url,<name>]` and `%[url,<name>(1)]`.
     const ROWS: &[(&str, Function, &str, u32, u32)] = &[
         ("crc32", crc32, "/a", 1_768_979_292, 2_112_193_429),
         ("crc32", crc32, "/abc", 326_170_788, 2_375_596_333),

@@ -1,7 +1,7 @@
-//! `wt6`: HAProxy's own hash, two words that swap places under rotations which depend on the data.
+//! `wt6`: HAProxy's own hash, two words that are swapped and rotated depending on the data.
 
-/// Hashes `bytes` (configuration manual, `hash-type`: "wt6"). The manual does not write the function down; the rows in
-/// the tests of this folder are answers of HAProxy itself.
+/// Hashes `bytes` (configuration manual, `hash-type`: "wt6"). The manual does not define the function; the rows in the
+/// tests of this folder are results of HAProxy itself.
 pub fn wt6(bytes: &[u8]) -> u32 {
     let (mut left, mut right) = (0xa53c_965a_u32, 0x5ca6_953a_u32);
     let (mut left_turn, mut right_turn) = (18, 6);

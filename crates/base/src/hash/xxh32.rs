@@ -40,7 +40,8 @@ mod tests {
 
     #[test]
     fn known_answers() {
-        // The specification's own, then the places that HAProxy 3.5 gives servers by `hash-key guid` and `addr`.
+        // The specification's own vectors, then the ring positions of servers in HAProxy 3.5 with `hash-key guid` and
+        // `addr`.
         let rows: &[(&[u8], u32)] = &[
             (b"", 0x02cc_5d05),
             (b"abc", 0x32d1_53ff),

@@ -1,4 +1,4 @@
-//! The table of addresses. Every row with an error shows the sentence that HAProxy 3.5 prints for it.
+//! Table of addresses. Every row with an error contains the sentence that HAProxy 3.5 prints for it.
 
 use super::*;
 use SocketKind::{Datagram, Stream};

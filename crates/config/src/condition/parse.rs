@@ -1,10 +1,10 @@
-//! The grammar: alternatives of conjunctions of terms. Recursion is bounded by [`MAX_DEPTH`].
+//! Grammar of conditions: alternatives of conjunctions of terms. Recursion is bounded by [`MAX_DEPTH`].
 
 use super::ConditionError;
 pub use super::predicate::Predicate;
 use super::predicate::{self, PREDICATES};
 
-/// Parentheses in each other at most, as in HAProxy.
+/// Maximum depth of nested parentheses, as in HAProxy.
 pub const MAX_DEPTH: usize = 341;
 
 /// A parsed condition.
@@ -22,7 +22,7 @@ pub enum Expression {
     Call { predicate: &'static Predicate, arguments: Vec<String>, start: usize, end: usize },
 }
 
-/// Reads one condition.
+/// Parser of one condition.
 pub struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -34,7 +34,7 @@ impl<'a> Parser<'a> {
         Self { text, at: 0, depth: 0 }
     }
 
-    /// The whole text, or an error. Nothing but blanks is false.
+    /// Parses the whole text. A text of blanks only is false.
     pub fn parse(mut self) -> Result<Expression, ConditionError> {
         if self.text.trim_matches([' ', '\t']).is_empty() {
             return Ok(Expression::Constant(false));
@@ -90,7 +90,7 @@ impl<'a> Parser<'a> {
         self.list("&&", Self::term, Expression::All)
     }
 
-    /// Operands with an operator between them. Without one, the operand alone.
+    /// Parses operands separated by an operator; returns a single operand unchanged.
     fn list(
         &mut self,
         operator: &str,
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
             }
             self.skip_blanks();
             if self.rest().is_empty() {
-                // HAProxy shows everything before '||' as well, for it reads what follows as one with it.
+                // HAProxy's message also contains the text before '||', which it parses together with what follows.
                 let from = if operator == "||" { start } else { operator_at };
                 let message = format!("unparsable conditional expression '{}'", self.text[from..].trim_end());
                 let hint = format!("a condition must follow '{operator}'");
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         Ok(if negated { Expression::Not(Box::new(inner)) } else { inner })
     }
 
-    /// `( … )`. The error about a missing end shows the whole term, as HAProxy's does.
+    /// Parses `( … )`. The error about a missing end contains the whole term, as in HAProxy.
     fn parenthesis(&mut self, term: usize) -> Result<Expression, ConditionError> {
         let open = self.at;
         let whole = self.text.get(term..).unwrap_or_default();
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
         Ok(inner)
     }
 
-    /// A number as C reads one: with a sign, in octal or in hexadecimal. Only whether it is zero matters.
+    /// Parses a number as C does: with a sign, in octal or in hexadecimal. Returns whether it is not zero.
     fn integer(&mut self) -> Option<bool> {
         let text = self.rest();
         let unsigned = text.trim_ascii_start();
@@ -206,7 +206,7 @@ impl<'a> Parser<'a> {
         Ok(Expression::Call { predicate, arguments, start, end: end.max(start) })
     }
 
-    /// The arguments of a predicate behind its opening parenthesis, up to and with the closing one.
+    /// Parses the arguments of a predicate after its opening parenthesis, up to and including the closing one.
     fn arguments(&mut self, predicate: &'static Predicate) -> Result<Vec<String>, ConditionError> {
         let mut arguments = Vec::new();
         while arguments.len() < predicate.arguments {
@@ -239,7 +239,7 @@ impl<'a> Parser<'a> {
         self.error(message, self.at, self.at + 1, Some(predicate.usage.to_owned()))
     }
 
-    /// One argument: quotes and backslashes once more, up to a comma or a closing parenthesis that nothing protects.
+    /// Parses one argument: quotes and backslashes apply once more, up to an unprotected comma or closing parenthesis.
     fn argument(&mut self, predicate: &Predicate, number: usize) -> Result<String, ConditionError> {
         let mut value = String::new();
         let mut quote = None;

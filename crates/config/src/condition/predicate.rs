@@ -1,27 +1,25 @@
-//! The table of predicates. The table is the documentation.
+//! Table of predicates, which is also their documentation.
 
 use super::ConditionContext;
 use super::version::{OpenSslVersion, Version};
 use crate::suggest;
 
-/// One predicate.
 #[derive(Debug)]
 pub struct Predicate {
-    /// Its name.
     pub name: &'static str,
-    /// How many strings it takes.
+    /// Number of arguments, each a string.
     pub arguments: usize,
-    /// What it is, in one line.
+    /// Description, in one line.
     pub usage: &'static str,
-    /// The answer.
+    /// Evaluates the predicate with its arguments.
     pub eval: fn(&[String], &ConditionContext<'_>) -> Result<bool, Invalid>,
 }
 
-/// An argument that means nothing.
+/// An argument that cannot be interpreted.
 #[derive(Debug)]
 pub struct Invalid(pub String);
 
-/// All of them, sorted by name.
+/// All predicates, sorted by name.
 pub const PREDICATES: &[Predicate] = &[
     Predicate {
         name: "awslc_api_atleast",
@@ -111,7 +109,7 @@ pub const PREDICATES: &[Predicate] = &[
     },
 ];
 
-/// A hint for this name in place of a predicate, with that character behind it.
+/// Returns a hint for an unknown predicate `name`, which is followed by the character `behind`.
 pub fn hint(name: &str, behind: Option<char>) -> Option<String> {
     if name.is_empty() {
         let help = "a condition is a number, a predicate like feature(THREAD), '!' or '(' and ')' around a condition";
@@ -153,7 +151,8 @@ fn openssl(
     Ok(own.is_some_and(|own| compare(own, asked)))
 }
 
-/// False with any other library than AWS-LC, whatever was asked. (HAProxy refuses the argument there.)
+/// Compares AWS-LC's API version; false with any other library, whatever the argument. (HAProxy rejects the argument
+/// there.)
 fn awslc(arguments: &[String], context: &ConditionContext<'_>, compare: fn(u32, u32) -> bool) -> Result<bool, Invalid> {
     let Some(own) = context.options.ssl.as_ref().and_then(|ssl| ssl.awslc_api) else { return Ok(false) };
     let asked = first(arguments).parse().map_err(|_| Invalid(first(arguments).to_owned()))?;

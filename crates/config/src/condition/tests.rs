@@ -1,4 +1,4 @@
-//! A table of conditions. The answers and the sentences are those of HAProxy 3.5, except where features differ.
+//! Table of conditions. The results and sentences are those of HAProxy 3.5, except where features differ.
 
 use super::*;
 
@@ -170,8 +170,8 @@ fn the_library_can_be_missing_or_aws_lc() {
     assert_eq!(ask("awslc_api_atleast(x)", &options), Err(message.into()));
 }
 
-/// The sentence with `conditional expression` cut short to `CE`, the position that HAProxy names, and what the caret
-/// run stands under.
+/// Returns the sentence with `conditional expression` shortened to `CE`, the position that HAProxy reports, and the
+/// text that the caret run marks.
 fn shown(text: &str) -> String {
     let error = answer(text).unwrap_err();
     let under = text.get(error.start..error.end.min(text.len())).unwrap();

@@ -1,7 +1,7 @@
 //! Versions of HAProxy and of OpenSSL, as conditions compare them.
 
-/// `3.5-dev5`, `3.5.1`, `3.4-rc1`, `3.5-dev5-50872d-2`: three numbers, how far the last one is done, commits since.
-/// What is missing counts as 0, and what cannot be read is passed over, as in HAProxy.
+/// `3.5-dev5`, `3.5.1`, `3.4-rc1`, `3.5-dev5-50872d-2`: three numbers, the stage of the last one, the number of commits
+/// since. Missing parts count as 0, and unreadable parts are skipped, as in HAProxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     numbers: [u32; 3],
@@ -9,7 +9,7 @@ pub struct Version {
     commits: u32,
 }
 
-/// In the order in which a version goes through them.
+/// Stages in the order of a release cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Development(u32),
@@ -19,7 +19,7 @@ enum Stage {
 }
 
 impl Version {
-    /// Never fails: nonsense is version 0.
+    /// Parses a version; never fails: nonsense is version 0.
     pub fn parse(text: &str) -> Self {
         let mut parts = text.split('-');
         let mut numbers = [0; 3];
@@ -31,7 +31,7 @@ impl Version {
         if stage.is_some() {
             parts.next();
         }
-        // `-50872d-2`: the commit's name is of no interest, the number of commits behind it is.
+        // `-50872d-2`: the commit's hash is ignored, the number of commits after it is used.
         let commits = parts.last().map_or(0, |part| part.parse().unwrap_or(0));
         Self { numbers, stage: stage.unwrap_or(Stage::Released), commits }
     }
@@ -47,17 +47,17 @@ impl Stage {
     }
 }
 
-/// The number that a text starts with, 0 if there is none. A huge one is as large as can be.
+/// Returns the number at the start of a text, 0 if there is none. A number that overflows saturates.
 fn leading_number(text: &str) -> u32 {
     let digits = text.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     if digits.is_empty() { 0 } else { digits.parse().unwrap_or(u32::MAX) }
 }
 
-/// `1.1.1`, `1.0.2u`, `3.0.0-beta1`: three numbers, a letter for a fix, alpha and beta before the release.
+/// `1.1.1`, `1.0.2u`, `3.0.0-beta1`: three numbers, a letter for a fix; alpha and beta precede the release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpenSslVersion {
     numbers: [u32; 3],
-    /// 0 for a development version, alphas and betas next, then the release.
+    /// 0 for a development version, then alphas and betas, then the release.
     status: u32,
     letter: u8,
 }
@@ -65,7 +65,7 @@ pub struct OpenSslVersion {
 const RELEASED: u32 = u32::MAX;
 
 impl OpenSslVersion {
-    /// `None` if one of the three numbers is missing.
+    /// Parses a version; `None` if one of the three numbers is missing.
     pub fn parse(text: &str) -> Option<Self> {
         let (version, status) = match text.split_once('-') {
             None => (text, RELEASED),

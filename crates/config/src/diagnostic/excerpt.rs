@@ -1,9 +1,9 @@
-//! A source line with a caret run under a part of it, as wide as a terminal. Must never let a byte of the line act on
-//! the terminal.
+//! A source line with a caret run under a part of it, limited to the width of a terminal. Must never pass
+//! a control character of the line to the terminal.
 
 use crate::span::Span;
 
-/// Columns of a source line that are shown, beside a margin of two.
+/// Maximum number of columns of a source line that are shown, not counting a margin of two.
 const WIDTH: usize = 78;
 /// Columns in front of the word if the line is too long to be shown from its start.
 const BEFORE: usize = 30;
@@ -44,7 +44,7 @@ pub fn write(line: &[u8], span: Span, out: &mut String) {
     out.push('\n');
 }
 
-/// Which cells are shown: all of them if they fit, else those around `start`.
+/// Returns the range of cells to show: all of them if they fit, else those around `start`.
 fn window(cells: &[Cell], first: usize, behind: usize, start: usize) -> (usize, usize) {
     let width = |from: usize, to: usize| cells[from..to].iter().map(|cell| cell.width).sum::<usize>();
     if width(first, behind) <= WIDTH {
@@ -70,13 +70,13 @@ fn window(cells: &[Cell], first: usize, behind: usize, start: usize) -> (usize, 
     (from, to)
 }
 
-/// The cell that a byte is in; behind the last one if there is none.
+/// Returns the cell that contains a byte, or the index after the last cell if there is none.
 fn index_of(cells: &[Cell], offset: u32) -> usize {
     let offset = offset as usize;
     cells.partition_point(|cell| cell.at < offset)
 }
 
-/// The characters of a line. Tabs are one blank; what cannot be shown is one `?` a byte, as in HAProxy.
+/// Converts a line to cells. A tab is one blank; every byte that cannot be shown is one `?`, as in HAProxy.
 fn cells(line: &[u8]) -> Vec<Cell> {
     let mut cells = Vec::with_capacity(line.len());
     let mut at = 0;
@@ -99,7 +99,8 @@ fn cells(line: &[u8]) -> Vec<Cell> {
     cells
 }
 
-/// Whether a terminal may see it: no control character, and nothing that changes the direction of writing or hides.
+/// Whether a terminal may receive the character: no control character, and none that changes the direction of writing
+/// or is invisible.
 pub fn is_safe(character: char) -> bool {
     let hidden = matches!(u32::from(character),
         0xAD | 0x61C | 0x180E | 0x200B..=0x200F | 0x2028..=0x202E | 0x2060..=0x206F | 0xFEFF | 0xFFF9..=0xFFFB
@@ -107,7 +108,7 @@ pub fn is_safe(character: char) -> bool {
     !character.is_control() && !hidden
 }
 
-/// Columns that a terminal gives a character. Good for the scripts one meets; no table of all of Unicode.
+/// Returns the number of columns of a character in a terminal. Covers common scripts, not all of Unicode.
 fn width(character: char) -> usize {
     match u32::from(character) {
         0x300..=0x36F

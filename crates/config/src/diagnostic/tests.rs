@@ -1,9 +1,9 @@
-//! What messages look like.
+//! Tests of the layout of messages.
 
 use super::*;
 use crate::document::SourceFile;
 
-/// A diagnostic about the first occurrence of `word` in `line`, rendered.
+/// Renders a diagnostic about the first occurrence of `word` in `line`.
 fn render(line: &str, word: &str, change: impl FnOnce(Diagnostic) -> Diagnostic) -> String {
     render_bytes(line.as_bytes(), line.find(word).unwrap(), word.len(), change)
 }

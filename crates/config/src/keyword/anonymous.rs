@@ -1,6 +1,6 @@
-//! `-dC<key>`: a configuration that may be shown to strangers. Names and addresses become hashes under the key, so that
-//! the same name stays the same; everything that may be a secret or a name of its own is cut off. Must never print an
-//! argument that the tables do not call harmless.
+//! `-dC<key>`: dumps an anonymized configuration. Names and addresses are replaced by hashes under the key, so that
+//! equal names have equal hashes; arguments that may contain a secret or a name are cut off. Must never print an
+//! argument that the tables do not classify as harmless.
 
 use super::table::{Found, Keyword, find};
 use super::{global, option, proxy};
@@ -9,7 +9,7 @@ use crate::text;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-/// Writes the whole configuration, as [`Document`] has it, under a key.
+/// Writes the whole configuration of a [`Document`], with hashes under a key.
 pub fn dump(document: &Document, key: u32, out: &mut String) {
     for section in &document.sections {
         header(&section.line, key, out);
@@ -27,7 +27,7 @@ pub fn dump(document: &Document, key: u32, out: &mut String) {
     }
 }
 
-/// A section's keyword and its names; `from` stays.
+/// Writes a section's keyword and the hashes of its names; `from` is kept.
 fn header(line: &Line, key: u32, out: &mut String) {
     out.push_str(line.keyword());
     for word in line.arguments() {
@@ -36,10 +36,10 @@ fn header(line: &Line, key: u32, out: &mut String) {
     out.push('\n');
 }
 
-/// Placeholders behind which no names or secrets can be.
+/// Placeholders of the usage column whose arguments cannot be names or secrets.
 const HARMLESS: &[&str] = &["<time>", "<number>", "<size>", "<percent>", "<status>", "<0..50>", "<0..100>"];
 
-/// How many words of a line the tables call harmless: all of them, or the keyword alone.
+/// Returns the number of words of a line that are harmless by the tables: all of them, or the keyword alone.
 fn harmless<P: Copy, X: Copy>(families: &'static [super::table::Family<Keyword<P, X>>], line: &Line) -> usize {
     match find(families, line.keyword(), line.text(1), line.text(2)) {
         Found::Row(row, _) if is_harmless(row.usage) => line.words.len(),
@@ -74,7 +74,7 @@ fn proxy_line(line: &Line, key: u32, out: &mut String) {
     }
 }
 
-/// The first words as they are, then a sign that there was more.
+/// Writes the first words unchanged, then a mark if words were cut off.
 fn statement(line: &Line, words: usize, out: &mut String) {
     let shown: Vec<&str> = line.words.iter().take(words).map(|word| word.text.as_str()).collect();
     out.push_str(&shown.join(" "));
@@ -83,7 +83,7 @@ fn statement(line: &Line, words: usize, out: &mut String) {
     }
 }
 
-/// A keyword, then a name or an address, for a server both.
+/// Writes a keyword followed by a name or an address, for a server by both.
 fn named(line: &Line, key: u32, out: &mut String) {
     out.push_str(line.keyword());
     let arguments: Vec<&Word> = line.arguments().iter().collect();
@@ -112,7 +112,7 @@ fn id(name: &str, key: u32) -> String {
     format!("ID({})", hash(name, key))
 }
 
-/// An address with its port; loopback reveals nothing.
+/// Returns the hash of an address with its port; loopback addresses are kept.
 pub fn address(text: &str, key: u32) -> String {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.is_empty() && !text.contains('/') && !port.contains(']') => (host, Some(port)),
@@ -130,7 +130,7 @@ pub fn address(text: &str, key: u32) -> String {
     }
 }
 
-/// Six digits that are the same for the same text and key (XXH32, as HAProxy has it).
+/// Returns a hash of six digits of a text under a key (XXH32, as in HAProxy).
 pub fn hash(text: &str, key: u32) -> String {
     format!("{:06x}", base::hash::xxh32(&text::to_bytes(text), key) & 0xff_ffff)
 }

@@ -1,22 +1,20 @@
-//! Numbers and times as HAProxy's oldest keywords read them, and what they share. Owns no keyword.
+//! Numbers and times as HAProxy's oldest keywords parse them, and helpers that these keywords share. Owns no keyword.
 
 use super::report::Report;
 use crate::document::{Line, Word};
 use crate::units::{self, TimeError};
 
-/// How many words an option of a `bind` or `server` line takes behind its name.
+/// Number of words that follow an option of a `bind` or `server` line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arity {
-    /// None.
     None,
-    /// One.
     One,
     /// `source`: an address, then `usesrc` and `interface` with one each.
     Source,
 }
 
 impl Arity {
-    /// The first argument of an option, and how many words its arguments are.
+    /// Returns the first argument of an option, and the number of words of its arguments.
     pub(crate) fn take(self, words: &[Word]) -> (Option<&Word>, usize) {
         let first = words.first();
         let mut length = usize::from(first.is_some());
@@ -33,8 +31,8 @@ impl Arity {
     }
 }
 
-/// A number the way `atol` reads it: sign and digits as far as they go, 0 for anything else, and a note for those who
-/// ask with `-dD`, since HAProxy accepts it without a word.
+/// Parses a number as `atol` does: sign and digits as far as they go, 0 for anything else. Reports a diagnostic with
+/// `-dD` for anything else, which HAProxy accepts silently.
 pub(crate) fn lenient(word: &Word, name: &str, report: &mut Report<'_>) -> i64 {
     let (value, clean) = leading_number(&word.text);
     if !clean {
@@ -43,7 +41,7 @@ pub(crate) fn lenient(word: &Word, name: &str, report: &mut Report<'_>) -> i64 {
     value
 }
 
-/// The number at the start of a text, and whether the text is nothing else.
+/// Returns the number at the start of a text, and whether the text contains nothing else.
 pub(crate) fn leading_number(text: &str) -> (i64, bool) {
     let trimmed = text.trim_start();
     let (negative, digits) = match trimmed.as_bytes().first() {
@@ -60,12 +58,12 @@ pub(crate) fn leading_number(text: &str) -> (i64, bool) {
     (if negative { -value } else { value }, clean)
 }
 
-/// A limit, where 0 and less mean that there is none.
+/// Returns a limit; 0 and negative values mean no limit.
 pub(crate) fn limit(value: i64) -> Option<u32> {
     (value > 0).then(|| u32::try_from(value).unwrap_or(u32::MAX))
 }
 
-/// The one argument of a line of two words, or HAProxy's sentence about its absence.
+/// Returns the only argument of a line of two words, or reports HAProxy's sentence about its absence.
 pub(crate) fn only<'a>(line: &'a Line, missing: &str, report: &mut Report<'_>) -> Option<&'a Word> {
     if report.too_many(line, 2, line.keyword()) {
         return None;
@@ -77,8 +75,8 @@ pub(crate) fn only<'a>(line: &'a Line, missing: &str, report: &mut Report<'_>) -
     word
 }
 
-/// A time in milliseconds. `unexpected` is HAProxy's sentence about a bad character, `%c` in it; `missing` the one
-/// about nothing at all.
+/// Parses a time in milliseconds. `unexpected` is HAProxy's sentence about a bad character, containing `%c`; `missing`
+/// is the one about a missing argument.
 pub(crate) fn milliseconds(
     word: Option<&Word>,
     line: &Line,

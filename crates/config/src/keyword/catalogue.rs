@@ -1,4 +1,4 @@
-//! Every row of every keyword table in one list: for the reference manual, `-dK` and the tests of the house. Must never
+//! List of all rows of all keyword tables: for the reference manual, `-dK` and the house tests. Must never
 //! be needed to read a configuration.
 
 use super::argument::Arity;
@@ -6,28 +6,25 @@ use super::table::{Family, Keyword, Standing, Status};
 use super::{bind, filter, global, option, proxy, rule, section, server};
 use std::fmt::Write as _;
 
-/// One keyword.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is: `global`, `proxy`, `option`, `bind`, `server`, `action`, or the name of a section.
+    /// `global`, `proxy`, `option`, `bind`, `server`, `action`, or the name of a section.
     pub kind: &'static str,
-    /// The family it belongs to.
     pub family: &'static str,
-    /// Its name.
     pub name: &'static str,
-    /// Its arguments.
+    /// Usage of the arguments.
     pub usage: &'static str,
-    /// What it does.
+    /// Description.
     pub doc: &'static str,
-    /// How Weir stands to it.
+    /// Level of support in Weir.
     pub standing: Standing,
-    /// HAProxy's sentence about what replaced it; empty if nothing did.
+    /// HAProxy's sentence about the replacement; empty if there is none.
     pub removed: &'static str,
-    /// Where it may stand; empty where its kind says that already.
+    /// Sections that accept it; empty where its kind implies them.
     pub places: String,
 }
 
-/// All keywords, by kind and family, in the tables' order.
+/// Returns all keywords, by kind and family, in the tables' order.
 pub fn entries() -> Vec<Entry> {
     let mut list = Vec::new();
     add(&mut list, "global", global::FAMILIES, |()| String::new());
@@ -66,12 +63,12 @@ fn entry<P: Copy, X: Copy>(kind: &'static str, family: &'static str, row: &Keywo
     Entry { kind, family, name, usage, doc, standing: row.standing(), removed, places }
 }
 
-/// Keywords that are accepted without effect.
+/// Returns the keywords that are accepted without effect.
 pub fn tuning() -> impl Iterator<Item = Entry> {
     entries().into_iter().filter(|entry| entry.standing == Standing::Tuning)
 }
 
-/// Classes of `-dK` and what each lists, as `-dKhelp` tells. All but `cfg` belong to other crates.
+/// Classes of `-dK` and their descriptions in `-dKhelp`. All but `cfg` belong to other crates.
 pub const DUMP_CLASSES: &[(&str, &str)] = &[
     ("all", "list all keywords"),
     ("acl", "ACL keywords"),
@@ -83,7 +80,7 @@ pub const DUMP_CLASSES: &[(&str, &str)] = &[
     ("svc", "service names"),
 ];
 
-/// What `-dKcfg` prints: every keyword that is accepted, in a form like that of a configuration.
+/// Writes the output of `-dKcfg`: every accepted keyword, in a form similar to a configuration.
 pub fn dump(out: &mut String) {
     let accepted = |standing: Standing| !matches!(standing, Standing::NotYet | Standing::Removed | Standing::Refused);
     let mut entries = entries();
@@ -104,7 +101,7 @@ pub fn dump(out: &mut String) {
     }
 }
 
-/// What `-dKflt` prints: every filter that works, and the family that HAProxy counts it to.
+/// Writes the output of `-dKflt`: every supported filter, and the family that HAProxy assigns it to.
 pub fn dump_filters(out: &mut String) {
     out.push_str("# List of registered filter names:\n");
     for (name, family) in filter::names() {
@@ -112,7 +109,7 @@ pub fn dump_filters(out: &mut String) {
     }
 }
 
-/// The same for `-vv`.
+/// Returns the list of filters for `-vv`.
 pub fn available_filters() -> String {
     filter::names().map(|(name, family)| format!("\n\t[{family}] {name}")).collect()
 }
@@ -121,7 +118,7 @@ fn order(kind: &str) -> usize {
     ["global", "proxy", "bind", "server", "option"].iter().position(|&known| known == kind).unwrap_or(usize::MAX)
 }
 
-/// ` +1` behind an option that takes a word.
+/// Returns the ` +1` that follows an option with an argument.
 fn arity(entry: &Entry) -> &'static str {
     let arity = match entry.kind {
         "bind" => super::table::rows(bind::FAMILIES).find(|row| row.name == entry.name).map(|row| row.extra),

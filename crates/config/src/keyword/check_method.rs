@@ -1,4 +1,4 @@
-//! What servers are checked with, as `option` lines of proxies and `type` lines of `healthcheck` sections name it
+//! Methods of health checks, as named by `option` lines of proxies and `type` lines of `healthcheck` sections
 //! (configuration manual, sections 4.2 and 12.9). Must never read a rule of a script.
 
 use super::Surroundings;
@@ -6,8 +6,8 @@ use super::report::Report;
 use crate::document::Line;
 use crate::spec::{CheckMethod, MysqlVersion, ProtocolCheck};
 
-/// Reads the method that the second word names. `None` if something is wrong, which has been said then, or if there is no
-/// such method.
+/// Reads the method named by the second word. Returns `None` if there is no such method, or after an error, which has
+/// been reported.
 pub(crate) fn read(line: &Line, around: Surroundings<'_>, report: &mut Report<'_>) -> Option<CheckMethod> {
     let most = |report: &mut Report<'_>, words| !report.too_many(line, words, &format!("option {}", line.text(1)));
     let check = match line.text(1) {
@@ -27,7 +27,7 @@ pub(crate) fn read(line: &Line, around: Surroundings<'_>, report: &mut Report<'_
     check.map(CheckMethod::Protocol)
 }
 
-/// Without a domain, or with a greeting that SMTP does not know, it is the default.
+/// Without a domain, or with a greeting other than `EHLO` and `HELO`, the default applies.
 fn smtp(line: &Line) -> ProtocolCheck {
     let (hello, domain) = match (line.text(2), line.text(3)) {
         (hello @ ("EHLO" | "HELO"), domain) if !domain.is_empty() => (hello, domain),
@@ -98,5 +98,5 @@ fn grpc(line: &Line, report: &mut Report<'_>) -> Option<ProtocolCheck> {
     Some(ProtocolCheck::Grpc { service: service.unwrap_or_default(), authority })
 }
 
-/// Bytes of a name that a check of gRPC sends.
+/// Maximum length of the service name that a gRPC check sends, in bytes.
 const MOST_NAME: usize = 255;

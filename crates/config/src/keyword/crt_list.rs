@@ -1,6 +1,6 @@
-//! The lines of a crt-list file (configuration manual, section 5.1, "crt-list") and of `ssl-f-use` (section 4.2), which
-//! are a list of the frontend: certificates, their files, their options and the names that they are for. Must never open
-//! a file.
+//! Lines of a crt-list file (configuration manual, section 5.1, "crt-list") and of `ssl-f-use` (section 4.2), which
+//! form a list of the frontend: certificates, their files, their options and the names that select them. Must never
+//! open a file.
 
 use crate::document::Word;
 use crate::keyword::load_options;
@@ -8,28 +8,27 @@ use crate::keyword::tls;
 use crate::span::{Span, Spanned};
 use crate::spec::{BindTlsSpec, LoadSpec, UsedCertificateSpec, VerifyClients};
 
-/// A line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CrtListLine {
-    /// Its number in the file.
+    /// Line number in the file.
     pub number: usize,
     /// The certificate's file, or its name in a `crt-store`, as written.
     pub file: String,
     /// The certificate's other files.
     pub load: LoadSpec,
-    /// What the `bind` line says, and this line beside it.
+    /// Options of the `bind` line, overridden by those of this line.
     pub options: BindTlsSpec,
-    /// Names, wildcards and `*`, in lower case.
+    /// Server names, wildcards and `*`, in lower case.
     pub names: Vec<String>,
-    /// Names that its wildcards are not for (`!name`).
+    /// Names excluded from its wildcards (`!name`).
     pub excluded: Vec<String>,
-    /// Its own options, in the order in which `show ssl crt-list` prints them.
+    /// The line's own options, in the order in which `show ssl crt-list` prints them.
     pub written_options: String,
-    /// Names and excluded ones, as written.
+    /// Included and excluded names, as written.
     pub written_names: String,
 }
 
-/// In which order `show ssl crt-list` prints options, and whether they have a value.
+/// Options in the order in which `show ssl crt-list` prints them, and whether they have a value.
 const PRINTED: [(&str, bool); 18] = [
     ("npn", true),
     ("alpn", true),
@@ -51,7 +50,7 @@ const PRINTED: [(&str, bool); 18] = [
     ("ssl-max-ver", true),
 ];
 
-/// Options as words that can be read again.
+/// Returns options as words that can be parsed again.
 fn printed(options: &[&str]) -> String {
     let has_value = |name: &str| PRINTED.iter().any(|(known, valued)| *known == name && *valued);
     let mut pairs = Vec::new();
@@ -86,20 +85,20 @@ const VALUED: [&str; 15] = [
     "ssl-min-ver",
     "verify",
 ];
-/// Options without one.
+/// Options without a value.
 const PLAIN: [&str; 3] = ["allow-0rtt", "no-alpn", "no-ca-names"];
 
-/// Reads the text of a file named `name`, which the word at `span` names. Every line starts from what `bind` says.
+/// Parses the text of the file `name`, which the word at `span` names. Every line starts from the options of `bind`.
 ///
 /// # Errors
-/// What is wrong, as HAProxy says it behind `'crt-list' : `.
+/// HAProxy's text after `'crt-list' : `.
 pub fn read(text: &str, name: &str, bind: &BindTlsSpec, span: Span) -> Result<Vec<CrtListLine>, String> {
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     let filled = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     filled.map(|(number, line)| read_line(line, (name, number), bind, span)).collect()
 }
 
-/// The options of a line `ssl-f-use`, as `show ssl crt-list` prints them: without the name of its certificate.
+/// Returns the options of a line `ssl-f-use`, as `show ssl crt-list` prints them: without the name of its certificate.
 pub fn printed_use(written: &UsedCertificateSpec) -> String {
     let mut words: Vec<&str> = written.words.iter().map(|word| word.text.as_str()).collect();
     if let Some(at) = words.iter().position(|word| *word == "crt") {
@@ -108,10 +107,10 @@ pub fn printed_use(written: &UsedCertificateSpec) -> String {
     printed(&words)
 }
 
-/// Reads a line `ssl-f-use`, which stands at `place` (`file:line`), for a `bind` line.
+/// Parses a line `ssl-f-use` at `place` (`file:line`), for a `bind` line.
 ///
 /// # Errors
-/// What is wrong, and at which word.
+/// The error, and the word that it is about.
 pub fn used(written: &UsedCertificateSpec, place: &str, bind: &BindTlsSpec) -> Result<CrtListLine, (Span, String)> {
     let mut options = bind.clone();
     options.common.folder.clone_from(&written.folder);
@@ -142,7 +141,7 @@ pub fn used(written: &UsedCertificateSpec, place: &str, bind: &BindTlsSpec) -> R
 
 fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span: Span) -> Result<CrtListLine, String> {
     let wrong = |what: &str| format!("parsing [{name}:{number}]: {what}");
-    // A bracket is a word of its own wherever it stands.
+    // A bracket is always a word of its own.
     let spaced = line.replace('[', " [ ").replace(']', " ] ");
     let words: Vec<&str> = spaced.split_ascii_whitespace().collect();
     let Some((file, rest)) = words.split_first().filter(|(file, _)| **file != "[") else {
@@ -178,7 +177,7 @@ fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span
     for filter in filters {
         match filter.strip_prefix('!') {
             None => own.names.push(filter.to_ascii_lowercase()),
-            // In front of a wildcard it means nothing.
+            // The exclamation mark has no meaning in front of a wildcard.
             Some(name) if name.starts_with('*') => own.names.push(name.to_ascii_lowercase()),
             Some(name) => own.excluded.push(name.to_ascii_lowercase()),
         }
@@ -186,11 +185,11 @@ fn read_line(line: &str, (name, number): (&str, usize), bind: &BindTlsSpec, span
     Ok(own)
 }
 
-/// What is wrong with an option.
+/// Error in an option.
 enum Fault {
     Unknown(Span, String),
     NoValue(Span, String),
-    /// Where the line stands is said in front of it.
+    /// The message starts with the place of the line.
     BadValue(Span, String),
     Wrong(Span, String),
 }
@@ -225,7 +224,7 @@ fn read_options(words: &[Word], line: &mut CrtListLine) -> Result<(), Fault> {
     Ok(())
 }
 
-/// An option that `bind` lines have, too.
+/// Parses an option that `bind` lines have too.
 fn read_option(keyword: &Word, value: Option<&Word>, options: &mut BindTlsSpec) -> Result<(), tls::Problem> {
     match keyword.text.as_str() {
         "allow-0rtt" => options.early_data = true,

@@ -1,9 +1,9 @@
-//! Finds out whether a keyword that is unknown in its section belongs into another one, for the hint beneath the error.
+//! Finds the section that a keyword belongs to when it is unknown in its own, for the hint beneath the error.
 
 use super::table::rows;
 use super::{global, option, proxy, section};
 
-/// The tables that were searched in vain.
+/// Tables that have been searched without a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Where {
     Global,
@@ -11,7 +11,7 @@ pub(crate) enum Where {
     Section,
 }
 
-/// Where the keyword belongs, if anywhere.
+/// Returns a hint that names the section of a keyword, if any.
 pub(crate) fn hint(word: &str, searched: Where) -> Option<String> {
     if section::find(word).is_some_and(|section| section.removed.is_some()) {
         return Some(format!("HAProxy has removed '{word}' sections; let the service manager run the program"));

@@ -1,4 +1,4 @@
-//! The files of `errorfile`: reads one and checks that it is a whole HTTP answer that fits into a buffer. Must never
+//! Files of `errorfile`: reads one and checks that it is a complete HTTP response that fits into a buffer. Must never
 //! change it.
 
 use super::Surroundings;
@@ -9,16 +9,16 @@ use crate::document::Line;
 use crate::span::Span;
 use crate::spec::ErrorFileSpec;
 
-/// The statuses that a proxy may have to answer itself.
+/// Statuses that a proxy can generate itself.
 const STATUSES: &[u16] =
     &[200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504];
 
-/// Whether a proxy may have to answer with that status.
+/// Whether a proxy can generate a response with that status.
 pub(crate) fn is_status(status: u16) -> bool {
     STATUSES.contains(&status)
 }
 
-/// The status that the word at `at` names.
+/// Parses the status in the word at `at`.
 pub(crate) fn status(line: &Line, at: usize, report: &mut Report<'_>) -> Option<u16> {
     let (number, _) = leading_number(line.text(at));
     let found = u16::try_from(number).ok().filter(|status| is_status(*status));
@@ -28,7 +28,7 @@ pub(crate) fn status(line: &Line, at: usize, report: &mut Report<'_>) -> Option<
     found
 }
 
-/// `errorfile <status> <file>`, of a proxy or of a section of pages.
+/// Parses `errorfile <status> <file>` of a proxy or of an `http-errors` section.
 pub(crate) fn line(line: &Line, around: Surroundings<'_>, report: &mut Report<'_>) -> Option<ErrorFileSpec> {
     let status = status(line, 1, report)?;
     let path = line.text(2).to_owned();
@@ -44,12 +44,12 @@ pub(crate) fn line(line: &Line, around: Surroundings<'_>, report: &mut Report<'_
     }
 }
 
-/// Why a file is of no use.
+/// Reason why a file cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 struct Problem {
-    /// Said before, as HAProxy does.
+    /// Warning reported before the message, as in HAProxy.
     warning: Option<String>,
-    /// HAProxy's sentence behind `errorfile : `.
+    /// HAProxy's sentence after `errorfile : `.
     message: String,
 }
 
@@ -59,7 +59,7 @@ impl Problem {
     }
 }
 
-/// Reads a file; what it holds may be empty, then the connection is closed without an answer.
+/// Reads a file. An empty file is valid: the connection is then closed without a response.
 fn read(path: &str, span: Span, around: Surroundings<'_>) -> Result<Vec<u8>, Problem> {
     let bufsize = around.bufsize;
     let limit = u64::from(bufsize);
@@ -79,12 +79,12 @@ fn read(path: &str, span: Span, around: Surroundings<'_>) -> Result<Vec<u8>, Pro
     }
 }
 
-/// What is wrong with a file that is to be an HTTP answer, as HAProxy says it.
+/// Returns HAProxy's sentence about content that is not a valid HTTP response.
 pub fn fault(content: &[u8]) -> Option<String> {
     check(content).err()
 }
 
-/// Whether it is an HTTP answer: status line, fields, a body as long as announced.
+/// Checks that the content is an HTTP response: status line, fields, a body of the announced length.
 fn check(content: &[u8]) -> Result<(), String> {
     if content.is_empty() {
         return Ok(());
@@ -131,7 +131,7 @@ fn status_of(content: &[u8]) -> Option<u16> {
     std::str::from_utf8(digits).ok()?.parse().ok().filter(|_| digits.iter().all(u8::is_ascii_digit))
 }
 
-/// Head without its empty line, and body.
+/// Splits the content into the head without its empty line, and the body.
 fn split(content: &[u8]) -> Option<(&[u8], &[u8])> {
     (0..content.len()).find_map(|at| {
         let rest = &content[at..];

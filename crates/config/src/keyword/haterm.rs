@@ -1,5 +1,5 @@
-//! Frontends in haterm mode (configuration manual, section 4.2, "mode"): every request is answered by the test server, and
-//! what a proxy would otherwise have done with it is left out. Must never read a line.
+//! Frontends in haterm mode (configuration manual, section 4.2, "mode"): the test server answers every request, and
+//! other settings of the proxy are dropped. Must never read a line.
 
 use super::proxy::ProxyDraft;
 use super::report::Report;
@@ -8,10 +8,10 @@ use crate::diagnostic::Severity;
 use crate::document::Word;
 use crate::spec::{CapturesSpec, ProxyKind, RuleLineSpec, RuleSpec, RulesSpec, Shared};
 
-/// The test server as a service.
+/// The test server's service name.
 const SERVICE: &str = "haterm";
 
-/// Takes from proxies in that mode what has no effect in it, says so where it was written, and gives them the one rule.
+/// Removes settings without effect from proxies in haterm mode, warns about them, and adds the rule of the service.
 pub(super) fn settle(drafts: &mut [ProxyDraft], report: &mut Report<'_>) {
     for draft in drafts.iter_mut().filter(|draft| draft.haterm && draft.spec.kind != ProxyKind::Backend) {
         let vain = in_vain(draft);
@@ -27,7 +27,7 @@ pub(super) fn settle(drafts: &mut [ProxyDraft], report: &mut Report<'_>) {
     }
 }
 
-/// What was written and has no effect.
+/// Returns the written settings that have no effect.
 fn in_vain(draft: &ProxyDraft) -> Vec<&'static str> {
     let spec = &draft.spec;
     let rows = [
@@ -42,7 +42,7 @@ fn in_vain(draft: &ProxyDraft) -> Vec<&'static str> {
     rows.into_iter().filter(|(is_written, _)| *is_written).map(|(_, what)| what).collect()
 }
 
-/// Rules on connections come before any request.
+/// Whether a rule is kept: rules on connections are evaluated before any request.
 fn is_kept(rule: &RuleSpec) -> bool {
     matches!(rule.set, TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION)
 }

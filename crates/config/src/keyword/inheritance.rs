@@ -1,18 +1,18 @@
-//! Who may take over the rules of a `defaults` section: the sections of one side, and no other `defaults` section
-//! (configuration manual, section 4.2). Must never change what is taken over.
+//! Which sections may inherit the rules of a `defaults` section: those of one side, and no other `defaults` section
+//! (configuration manual, section 4.2). Must never change what is inherited.
 
 use super::place::Section;
 use super::rule::{RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT};
 use crate::spec::RulesSpec;
 
-/// Which sections use a `defaults` section.
+/// Kinds of sections that use a `defaults` section.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Users {
     frontends: bool,
     backends: bool,
 }
 
-/// What is wrong with a section that starts from one with these rules, which stands at `place`.
+/// Returns the error of a section that inherits from a `defaults` section with these rules, which is at `place`.
 pub(super) fn refusal(section: Section, rules: &RulesSpec, users: &mut Users, place: &str) -> Option<String> {
     if rules.rules.is_empty() {
         return None;

@@ -1,11 +1,11 @@
-//! The options of a certificate (configuration manual, section 12.7.1), which `load`, crt-list lines and `ssl-f-use` share.
+//! Options of a certificate (configuration manual, section 12.7.1), shared by `load`, crt-list lines and `ssl-f-use`.
 //! Must never open a file.
 
 use crate::document::Word;
 use crate::span::{Span, Spanned};
 use crate::spec::LoadSpec;
 
-/// A value that is wrong, and why; where the line stands is said in front of the sentence.
+/// A wrong value, and the reason; the caller puts the place of the line in front of the sentence.
 pub(crate) type Problem = (Span, String);
 
 /// The options, each with one argument.
@@ -27,15 +27,15 @@ const NAMES: [&str; 15] = [
     "sctl",
 ];
 
-/// Whether a word is such an option.
+/// Whether a word is the name of such an option.
 pub(crate) fn is_option(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// Reads an option and its argument.
+/// Parses an option and its argument.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The wrong value and the reason.
 pub(crate) fn read(load: &mut LoadSpec, keyword: &Word, value: Option<&Word>) -> Result<(), Problem> {
     let name = keyword.text.as_str();
     let text = value.map_or("", |word| word.text.as_str());

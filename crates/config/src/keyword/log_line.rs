@@ -1,4 +1,4 @@
-//! The `log` line, which `global` and the proxies share (configuration manual, section 4.2 "log"). Must never open the
+//! Parser of the `log` line of `global` and of proxies (configuration manual, section 4.2 "log"). Must never open the
 //! target.
 
 use super::report::Report;
@@ -10,12 +10,12 @@ use crate::span::{Span, Spanned};
 use crate::spec::{AddressSpec, LogLevel, LogSpec, LogTargetSpec, SocketKind, SyslogFormat};
 use std::collections::VecDeque;
 
-/// What a line says.
+/// Meaning of a `log` line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Entry {
     /// `log global`.
     Global(Span),
-    /// A target of its own.
+    /// A target defined by the line itself.
     Own(Box<LogSpec>),
     /// `no log`.
     Clear,
@@ -28,14 +28,14 @@ impl Entry {
     }
 }
 
-/// Who asks.
+/// Context of a `log` line.
 pub(crate) struct Asker<'a> {
-    /// `global` itself, where `log global` makes no sense.
+    /// The line is in `global`, where `log global` is an error.
     pub(crate) global: bool,
-    /// For messages.
+    /// The section, for messages.
     pub(crate) place: &'a str,
     pub(crate) environment: &'a Environment,
-    /// `no` stood in front.
+    /// The line is preceded by `no`.
     pub(crate) negated: bool,
 }
 
@@ -57,25 +57,25 @@ const FORMATS: &[(&str, SyslogFormat)] = &[
     ("raw", SyslogFormat::Raw),
 ];
 
-/// The format of that name.
+/// Returns the format with that name.
 pub(crate) fn syslog_format(name: &str) -> Option<SyslogFormat> {
     FORMATS.iter().find(|row| row.0 == name).map(|row| row.1)
 }
 
-/// The name of a format that looks like that.
+/// Returns the most similar name of a format.
 pub(crate) fn nearest_format(name: &str) -> Option<&'static str> {
     crate::suggest::nearest(name, FORMATS.iter().map(|row| row.0))
 }
 
-/// Whether lines can be sent to such an address over a connection.
+/// Whether log lines can be sent to such an address over a connection.
 pub(crate) fn can_take_lines(address: &AddressSpec) -> bool {
     matches!(address, AddressSpec::Inet { .. })
 }
 
-/// Bytes of a line when `len` is not written.
+/// Default of `len`, in bytes.
 const DEFAULT_LENGTH: u32 = 1024;
 
-/// Reads the line behind a possible `no`. `None` if something is wrong, which has been said then.
+/// Parses the line after an optional `no`. Returns `None` after an error, which has been reported.
 pub(crate) fn read(line: &Line, asker: &Asker<'_>, report: &mut Report<'_>) -> Option<Entry> {
     if asker.negated {
         if let Some(word) = line.words.get(1) {
@@ -156,13 +156,13 @@ fn stream(spec: &AddressSpec) -> bool {
     }
 }
 
-/// The word behind an option's name.
+/// Returns the word after an option's name.
 fn value<'a>(words: &mut VecDeque<&'a Word>) -> Option<&'a Word> {
     words.pop_front();
     words.pop_front()
 }
 
-/// `len`, `format`, `sample` and `profile`, in this order.
+/// Parses `len`, `format`, `sample` and `profile`, in this order.
 fn read_options(words: &mut VecDeque<&Word>, line: &Line, log: &mut LogSpec, report: &mut Report<'_>) -> Option<()> {
     let next = |words: &VecDeque<&Word>, name: &str| words.front().is_some_and(|word| word.text == name);
     let end = line.span(line.words.len());
@@ -208,12 +208,12 @@ fn read_options(words: &mut VecDeque<&Word>, line: &Line, log: &mut LogSpec, rep
 
 type Sample = (Vec<(u32, u32)>, u32);
 
-/// A number above 0, digits alone.
+/// Parses a number above 0 that consists of digits only.
 fn positive(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number| *number > 0 && text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// `1-2,5:10`: which lines out of how many.
+/// Parses `1-2,5:10`: the selected lines of each group, and the size of a group.
 fn read_sample(text: &str) -> Result<Sample, String> {
     let (list, size_text) = text.split_once(':').ok_or("Missing sample size")?;
     let mut ranges = Vec::new();
@@ -241,7 +241,7 @@ fn read_sample(text: &str) -> Result<Sample, String> {
     }
 }
 
-/// Facility, level, minimum level.
+/// Parses facility, level and minimum level.
 fn read_levels(words: &mut VecDeque<&Word>, line: &Line, log: &mut LogSpec, report: &mut Report<'_>) -> Option<()> {
     let word = words.pop_front();
     let text = word.map_or("", |word| &word.text);

@@ -1,9 +1,9 @@
-//! What keywords mean: a [`Document`] becomes a [`Spec`], and everything wrong with it becomes diagnostics, all of them
-//! at once. Owns the tables of all keywords that HAProxy knows; they feed parser, suggestions, `-dK` and the reference
+//! Keywords: turns a [`Document`] into a [`Spec`], and reports all errors as diagnostics in
+//! one pass. Owns the tables of all keywords of HAProxy, which are used by parser, suggestions, `-dK` and the reference
 //! manual. Must never resolve a name or open a socket.
 //!
-//! To add a keyword: write its function in its family's file and turn its row from `not_yet` into `supported`, then add a
-//! fixture in `tests/keywords`.
+//! To add a keyword: write its function in its family's file and turn its row from `not_yet` into `supported`, then add
+//! a fixture in `tests/keywords`.
 
 pub mod anonymous;
 mod argument;
@@ -55,18 +55,18 @@ use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read as _};
 
-/// How the world outside of the configuration is reached.
+/// Access to the environment of the process.
 #[derive(Debug, Clone)]
 pub struct SpecOptions {
-    /// Reads a file that the configuration names (`errorfile`), as many bytes at most.
+    /// Reads a file that the configuration names (`errorfile`), up to `limit` bytes.
     pub read_file: fn(path: &str, limit: u64) -> io::Result<Vec<u8>>,
-    /// Whether a network namespace of this name exists and may be opened.
+    /// Whether a network namespace of this name exists and can be opened.
     pub has_namespace: fn(name: &str) -> bool,
-    /// The name of this instance among its peers, unless `localpeer` says another one.
+    /// The name of this instance among its peers, unless `localpeer` sets another one.
     pub local_peer: String,
-    /// It was said on the command line: `localpeer` does not change it.
+    /// The name was given on the command line: `localpeer` does not change it.
     pub local_peer_is_fixed: bool,
-    /// The configuration is checked and not served: what HAProxy looks for at a start alone is no error.
+    /// The configuration is checked and not run: errors that HAProxy reports at startup only are ignored.
     pub check_only: bool,
 }
 
@@ -88,27 +88,27 @@ fn read_file(path: &str, limit: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// What every section is read with.
+/// Context that every section is read with.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) environment: &'a Environment,
     pub(crate) options: &'a SpecOptions,
-    /// Where relative names of files start from.
+    /// Base directories of relative file names.
     pub(crate) paths: &'a paths::Paths,
-    /// `tune.bufsize` as far as it is known.
+    /// `tune.bufsize` as far as it has been read.
     pub(crate) bufsize: u32,
-    /// The proxies before the one that is read.
+    /// The proxies before the current one.
     pub(crate) earlier: &'a [proxy::ProxyDraft],
-    /// The name of this instance among its peers, as far as it is known.
+    /// The name of this instance among its peers, as far as it has been read.
     pub(crate) local_peer: &'a str,
-    /// What experimental keywords ask.
+    /// State of `expose-experimental-directives`.
     pub(crate) experimental: &'a Experimental,
-    /// A section that is not `global` was seen.
+    /// A section other than `global` precedes.
     pub(crate) follows_sections: bool,
 }
 
-/// Whether keywords may be used that may still change (`expose-experimental-directives`), and whether any is.
+/// Whether experimental keywords are allowed (`expose-experimental-directives`), and whether any is used.
 #[derive(Debug, Default)]
 pub(crate) struct Experimental {
     allowed: Cell<Option<Span>>,
@@ -116,30 +116,30 @@ pub(crate) struct Experimental {
 }
 
 impl Experimental {
-    /// The line at that place allows them.
+    /// Allows them from the line at `span`.
     pub(crate) fn allow(&self, span: Span) {
         self.allowed.set(Some(span));
     }
 
-    /// Whether one that is read may be used.
+    /// Marks an experimental keyword as used; returns whether it is allowed.
     pub(crate) fn permits(&self) -> bool {
         self.used.set(true);
         self.allowed.get().is_some()
     }
 
-    /// The line that allows what nothing makes use of.
+    /// Returns the line that allows experimental keywords if none is used.
     fn allowed_in_vain(&self) -> Option<Span> {
         self.allowed.get().filter(|_| !self.used.get())
     }
 }
 
 impl Surroundings<'_> {
-    /// Reads a file that is named at `span`, as many bytes at most.
+    /// Reads a file that is named at `span`, up to `limit` bytes.
     pub(crate) fn read_file(&self, path: &str, span: Span, limit: u64) -> io::Result<Vec<u8>> {
         (self.options.read_file)(&self.paths.full(path, span, self.sources), limit)
     }
 
-    /// Words of a rule, from the one at `at` on.
+    /// Returns the words of a rule, from the one at `at` on.
     pub(crate) fn rule_line(&self, line: &crate::document::Line, at: usize) -> crate::spec::RuleLineSpec {
         let words = line.words.get(at..).unwrap_or_default().to_vec();
         let span = line.whole();
@@ -147,13 +147,13 @@ impl Surroundings<'_> {
         crate::spec::RuleLineSpec { words, span, folder, inherited: false }
     }
 
-    /// `file:line`, as messages refer to another place.
+    /// Returns `file:line`, as messages refer to another place.
     pub(crate) fn place(&self, span: Span) -> String {
         format!("{}:{}", self.sources.file(span).map_or("", |file| &file.name), span.line)
     }
 }
 
-/// What is wrong with a `guid`; `None`: nothing.
+/// Returns the error in a `guid`, or `None` if it is valid.
 pub fn guid_fault(text: &str) -> Option<String> {
     let permitted = |found: &char| found.is_ascii_alphanumeric() || ".:-_".contains(*found);
     if text.is_empty() || text.len() > 127 {
@@ -162,20 +162,20 @@ pub fn guid_fault(text: &str) -> Option<String> {
     text.chars().find(|found| !permitted(found)).map(|found| format!("invalid character '{found}'"))
 }
 
-/// `tune.bufsize` unless it is written.
+/// Default of `tune.bufsize`, in bytes.
 pub(crate) const DEFAULT_BUFSIZE: u32 = 16_384;
 
-/// Reads a whole configuration. What could not be read is told in `out`; the specification holds the rest.
+/// Reads a whole configuration. Errors are added to `out`; the specification contains everything that could be read.
 pub fn specify(sources: &Sources, document: &Document, options: &SpecOptions, out: &mut Vec<Diagnostic>) -> Spec {
     sections::read(sources, document, options, out)
 }
 
-/// The first character of a name that may not be in the name of a proxy or a server.
+/// Returns the first character of a name that is not allowed in the name of a proxy or a server.
 pub fn bad_name_character(name: &str) -> Option<char> {
     name.chars().find(|&found| !is_name_character(found))
 }
 
-/// Whether a character may be in the name of a proxy or a server.
+/// Whether a character is allowed in the name of a proxy or a server.
 fn is_name_character(found: char) -> bool {
     found.is_ascii_alphanumeric() || matches!(found, '-' | '_' | '.' | ':')
 }

@@ -1,4 +1,4 @@
-//! `no` and `default` in front of a keyword. Owns HAProxy's rule which keywords allow them.
+//! `no` and `default` in front of a keyword. Owns HAProxy's list of keywords that allow them.
 
 use super::global::NEGATABLE;
 use super::report::Report;
@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
 use std::borrow::Cow;
 
-/// What stood in front of the keyword.
+/// Prefix of a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Negation {
     None,
@@ -14,7 +14,7 @@ pub(crate) enum Negation {
     Default,
 }
 
-/// Takes `no` or `default` off a line. `None` if they may not stand there; that has been said then.
+/// Strips `no` or `default` from a line. Returns `None` if they are not allowed there, which has been reported.
 pub(crate) fn take<'a>(line: &'a Line, report: &mut Report<'_>) -> Option<(Cow<'a, Line>, Negation)> {
     let negation = match line.keyword() {
         "no" => Negation::No,

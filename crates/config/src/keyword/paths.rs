@@ -1,21 +1,21 @@
-//! `default-path` (configuration manual, section 3.1): where the relative names of files start from, at any line. Must
-//! never look at the file system.
+//! `default-path` (configuration manual, section 3.1): the base directory of relative file names, at any line. Must
+//! never access the file system.
 
 use super::global::GlobalContext;
 use crate::document::{Document, Line, Sources};
 use crate::span::Span;
 use std::borrow::Cow;
 
-/// Where relative names start from.
+/// Base directory of relative file names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Start {
-    /// Where the process was started.
+    /// The working directory at startup.
     Current,
-    /// The directory of the file that the line is in.
+    /// The directory of the configuration file.
     Config,
-    /// The directory above that.
+    /// The parent of that directory.
     Parent,
-    /// This one.
+    /// The given directory.
     Origin(String),
 }
 
@@ -39,7 +39,7 @@ fn start(line: &Line) -> Result<Start, String> {
     }
 }
 
-/// Tells what is wrong with a line; [`Paths`] has read it already.
+/// Reports the error of a line, which [`Paths`] has already read.
 pub(super) fn default_path(context: &mut GlobalContext<'_>, line: &Line) {
     if let Err(message) = start(line) {
         context.report.alert(line.span(1), message);
@@ -47,14 +47,14 @@ pub(super) fn default_path(context: &mut GlobalContext<'_>, line: &Line) {
 }
 
 impl Paths {
-    /// Those of a document.
+    /// Collects the `default-path` lines of a document.
     pub(crate) fn of(document: &Document) -> Self {
         let sections = document.sections.iter().filter(|section| section.line.keyword() == "global");
         let lines = sections.flat_map(|section| &section.body).filter(|line| line.keyword() == "default-path");
         Self(lines.filter_map(|line| Some((place(line.span(0)), start(line).ok()?))).collect())
     }
 
-    /// Where relative names at `span` start from, with a slash at its end; `None`: where the process was started.
+    /// Returns the base directory of relative names at `span`, with a trailing slash; `None` for the working directory.
     pub(crate) fn folder(&self, span: Span, sources: &Sources) -> Option<String> {
         match self.full("", span, sources) {
             Cow::Borrowed(_) => None,
@@ -62,7 +62,7 @@ impl Paths {
         }
     }
 
-    /// The name under which a file that is named at `span` is to be opened.
+    /// Returns the path to open for a file that is named at `span`.
     pub(crate) fn full<'a>(&self, path: &'a str, span: Span, sources: &Sources) -> Cow<'a, str> {
         let before = self.0.iter().take_while(|(at, _)| *at < place(span));
         let Some((_, start)) = before.last().filter(|_| !path.starts_with('/')) else { return Cow::Borrowed(path) };
@@ -89,7 +89,7 @@ mod tests {
     use crate::options::LanguageOptions;
     use std::io;
 
-    /// A reader that finds every file and tells its name.
+    /// A reader that finds every file and returns its name as the content.
     fn name_as_content(path: &str, _: u64) -> io::Result<Vec<u8>> {
         Ok(format!("HTTP/1.1 503 No\r\ncontent-length: {}\r\n\r\n{path}", path.len()).into_bytes())
     }

@@ -1,10 +1,10 @@
-//! Where a proxy keyword may stand, and HAProxy's sentence where it may not. Knows no keyword.
+//! Sections that accept a proxy keyword, and HAProxy's sentence in others. Must never name a particular keyword.
 
 use super::report::Report;
 use crate::span::Span;
 use crate::spec::ProxyKind;
 
-/// The four sections that make proxies.
+/// The four kinds of proxy sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Defaults,
@@ -23,7 +23,7 @@ impl Section {
         }
     }
 
-    /// What HAProxy calls a proxy of this kind.
+    /// Returns HAProxy's noun for a proxy of this kind.
     pub(crate) const fn noun(self) -> &'static str {
         match self {
             Self::Defaults => "defaults",
@@ -51,7 +51,7 @@ impl Section {
     }
 }
 
-/// The noun for a finished proxy.
+/// Returns the noun for a finished proxy.
 pub(crate) const fn noun(kind: ProxyKind) -> &'static str {
     match kind {
         ProxyKind::Frontend => "frontend",
@@ -60,10 +60,9 @@ pub(crate) const fn noun(kind: ProxyKind) -> &'static str {
     }
 }
 
-/// The side of a proxy that a keyword is about.
+/// The side of a proxy that a keyword applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Either.
     Both,
     /// Towards clients: `frontend` and `listen`.
     Front,
@@ -81,27 +80,27 @@ impl Side {
     }
 }
 
-/// What happens in a `defaults` section.
+/// Treatment of a keyword in a `defaults` section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InDefaults {
-    /// It is inherited.
+    /// Inherited.
     Allowed,
-    /// It is inherited from a section with a name, and refused in one without.
+    /// Inherited from a named section, rejected in an anonymous one.
     Named,
-    /// Refused.
+    /// Rejected.
     Refused,
 }
 
-/// HAProxy's words about the wrong place.
+/// HAProxy's sentence about a keyword in the wrong section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wording {
     /// `'x' ignored because frontend 'f' has no backend capability.`, a warning.
     Ignored,
-    /// The same with a suggestion behind.
+    /// Like `Ignored`, followed by a suggestion.
     IgnoredBut(&'static str),
     /// `x will be ignored because …`, a warning.
     WillBeIgnored,
-    /// The same with quotes around the name.
+    /// Like `WillBeIgnored`, with quotes around the name.
     WillBeIgnoredQuoted,
     /// `backend 'b' : 'x' directive is ignored in backends.`, a warning.
     Directive,
@@ -109,28 +108,26 @@ pub enum Wording {
     NotAllowed,
     /// `'x' only available in backend or listen section`, an error.
     OnlyAvailable,
-    /// The same with a full stop.
+    /// Like `OnlyAvailable`, with a full stop.
     OnlyAvailableStop,
     /// `x is not allowed because backend b is not a frontend`, an error.
     TcpRule,
     /// `x is only allowed in 'backend' sections or 'defaults' section with a name`, an error.
     TcpResponse,
-    /// Filters have their own sentence about `defaults`.
+    /// The sentence of `filter` about `defaults`.
     Filter,
-    /// `stick-table` too.
+    /// The sentence of `stick-table` about `defaults`.
     Table,
-    /// `declare` too.
+    /// The sentence of `declare` about `defaults`.
     Declare,
 }
 
-/// Where a keyword may stand.
+/// Sections that accept a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeywordScope {
-    /// The side it is about.
     pub side: Side,
-    /// What happens in a `defaults` section.
     pub defaults: InDefaults,
-    /// What is said elsewhere.
+    /// Sentence in other sections.
     pub wording: Wording,
 }
 
@@ -138,7 +135,7 @@ const fn place(side: Side, defaults: InDefaults, wording: Wording) -> KeywordSco
     KeywordScope { side, defaults, wording }
 }
 
-/// The places that tables use. `_SECTION`: not in `defaults`.
+/// The scopes that tables use. `_SECTION`: not in `defaults`.
 pub(crate) mod places {
     use super::InDefaults::{Allowed, Named, Refused};
     use super::Side::{Back, Both, Front};
@@ -172,7 +169,7 @@ pub(crate) mod places {
     pub(crate) const DEFAULT_SERVER: KeywordScope = place(Back, Allowed, Wording::NotAllowed);
 }
 
-/// Who asks: the section and its name (none for an anonymous `defaults`).
+/// The section that contains a keyword, and its name (none for an anonymous `defaults`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Holder<'a> {
     pub(crate) section: Section,
@@ -180,7 +177,7 @@ pub(crate) struct Holder<'a> {
 }
 
 impl Holder<'_> {
-    /// `frontend 'www'`, or `'defaults' section`.
+    /// Returns `frontend 'www'`, or `'defaults' section`.
     pub(crate) fn describe(&self) -> String {
         match self.name {
             Some(name) => format!("{} '{name}'", self.section.keyword()),
@@ -190,7 +187,7 @@ impl Holder<'_> {
 }
 
 impl KeywordScope {
-    /// Whether the side that a keyword is about is not there, and HAProxy warns of that and reads on.
+    /// Whether the section lacks the side that a keyword applies to, and HAProxy warns and still reads the line.
     pub(crate) fn is_idle_in(&self, section: Section) -> bool {
         let warns = matches!(
             self.wording,
@@ -203,8 +200,8 @@ impl KeywordScope {
         section != Section::Defaults && !section.has(self.side) && warns
     }
 
-    /// Says HAProxy's sentence if the keyword stands where it must not. True if it may be read.
-    /// `first` is what the shorter sentences call it, `name` the whole name.
+    /// Reports HAProxy's sentence if the section does not accept the keyword. Returns whether the line may be read.
+    /// `first` is the name in the shorter sentences, `name` the whole name.
     pub(crate) fn admits(
         &self,
         holder: Holder<'_>,
@@ -287,7 +284,7 @@ impl KeywordScope {
         false
     }
 
-    /// The sections as the reference manual lists them.
+    /// Returns the sections as listed in the reference manual.
     pub(crate) fn sections(&self) -> String {
         let mut names = Vec::new();
         match self.defaults {

@@ -1,11 +1,11 @@
-//! The reference pages about keywords, written from the tables: `docs/keywords.md` and `docs/tuning-keywords.md`. A test
-//! keeps them up to date. Must never say what the tables do not say.
+//! The reference pages about keywords, generated from the tables: `docs/keywords.md` and `docs/tuning-keywords.md`. A
+//! test keeps them up to date. Must never add anything to the tables' content.
 
 use super::Standing;
 use super::catalogue::{Entry, entries, tuning};
 use std::fmt::Write as _;
 
-/// `docs/keywords.md`: every keyword and how Weir stands to it.
+/// Returns `docs/keywords.md`: every keyword and its status in Weir.
 pub fn keywords() -> String {
     let entries = entries();
     let mut page = String::from(
@@ -71,7 +71,7 @@ fn row(page: &mut String, entry: &Entry) {
     );
 }
 
-/// `docs/tuning-keywords.md`: what is accepted without effect.
+/// Returns `docs/tuning-keywords.md`: keywords that are accepted without effect.
 pub fn tuning_keywords() -> String {
     let mut page = String::from(
         "# Accepted without effect\n\nThese keywords tune parts of HAProxy that Weir does not have. They are accepted so \

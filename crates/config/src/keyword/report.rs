@@ -1,4 +1,4 @@
-//! Collects what there is to say about a configuration, with the sentences that many keywords share. Must never stop at
+//! Collects the diagnostics of a configuration, with the sentences that many keywords share. Must never stop at
 //! the first one.
 
 use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
@@ -6,7 +6,7 @@ use crate::document::{Line, Word};
 use crate::span::Span;
 use crate::suggest;
 
-/// Where the messages go.
+/// Sink of diagnostics.
 pub(crate) struct Report<'a> {
     out: &'a mut Vec<Diagnostic>,
 }
@@ -16,12 +16,12 @@ impl<'a> Report<'a> {
         Self { out }
     }
 
-    /// A second hand on the same messages.
+    /// Borrows the same sink again.
     pub(crate) fn reborrow(&mut self) -> Report<'_> {
         Report { out: self.out }
     }
 
-    /// Whether anything makes the configuration unusable so far.
+    /// Whether an error has been reported so far.
     pub(crate) fn has_alerts(&self) -> bool {
         self.out.iter().any(Diagnostic::is_alert)
     }
@@ -34,7 +34,7 @@ impl<'a> Report<'a> {
         self.push(Diagnostic::alert(span, message));
     }
 
-    /// An error in the form of HAProxy's oldest messages, without a space before the colon.
+    /// Reports an error in the form of HAProxy's oldest messages, without a space before the colon.
     pub(crate) fn tight(&mut self, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::alert(span, message).with_form(Form::ParsingTight));
     }
@@ -43,12 +43,12 @@ impl<'a> Report<'a> {
         self.push(Diagnostic::warning(span, message));
     }
 
-    /// An error in the line of a server, in the form that HAProxy has for those.
+    /// Reports an error in a server's line, in HAProxy's form for servers.
     pub(crate) fn placed(&mut self, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::alert(span, message).with_form(Form::Placed));
     }
 
-    /// Found after parsing: HAProxy names no line.
+    /// Reports an error found after parsing: HAProxy prints no line number.
     pub(crate) fn late(&mut self, severity: Severity, span: Span, message: impl Into<String>) {
         self.push(Diagnostic::new(severity, span, message).with_form(Form::Bare));
     }
@@ -63,29 +63,29 @@ impl<'a> Report<'a> {
         self.push(Diagnostic::new(Severity::Diag, span, message));
     }
 
-    /// HAProxy knows it, Weir does not yet.
+    /// Reports a keyword that HAProxy supports and Weir does not yet.
     pub(crate) fn not_yet(&mut self, span: Span, what: &str, place: &str) {
         self.alert(span, format!("'{what}' is not supported yet by Weir (in {place})."));
     }
 
-    /// Accepted, and nothing comes of it.
+    /// Reports a keyword that is accepted without effect.
     pub(crate) fn no_counterpart(&mut self, span: Span, what: &str, place: &str) {
         self.diag(span, format!("'{what}' has no counterpart in Weir and is ignored (in {place})."));
     }
 
-    /// HAProxy had it once.
+    /// Reports a keyword that HAProxy has removed.
     pub(crate) fn removed(&mut self, span: Span, sentence: &str, argument: &str) {
         self.alert(span, sentence.replace("%1", argument));
     }
 
-    /// Says that a line goes on behind its last argument. True if it does.
+    /// Reports words after a line's last argument. Returns true if there are any.
     pub(crate) fn too_many(&mut self, line: &Line, words: usize, name: &str) -> bool {
         let Some(extra) = line.words.get(words) else { return false };
         self.alert(extra.span, format!("'{name}' cannot handle unexpected argument '{}'.", extra.text));
         true
     }
 
-    /// An unknown keyword.
+    /// Reports an unknown keyword.
     pub(crate) fn unknown(&mut self, word: &Word, section: &str, names: Vec<&'static str>, hint: Option<String>) {
         let known = suggest::nearest(&word.text, names);
         let message = format!("unknown keyword '{}' in '{section}' section{}", word.text, did_you_mean(known));
@@ -95,7 +95,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The end of a sentence about an unknown name, in HAProxy's form.
+/// Returns the end of a sentence about an unknown name, in HAProxy's form.
 pub(crate) fn did_you_mean(known: Option<&str>) -> String {
     known.map_or(String::new(), |known| format!("; did you mean '{known}' maybe ?"))
 }

@@ -1,6 +1,6 @@
-//! The actions of rules, known by name and by the rule sets they belong to (configuration manual, sections 4.3 and 4.4).
-//! Rules whose action works go into the specification as words; the others are refused by the name of their action. Must
-//! never know what an action does: its row among `policy`'s actions does.
+//! Actions of rules, by name and by the rule sets that accept them (configuration manual, sections 4.3 and 4.4). Rules
+//! with a supported action are stored in the specification as words; the others are rejected by the name of their
+//! action. Must never implement an action: the rows of `policy`'s actions do.
 
 use super::argument::leading_number;
 use super::proxy::ProxyContext;
@@ -10,7 +10,7 @@ use crate::document::Line;
 use crate::spec::{CaptureSlotSpec, RuleSpec};
 use crate::suggest;
 
-/// Which rule sets know an action, as bits.
+/// Rule sets that accept an action, as a bit mask.
 pub type RuleSets = u8;
 
 /// `http-request`.
@@ -30,7 +30,7 @@ pub const TCP_RESPONSE_CONTENT: RuleSets = 1 << 6;
 /// `quic-initial`.
 pub const QUIC_INITIAL: RuleSets = 1 << 7;
 
-/// The rule sets that are evaluated: in the others no action works.
+/// The rule sets that are evaluated: no action is supported in the others.
 const EVALUATED: RuleSets = !QUIC_INITIAL;
 
 /// The rule sets on requests and responses.
@@ -48,19 +48,19 @@ pub const RULE_SETS: &[(RuleSets, &str)] = &[
     (QUIC_INITIAL, "quic-initial"),
 ];
 
-/// A row of the table. No action is read here: one that works is compiled where there are expressions.
+/// A row of the table. No action is parsed here: supported ones are compiled together with expressions.
 pub(crate) type Action = Keyword<(), RuleSets>;
 
 const fn action(sets: RuleSets, name: &'static str, usage: &'static str, doc: &'static str) -> Action {
     Keyword::new(sets, name, usage, doc, Status::NotYet)
 }
 
-/// An action that works.
+/// A row of a supported action.
 const fn works(sets: RuleSets, name: &'static str, usage: &'static str, doc: &'static str) -> Action {
     Keyword::new(sets, name, usage, doc, Status::Supported(()))
 }
 
-/// An action that is read like any other and does nothing.
+/// A row of an action that is accepted without effect.
 const fn tunes(sets: RuleSets, name: &'static str, usage: &'static str, doc: &'static str) -> Action {
     Keyword::new(sets, name, usage, doc, Status::Tuning)
 }
@@ -483,34 +483,34 @@ pub(crate) const TABLE: &[Action] = &[
     works(HTTP_REQUEST, "wait-for-handshake", "", "Waits for the end of the TLS handshake."),
 ];
 
-/// The names of the actions that work, in one rule set at least.
+/// Returns the names of the actions that are supported in at least one rule set.
 pub fn working() -> impl Iterator<Item = &'static str> {
     TABLE.iter().filter(|action| evaluated(EVALUATED, Some(action))).map(|action| action.name)
 }
 
-/// The name of a set.
+/// Returns the name of a rule set.
 pub(crate) fn set_name(set: RuleSets) -> &'static str {
     RULE_SETS.iter().find(|row| row.0 == set).map_or("", |row| row.1)
 }
 
-/// Whether a word is this action: `track-sc` comes with the number of its counter.
+/// Whether a word is this action: `track-sc` includes the number of its counter.
 fn is(action: &Action, word: &str) -> bool {
     action.is(word)
         || (action.name == "track-sc" && word.strip_prefix("track-sc").is_some_and(|number| !number.contains(' ')))
 }
 
-/// `capture … len` makes a slot of the frontend.
+/// `capture … len` creates a capture slot of the frontend.
 fn make_slot(context: &mut ProxyContext<'_>, line: &Line, at: usize) {
     let words = line.words.get(at..).unwrap_or_default();
     let is_written = words.iter().position(|word| word.text == "len" && !word.quoted);
     let Some(length) = is_written.and_then(|position| words.get(position + 1)) else { return };
-    // HAProxy keeps 32 bits of what it reads.
+    // HAProxy truncates the number to 32 bits.
     let length = usize::try_from(leading_number(&length.text).0 as i32).unwrap_or(0);
     let slot = CaptureSlotSpec { name: None, length, span: line.span(at) };
     context.draft.spec.captures.request.push(slot);
 }
 
-/// Whether that action works in that rule set.
+/// Whether an action is supported in a rule set.
 fn evaluated(set: RuleSets, action: Option<&Action>) -> bool {
     let Some(action) = action.filter(|_| set & EVALUATED != 0) else { return false };
     matches!(action.status, Status::Supported(()) | Status::Tuning)
@@ -524,7 +524,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
     let action = TABLE.iter().find(|action| action.extra & set != 0 && is(action, word));
     if matches!(word, "normalize-uri" | "attach-srv") && action.is_some() && !context.around.experimental.permits() {
         let why = "action is experimental, must be allowed via a global 'expose-experimental-directives'";
-        // HAProxy says the place of this one twice.
+        // HAProxy prints the place twice for this action.
         let here = format!("parsing [{}] : ", context.around.place(line.span(at)));
         let head = if word == "attach-srv" { here.as_str() } else { "" };
         return context.report.alert(line.span(at), format!("{head}'{word}' {why}"));
@@ -542,7 +542,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
     }
     let name = word.split('(').next().unwrap_or(word);
     if action.is_none() && set & EVALUATED != 0 && may_be_registered(name) {
-        // Which actions are registered is known when the rules are compiled.
+        // Registered actions are looked up when the rules are compiled.
         let line = context.around.rule_line(line, at);
         context.draft.spec.rules.rules.push(RuleSpec { set, line });
         return;
@@ -557,12 +557,12 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line, at: usize, set: 
     context.report.push(diagnostic);
 }
 
-/// Whether an action of that name may be registered: the names of the language's own actions have no dot.
+/// Whether an action of that name may be registered: names of built-in actions contain no dot.
 pub fn may_be_registered(name: &str) -> bool {
     name.contains('.')
 }
 
-/// HAProxy's sentence about a word that is no action of a rule set, in a proxy of that name, and a hint.
+/// Returns HAProxy's sentence about an unknown action of a rule set, in a proxy of that name, and a hint.
 pub fn unknown(set: RuleSets, word: &str, proxy: &str) -> (String, Option<String>) {
     let names = TABLE.iter().filter(|action| action.extra & set != 0).map(|action| action.name);
     let message = expects(set, word, proxy, suggest::nearest(word, names));
@@ -574,7 +574,7 @@ pub fn unknown(set: RuleSets, word: &str, proxy: &str) -> (String, Option<String
     (message, hint)
 }
 
-/// HAProxy's sentence about an action that a rule set does not know.
+/// Returns HAProxy's sentence about an action that a rule set does not accept.
 fn expects(set: RuleSets, word: &str, proxy: &str, known: Option<&str>) -> String {
     let rules = set_name(set);
     let names: Vec<String> = TABLE
@@ -587,7 +587,7 @@ fn expects(set: RuleSets, word: &str, proxy: &str, known: Option<&str>) -> Strin
         .collect();
     let names = names.join(", ");
     let tcp = rules.starts_with("tcp-");
-    // The list is long: what was most likely meant comes before it.
+    // The list is long: the suggestion precedes it.
     if let Some(known) = known {
         return format!("'{rules}' does not know '{word}'. Did you mean '{known}' maybe ?\nIt expects {names}.");
     }

@@ -1,15 +1,16 @@
-//! The files that filters name (`filter spoe`, `filter otel`), whose sections stand in scopes. Must never know a section.
+//! Files that filters name (`filter spoe`, `filter otel`), whose sections belong to scopes. Must never interpret a
+//! section.
 
 use super::SpecOptions;
 use crate::diagnostic::Diagnostic;
 use crate::document::{Section, Sources};
 use crate::span::Spanned;
 
-/// The content of a file of `largest` bytes at most, and the number that it gets among the sources. `named` is its name as it is
-/// written, `path` where it is.
+/// Reads a file of at most `largest` bytes; returns its content and its index among the sources. `named` is its name as
+/// written, `path` the path to open.
 ///
 /// # Errors
-/// It cannot be read, or is larger.
+/// The file cannot be read, or is larger.
 pub(super) fn open(
     sources: &Sources,
     options: &SpecOptions,
@@ -28,7 +29,7 @@ pub(super) fn open(
     Ok((u32::try_from(sources.0.len()).unwrap_or(u32::MAX), bytes))
 }
 
-/// The name of a scope; the error: what is wrong with the line.
+/// Returns the name of a scope, or the error of the line.
 pub(super) fn scope(section: &Section) -> Result<&str, String> {
     let line = &section.line;
     let name = line.text(0).strip_prefix('[').unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Goes through the sections in order: who inherits from whom, what names are taken, then the finished specification.
+//! Reads the sections in order: inheritance, duplicate names, then the finished specification.
 //! Owns HAProxy's rules about `defaults`.
 
 use super::inheritance::{self, Users};
@@ -16,9 +16,8 @@ use crate::span::{Span, Spanned};
 use crate::spec::{DefaultsSpec, GlobalSpec, Mode, SectionsSpec, Spec};
 use std::collections::{HashMap, HashSet};
 
-/// A `defaults` section.
 struct Defaults {
-    /// Empty for an anonymous one.
+    /// Empty for an anonymous section.
     name: String,
     span: Span,
     draft: ProxyDraft,
@@ -29,11 +28,11 @@ struct Defaults {
     /// A section after it has no `from`.
     implicit: bool,
     told: bool,
-    /// Who takes over its rules.
+    /// Sections that inherit its rules.
     users: Users,
 }
 
-/// Everything read so far.
+/// State of reading.
 struct Reader<'a> {
     around: Surroundings<'a>,
     report: Report<'a>,
@@ -45,7 +44,7 @@ struct Reader<'a> {
     documented: ProxyDraft,
     /// The first proxy of each name.
     names: HashMap<String, usize>,
-    /// The first proxy of each written number.
+    /// The first proxy of each explicit number.
     ids: HashMap<u32, usize>,
     /// The `defaults` sections of each name.
     named_defaults: HashMap<String, Vec<usize>>,
@@ -143,7 +142,7 @@ impl Reader<'_> {
         });
     }
 
-    /// A section that was referred to by name cannot be replaced by one of the same name.
+    /// Reports a `defaults` section that replaces one of the same name to which another section has referred.
     fn refuse_replacement(&mut self, line: &Line, name: &str) {
         let mut same = self.named_defaults.get(name).into_iter().flatten().map(|index| &self.defaults[*index]);
         let Some(other) = same.find(|other| other.explicit) else { return };
@@ -155,7 +154,7 @@ impl Reader<'_> {
         self.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
     }
 
-    /// The section that the word at `at` names; the last one of them.
+    /// Returns the section that the word at `at` names; the last one of that name.
     fn find_defaults(&mut self, line: &Line, at: usize, who: &str) -> Option<usize> {
         let name = line.text(at);
         let span = line.span(at);
@@ -179,7 +178,7 @@ impl Reader<'_> {
                  (section found at {place})."
             ));
         }
-        // HAProxy calls both alerts, and goes on.
+        // HAProxy labels both alerts, and continues.
         for notice in notices {
             self.report.push(Diagnostic::new(Severity::Notice, span, notice));
         }
@@ -215,8 +214,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a backend is left out because something else than `from` follows its name. HAProxy says nothing of that but
-    /// that it does not know what to do with the lines that follow.
+    /// Whether a backend is dropped because its name is followed by something other than `from`. HAProxy does not
+    /// report that, but rejects the lines that follow.
     fn is_dropped(&mut self, section: &Section, kind: Kind) -> bool {
         let line = &section.line;
         let follows_name = line.words.get(2).filter(|word| word.text != "from" || line.words.len() == 3);
@@ -244,7 +243,7 @@ impl Reader<'_> {
         self.report.push(Diagnostic::alert(line.span(1), message).with_form(Form::ConfigLateParsing));
     }
 
-    /// The draft to start from: the section named behind `from`, or the last one before.
+    /// Returns the draft to start from: the section named after `from`, or the last one before.
     fn inherit(&mut self, line: &Line, kind: Kind, name: &str) -> ProxyDraft {
         let spanned = Spanned::new(name.to_owned(), line.span(1));
         let span = line.whole();
@@ -274,7 +273,7 @@ impl Reader<'_> {
         begin(&self.defaults[index].heir)
     }
 
-    /// Not everybody may take over rules.
+    /// Reports an error if this section may not inherit rules.
     fn refuse_rules(&mut self, line: &Line, kind: Kind, index: usize) {
         let place = self.around.place(self.defaults[index].span);
         let Defaults { draft, users, .. } = &mut self.defaults[index];
@@ -349,7 +348,7 @@ impl Reader<'_> {
         Spec { global: self.global, sections: self.content, proxies, defaults }
     }
 
-    /// What backends may start from that are added while the process runs.
+    /// Returns the `defaults` sections that backends added at run time may inherit from.
     fn named_defaults(&self) -> Vec<DefaultsSpec> {
         let named = self.defaults.iter().filter(|section| !section.name.is_empty());
         named
@@ -362,7 +361,8 @@ impl Reader<'_> {
                 };
                 let place = self.around.place(section.span);
                 let mut users = section.users;
-                // What others took no copy of stays.
+                // HAProxy keeps a section in use if other sections refer to its rules or checks instead of copying
+                // them.
                 let (spec, used) = (&section.draft.spec, section.explicit || section.implicit);
                 let lends = !(spec.rules.rules.is_empty() && spec.check.http.is_empty() && spec.check.tcp.is_empty());
                 DefaultsSpec {
@@ -378,7 +378,7 @@ impl Reader<'_> {
     }
 }
 
-/// Name and place of the name behind `from`: `defaults [name] [from <name>]`.
+/// Returns the section's name and the index of the name after `from`: `defaults [name] [from <name>]`.
 fn defaults_arguments(line: &Line) -> (String, Option<usize>) {
     if line.text(1) == "from" && line.words.len() == 3 {
         return (String::new(), Some(2));
@@ -387,7 +387,7 @@ fn defaults_arguments(line: &Line) -> (String, Option<usize>) {
     (line.text(1).to_owned(), from)
 }
 
-/// Numbers of proxies: those written stay, the others count from 2 and leave them out. Servers likewise, from 1.
+/// Assigns numbers to proxies: explicit ones are kept, the others count from 2 and skip them. Servers likewise, from 1.
 fn number(proxies: &mut [ProxyDraft]) {
     let taken: HashSet<u32> = proxies.iter().filter_map(|draft| Some(draft.id.as_ref()?.value)).collect();
     let mut free = (2..).filter(|id| !taken.contains(id));

@@ -1,4 +1,4 @@
-//! `source <address> [usesrc …] [interface …]`, which stands on a line of its own and among a server's options
+//! `source <address> [usesrc …] [interface …]`, as a line of its own and as an option of a server
 //! (configuration manual, sections 4.2 and 5.2). Must never look a name or an interface up.
 
 use crate::address::{self, AddressError, AddressRules};
@@ -8,20 +8,19 @@ use crate::keyword::argument::leading_number;
 use crate::span::Span;
 use crate::spec::{AddressSpec, HostSpec, PresentedSource, SourceSpec};
 
-/// Values from the end of a field that `hdr_ip` can ask for, at most.
+/// Maximum occurrence from the end of a field in `hdr_ip`.
 const OCCURRENCES_FROM_THE_END: i64 = 10;
 
-/// What differs between the two places: HAProxy's sentences and port ranges.
+/// Differences between the two forms: HAProxy's sentences and port ranges.
 pub(crate) struct Form {
-    /// Without an address.
+    /// Sentence about a missing address.
     pub(crate) missing: &'static str,
-    /// Without an address behind `usesrc`.
+    /// Sentence about a missing address after `usesrc`.
     pub(crate) presented_missing: &'static str,
-    /// In front of "missing interface name".
+    /// Text in front of "missing interface name".
     pub(crate) holder: &'static str,
-    /// Behind a sentence about the address.
+    /// Text after a sentence about the address.
     pub(crate) stop: &'static str,
-    /// Whether the address may have a range of ports.
     pub(crate) ranges: bool,
 }
 
@@ -44,10 +43,10 @@ pub(crate) const OPTION: Form = Form {
     ranges: true,
 };
 
-/// What is wrong, and where.
+/// Place and message of an error.
 pub(crate) type Wrong = (Span, String);
 
-/// Reads what stands behind `source`. `place` is that word's.
+/// Parses the words after `source`, whose place is `place`.
 pub(crate) fn read(words: &[Word], place: Span, form: &Form, environment: &Environment) -> Result<SourceSpec, Wrong> {
     let Some(word) = words.first() else { return Err((place, form.missing.to_owned())) };
     let rules = AddressRules { port_range: form.ranges, ..AddressRules::SOURCE };
@@ -73,7 +72,7 @@ pub(crate) fn read(words: &[Word], place: Span, form: &Form, environment: &Envir
     Ok(source)
 }
 
-/// An address that is no name.
+/// Parses an address that is not a name.
 pub(crate) fn literal(
     word: &Word,
     rules: &AddressRules,
@@ -106,7 +105,7 @@ fn presented(
     }
 }
 
-/// `<name>[,<occurrence>])`; HAProxy does not insist on the end.
+/// Parses `<name>[,<occurrence>])`; HAProxy does not require the closing parenthesis.
 fn field(arguments: &str, span: Span) -> Result<PresentedSource, Wrong> {
     let arguments = arguments.split(')').next().unwrap_or_default();
     let (name, occurrence) = arguments.split_once(',').map_or((arguments, -1), |(name, number)| {

@@ -1,5 +1,5 @@
-//! The files that `filter spoe` names (SPOE.txt, section 2): read once the configuration is, each in the scope of its
-//! engine. Must never judge what only all sections of a configuration show.
+//! The files that `filter spoe` names (SPOE.txt, section 2): read after the configuration, each in the scope of its
+//! engine. Must never check anything that requires all sections of a configuration.
 
 use super::paths::Paths;
 use super::report::Report;
@@ -11,7 +11,7 @@ use crate::options::LanguageOptions;
 use crate::spec::{FilterSpec, Mode, ProxyKind, SectionsSpec, Spec, SpoeEngineSpec, SpoeFilterSpec};
 use std::collections::HashMap;
 
-/// Bytes of a file at most.
+/// Maximum size of a file, in bytes.
 const LARGEST_FILE: u64 = 16 << 20;
 
 /// Whether a word starts a section or a scope of such a file.
@@ -19,10 +19,10 @@ fn is_section(word: &str) -> bool {
     word.starts_with('[') || matches!(word, "spoe-agent" | "spoe-group" | "spoe-message")
 }
 
-/// Files that were read, by path: their sections.
+/// Sections of the files that have been read, by path.
 type Known = HashMap<String, Vec<Section>>;
 
-/// Reads the files of every filter, and puts what they say into the specification. `sources` grows by them.
+/// Reads the files of every filter into the specification, and adds them to `sources`.
 pub fn read_files(
     sources: &mut Sources,
     (document, language): (&Document, &LanguageOptions),
@@ -63,7 +63,7 @@ pub fn read_files(
     convert_backends(spec);
 }
 
-/// Backends in TCP mode that agents use are in SPOP mode (configuration manual, section 4.2, "mode").
+/// Switches backends in TCP mode that agents use to SPOP mode (configuration manual, section 4.2, "mode").
 fn convert_backends(spec: &mut Spec) {
     let engines = spec.sections.spoe_engines.iter();
     let used: Vec<&str> =
@@ -76,7 +76,7 @@ fn convert_backends(spec: &mut Spec) {
     }
 }
 
-/// The sections of the file of a filter.
+/// Returns the sections of the file of a filter.
 fn read_file(
     sources: &mut Sources,
     (document, language): (&Document, &LanguageOptions),
@@ -97,7 +97,7 @@ fn read_file(
     Ok(sections)
 }
 
-/// Reads the sections of an engine; its place among all engines. `None`: there is no agent.
+/// Reads the sections of an engine; returns its index among all engines, or `None` if there is no agent.
 fn read_engine(
     sources: &Sources,
     (document, bufsize): (&Document, u32),

@@ -1,5 +1,5 @@
-//! Reads what stands behind `stick-table` (configuration manual, section 11.1), and behind the name of a `table` of a
-//! `peers` section. Owns HAProxy's sentences about it; must never look for another table.
+//! Parser of the arguments of `stick-table` (configuration manual, section 11.1), and of a `table` of a
+//! `peers` section. Owns HAProxy's sentences about it; must never look up another table.
 
 use super::report::Report;
 use crate::diagnostic::{Diagnostic, Form};
@@ -8,18 +8,18 @@ use crate::span::Spanned;
 use crate::spec::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 use crate::units::{self, TimeError};
 
-/// Bytes of a string unless it is said: 32 with the one that HAProxy ends it with.
+/// Default length of a string in bytes: 32 including HAProxy's terminating NUL.
 const DEFAULT_TEXT: u32 = 31;
-/// Bytes of a block unless it is said.
+/// Default length of a binary key, in bytes.
 const DEFAULT_BLOCK: u32 = 32;
-/// Bytes that a string or a block may have: a key lies in memory as often as there are entries.
+/// Maximum length of a string or a binary key, in bytes; each entry stores one.
 const LONGEST_KEY: u32 = 1 << 20;
-/// Elements that an array may have.
+/// Maximum number of elements of an array.
 const LARGEST_ARRAY: u32 = 100;
-/// Bytes that may count as one event of a rate.
+/// Maximum number of bytes that count as one event of a rate.
 const LARGEST_FACTOR: u32 = 1024;
 
-/// A table while it is read.
+/// Parser state of a table.
 struct Reader<'a, 'r> {
     line: &'a Line,
     at: usize,
@@ -28,7 +28,7 @@ struct Reader<'a, 'r> {
     key: Option<TableKeySpec>,
 }
 
-/// Reads the arguments from the word at `at` on; `None` after an alert.
+/// Parses the arguments from the word at `at` on; `None` after an alert.
 pub(crate) fn read(line: &Line, at: usize, report: &mut Report<'_>) -> Option<TableSpec> {
     let spec = TableSpec {
         span: line.whole(),
@@ -66,7 +66,7 @@ impl Reader<'_, '_> {
         self.line.text(self.at - 1)
     }
 
-    /// The word behind an argument's name; alerts when there is none.
+    /// Returns the index of the word after an argument's name; reports an alert if there is none.
     fn value(&mut self, name: &str) -> Option<usize> {
         if self.at >= self.line.words.len() {
             return self.refuse(self.at, &format!("missing argument after '{name}'."));
@@ -119,7 +119,7 @@ impl Reader<'_, '_> {
         let mut diagnostic = Diagnostic::alert(self.line.span(at), message);
         diagnostic.hint = match name {
             "len" => Some("'len' stands right behind 'type string' or 'type binary'".to_owned()),
-            // Known, but not to a section's own tables.
+            // Valid in `stick-table`, but not for a table of a `peers` section.
             "peers" => Some("the tables of a 'peers' section are shared through it".to_owned()),
             name => crate::suggest::nearest(name, NAMES).map(|known| format!("write '{known}'")),
         };
@@ -184,7 +184,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// `len` behind a type, if it is there.
+    /// Parses `len` after a type, if present.
     fn length(&mut self, default: u32) -> Option<u32> {
         if self.line.text(self.at) != "len" {
             return Some(default);
@@ -237,7 +237,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// A list of data: nothing behind `store` is an empty list.
+    /// Parses a list of data types; a missing argument of `store` is an empty list.
     fn store(&mut self) -> Option<()> {
         let at = self.at;
         let list = self.word().to_owned();
@@ -280,7 +280,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// What stands in the parentheses of a kind of data.
+    /// Parses the arguments in parentheses of a data type.
     fn arguments(&mut self, at: usize, kind: DataKind, argument: Option<&str>) -> Option<StoreSpec> {
         let name = kind.name();
         let wants_period = kind.form() == DataForm::Rate;
@@ -313,7 +313,7 @@ impl Reader<'_, '_> {
         Some(StoreSpec { kind, elements, period })
     }
 
-    /// An array stands for the kinds of the same name that are none.
+    /// Reports the combination of an array with the scalar types of the same name.
     fn conflict(&mut self, at: usize, kind: DataKind) -> Option<()> {
         const OVERRIDES: [(DataKind, &[DataKind], &str); 3] = [
             (DataKind::Gpc, &[DataKind::Gpc0, DataKind::Gpc1], "gpc[0/1]"),
@@ -335,7 +335,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The items of a list: commas inside of parentheses belong to an item.
+/// Splits a list at its commas, except those inside of parentheses.
 fn split(list: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     list.split(move |found| {

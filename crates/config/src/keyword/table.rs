@@ -1,42 +1,42 @@
-//! The form of every keyword table: a row knows its name, how it is used, what it does and how Weir stands to it. Must
-//! never know what one keyword means.
+//! Structure of keyword tables: a row contains the name, the usage, a description and the status in Weir. Must
+//! never depend on a particular keyword.
 
-/// How Weir stands to a keyword that HAProxy knows. `P` is the function that reads it.
+/// Status in Weir of a keyword of HAProxy. `P` is the function that parses it.
 #[derive(Debug, Clone, Copy)]
 pub enum Status<P> {
-    /// It works.
+    /// Supported.
     Supported(P),
-    /// It works, and its first argument has a table of its own, where the standing of each differs.
+    /// Supported; its first argument has a table of its own, where statuses differ.
     Group(P),
-    /// An error says so. To support it, write the function and turn the row's `not_yet` into `supported`.
+    /// Rejected with an error. To support it, write the function and turn the row's `not_yet` into `supported`.
     NotYet,
-    /// HAProxy had it once: its own sentence about that. `%1` stands for the first argument.
+    /// Removed from HAProxy, with its own sentence about that. `%1` is the first argument.
     Removed(&'static str),
-    /// Weir refuses what it asks for on purpose: the sentence that says why. `%1` stands for the first argument.
+    /// Rejected by design, with a sentence that gives the reason. `%1` is the first argument.
     Refused(&'static str),
-    /// Accepted without effect: it turns a screw that Weir does not have.
+    /// Accepted without effect: it tunes a part that Weir does not have.
     Tuning,
 }
 
 /// [`Status`] without the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Standing {
-    /// It works.
+    /// Supported.
     Supported,
     /// Its first argument decides.
     Group,
-    /// Known, and refused for now.
+    /// Not supported yet.
     NotYet,
-    /// HAProxy had it once.
+    /// Removed from HAProxy.
     Removed,
-    /// Refused on purpose.
+    /// Rejected by design.
     Refused,
     /// Accepted without effect.
     Tuning,
 }
 
 impl Standing {
-    /// As the reference manual calls it.
+    /// Returns the name in the reference manual.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Supported => "supported",
@@ -49,24 +49,23 @@ impl Standing {
     }
 }
 
-/// One row. `X` is what a kind of keyword needs besides: where it may stand, how many arguments it has.
+/// One row. `X` is additional data of a kind of keyword: its scope, its number of arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct Keyword<P: 'static, X: 'static = ()> {
-    /// The name; two words where the first one is a group, like `timeout client`.
+    /// The name; two words where the first one is a group, such as `timeout client`.
     pub name: &'static str,
-    /// The arguments as the manual writes them. When they start with a parenthesis, they follow the name without a
+    /// The arguments as in the manual. If they start with a parenthesis, they follow the name without a
     /// space.
     pub usage: &'static str,
-    /// What it does, in a sentence.
+    /// Description, in a sentence.
     pub doc: &'static str,
-    /// How Weir stands to it.
     pub status: Status<P>,
-    /// What its kind needs besides.
+    /// Additional data of the kind.
     pub extra: X,
 }
 
 impl<P: Copy, X: Copy> Keyword<P, X> {
-    /// Puts a row together.
+    /// Builds a row.
     pub const fn new(extra: X, name: &'static str, usage: &'static str, doc: &'static str, status: Status<P>) -> Self {
         Self { name, usage, doc, status, extra }
     }
@@ -81,7 +80,7 @@ impl<P: Copy, X: Copy> Keyword<P, X> {
         self.usage.starts_with('(') || self.usage.starts_with("[(")
     }
 
-    /// The status without the function.
+    /// Returns the status without the function.
     pub const fn standing(&self) -> Standing {
         match self.status {
             Status::Supported(_) => Standing::Supported,
@@ -94,31 +93,30 @@ impl<P: Copy, X: Copy> Keyword<P, X> {
     }
 }
 
-/// The rows of one file.
+/// Rows of one file.
 #[derive(Debug)]
 pub struct Family<K: 'static> {
     /// Heading in the reference manual.
     pub title: &'static str,
-    /// The rows.
     pub rows: &'static [K],
 }
 
-/// All rows of several families.
+/// Returns all rows of several families.
 pub fn rows<K>(families: &'static [Family<K>]) -> impl Iterator<Item = &'static K> {
     families.iter().flat_map(|family| family.rows)
 }
 
-/// What a name of one or two words leads to.
+/// Result of a lookup by one or two words.
 pub enum Found<'a, K> {
-    /// A row, and how many words its name took.
+    /// A row, and the number of words of its name.
     Row(&'a K, usize),
-    /// The first word opens a group, the second one is none of its members.
+    /// The first word opens a group that does not contain the second one.
     Group,
-    /// Nothing.
+    /// No match.
     Unknown,
 }
 
-/// Looks a line's first words up.
+/// Looks up the first words of a line.
 pub fn find<P: Copy, X: Copy>(
     families: &'static [Family<Keyword<P, X>>],
     first: &str,

@@ -1,14 +1,14 @@
-//! Options about TLS that lines on both sides have, and the `global` section for them: versions, algorithms, protocols,
+//! TLS options shared by `bind` and `server` lines, and the `global` section for them: versions, algorithms, protocols,
 //! files. Must never open a file.
 
 use crate::document::Word;
 use crate::span::Spanned;
 use crate::spec::{TlsSpec, TlsVersion};
 
-/// Reads an option that both sides have. What is wrong is said as HAProxy does, behind the name of the line.
+/// Parses an option of both sides.
 ///
 /// # Errors
-/// It is not said right, and where.
+/// The wrong word, and HAProxy's text after the name of the line.
 pub(crate) fn read(spec: &mut TlsSpec, keyword: &Word, value: Option<&Word>) -> Result<(), Problem> {
     let name = keyword.text.as_str();
     if let Some(version) = name.strip_prefix("force-") {
@@ -45,14 +45,14 @@ pub(crate) fn read(spec: &mut TlsSpec, keyword: &Word, value: Option<&Word>) -> 
     Ok(())
 }
 
-/// What is wrong, and at which word.
+/// Place and message of an error.
 pub(crate) type Problem = (crate::span::Span, String);
 
 fn missing(keyword: &Word, what: &str) -> Problem {
     (keyword.span, format!("'{}' : missing {what}", keyword.text))
 }
 
-/// A value that has to be there.
+/// Returns a required value.
 pub(crate) fn text(keyword: &Word, value: Option<&Word>, what: &str) -> Result<Spanned<String>, Problem> {
     match value.filter(|word| !word.text.is_empty()) {
         Some(word) => Ok(Spanned::new(word.text.clone(), word.span)),
@@ -60,7 +60,7 @@ pub(crate) fn text(keyword: &Word, value: Option<&Word>, what: &str) -> Result<S
     }
 }
 
-/// `ktls`: the value is looked at, and an experimental keyword has to be permitted.
+/// Parses `ktls`: checks the value, and whether the experimental keyword is permitted.
 pub(crate) fn kernel(keyword: &Word, value: Option<&Word>, is_permitted: bool) -> Result<(), Problem> {
     let unexpected = |span| Err((span, "'ktls' expects \"on\" or \"off\" as an argument.".to_owned()));
     let Some(word) = value else { return unexpected(keyword.span) };
@@ -76,13 +76,13 @@ fn version(keyword: &Word, value: Option<&Word>) -> Result<TlsVersion, Problem> 
     TlsVersion::of(&word.text).ok_or_else(|| (word.span, format!("'{}' : unknown ssl/tls version", word.text)))
 }
 
-/// A version as `no-*` and `force-*` write it.
+/// Parses a version as in `no-*` and `force-*`.
 fn short(name: &str) -> Option<TlsVersion> {
     let names = ["sslv3", "tlsv10", "tlsv11", "tlsv12", "tlsv13"];
     names.iter().position(|known| *known == name).map(|place| TlsVersion::ALL[place])
 }
 
-/// A list of protocols.
+/// Parses a list of protocols.
 pub(crate) fn protocols(keyword: &Word, value: Option<&Word>, kind: &str) -> Result<Spanned<Vec<String>>, Problem> {
     let list = text(keyword, value, &format!("the comma-delimited {kind} protocol suite"))?;
     let names: Vec<String> = list.value.split(',').map(str::to_owned).collect();

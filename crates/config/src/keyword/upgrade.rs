@@ -1,4 +1,4 @@
-//! Which proxies in TCP mode have connections that go on in HTTP mode: a rule may say so, or they lead to a backend of that
+//! Determines the proxies in TCP mode whose connections may be upgraded to HTTP: by a rule, or by a backend in HTTP
 //! mode (configuration manual, section 4). Must never read a line.
 
 use super::proxy::ProxyDraft;
@@ -6,7 +6,7 @@ use super::rule::TCP_REQUEST_CONTENT;
 use crate::spec::{Mode, ProxyKind, ProxySpec};
 use std::collections::HashSet;
 
-/// Marks them.
+/// Marks these proxies.
 pub(super) fn mark(drafts: &mut [ProxyDraft]) {
     let http: HashSet<String> = drafts
         .iter()
@@ -22,13 +22,13 @@ pub(super) fn mark(drafts: &mut [ProxyDraft]) {
     }
 }
 
-/// Whether a rule of the proxy goes over to HTTP.
+/// Whether a rule of the proxy switches to HTTP.
 pub(super) fn switches(spec: &ProxySpec) -> bool {
     let mut rules = spec.rules.rules.iter().filter(|rule| rule.set == TCP_REQUEST_CONTENT);
     rules.any(|rule| rule.line.words.first().is_some_and(|word| word.text == "switch-mode"))
 }
 
-/// Whether the name of a backend is put together: it may be one of either mode.
+/// Whether the name of a backend contains a format: the backend may have either mode.
 fn names_backends(spec: &ProxySpec) -> bool {
     spec.rules.switching.iter().any(|line| line.words.first().is_some_and(|word| word.text.contains('%')))
 }

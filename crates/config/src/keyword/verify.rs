@@ -1,4 +1,4 @@
-//! What can only be judged once everything is read: targets of switching rules, modes, timeouts, logs. Warns where
+//! Checks that require the whole configuration: targets of switching rules, modes, timeouts, logs. Warns where
 //! HAProxy warns and nowhere else, since `-dW` makes a warning fatal.
 
 mod logs;
@@ -21,7 +21,7 @@ use crate::spec::{
 use base::NameIndex;
 use std::collections::HashMap;
 
-/// Judges all proxies.
+/// Checks all proxies.
 pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
     let mut backends = HashMap::new();
     for draft in drafts.iter().filter(|draft| draft.spec.kind != ProxyKind::Frontend) {
@@ -43,7 +43,7 @@ pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surrou
     }
 }
 
-/// Looks for the sections that proxies take pages from.
+/// Looks up the sections that proxies take pages from.
 pub(super) fn error_pages(
     drafts: &[ProxyDraft],
     sections: &[HttpErrorsSpec],
@@ -73,7 +73,7 @@ pub(super) fn error_pages(
     }
 }
 
-/// Rules of a `healthcheck` section that its type makes no use of.
+/// Reports rules of a `healthcheck` section that its type does not use.
 pub(super) fn healthchecks(sections: &[HealthcheckSpec], report: &mut Report<'_>) {
     for section in sections {
         let check = &section.check;
@@ -88,7 +88,7 @@ pub(super) fn healthchecks(sections: &[HealthcheckSpec], report: &mut Report<'_>
                 "healthcheck section '*healthcheck-{}' : {kind} rules without 'type {kind}', so the rules are ignored.",
                 section.name.value
             );
-            // HAProxy calls it an alert, and goes on.
+            // HAProxy labels it an alert, and continues.
             report.push(Diagnostic::new(Severity::Notice, section.name.span, message));
         }
     }
@@ -136,7 +136,7 @@ impl Proxy<'_> {
         }
     }
 
-    /// A proxy of both sides that sends everything elsewhere has no use for its servers.
+    /// Reports servers of a `listen` section whose `default_backend` makes them unused.
     fn uses_servers(&mut self) {
         let spec = &self.draft.spec;
         if spec.kind == ProxyKind::Listen && spec.default_backend.is_some() && !spec.servers.is_empty() {
@@ -148,7 +148,7 @@ impl Proxy<'_> {
         }
     }
 
-    /// HAProxy looks for the targets even where the rules are ignored, in backends.
+    /// Looks up the targets, even in backends, where HAProxy ignores the rules but checks their targets.
     fn targets(&mut self) {
         let draft = self.draft;
         if let Some(target) = &draft.spec.default_backend {
@@ -164,7 +164,7 @@ impl Proxy<'_> {
         let name = &target.value;
         let Some(backend) = self.backends.get(name.as_str()) else {
             let message = format!("Proxy '{own}': unable to find required {keyword}: '{name}'.");
-            // In an order that is the same every time: so is the hint.
+            // Sorted, so that the hint is deterministic.
             let mut names: Vec<&str> = self.backends.keys().copied().collect();
             names.sort_unstable();
             let known = crate::suggest::nearest(name, names);
@@ -282,7 +282,7 @@ impl Proxy<'_> {
         }
     }
 
-    /// Warns of `cookie` without HTTP.
+    /// Warns about `cookie` without HTTP.
     fn warn_of_cookie(&mut self) {
         let spec = &self.draft.spec;
         let is_ignored =
@@ -293,7 +293,7 @@ impl Proxy<'_> {
         }
     }
 
-    /// Warns of the cookies of servers without HTTP.
+    /// Warns about cookies of servers without HTTP.
     fn warn_of_cookies(&mut self) {
         let draft = self.draft;
         let (noun, name) = (self.noun(), self.name().to_owned());
@@ -306,7 +306,7 @@ impl Proxy<'_> {
         }
     }
 
-    /// The page asks who somebody is either by its own rules or by its accounts.
+    /// Reports a statistics page that authenticates both by its own rules and by its accounts.
     fn check_statistics_page(&mut self) {
         let Some(page) = &self.draft.spec.stats else { return };
         if let (Some(span), false) = (page.identifies, page.rules.is_empty()) {
@@ -377,7 +377,8 @@ impl Proxy<'_> {
 }
 
 impl Proxy<'_> {
-    /// What goes on in HTTP mode finds no server of the proxy itself.
+    /// Reports a `listen` section whose connections switch to HTTP without a backend for them: its own servers are not
+    /// used.
     fn needs_http_backend(&mut self) {
         let spec = &self.draft.spec;
         let leads_nowhere = spec.default_backend.is_none() && spec.rules.switching.is_empty();
@@ -392,7 +393,7 @@ impl Proxy<'_> {
     }
 }
 
-/// Options that HAProxy misses HTTP mode for, in the order of its warnings: name, side, and whether a proxy has it.
+/// Options that require HTTP mode, in the order of HAProxy's warnings: name, side, and whether a proxy has it.
 type HttpOption = (&'static str, Side, fn(&ProxySpec) -> bool);
 
 const HTTP_OPTIONS: &[HttpOption] = &[
@@ -439,7 +440,7 @@ pub(super) fn guids(drafts: &[ProxyDraft], report: &mut Report<'_>) {
     }
 }
 
-/// What HAProxy calls a mode in its messages.
+/// Returns HAProxy's name of a mode in its messages.
 const fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Tcp => "tcp",

@@ -1,4 +1,4 @@
-//! Directives: `.if` and its kin decide which lines count, `.notice` and its kin say something (configuration manual,
+//! Directives: `.if` and related ones select lines, `.notice` and related ones print messages (configuration manual,
 //! section 2.4). Nesting is bounded.
 
 use super::{Reader, offset};
@@ -9,33 +9,32 @@ use crate::span::Span;
 use crate::suggest;
 use crate::text;
 
-/// Blocks in each other: HAProxy refuses the hundredth.
+/// Maximum depth of nested blocks: HAProxy rejects the hundredth.
 pub(super) const MAX_NESTING: usize = 100;
 
 const DIRECTIVES: &[&str] = &[".if", ".elif", ".else", ".endif", ".diag", ".notice", ".warning", ".alert"];
 
-/// What counts between `.if` and `.endif`.
+/// State of a block between `.if` and `.endif`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The lines of this branch count.
+    /// The lines of this branch are read.
     Taken,
-    /// They do not; a later branch may.
+    /// The lines of this branch are skipped; a later branch may be read.
     Waiting,
-    /// They do not, and none to come will: one was taken, the block lies in one that does not count, or its condition
-    /// could not be evaluated.
+    /// The lines of this and all later branches are skipped: one was taken, the enclosing block is skipped, or the
+    /// condition could not be evaluated.
     Done,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
     state: State,
-    /// `.else` was there.
+    /// `.else` has been read.
     last_branch: bool,
-    /// Line of its `.if`.
     line: u32,
 }
 
-/// The blocks that are open.
+/// Stack of open blocks.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     open: Vec<Block>,
@@ -44,18 +43,18 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Whether lines count.
+    /// Whether lines are read.
     pub fn active(&self) -> bool {
         self.beyond == 0 && self.open.last().is_none_or(|block| block.state == State::Taken)
     }
 
-    /// The line of the innermost open block, and how many more are open.
+    /// Returns the line of the innermost open block, and the number of other open ones.
     pub fn unfinished(&self) -> Option<(u32, usize)> {
         let last = self.open.last()?;
         Some((last.line, self.open.len() - 1 + self.beyond))
     }
 
-    /// Takes notice of a directive whose line could not be cut into words, lest its block be lost too.
+    /// Handles a directive whose line could not be split into words, so that its block is still tracked.
     pub fn broken_line(&mut self, raw: &[u8], line: u32) {
         match raw.split(u8::is_ascii_whitespace).find(|word| !word.is_empty()) {
             Some(b".if") => self.open(State::Done, line),
@@ -89,7 +88,7 @@ impl Blocks {
 }
 
 impl Reader<'_> {
-    /// A line whose first word starts with a dot.
+    /// Handles a line whose first word starts with a dot.
     pub(super) fn directive(&mut self, at: Span, tokens: &[Token]) {
         let name = text::from_bytes(tokens.first().map_or(b"", |token| &token.text));
         match name.as_str() {
@@ -188,7 +187,7 @@ impl Reader<'_> {
         self.report(Diagnostic::new(severity, at, format!("'{message}'.")).with_form(Form::ParsingTight));
     }
 
-    /// Tells of an argument too much. Answers whether there is one.
+    /// Reports an extra argument. Returns whether there is one.
     fn refuse_argument(&mut self, name: &str, number: usize, at: Span, tokens: &[Token], hint: &str) -> bool {
         let Some(token) = tokens.get(number) else { return false };
         let quotes = if number > 1 { " Use quotes if the message should contain spaces." } else { "" };
@@ -198,8 +197,8 @@ impl Reader<'_> {
     }
 }
 
-/// Where a byte of the arguments was written, when these are put together with one blank between two: its first byte
-/// and the byte behind its last one.
+/// Maps an offset in the arguments, joined by one blank, to the source: returns the offset of the byte there
+/// and the offset after its last byte.
 fn place(arguments: &[Token], mut offset: usize) -> (u32, u32) {
     for token in arguments {
         if let Some(&start) = token.places.get(offset) {

@@ -1,8 +1,8 @@
-//! The keywords that start a section (configuration manual, section 2.1, rules 6 and 7).
+//! Keywords that start a section (configuration manual, section 2.1, rules 6 and 7).
 
 use crate::suggest;
 
-/// All of them. Whether a section can be used is not decided here.
+/// All of them. Whether a section is supported is not decided here.
 pub const SECTIONS: &[&str] = &[
     "acme",
     "backend",
@@ -31,7 +31,7 @@ pub fn is_section(word: &str) -> bool {
     SECTIONS.contains(&word)
 }
 
-/// A hint for this word where a section must start.
+/// Returns a hint for a word that is not a section where a section must start.
 pub(super) fn hint(word: &str) -> String {
     if word.starts_with('\u{FEFF}') {
         return "the file starts with a byte order mark: save it as UTF-8 without one".into();

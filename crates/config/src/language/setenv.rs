@@ -1,12 +1,13 @@
-//! The keywords of `global` that change the environment: they take effect while lines are read, for later lines see it
-//! (configuration manual, section 3.1). Must never touch anything but the copy of the environment.
+//! Keywords of `global` that change the environment: they take effect while lines are read, since later lines use it
+//! (configuration manual, section 3.1). Must never change anything but the copy of the environment.
 
 use crate::diagnostic::Diagnostic;
 use crate::document::Line;
 use crate::environment::Environment;
 use crate::options::LanguageOptions;
 
-/// Applies a line of a `global` section. `None`: it is some other keyword's, or `localpeer`, which has more to it.
+/// Applies a line of a `global` section. Returns `None` for any other keyword, and for `localpeer`, which has further
+/// effects.
 pub(super) fn apply(
     line: &Line,
     environment: &mut Environment,

@@ -1,4 +1,4 @@
-//! Bounds and odd cases of the reader; what it makes of ordinary text is in the fixtures of `tests/language`.
+//! Tests of the reader's limits and corner cases; ordinary text is covered by the fixtures of `tests/language`.
 
 use super::*;
 use proptest::prelude::*;
@@ -65,7 +65,7 @@ fn bytes_that_are_no_text_survive() {
     assert_eq!((section.body[0].text(1), &*text::to_bytes(section.body[0].text(2))), ("é", &b"\xFF"[..]));
 }
 
-/// Bytes that mean something to the reader, so that random text reaches its corners.
+/// Bytes with a meaning to the reader, so that random text reaches its corner cases.
 fn telling_bytes() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         prop::sample::select(vec![

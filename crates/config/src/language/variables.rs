@@ -1,5 +1,5 @@
 //! Variables of the configuration (configuration manual, section 2.3): the pseudo-variables of a line, and those that
-//! HAProxy defines itself.
+//! HAProxy defines.
 
 use super::InputFile;
 use crate::environment::Environment;
@@ -7,7 +7,7 @@ use crate::lexer::Variables;
 use crate::text;
 use std::borrow::Cow;
 
-/// What a line can refer to: the environment and where it stands.
+/// Variables of a line: the environment and its place.
 pub(super) struct LineVariables<'a> {
     pub environment: &'a Environment,
     pub file: &'a str,
@@ -26,7 +26,7 @@ impl Variables for LineVariables<'_> {
     }
 }
 
-/// The log formats that are there while the configuration is read, and only then.
+/// The log formats that are defined only while the configuration is read.
 pub const LOG_FORMATS: &[(&str, &str)] = &[
     (
         "HAPROXY_HTTP_LOG_FMT",
@@ -72,13 +72,13 @@ pub const LOG_FORMATS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Defines what HAProxy defines before it reads its files, as far as a process without a master has it. The command
-/// line's `-L` or the host's name is the local peer.
+/// Defines the variables that HAProxy defines before it reads its files, as far as a process without a master has them.
+/// The local peer is the argument of `-L` or the host's name.
 pub fn define(environment: &mut Environment, version: &str, files: &[InputFile], local_peer: &str) {
     let branch: Vec<&str> = version.split(['.', '-']).take(2).collect();
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     let mut set = |name: &str, value: &str| {
-        // No more can go wrong than an environment that is full, and then these are the least of all worries.
+        // This fails only if the environment is full.
         let _ = environment.set(name, value);
     };
     set("HAPROXY_STARTUP_VERSION", version);
@@ -87,14 +87,14 @@ pub fn define(environment: &mut Environment, version: &str, files: &[InputFile],
     set("HAPROXY_LOCALPEER", local_peer);
 }
 
-/// Defines what is there only while files are read.
+/// Defines the variables that exist only while files are read.
 pub(super) fn define_log_formats(environment: &mut Environment) {
     for (name, value) in LOG_FORMATS {
         let _ = environment.set(name, value);
     }
 }
 
-/// Removes it again.
+/// Removes them.
 pub(super) fn forget_log_formats(environment: &mut Environment) {
     environment.retain(|name| !LOG_FORMATS.iter().any(|(format, _)| *format == name));
 }

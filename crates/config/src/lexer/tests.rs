@@ -1,4 +1,4 @@
-//! What lines become. The expectations were compared with HAProxy 3.5.
+//! Tests of the lexer. The expected results were compared with HAProxy 3.5.
 
 use super::*;
 use std::collections::BTreeMap;

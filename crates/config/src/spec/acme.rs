@@ -1,15 +1,14 @@
-//! How certificates are obtained from ACME servers (configuration manual, section 12.8). Must never ask one.
+//! ACME servers that issue certificates (configuration manual, section 12.8). Must never contact one.
 
 use crate::span::{Span, Spanned};
 
 /// An `acme` section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcmeSpec {
-    /// Where it starts.
+    /// Its first line.
     pub span: Span,
-    /// Its name.
     pub name: String,
-    /// `account-key`; `None`: the name of the section with `.account.key` behind it.
+    /// `account-key`; `None`: the name of the section followed by `.account.key`.
     pub account_key: Option<Spanned<String>>,
     /// `acme-vars`.
     pub variables: Option<String>,
@@ -17,7 +16,7 @@ pub struct AcmeSpec {
     pub bits: u32,
     /// `challenge`.
     pub challenge: AcmeChallenge,
-    /// `challenge-ready`; `None`: what the challenge needs.
+    /// `challenge-ready`; `None`: the default of the challenge.
     pub ready: Option<AcmeReady>,
     /// `contact`.
     pub contact: Option<String>,
@@ -47,32 +46,31 @@ pub struct AcmeSpec {
     pub reuses_key: bool,
 }
 
-/// `challenge`: how a domain is proved.
+/// `challenge`: proof of control over a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AcmeChallenge {
-    /// An answer over HTTP.
+    /// A response over HTTP.
     #[default]
     Http01,
     /// A DNS record for each order.
     Dns01,
-    /// A DNS record that stays.
+    /// A persistent DNS record.
     DnsPersist01,
 }
 
-/// `challenge-ready`: what is waited for before a server is told that it may look.
+/// `challenge-ready`: conditions that must hold before the server is asked to validate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AcmeReady {
-    /// A command of the runtime API.
+    /// A command of the runtime API has been received.
     pub cli: bool,
-    /// The record.
+    /// The DNS record exists.
     pub dns: bool,
-    /// A while.
+    /// The delay has passed.
     pub delay: bool,
 }
 
 /// `eab-mac-alg`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum AcmeMac {
     #[default]
     Hs256,
@@ -80,17 +78,17 @@ pub enum AcmeMac {
     Hs512,
 }
 
-/// What the `global` section says about ACME.
+/// ACME settings of the `global` section.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GlobalAcmeSpec {
     /// `acme.scheduler off`.
     pub schedules_nothing: bool,
-    /// `acme.state-dir`: where certificates of `bind ... acme` are kept; Weir's own.
+    /// `acme.state-dir`: where certificates of `bind ... acme` are stored; Weir only.
     pub folder: Option<Spanned<String>>,
 }
 
 impl AcmeSpec {
-    /// One that nothing is written in.
+    /// Returns a section with default values.
     pub fn new(span: Span, name: &str) -> Self {
         Self {
             span,

@@ -1,22 +1,22 @@
-//! Addresses as written (configuration manual, section 2.9). Nothing is resolved here.
+//! Addresses as written (configuration manual, section 2.9). Must never resolve a name.
 
 use std::net::IpAddr;
 
 /// The host part of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostSpec {
-    /// Empty, `*` or `0.0.0.0`-like "every address of the family": `:80`, `*:80`. The family tells which wildcard.
+    /// Every address of the family: empty, `*` or `0.0.0.0`, as in `:80`, `*:80`. The family selects the wildcard.
     Any,
     /// A literal address.
     Ip(IpAddr),
-    /// A name that start-up resolves.
+    /// A name that is resolved at startup.
     Name(String),
 }
 
-/// The family that a prefix such as `ipv4@` asked for.
+/// The family selected by a prefix such as `ipv4@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Family {
-    /// No prefix: whatever the address is; a wildcard means IPv4.
+    /// No prefix: the family of the address; a wildcard means IPv4.
     #[default]
     Unspecified,
     /// `ipv4@`, `udp4@`, `tcp4@`, …
@@ -28,14 +28,13 @@ pub enum Family {
 /// The port part of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PortSpec {
-    /// No port written.
     #[default]
     None,
     /// `:80`
     Exact(u16),
     /// `:8000-8010`, both ends included.
     Range(u16, u16),
-    /// `:+100` or `:-5`: the port of the client's connection, moved.
+    /// `:+100` or `:-5`: the port of the client's connection plus an offset.
     Offset(i32),
 }
 
@@ -54,15 +53,12 @@ pub enum SocketKind {
 pub enum AddressSpec {
     /// IPv4, IPv6 or a name, with a port.
     Inet {
-        /// The host.
         host: HostSpec,
-        /// The family asked for.
         family: Family,
-        /// The port.
         port: PortSpec,
         /// Stream or datagram.
         kind: SocketKind,
-        /// `mptcp@`: by MPTCP where the kernel has it.
+        /// `mptcp@`: use MPTCP if the kernel supports it.
         multipath: bool,
     },
     /// `unix@path`, `uxst@path`, `uxdg@path` or a bare `/path`.
@@ -72,7 +68,7 @@ pub enum AddressSpec {
         /// Stream or datagram.
         kind: SocketKind,
     },
-    /// `abns@name` (padded with zeroes to the full length) or `abnsz@name` (ends at its length).
+    /// `abns@name` (padded with zeroes to the full length) or `abnsz@name` (not padded).
     Abstract {
         /// The name without its leading NUL.
         name: String,
@@ -83,17 +79,16 @@ pub enum AddressSpec {
     },
     /// `fd@n`, `sockpair@n`: an inherited descriptor.
     Descriptor {
-        /// Its number.
         fd: i32,
         /// Stream or datagram.
         kind: SocketKind,
         /// `sockpair@`: connections are passed over it.
         is_carrier: bool,
     },
-    /// `rhttp@<backend>/<server>`: connections that are opened to that server and carry its requests. Of a server: it is reached
-    /// over connections that it opens, whatever stands behind the prefix.
+    /// `rhttp@<backend>/<server>` of a listener: connections that are opened to that server and carry its requests. For
+    /// a server: it is reached over connections that it opens; the text after the prefix is ignored.
     Reverse {
-        /// The server as written.
+        /// `<backend>/<server>`, as written.
         server: String,
     },
 }

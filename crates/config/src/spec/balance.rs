@@ -1,4 +1,4 @@
-//! How a server is chosen: `balance` and the keywords about hashes (configuration manual, section 4).
+//! Load balancing: `balance` and the keywords about hashes (configuration manual, section 4).
 
 use crate::span::Spanned;
 
@@ -19,55 +19,54 @@ pub enum BalanceSpec {
     Uri(UriSpec),
     /// `url_param`.
     UrlParam {
-        /// The parameter.
         name: String,
-        /// `check_post`: look for it in the bodies of POST requests too, and wait for them.
+        /// `check_post`: also search the bodies of POST requests, and wait for them.
         check_post: bool,
     },
     /// `hdr(name)`.
     Header {
-        /// The field, lower case.
+        /// Name of the field, in lower case.
         name: String,
         /// `use_domain_only`.
         domain_only: bool,
     },
     /// `rdp-cookie(name)`.
     RdpCookie {
-        /// The cookie; `mstshash` where none is written.
+        /// Name of the cookie; default `mstshash`.
         name: String,
     },
-    /// `sticky`: the same server for as long as it is there.
+    /// `sticky`: the same server as long as it is available.
     Sticky,
-    /// `log-hash`: the converters that make a key of a log line.
+    /// `log-hash`: the converters that compute a key from a log line.
     LogHash(Spanned<String>),
     /// `hash`: the expression.
     Hash(Spanned<String>),
-    /// `ewma` or `ewma(time)`, Weir's own.
+    /// `ewma` or `ewma(time)`, Weir only.
     Ewma {
-        /// Milliseconds over which a slow answer is forgotten; default 10 s.
+        /// Time constant of the moving average, in milliseconds; default 10 s.
         decay: u64,
     },
-    /// `random` or `random(draws)`; default 2 draws. Also what no `balance` line means.
+    /// `random` or `random(draws)`; default 2 draws. Also the default algorithm.
     Random {
-        /// Servers drawn, of which the least loaded is taken.
+        /// Number of servers drawn; the least loaded of them is used.
         draws: u32,
     },
 }
 
 impl Default for BalanceSpec {
-    /// The manual: "random" where no other algorithm was set.
+    /// As in the manual: "random" if no other algorithm is set.
     fn default() -> Self {
         Self::Random { draws: 2 }
     }
 }
 
 impl BalanceSpec {
-    /// Whether it needs an HTTP request.
+    /// Whether the algorithm requires an HTTP request.
     pub fn needs_http(&self) -> bool {
         matches!(self, Self::Uri(_) | Self::UrlParam { .. } | Self::Header { .. })
     }
 
-    /// Whether log lines can be given to servers by it.
+    /// Whether the algorithm supports log lines.
     pub fn takes_log_lines(&self) -> bool {
         matches!(self, Self::RoundRobin | Self::Random { .. } | Self::Sticky | Self::LogHash(_))
     }
@@ -76,13 +75,13 @@ impl BalanceSpec {
 /// `balance uri`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UriSpec {
-    /// `len`: so many characters at most.
+    /// `len`: maximum number of characters.
     pub len: Option<u32>,
-    /// `depth`: up to the slash behind so many directories.
+    /// `depth`: maximum number of directories.
     pub depth: Option<u32>,
-    /// `whole`: the query string too.
+    /// `whole`: include the query string.
     pub whole: bool,
-    /// `path-only`: from the path on.
+    /// `path-only`: start at the path.
     pub path_only: bool,
 }
 
@@ -91,38 +90,36 @@ pub struct UriSpec {
 pub struct HashSpec {
     /// `hash-type`: the method.
     pub method: HashMethod,
-    /// `hash-type`: the function; `None` where none is written: `sdbm`, and with `consistent` its avalanche.
+    /// `hash-type`: the function; `None`: the default `sdbm`, with avalanche for `consistent`.
     pub function: Option<HashFunction>,
     /// `hash-type … avalanche`.
     pub avalanche: bool,
-    /// `hash-balance-factor`, per cent of the average load; `None`: no bound.
+    /// `hash-balance-factor`, per cent of the average load; `None`: no limit.
     pub balance_factor: Option<u32>,
     /// `hash-preserve-affinity`.
     pub affinity: HashAffinity,
 }
 
-/// How a hash is mapped to a server.
+/// Mapping of a hash to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum HashMethod {
     #[default]
     MapBased,
     Consistent,
 }
 
-/// What makes a number of a key.
+/// Function that hashes a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum HashFunction {
     Sdbm,
     Djb2,
     Wt6,
     Crc32,
-    /// The key is the number.
+    /// The key is used as a number.
     None,
 }
 
-/// `hash-preserve-affinity`: when a request leaves the server that its hash chose.
+/// `hash-preserve-affinity`: when a request is not sent to the server selected by its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HashAffinity {
     /// `always`: never.
@@ -134,9 +131,8 @@ pub enum HashAffinity {
     Maxqueue,
 }
 
-/// `hash-key`: what places a server in a consistent hash.
+/// `hash-key`: input of a server's position in a consistent hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum HashKey {
     #[default]
     Id,
@@ -146,7 +142,7 @@ pub enum HashKey {
     AddrPort,
 }
 
-/// What of a server the balance reads beside its weight.
+/// Settings of a server for load balancing, other than its weight.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerBalanceSpec {
     /// `hash-key`.

@@ -7,7 +7,6 @@ use crate::span::Span;
 /// same `span`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BindSpec {
-    /// Where it is written.
     pub span: Span,
     /// The address, with an exact port.
     pub address: AddressSpec,
@@ -31,10 +30,10 @@ pub struct BindSpec {
     pub id: Option<u32>,
     /// `mode`, for UNIX sockets: permission bits.
     pub unix_mode: Option<u32>,
-    /// What it says about the runtime API.
+    /// Options of the runtime API.
     pub access: RuntimeAccess,
-    /// Options of the socket, and of what comes in through it.
+    /// Options of the socket, and of its connections.
     pub listening: ListeningSpec,
-    /// What it says about TLS; `None`: nothing.
+    /// Options of TLS; `None`: none written.
     pub tls: Option<Box<BindTlsSpec>>,
 }

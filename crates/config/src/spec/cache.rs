@@ -5,12 +5,12 @@ use crate::span::Span;
 /// `early-hints`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EarlyHints {
-    /// Nothing is remembered for 103 responses.
+    /// Hints are not stored.
     #[default]
     Off,
-    /// Hints are remembered beside responses, and in the place of those that had to go.
+    /// Hints are stored beside responses, and kept when responses are evicted.
     On,
-    /// Hints alone are remembered.
+    /// Only hints are stored.
     Only,
 }
 
@@ -19,11 +19,10 @@ pub enum EarlyHints {
 pub struct CacheSpec {
     /// Its first line.
     pub span: Span,
-    /// Its name.
     pub name: String,
     /// `total-max-size`, megabytes; 0: not written.
     pub megabytes: u32,
-    /// `max-object-size`, bytes; 0: not written, so a 256th of the cache.
+    /// `max-object-size`, bytes; 0: not written, which means 1/256 of the cache.
     pub largest: u32,
     /// `max-age`, seconds.
     pub age: u32,
@@ -35,18 +34,18 @@ pub struct CacheSpec {
     pub hints: EarlyHints,
     /// `ratio` of `early-hints`, percent.
     pub ratio: u32,
-    /// `coalesce` in milliseconds; 0: off. Weir's own.
+    /// `coalesce` in milliseconds; 0: off. Weir only.
     pub coalesce: u64,
-    /// `stale-while-revalidate`, seconds. Weir's own.
+    /// `stale-while-revalidate`, seconds. Weir only.
     pub stale: u32,
-    /// `stale-if-error`, seconds. Weir's own.
+    /// `stale-if-error`, seconds. Weir only.
     pub stale_if_error: u32,
-    /// `ranges`. Weir's own.
+    /// `ranges`. Weir only.
     pub ranges: bool,
-    /// `rfc9111`. Weir's own.
+    /// `rfc9111`. Weir only.
     pub standard: bool,
-    /// `disk`: a file, and its megabytes. Weir's own.
+    /// `disk`: a file, and its size in megabytes. Weir only.
     pub disk: Option<(String, u32)>,
-    /// `tag-header`: a field's name. Weir's own.
+    /// `tag-header`: a field's name. Weir only.
     pub tag_header: Option<String>,
 }

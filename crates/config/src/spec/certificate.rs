@@ -7,18 +7,16 @@ use crate::span::{Span, Spanned};
 /// A `crt-store` section.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CrtStoreSpec {
-    /// Its line.
     pub span: Span,
-    /// Its name; empty for a section without one.
+    /// Empty for a section without a name.
     pub name: String,
-    /// Its `load` lines.
+    /// `load` lines of the section.
     pub loads: Vec<LoadSpec>,
 }
 
-/// The files of a certificate and what is to be done with it (section 12.7.1).
+/// The files of a certificate and its options (section 12.7.1).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LoadSpec {
-    /// Its line.
     pub span: Span,
     /// `crt`.
     pub crt: Option<Spanned<String>>,
@@ -38,9 +36,9 @@ pub struct LoadSpec {
     pub jwt: Option<bool>,
     /// `acme`: the section.
     pub acme: Option<Spanned<String>>,
-    /// `domains`, in their order.
+    /// `domains`, in file order.
     pub domains: Vec<String>,
-    /// `ips`, in their order.
+    /// `ips`, in file order.
     pub ips: Vec<String>,
     /// `generate-dummy`.
     pub generate_dummy: Option<bool>,
@@ -50,16 +48,16 @@ pub struct LoadSpec {
     pub bits: Option<Spanned<u32>>,
     /// `curves` of a generated key.
     pub curves: Option<Spanned<String>>,
-    /// `crt-base` of the section, as of the line.
+    /// `crt-base` of the section at this line.
     pub crt_base: Option<String>,
-    /// `key-base` of the section, as of the line.
+    /// `key-base` of the section at this line.
     pub key_base: Option<String>,
-    /// Where relative names of files start from; `None`: where the process was started.
+    /// Base directory of relative file names; `None`: the working directory at startup.
     pub folder: Option<String>,
 }
 
 impl LoadSpec {
-    /// Whether anything is defined beside the certificate's file.
+    /// Whether anything is defined besides the certificate's file.
     pub fn has_options(&self) -> bool {
         let words = [&self.key, &self.ocsp, &self.issuer, &self.sctl, &self.acme, &self.keytype, &self.curves];
         let switches = [self.ocsp_update, self.jwt, self.generate_dummy];
@@ -71,18 +69,18 @@ impl LoadSpec {
     }
 }
 
-/// A line `ssl-f-use` of a frontend: words are read again for each of its `bind` lines, whose options they start from.
+/// A line `ssl-f-use` of a frontend: its words are parsed again for each `bind` line, starting from that line's
+/// options.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsedCertificateSpec {
-    /// Its line.
     pub span: Span,
-    /// The words behind the keyword.
+    /// The words after the keyword.
     pub words: Vec<Word>,
-    /// Where relative names of files start from; `None`: where the process was started.
+    /// Base directory of relative file names; `None`: the working directory at startup.
     pub folder: Option<String>,
 }
 
-/// Where a `bind` line takes certificates from.
+/// Option of a `bind` line that names certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertificateSource {
     /// `crt`.
@@ -93,10 +91,10 @@ pub enum CertificateSource {
     List,
 }
 
-/// Which files are looked for beside a certificate (`ssl-load-extra-files`).
+/// Additional files that are searched beside a certificate (`ssl-load-extra-files`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtraFilesSpec {
-    /// `.rsa` and `.ecdsa`, where the file itself does not exist.
+    /// `.rsa` and `.ecdsa`, if the file itself does not exist.
     pub bundle: bool,
     /// `.sctl`
     pub sctl: bool,

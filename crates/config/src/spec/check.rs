@@ -1,10 +1,10 @@
-//! Health checks as they are written: what a `server` line says of its own (configuration manual, section 5.2), and what
-//! a backend says of the method ("option httpchk", "tcp-check" and their kin). Must never look into a rule.
+//! Health checks as written: the options of a `server` line (configuration manual, section 5.2), and the method of
+//! a backend ("option httpchk", "tcp-check" and related keywords). Must never parse a rule.
 
 use super::{AddressSpec, RuleLineSpec};
 use crate::span::Spanned;
 
-/// How the health of a server is checked.
+/// Health check settings of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerCheckSpec {
     /// `check`.
@@ -17,13 +17,13 @@ pub struct ServerCheckSpec {
     pub down_interval: Option<u64>,
     /// `rise`; default 2.
     pub rise: u32,
-    /// A `default-server` line came before it: then the health of an unchecked server is reported.
+    /// A `default-server` line precedes it: the health of an unchecked server is then reported.
     pub has_defaults: bool,
     /// `fall`; default 3.
     pub fall: u32,
-    /// `addr`: where checks go instead of the server's address.
+    /// `addr`: target of checks instead of the server's address.
     pub address: Option<Spanned<AddressSpec>>,
-    /// `port`: the port of checks; `None` or 0: the one of the address.
+    /// `port`: the port of checks; `None` or 0: the port of the address.
     pub port: Option<u16>,
     /// `check-send-proxy`.
     pub send_proxy: bool,
@@ -43,7 +43,7 @@ pub struct ServerCheckSpec {
     pub error_limit: u32,
     /// `on-error`.
     pub on_error: OnError,
-    /// `healthcheck`: the section to check with.
+    /// `healthcheck`: the section that defines the check.
     pub healthcheck: Option<Spanned<String>>,
     /// `check-proto`: `h1` or `none`.
     pub protocol: Option<Spanned<String>>,
@@ -51,11 +51,11 @@ pub struct ServerCheckSpec {
     pub observe: Observe,
     /// `track`: another server whose state this one shares.
     pub track: Option<Spanned<String>>,
-    /// The auxiliary check.
+    /// Agent check.
     pub agent: AgentSpec,
 }
 
-/// `observe`: what of its traffic says something about a server.
+/// `observe`: traffic that affects the health of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Observe {
     /// Nothing.
@@ -63,18 +63,18 @@ pub enum Observe {
     None,
     /// Connections.
     Layer4,
-    /// Connections and answers.
+    /// Connections and responses.
     Layer7,
 }
 
-/// How an agent is asked about its server.
+/// Agent check of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentSpec {
     /// `agent-check`.
     pub enabled: bool,
     /// `agent-addr`; `None`: the server's address.
     pub address: Option<Spanned<AddressSpec>>,
-    /// `agent-port`; 0: none.
+    /// `agent-port`; 0: not set.
     pub port: u16,
     /// `agent-inter`, milliseconds; default 2000.
     pub interval: u64,
@@ -118,59 +118,59 @@ impl Default for ServerCheckSpec {
     }
 }
 
-/// `init-state`: what a server is before its first check.
+/// `init-state`: state of a server before its first check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InitialState {
-    /// `none`: up until its first check that fails, or until `rise` have passed and `fall` have failed behind them.
+    /// `none`: up; down if the first check fails, or, once `rise` checks have passed, after `fall` failed ones.
     #[default]
     None,
     /// `fully-up`: up until all of `fall` checks have failed.
     FullyUp,
-    /// `up`: up, down if the first check fails; one that passes is enough.
+    /// `up`: up; down if the first check fails, fully up if it passes.
     Up,
-    /// `down`: up with the first good check.
+    /// `down`: up after the first passed check.
     Down,
-    /// `fully-down`: up once all of `rise` checks were good.
+    /// `fully-down`: up after `rise` passed checks.
     FullyDown,
 }
 
-/// `on-error`: what happens when `error-limit` signs of illness came in a row.
+/// `on-error`: action after `error-limit` consecutive errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// Checks come at `fastinter`.
+    /// Checks use `fastinter`.
     FastInterval,
-    /// As if a check had failed.
+    /// Counts as a failed check.
     #[default]
     FailCheck,
-    /// One more failed check, and the server is down.
+    /// The next failed check marks the server down.
     SuddenDeath,
-    /// The server is down.
+    /// The server is marked down.
     MarkDown,
 }
 
-/// When the checks of all servers come (configuration manual, section 3.2).
+/// Scheduling of all health checks (configuration manual, section 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GlobalChecksSpec {
-    /// `spread-checks`: per cent of an interval that is added or taken away, 0 to 50.
+    /// `spread-checks`: random variation of an interval in per cent, 0 to 50.
     pub spread: Option<u32>,
-    /// `max-spread-checks`, milliseconds: over how much time the first checks of a backend are spread at most.
+    /// `max-spread-checks`: maximum time over which the first checks of a backend are spread, in milliseconds.
     pub longest_spread: Option<u64>,
-    /// `pp2-never-send-local`: the PROXY headers of checks have addresses in version 2, too.
+    /// `pp2-never-send-local`: PROXY headers of checks contain addresses in version 2 too.
     pub proxied: bool,
     /// `external-check`: programs may check servers.
     pub programs: bool,
-    /// `external-check preserve-env`: such programs see the process's environment.
+    /// `external-check preserve-env`: such programs inherit the process's environment.
     pub preserve_environment: bool,
 }
 
-/// What the servers of a backend are checked with.
+/// Health check method of a backend.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CheckSpec {
-    /// The method.
     pub method: CheckMethod,
     /// `http-check` rules, from the step's name on.
     pub http: Vec<RuleLineSpec>,
-    /// How many of them, from the first one on, were read before `option httpchk`: their order is not judged.
+    /// Number of these rules, from the first one on, that were read before `option httpchk`: their order is not
+    /// checked.
     pub http_unjudged: usize,
     /// `tcp-check` rules, from the step's name on.
     pub tcp: Vec<RuleLineSpec>,
@@ -184,11 +184,11 @@ pub struct CheckSpec {
     pub command: Option<String>,
     /// `external-check path`: the `PATH` of that program.
     pub path: Option<String>,
-    /// What the section says itself so far.
+    /// Settings written in the section itself so far.
     pub own: OwnCheckSpec,
 }
 
-/// What a section says of checks itself, whatever it has inherited.
+/// Check settings written in a section itself, not inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OwnCheckSpec {
     /// `option httpchk`, or an `http-check` rule.
@@ -210,14 +210,14 @@ impl CheckSpec {
         }
     }
 
-    /// Marks all rules as the `defaults` section's: they hold until the proxy has one of its own.
+    /// Marks all rules as inherited from the `defaults` section: they apply until the proxy has one of its own.
     pub(crate) fn inherit(&mut self) {
         self.http.iter_mut().chain(&mut self.tcp).for_each(|line| line.inherited = true);
         self.own = OwnCheckSpec::default();
     }
 
-    /// A section's own script of HTTP takes the place of all that it inherited of one: request, rules and what goes with
-    /// them.
+    /// Starts the section's own HTTP check, which replaces everything inherited of one: request, rules and related
+    /// settings.
     pub(crate) fn begin_http(&mut self) {
         if std::mem::replace(&mut self.own.http, true) {
             return;
@@ -230,7 +230,7 @@ impl CheckSpec {
         (self.disable_on_404, self.send_state) = (self.own.disable_on_404, self.own.send_state);
     }
 
-    /// The same of a script of bytes.
+    /// Starts the section's own TCP check, which replaces the inherited rules.
     pub(crate) fn begin_tcp(&mut self) {
         if !std::mem::replace(&mut self.own.tcp, true) {
             self.tcp.retain(|known| !known.inherited);
@@ -238,15 +238,15 @@ impl CheckSpec {
     }
 }
 
-/// The option that chose how servers are checked; the last one counts.
+/// The option that selected the method; the last one applies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum CheckMethod {
-    /// None: a connection is all that is asked for.
+    /// None: only a connection is opened.
     #[default]
     Connect,
     /// `option tcp-check`.
     Tcp,
-    /// `option httpchk`: method, target, version and host, as many as were written.
+    /// `option httpchk`: method, target, version and host, as far as written.
     Http(RuleLineSpec),
     /// `option external-check`: a program.
     Program,
@@ -254,7 +254,7 @@ pub enum CheckMethod {
     Protocol(ProtocolCheck),
 }
 
-/// Checks that speak the protocol of a service.
+/// Checks that use the protocol of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProtocolCheck {
     /// `redis-check`.
@@ -263,35 +263,35 @@ pub enum ProtocolCheck {
     Smtp {
         /// `HELO` or `EHLO`.
         hello: String,
-        /// What the client calls itself.
+        /// The domain sent to the server.
         domain: String,
     },
     /// `pgsql-check`.
     Postgres {
-        /// Who is said to come.
+        /// User name.
         user: String,
     },
     /// `ldap-check`.
     Ldap,
     /// `mysql-check`.
     Mysql {
-        /// Who logs in, if anybody.
+        /// User name and version for the login, if configured.
         user: Option<(String, MysqlVersion)>,
     },
     /// `ssl-hello-chk`.
     SslHello,
     /// `spop-check`.
     Spop,
-    /// `grpc-check`, Weir's own.
+    /// `grpc-check`, Weir only.
     Grpc {
-        /// `service`: what is asked for; empty: the server as a whole.
+        /// `service`; empty: the server as a whole.
         service: String,
         /// `authority`; `None`: the name of the backend.
         authority: Option<String>,
     },
 }
 
-/// Which server a login is for.
+/// Server version that the login is compatible with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MysqlVersion {
     /// Before 4.1.
@@ -299,17 +299,16 @@ pub enum MysqlVersion {
     /// 4.1 and later.
     #[default]
     Post41,
-    /// 8.0 and later, with the plugin of old.
+    /// 8.0 and later, with the legacy authentication plugin.
     Post80,
 }
 
 /// A `healthcheck` section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthcheckSpec {
-    /// Its name.
     pub name: Spanned<String>,
-    /// What it says; without a type it cannot be used.
+    /// Unusable without a type.
     pub check: CheckSpec,
-    /// There was a `type` line.
+    /// The section has a `type` line.
     pub typed: bool,
 }

@@ -1,16 +1,16 @@
-//! HTTP compression (configuration manual, sections 3.2, 4 and 9.2): what is compressed, and how. Must never compress.
+//! HTTP compression (configuration manual, sections 3.2, 4 and 9.2): its conditions and parameters. Must never
+//! compress.
 
 /// A content coding that the proxy applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum CompressionAlgorithm {
     Identity,
     Deflate,
     RawDeflate,
     Gzip,
-    /// Weir's own.
+    /// Weir only.
     Brotli,
-    /// Weir's own.
+    /// Weir only.
     Zstd,
 }
 
@@ -18,7 +18,7 @@ impl CompressionAlgorithm {
     /// Every algorithm, in the order in which `-vv` lists them.
     pub const ALL: [Self; 6] = [Self::Identity, Self::Deflate, Self::RawDeflate, Self::Gzip, Self::Brotli, Self::Zstd];
 
-    /// The name in the configuration, in `res.comp_algo` and in logs.
+    /// Returns the name in the configuration, in `res.comp_algo` and in logs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -30,7 +30,7 @@ impl CompressionAlgorithm {
         }
     }
 
-    /// The content coding in messages (RFC 9110, section 8.4.1).
+    /// Returns the content coding in messages (RFC 9110, section 8.4.1).
     pub const fn coding(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -41,7 +41,7 @@ impl CompressionAlgorithm {
         }
     }
 
-    /// The algorithm of that name.
+    /// Returns the algorithm of that name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
@@ -49,7 +49,6 @@ impl CompressionAlgorithm {
 
 /// `compression direction`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum CompressionDirection {
     Request,
     #[default]
@@ -66,7 +65,7 @@ pub struct CompressionSpec {
     pub algorithms: Vec<CompressionAlgorithm>,
     /// `algo-req`.
     pub request_algorithm: Option<CompressionAlgorithm>,
-    /// `type` and `type-res`: beginnings of media types; empty: all.
+    /// `type` and `type-res`: prefixes of media types; empty: all.
     pub types: Vec<String>,
     /// `type-req`, likewise.
     pub request_types: Vec<String>,
@@ -80,7 +79,7 @@ pub struct CompressionSpec {
     pub direction: CompressionDirection,
 }
 
-/// What bounds compression over the whole process. `None`: not written.
+/// Process-wide limits of compression. `None`: not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GlobalCompressionSpec {
     /// `maxcomprate`, kilobytes a second.

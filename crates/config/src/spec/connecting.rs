@@ -1,21 +1,21 @@
-//! How connections to servers are made: the part of `server` and `default-server` lines, and the `source` and
-//! `srvtcpka-*` lines of a backend, that says it (configuration manual, sections 4.2 and 5.2).
+//! Connections to servers: the related options of `server` and `default-server` lines, and the `source` and
+//! `srvtcpka-*` lines of a backend (configuration manual, sections 4.2 and 5.2).
 
 use super::{AddressSpec, KeepAliveSpec, MuxProtocol, ResolvingSpec};
 use crate::span::Spanned;
 
-/// What a `server` line says about connections to its server.
+/// Connection settings of a server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConnectingSpec {
     /// `source`.
     pub source: Option<SourceSpec>,
-    /// `send-proxy` and its kin.
+    /// `send-proxy` and related options.
     pub proxy_header: ProxyHeaderSpec,
     /// `socks4`: the address of the proxy.
     pub socks4: Option<Spanned<AddressSpec>>,
-    /// `namespace`; `*` stands for the one that a PROXY header tells.
+    /// `namespace`; `*` means the one contained in a PROXY header.
     pub namespace: Option<Spanned<String>>,
-    /// `tcp-ut` in milliseconds; 0 and `None` leave it to the system.
+    /// `tcp-ut` in milliseconds; 0 and `None` select the system's default.
     pub user_timeout: Option<u32>,
     /// `tcp-md5sig`.
     pub md5_password: Option<String>,
@@ -23,7 +23,7 @@ pub struct ConnectingSpec {
     pub congestion_control: Option<String>,
     /// `tfo`.
     pub fast_open: bool,
-    /// `pool-low-conn`: idle connections up to which threads leave each other's alone.
+    /// `pool-low-conn`: up to this number of idle connections, threads do not take them from each other.
     pub pool_low_conn: u32,
     /// `pool-conn-name`.
     pub pool_conn_name: Option<Spanned<String>>,
@@ -33,20 +33,20 @@ pub struct ConnectingSpec {
     pub websockets: Option<MuxProtocol>,
     /// `idle-ping` in milliseconds.
     pub idle_ping: Option<u64>,
-    /// `max-reuse`: requests on a connection beyond the first; `None` means no limit.
+    /// `max-reuse`: maximum number of further requests on a connection after the first; `None` means no limit.
     pub max_reuse: Option<u32>,
-    /// `redir`: what stands in front of the request's target.
+    /// `redir`: prefix of the request's target.
     pub redirect: Option<String>,
-    /// `init-addr`; empty where none was written.
+    /// `init-addr`; empty if not written.
     pub initial_address: Vec<InitialAddress>,
-    /// How its name is resolved while it serves.
+    /// Resolution of the name at run time.
     pub resolving: ResolvingSpec,
 }
 
 /// `source <address>[:<port>[-<port>]] [usesrc …] [interface …]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceSpec {
-    /// The address to connect from; a wildcard leaves the choice to the system.
+    /// The address to connect from; a wildcard selects the system's choice.
     pub address: AddressSpec,
     /// `usesrc`.
     pub presented: Option<PresentedSource>,
@@ -54,30 +54,30 @@ pub struct SourceSpec {
     pub interface: Option<String>,
 }
 
-/// The address that `usesrc` shows to the server, which need not be this machine's.
+/// The source address presented to the server by `usesrc`, which need not be local.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PresentedSource {
     /// `client`: the client's address and port.
     Client,
     /// `clientip`: the client's address.
     ClientIp,
-    /// An address that is written.
+    /// A literal address.
     Address(AddressSpec),
     /// `hdr_ip(<name>[,<occurrence>])`: an address in a field of the request.
     Header {
         /// The field's name.
         name: String,
-        /// Which of its values: 1 is the first one, -1 the last one.
+        /// Index of the value: 1 is the first one, -1 the last one.
         occurrence: i32,
     },
 }
 
-/// What a PROXY header tells besides the addresses, and in which version it is sent.
+/// Version of a PROXY header, and its content besides the addresses.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProxyHeaderSpec {
     /// `send-proxy`.
     pub v1: bool,
-    /// `send-proxy-v2`: it is sent instead of version 1.
+    /// `send-proxy-v2`: replaces version 1.
     pub v2: bool,
     /// `proxy-v2-options crc32c`.
     pub checksum: bool,
@@ -85,7 +85,7 @@ pub struct ProxyHeaderSpec {
     pub unique_id: bool,
     /// `proxy-v2-options authority`.
     pub authority: bool,
-    /// `send-proxy-v2-ssl`, `proxy-v2-options ssl` and what implies it: what is known of the client's TLS.
+    /// `send-proxy-v2-ssl`, `proxy-v2-options ssl` and options that imply it: TLS details of the client's connection.
     pub ssl: bool,
     /// `send-proxy-v2-ssl-cn`, `proxy-v2-options cert-cn`.
     pub client_name: bool,
@@ -102,7 +102,6 @@ pub struct ProxyHeaderSpec {
 /// One `set-proxy-v2-tlv-fmt`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyFieldSpec {
-    /// The type.
     pub kind: u8,
     /// The log format of the value.
     pub format: Spanned<String>,
@@ -117,11 +116,11 @@ pub enum InitialAddress {
     Libc,
     /// `none`: no address, and the server is down.
     None,
-    /// This one.
+    /// A literal address.
     Address(std::net::IpAddr),
 }
 
-/// What a proxy says about the connections to all its servers.
+/// Connection settings of a proxy for all its servers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConnectingDefaultsSpec {
     /// `source`.

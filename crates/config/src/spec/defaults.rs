@@ -1,27 +1,26 @@
-//! `defaults` sections that have a name: backends that are added while the process runs start from them (management manual,
-//! "add backend"). Must never hold what a running process has changed.
+//! Named `defaults` sections: backends added at run time inherit from them (management manual,
+//! "add backend"). Must never hold changes made at run time.
 
 use super::{Mode, ProxySpec};
 
-/// A `defaults` section that has a name.
+/// A named `defaults` section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefaultsSpec {
-    /// Its name.
     pub name: String,
-    /// `mode`; `None`: it does not say.
+    /// `mode`; `None`: not written.
     pub mode: Option<Mode>,
-    /// It was purged after the start (`tune.defaults.purge`).
+    /// The section was purged after startup (`tune.defaults.purge`).
     pub purged: bool,
-    /// Why no backend can start from it.
+    /// Reason why no backend can inherit from it.
     pub refusal: Option<String>,
-    /// What a backend in TCP mode inherits, without a name.
+    /// Settings that a backend in TCP mode inherits, without a name.
     pub tcp: ProxySpec,
-    /// What one in HTTP mode inherits.
+    /// Settings that a backend in HTTP mode inherits.
     pub http: ProxySpec,
 }
 
 impl DefaultsSpec {
-    /// What a backend in that mode inherits.
+    /// Returns the settings that a backend in that mode inherits.
     pub fn of(&self, mode: Mode) -> &ProxySpec {
         if mode == Mode::Http { &self.http } else { &self.tcp }
     }

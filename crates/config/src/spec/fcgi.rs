@@ -8,7 +8,6 @@ use crate::span::{Span, Spanned};
 pub struct FcgiAppSpec {
     /// The line that opens it.
     pub span: Span,
-    /// Its name.
     pub name: Spanned<String>,
     /// `docroot`: a path on the host of the application.
     pub docroot: Option<String>,
@@ -16,7 +15,7 @@ pub struct FcgiAppSpec {
     pub index: Option<String>,
     /// `path-info`: a regular expression.
     pub path_info: Option<Spanned<String>>,
-    /// `acl`: the name and what it tests.
+    /// `acl`: name and expression.
     pub acls: Vec<RuleLineSpec>,
     /// `set-param` and `pass-header`, in order.
     pub rules: Vec<FcgiRuleSpec>,
@@ -30,15 +29,15 @@ pub struct FcgiAppSpec {
     pub get_values: bool,
     /// `option mpxs-conns`.
     pub shares_connections: bool,
-    /// `option max-reqs`: requests at a time on a connection.
+    /// `option max-reqs`: maximum number of concurrent requests on a connection.
     pub max_requests: u32,
 }
 
 /// `set-param` or `pass-header`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FcgiRuleSpec {
-    /// `set-param`: a value follows the name. Else `pass-header`.
+    /// `set-param`: a value follows the name. Otherwise `pass-header`.
     pub sets: bool,
-    /// From the name on.
+    /// Words from the name on.
     pub line: RuleLineSpec,
 }

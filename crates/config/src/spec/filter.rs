@@ -1,5 +1,5 @@
-//! Filters (configuration manual, sections 4 and 9): what stands in the way of a proxy's streams, in the order in which it
-//! was declared. Must never know what a filter does.
+//! Filters (configuration manual, sections 4 and 9) of a proxy's streams, in the order of their
+//! declaration. Must never implement a filter.
 
 use super::{OtelFilterSpec, RuleLineSpec, SpoeFilterSpec};
 use crate::span::Spanned;
@@ -22,34 +22,33 @@ pub enum FilterSpec {
     Bandwidth(BandwidthSpec),
     /// `filter trace`.
     Trace(TraceSpec),
-    /// `filter grpc-web`, Weir's own.
+    /// `filter grpc-web`, Weir only.
     GrpcWeb,
     /// `filter cache`.
     Cache {
-        /// The cache.
         name: String,
-        /// It has a line of its own; else a rule with the cache implies it.
+        /// Declared by a line; otherwise implied by a rule with the cache.
         explicit: bool,
     },
-    /// `filter fcgi-app`: the place of [`super::ProxySpec::fcgi_app`] among the filters.
+    /// `filter fcgi-app`: the position of [`super::ProxySpec::fcgi_app`] among the filters.
     FcgiApp,
     /// `filter comp-req` and `filter comp-res`.
     Compression {
-        /// It compresses requests; else responses.
+        /// Compresses requests; otherwise responses.
         upload: bool,
-        /// It has a line of its own; else `compression direction` decides whether it compresses.
+        /// Declared by a line; otherwise `compression direction` decides whether it is active.
         explicit: bool,
     },
     /// `filter spoe`.
     Spoe(SpoeFilterSpec),
     /// `filter otel` and `filter opentelemetry`.
     Otel(OtelFilterSpec),
-    /// `filter lua.<name>`: one that a script registered.
+    /// `filter lua.<name>`: registered by a script.
     Script(ScriptFilterSpec),
 }
 
 impl FilterSpec {
-    /// The word behind `filter`.
+    /// Returns the word after `filter`.
     pub fn name(&self) -> &str {
         match self {
             Self::Bandwidth(limit) if limit.upload => "bwlim-in",
@@ -67,38 +66,39 @@ impl FilterSpec {
     }
 }
 
-/// A filter that a script registered.
+/// A filter registered by a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptFilterSpec {
-    /// Its name, `lua.` included.
+    /// The name, including `lua.`.
     pub name: Spanned<String>,
-    /// The words after it.
+    /// The words after the name.
     pub arguments: Vec<String>,
 }
 
 /// `filter bwlim-in` and `filter bwlim-out` (section 9.7).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BandwidthSpec {
-    /// The name that rules call it by.
+    /// The name used by rules.
     pub name: String,
-    /// It limits what the client sends; else what it gets.
+    /// Limits data sent by the client; otherwise data sent to it.
     pub upload: bool,
-    /// `default-limit`, bytes in a period; more than zero.
+    /// `default-limit`, bytes per period; above 0.
     pub limit: u32,
-    /// `default-period`, milliseconds; more than zero.
+    /// `default-period`, milliseconds; above 0.
     pub period: u32,
     /// `min-size`, bytes.
     pub min_size: u32,
-    /// The limit is for all streams of a key; `limit` is its `limit`, and the period is the table's.
+    /// The limit applies to all streams with the same key: `limit` is then the option `limit`, and the period is the
+    /// table's.
     pub shared: Option<SharedLimitSpec>,
 }
 
-/// What streams share a limit by: `key` and `table` of a `bwlim-in` or `bwlim-out` filter.
+/// `key` and `table` of a `bwlim-in` or `bwlim-out` filter, by which streams share a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedLimitSpec {
     /// The words of `key`.
     pub key: RuleLineSpec,
-    /// `table`; `None`: the one of the proxy.
+    /// `table`; `None`: the table of the proxy.
     pub table: Option<Spanned<String>>,
 }
 

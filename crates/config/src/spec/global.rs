@@ -8,16 +8,15 @@ use super::{
     RatesSpec, RightsSpec, RuntimeSpec, TokensSpec, UnixBindSpec,
 };
 
-/// What the `global` sections say. `None` everywhere means "not written".
+/// Settings of the `global` sections. `None` always means "not written".
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GlobalSpec {
-    /// `maxconn`: connections of the process.
+    /// `maxconn`: maximum number of connections of the process.
     pub maxconn: Option<u32>,
-    /// `maxconnrate` and its kin.
+    /// `maxconnrate` and related limits.
     pub rates: RatesSpec,
-    /// What bounds compression.
+    /// Limits of compression.
     pub compression: GlobalCompressionSpec,
-    /// TLS.
     pub tls: GlobalTlsSpec,
     /// `maxpipes`.
     pub maxpipes: Option<u32>,
@@ -25,17 +24,17 @@ pub struct GlobalSpec {
     pub nbthread: Option<u32>,
     /// Thread groups and processors.
     pub processors: ProcessorsSpec,
-    /// How the process deals with the machine while it runs.
+    /// Interaction of the running process with the machine.
     pub machine: MachineSpec,
-    /// What the process gives up before it serves.
+    /// Privileges that the process drops before it serves.
     pub rights: RightsSpec,
     /// `daemon`.
     pub daemon: bool,
-    /// Which encrypted tokens are decrypted.
+    /// Encrypted tokens that may be decrypted.
     pub tokens: TokensSpec,
     /// `pidfile`.
     pub pidfile: Option<String>,
-    /// Files that outlive the process.
+    /// Files that a process passes on to its successor.
     pub kept: KeptSpec,
     /// `quiet`.
     pub quiet: bool,
@@ -49,11 +48,11 @@ pub struct GlobalSpec {
     pub strict_limits: Option<bool>,
     /// `hard-stop-after` in milliseconds.
     pub hard_stop_after: Option<u64>,
-    /// When the checks of all servers come.
+    /// Scheduling of health checks.
     pub checks: GlobalChecksSpec,
     /// `grace` in milliseconds.
     pub grace: Option<u64>,
-    /// The master, its workers, the manner of a soft stop.
+    /// Master, workers and soft stop.
     pub lifetime: LifetimeSpec,
     /// `log` lines.
     pub logs: Vec<LogSpec>,
@@ -63,7 +62,7 @@ pub struct GlobalSpec {
     pub log_send_hostname: Option<Option<String>>,
     /// `localpeer`, which also sets `HAPROXY_LOCALPEER`.
     pub localpeer: Option<String>,
-    /// `description`, `node`.
+    /// `description`.
     pub description: Option<String>,
     /// `node`.
     pub node: Option<String>,
@@ -85,52 +84,52 @@ pub struct GlobalSpec {
     pub variables: Vec<SetVariableSpec>,
     /// The internal HTTP client.
     pub http_client: HttpClientSpec,
-    /// Where telemetry goes.
+    /// Destination of telemetry.
     pub otel_exporter: Option<Box<OtelExporterSpec>>,
-    /// Which metrics are sent there.
+    /// Metrics that are exported.
     pub otel_metrics: Option<Box<OtelMetricsSpec>>,
-    /// Lua.
     pub lua: LuaSpec,
-    /// What holds for HTTP everywhere.
+    /// HTTP settings of all proxies.
     pub http: GlobalHttpSpec,
     /// The `tune.*` keywords that have an effect.
     pub tune: TuneSpec,
 }
 
-/// A variable of the process that has a value from the start.
+/// A variable of the process that is set at startup.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SetVariableSpec {
-    /// The variable, scope included.
+    /// The variable, including its scope.
     pub name: Word,
-    /// It is set to what a format gives, not an expression.
+    /// The value is a format (`set-var-fmt`), not an expression.
     pub is_format: bool,
-    /// What stands behind the name.
+    /// The words after the name.
     pub value: Vec<Word>,
 }
 
 /// `tune.vars.*-max-size`, bytes; `None`: no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VariablesTuneSpec {
-    /// Of all scopes.
+    /// All scopes.
     pub global: Option<u64>,
-    /// Of the process and everything in it.
+    /// Process scope, including all scopes in it.
     pub process: Option<u64>,
-    /// Of a session and what is in it.
+    /// Session scope, including the scopes in it.
     pub session: Option<u64>,
-    /// Of a transaction and what is in it.
+    /// Transaction scope, including the scopes in it.
     pub transaction: Option<u64>,
-    /// Of a request, and of a response.
+    /// Request scope and response scope.
     pub message: Option<u64>,
-    /// Of a health check.
+    /// Check scope.
     pub check: Option<u64>,
 }
 
-/// What nothing that is added while the process runs can start from (`tune.defaults.purge`).
+/// Defaults that are discarded after startup, so that objects added at run time cannot inherit from them
+/// (`tune.defaults.purge`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PurgeSpec {
     /// `proxies`: `defaults` sections.
     pub sections: bool,
-    /// `servers`: what `default-server` lines say.
+    /// `servers`: settings of `default-server` lines.
     pub servers: bool,
 }
 
@@ -139,11 +138,11 @@ pub struct PurgeSpec {
 pub struct Http2TuneSpec {
     /// `tune.h2.initial-window-size`, bytes.
     pub window: Option<u32>,
-    /// `tune.h2.fe.initial-window-size`, bytes; default that of both sides.
+    /// `tune.h2.fe.initial-window-size`, bytes; defaults to that of both sides.
     pub client_window: Option<u32>,
-    /// `tune.h2.be.initial-window-size`, bytes; default that of both sides.
+    /// `tune.h2.be.initial-window-size`, bytes; defaults to that of both sides.
     pub server_window: Option<u32>,
-    /// `tune.h2.be.max-concurrent-streams`; default that of both sides.
+    /// `tune.h2.be.max-concurrent-streams`; defaults to that of both sides.
     pub server_streams: Option<u32>,
     /// `tune.h2.fe.rxbuf`, bytes; default 100 buffers.
     pub client_buffers: Option<u32>,
@@ -151,7 +150,7 @@ pub struct Http2TuneSpec {
     pub server_buffers: Option<u32>,
     /// `tune.h2.max-concurrent-streams`; default 100, 0 for no limit.
     pub streams: Option<u32>,
-    /// `tune.h2.fe.max-concurrent-streams`; default that of both sides.
+    /// `tune.h2.fe.max-concurrent-streams`; defaults to that of both sides.
     pub client_streams: Option<u32>,
     /// `tune.h2.fe.max-total-streams`; 0 for no limit.
     pub total_streams: Option<u32>,
@@ -167,38 +166,38 @@ pub struct Http2TuneSpec {
     pub logged_errors: Http2ErrorsSpec,
 }
 
-/// Tasks that wait on a thread from which on clients are granted fewer streams (`rq-load`).
+/// Number of runnable tasks of a thread above which clients are granted fewer streams (`rq-load`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StreamsLoadSpec {
-    /// They do not count.
+    /// No such limit.
     #[default]
     Ignore,
     /// `tune.runqueue-depth`.
     Auto,
-    /// So many.
+    /// This number.
     Tasks(u32),
 }
 
-/// Errors of clients of HTTP/2 that are logged (`tune.h2.log-errors`).
+/// HTTP/2 errors of clients that are logged (`tune.h2.log-errors`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Http2ErrorsSpec {
     /// None.
     None,
-    /// Those that end the connection.
+    /// Connection errors.
     Connection,
-    /// Those that end a stream as well.
+    /// Connection and stream errors.
     #[default]
     Stream,
 }
 
-/// What follows from glitches: thresholds of connections, 0 for none (`tune.*.glitches-threshold`).
+/// Limits of glitches: thresholds per connection, 0 for none (`tune.*.glitches-threshold`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GlitchTuneSpec {
     /// `tune.h1.fe.glitches-threshold`.
     pub http1_clients: u32,
     /// `tune.h1.be.glitches-threshold`.
     pub http1_servers: u32,
-    /// `tune.h2.fe.glitches-threshold`; without it there is a budget.
+    /// `tune.h2.fe.glitches-threshold`; a budget applies if not written.
     pub http2_clients: Option<u32>,
     /// `tune.h2.be.glitches-threshold`; without it there is a budget.
     pub http2_servers: Option<u32>,
@@ -206,34 +205,34 @@ pub struct GlitchTuneSpec {
     pub usage: u32,
 }
 
-/// `tune.*` (configuration manual, section 3.2). `None` means "not written"; defaults are the compiler's.
+/// `tune.*` (configuration manual, section 3.2). `None` means "not written"; the compiler applies the defaults.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TuneSpec {
     /// `tune.bufsize`, bytes; default 16384.
     pub bufsize: Option<u32>,
-    /// `tune.bufsize.large`, bytes; without it there are no such buffers.
+    /// `tune.bufsize.large`, bytes; no such buffers exist if not written.
     pub large_bufsize: Option<u32>,
     /// `tune.maxrewrite`, bytes; default 1024.
     pub maxrewrite: Option<u32>,
-    /// `tune.http.maxhdr`, fields of a head; default 101.
+    /// `tune.http.maxhdr`: maximum number of fields of a head; default 101.
     pub http_maxhdr: Option<u32>,
     /// `tune.h2.*`.
     pub http2: Http2TuneSpec,
     /// `tune.*.glitches-threshold`, `tune.glitches.kill.cpu-usage`.
     pub glitches: GlitchTuneSpec,
-    /// `tune.streams-elasticity`, percent; 0: streams are not bound to the number of connections.
+    /// `tune.streams-elasticity`, percent; 0: the number of streams does not depend on the number of connections.
     pub streams_elasticity: u32,
     /// `tune.stick-counters`; default 3.
     pub stick_counters: Option<u32>,
     /// `tune.http.logurilen`, bytes; default 1024.
     pub http_logurilen: Option<u32>,
-    /// `tune.http.cookielen`, bytes of a captured cookie; default 63.
+    /// `tune.http.cookielen`: maximum length of a captured cookie, in bytes; default 63.
     pub http_cookielen: Option<u32>,
-    /// `tune.max-rules-at-once`: rules of a set that are evaluated before others get their turn; default 50, 0: no limit.
+    /// `tune.max-rules-at-once`: number of rules of a set that are evaluated before yielding; default 50, 0: no limit.
     pub max_rules_at_once: Option<u32>,
     /// `tune.eval.max-time`, milliseconds; default 500.
     pub evaluation_time: Option<u64>,
-    /// `tune.maxaccept`: connections accepted in a row; -1 means no limit.
+    /// `tune.maxaccept`: maximum number of consecutive accepts; -1 means no limit.
     pub maxaccept: Option<i32>,
     /// `tune.idle-pool.shared`; default on.
     pub idle_pool_shared: Option<bool>,

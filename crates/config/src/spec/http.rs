@@ -1,5 +1,5 @@
-//! What proxies and the process do to HTTP messages and connections (configuration manual, sections 3.1 and 4): the
-//! options that have no other home. Must never say what a message holds.
+//! HTTP options of proxies and of the process (configuration manual, sections 3.1 and 4) that are not
+//! part of another module. Must never hold a message.
 
 use super::{ErrorFileSpec, RuleLineSpec};
 use crate::span::{Span, Spanned};
@@ -14,9 +14,8 @@ pub struct OriginalToSpec {
     pub header: Option<String>,
 }
 
-/// `option forwarded`: which parameters of RFC 7239 are sent.
+/// `option forwarded`: the parameters of RFC 7239 that are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct ForwardedSpec {
     pub proto: bool,
     pub host: bool,
@@ -27,9 +26,8 @@ pub struct ForwardedSpec {
     pub for_port: bool,
 }
 
-/// A parameter of `option forwarded` that an expression may give.
+/// A parameter of `option forwarded` that an expression can define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum ForwardedPart {
     Host,
     By,
@@ -39,40 +37,39 @@ pub enum ForwardedPart {
 }
 
 impl ForwardedPart {
-    /// How many there are.
+    /// Number of parameters.
     pub const COUNT: usize = 5;
 }
 
-/// `option forwarded … by-expr` and its kin.
+/// `option forwarded … by-expr` and related arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardedExpressionSpec {
-    /// What it gives.
     pub part: ForwardedPart,
-    /// Its one word.
+    /// The expression, as one word.
     pub line: RuleLineSpec,
 }
 
-/// `option http-restrict-req-hdr-names`: what happens to requests whose header names hold something else than letters,
-/// digits and dashes.
+/// `option http-restrict-req-hdr-names`: treatment of requests with header names that contain characters other than
+/// letters, digits and dashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RestrictNames {
-    /// Nothing.
+    /// The fields are kept.
     #[default]
     Preserve,
-    /// Those fields are removed.
+    /// The fields are removed.
     Delete,
-    /// The request is refused with 403.
+    /// The request is rejected with 403.
     Reject,
 }
 
-/// A proxy's options about HTTP.
+/// HTTP options of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpSpec {
     /// `option originalto`.
     pub originalto: Option<OriginalToSpec>,
     /// `option forwarded`.
     pub forwarded: Option<ForwardedSpec>,
-    /// Expressions in it, in order.
+    /// Expressions of `option forwarded`, in file order.
     pub forwarded_expressions: Vec<ForwardedExpressionSpec>,
     /// `http-send-name-header`.
     pub send_name_header: Option<String>,
@@ -86,7 +83,7 @@ pub struct HttpSpec {
     pub drop_response_trailers: bool,
     /// `option http-ignore-probes`.
     pub ignore_probes: bool,
-    /// `option http-no-delay`: what is never waited for anyway.
+    /// `option http-no-delay`: no effect, since Weir never delays.
     pub no_delay: bool,
     /// `option accept-unsafe-violations-in-http-request`.
     pub accept_unsafe_request: bool,
@@ -106,25 +103,24 @@ pub struct HttpSpec {
     pub adjust_case_server: bool,
 }
 
-/// `http-errors`: pages that proxies take by name (section 12.4).
+/// `http-errors`: pages that proxies refer to by name (section 12.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpErrorsSpec {
-    /// Where it starts.
+    /// Its first line.
     pub span: Span,
-    /// Its name.
     pub name: String,
-    /// `errorfile`, one a status.
+    /// `errorfile`, one per status.
     pub files: Vec<ErrorFileSpec>,
 }
 
-/// What the `global` section says about HTTP.
+/// HTTP settings of the `global` section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GlobalHttpSpec {
     /// `http-err-codes`; `None`: 400 to 499.
     pub err_codes: Option<StatusCodes>,
-    /// `http-fail-codes`; `None`: 500 to 599 but 501 and 505.
+    /// `http-fail-codes`; `None`: 500 to 599 except 501 and 505.
     pub fail_codes: Option<StatusCodes>,
-    /// `h1-case-adjust` and the file of `h1-case-adjust-file`: names in lower case, and as they are to be written.
+    /// `h1-case-adjust` and the file of `h1-case-adjust-file`: names in lower case, and their spelling in messages.
     pub case_adjust: Vec<(String, String)>,
     /// `h1-case-adjust-file`: the last one.
     pub case_adjust_file: Option<Spanned<String>>,
@@ -141,19 +137,19 @@ pub struct StatusCodes {
 }
 
 impl StatusCodes {
-    /// The first code that can be in a set.
+    /// The lowest code of a set.
     pub const FIRST: u16 = 100;
-    /// The last one.
+    /// The highest code of a set.
     pub const LAST: u16 = 599;
 
-    /// What counts as an error of the client unless `http-err-codes` says otherwise.
+    /// Returns the client errors by default, without `http-err-codes`.
     pub fn errors() -> Self {
         let mut codes = Self::default();
         codes.set(400, 499, true);
         codes
     }
 
-    /// What counts as a failure of the server unless `http-fail-codes` says otherwise.
+    /// Returns the server failures by default, without `http-fail-codes`.
     pub fn failures() -> Self {
         let mut codes = Self::default();
         codes.set(500, 599, true);
@@ -169,7 +165,7 @@ impl StatusCodes {
         self.bits.get(at / 64).is_some_and(|word| word & (1 << (at % 64)) != 0)
     }
 
-    /// Puts the codes from `low` to `high` in or takes them out; what no set can hold is left out.
+    /// Adds or removes the codes from `low` to `high`; codes outside of the valid range are ignored.
     pub fn set(&mut self, low: u16, high: u16, inside: bool) {
         for status in low.max(Self::FIRST)..=high.min(Self::LAST) {
             let at = usize::from(status - Self::FIRST);
@@ -182,7 +178,7 @@ impl StatusCodes {
         }
     }
 
-    /// The ranges of codes in the set, ascending.
+    /// Returns the ranges of codes in the set, in ascending order.
     pub fn ranges(&self) -> Vec<(u16, u16)> {
         let mut ranges: Vec<(u16, u16)> = Vec::new();
         for status in (Self::FIRST..=Self::LAST).filter(|status| self.contains(*status)) {

@@ -1,16 +1,16 @@
-//! What one process leaves to the next: states of servers and counters, in files (configuration manual,
+//! State passed on from a process to its successor: states of servers and counters, in files (configuration manual,
 //! "server-state-file", "load-server-state-from-file", "stats-file"), or in shared memory ("shm-stats-file").
 
-/// Where the files are, for all proxies.
+/// Locations of the files, for all proxies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptSpec {
-    /// `server-state-base`: the folder of files whose names are not absolute.
+    /// `server-state-base`: the base directory of relative file names.
     pub state_base: Option<String>,
     /// `server-state-file`.
     pub state_file: Option<String>,
     /// `stats-file`.
     pub stats_file: Option<String>,
-    /// `shm-stats-file`: the name of shared memory, with or without a slash in front.
+    /// `shm-stats-file`: the name of a shared memory object, with or without a slash in front.
     pub shared_file: Option<String>,
     /// `shm-stats-file-max-objects`.
     pub shared_objects: Option<u32>,
@@ -19,16 +19,16 @@ pub struct KeptSpec {
 /// `load-server-state-from-file`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StateSource {
-    /// `none`, and what holds where nothing is written.
+    /// `none`, the default.
     #[default]
     None,
     /// `global`: the file of all backends.
     Global,
-    /// `local`: one of its own.
+    /// `local`: a file for this backend.
     Local,
 }
 
-/// What a backend's servers are told of their saved states.
+/// Source of the saved states of a backend's servers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StateFileSpec {
     /// `load-server-state-from-file`.

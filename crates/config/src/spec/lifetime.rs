@@ -1,12 +1,12 @@
-//! What `global` says about the life of processes (configuration manual, section 3.1).
+//! Life cycle settings of the `global` section (configuration manual, section 3.1).
 
-/// When a soft stop closes connections that could go on.
+/// Time at which a soft stop closes connections that could be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CloseSpread {
-    /// At once.
+    /// Immediately.
     #[default]
     AtOnce,
-    /// Over so many milliseconds.
+    /// Spread over this number of milliseconds.
     Over(u64),
     /// Not at all: they end by their own timeouts.
     Never,
@@ -21,6 +21,6 @@ pub struct LifetimeSpec {
     pub no_exit_on_failure: bool,
     /// `mworker-max-reloads`; default 50.
     pub max_reloads: Option<u32>,
-    /// `reload in-place`, a keyword of Weir's own: a worker goes over to a new configuration where that is possible.
+    /// `reload in-place`, a keyword of Weir only: the worker switches to the new configuration if possible.
     pub reload_in_place: bool,
 }

@@ -1,27 +1,27 @@
-//! Limits, queues and retries: what of `global`, a proxy and a server says how much at once, how much a second, how often
-//! again. Must never count anything.
+//! Limits, queues and retries of `global`, a proxy and a server: concurrency, rates, number of attempts. Must never
+//! count anything.
 
 use super::{HedgeSpec, OutlierSpec, RetryBudgetSpec};
 
-/// Failures after which a request is sent again (configuration manual, "retry-on").
+/// Failures after which a request is retried (configuration manual, "retry-on").
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RetryOn(u32);
 
 impl RetryOn {
     /// `none`.
     pub const NONE: Self = Self(0);
-    /// `conn-failure`: no connection came about, so nothing was sent. The default.
+    /// `conn-failure`: no connection was established, so nothing was sent. The default.
     pub const CONN_FAILURE: Self = Self(1);
-    /// `empty-response`: the connection ended before a byte of an answer.
+    /// `empty-response`: the connection was closed before the first byte of a response.
     pub const EMPTY_RESPONSE: Self = Self(1 << 1);
-    /// `junk-response`: what came is not a whole HTTP head.
+    /// `junk-response`: the response is not a complete HTTP head.
     pub const JUNK_RESPONSE: Self = Self(1 << 2);
-    /// `response-timeout`: `timeout server` struck before an answer.
+    /// `response-timeout`: `timeout server` expired before a response.
     pub const RESPONSE_TIMEOUT: Self = Self(1 << 3);
-    /// `0rtt-rejected`: a server refused early data.
+    /// `0rtt-rejected`: the server rejected early data.
     pub const EARLY_DATA_REJECTED: Self = Self(1 << 4);
 
-    /// The words of a `retry-on` line but `none`, each with what it stands for.
+    /// The words of a `retry-on` line except `none`, each with its meaning.
     pub const WORDS: &'static [(&'static str, Self)] = &[
         ("conn-failure", Self::CONN_FAILURE),
         ("empty-response", Self::EMPTY_RESPONSE),
@@ -34,7 +34,7 @@ impl RetryOn {
         ),
     ];
 
-    /// Statuses that can be listed. Their bits begin behind those of the words.
+    /// Statuses that can be listed. Their bits follow those of the words.
     const STATUSES: [&'static str; 12] =
         ["401", "403", "404", "408", "421", "425", "429", "500", "501", "502", "503", "504"];
     const FIRST_STATUS: u32 = 5;
@@ -51,29 +51,29 @@ impl RetryOn {
         0
     }
 
-    /// What a word of the line stands for; `None`: nothing.
+    /// Returns the meaning of a word of the line; `None` if it is unknown.
     pub fn word(text: &str) -> Option<Self> {
         let word = Self::WORDS.iter().find(|word| word.0 == text).map(|word| word.1);
         word.or_else(|| Some(Self(Self::of(text))).filter(|status| status.0 != 0))
     }
 
-    /// An answer's status; nothing for one that cannot be listed.
+    /// Returns the set with a response's status; the empty set for a status that cannot be listed.
     pub fn status(status: u16) -> Self {
         let known = |text: &&str| text.parse() == Ok(status);
         Self::STATUSES.iter().find(|text| known(text)).map_or(Self::NONE, |text| Self(Self::of(text)))
     }
 
-    /// Both together.
+    /// Returns the union of both sets.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether a failure is listed.
+    /// Whether the set contains a failure.
     pub const fn contains(self, failure: Self) -> bool {
         failure.0 != 0 && self.0 & failure.0 == failure.0
     }
 
-    /// Whether a request may be sent again that was sent already, so that it has to be kept.
+    /// Whether a request that was already sent may be retried, so that it must be kept.
     pub const fn keeps_request(self) -> bool {
         self.0 & !(Self::CONN_FAILURE.0 | Self::EARLY_DATA_REJECTED.0) != 0
     }
@@ -93,16 +93,16 @@ impl std::fmt::Debug for RetryOn {
     }
 }
 
-/// What a proxy says.
+/// Limits of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimitsSpec {
-    /// `rate-limit sessions`: new sessions a second; `None` means no limit.
+    /// `rate-limit sessions`: maximum number of new sessions per second; `None` means no limit.
     pub rate_limit_sessions: Option<u32>,
-    /// `max-session-srv-conns`: idle connections to servers that a client's session keeps for itself.
+    /// `max-session-srv-conns`: maximum number of idle server connections that a client's session keeps for itself.
     pub max_session_srv_conns: u32,
     /// `option prefer-last-server`.
     pub prefer_last_server: bool,
-    /// `max-keep-alive-queue`: a server with so many waiting is not preferred any more; `None` means no limit.
+    /// `max-keep-alive-queue`: queue length above which a server is no longer preferred; `None` means no limit.
     pub max_keep_alive_queue: Option<u32>,
     /// `retry-on`.
     pub retry_on: RetryOn,
@@ -129,16 +129,16 @@ impl Default for ProxyLimitsSpec {
     }
 }
 
-/// What a server says beside its `maxconn` and `maxqueue`.
+/// Limits of a server, in addition to `maxconn` and `maxqueue`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerLimitsSpec {
-    /// `minconn`; `None` means that the limit is `maxconn` at any load.
+    /// `minconn`; `None`: the limit is `maxconn` at any load.
     pub minconn: Option<u32>,
     /// `strict-maxconn`.
     pub strict_maxconn: bool,
 }
 
-/// What `global` says, a second over the whole process; `None` means no limit.
+/// Process-wide rates per second; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RatesSpec {
     /// `maxconnrate`: connections from clients.

@@ -1,26 +1,26 @@
-//! What a listening address is besides its address: socket options, owner, the header it expects (configuration manual,
+//! Settings of a listening socket besides its address: socket options, owner, expected headers (configuration manual,
 //! section 5.1).
 
 use super::{AccountSpec, ThreadsSpec};
 use crate::span::Spanned;
 
-/// What is spoken with clients of a listening address, or with a server (`proto`).
+/// Protocol of a listening address's clients, or of a server (`proto`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MuxProtocol {
-    /// `none`: bytes.
+    /// `none`: raw bytes.
     None,
     /// `h1`.
     Http1,
     /// `h2`.
     Http2,
-    /// `fcgi`: with servers alone.
+    /// `fcgi`: servers only.
     Fcgi,
-    /// `spop`: with servers alone.
+    /// `spop`: servers only.
     Spop,
 }
 
 impl MuxProtocol {
-    /// Its name on a line.
+    /// Returns the name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -32,14 +32,14 @@ impl MuxProtocol {
     }
 }
 
-/// Options of a `bind` line about its sockets and what comes in through them.
+/// Options of a `bind` line about its sockets and their connections.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ListeningSpec {
     /// `proto`.
     pub protocol: Option<MuxProtocol>,
     /// `accept-proxy`.
     pub accept_proxy: bool,
-    /// `accept-netscaler-cip`: the magic number that sender and receiver agreed on.
+    /// `accept-netscaler-cip`: the magic number shared by sender and receiver.
     pub netscaler_cip: Option<u32>,
     /// `interface`.
     pub interface: Option<String>,
@@ -49,13 +49,13 @@ pub struct ListeningSpec {
     pub transparent: bool,
     /// `tfo`.
     pub fast_open: bool,
-    /// `mss`: from 1 the size to announce, below 0 by how much to reduce what clients announce.
+    /// `mss`: if positive, the size to announce; if negative, the reduction of the size that clients announce.
     pub mss: Option<i32>,
     /// `tcp-ut` in milliseconds.
     pub user_timeout: Option<u64>,
     /// `tcp-md5sig`: the password.
     pub md5_password: Option<String>,
-    /// `tcp-ss`: 1 keeps the IP header of the first packet and what is above it, 2 the one below as well.
+    /// `tcp-ss`: 1 saves the first packet from the IP header on, 2 includes the link layer header.
     pub save_syn: Option<u8>,
     /// `cc`: the algorithm.
     pub congestion_control: Option<String>,
@@ -71,11 +71,11 @@ pub struct ListeningSpec {
     pub guid_prefix: Option<String>,
     /// `idle-ping` in milliseconds.
     pub idle_ping: Option<u64>,
-    /// `nbconn`: connections of a reverse HTTP listener.
+    /// `nbconn`: number of connections of a reverse HTTP listener.
     pub connections: Option<u32>,
 }
 
-/// `unix-bind` (section 3.1): what holds for every UNIX listening socket that says nothing else.
+/// `unix-bind` (section 3.1): defaults of all UNIX listening sockets.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UnixBindSpec {
     /// `prefix`, put in front of every path.
@@ -88,10 +88,10 @@ pub struct UnixBindSpec {
     pub group: Option<Spanned<AccountSpec>>,
 }
 
-/// `clitcpka-*` and `srvtcpka-*`: fine settings of TCP keep-alive; `None` leaves one to the system.
+/// `clitcpka-*` and `srvtcpka-*`: parameters of TCP keep-alive; `None` selects the system's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeepAliveSpec {
-    /// `clitcpka-cnt`: probes without an answer before the connection is dropped.
+    /// `clitcpka-cnt`: number of unanswered probes before the connection is dropped.
     pub count: Option<u32>,
     /// `clitcpka-idle` in seconds.
     pub idle: Option<u32>,
@@ -99,26 +99,26 @@ pub struct KeepAliveSpec {
     pub interval: Option<u32>,
 }
 
-/// How many sockets an address gets (`shards`, `tune.listener.default-shards`).
+/// Number of sockets of an address (`shards`, `tune.listener.default-shards`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShardsSpec {
-    /// So many, but no more than there are threads.
+    /// This number, limited to the number of threads.
     Number(u32),
-    /// `by-thread`: one a thread.
+    /// `by-thread`: one per thread.
     ByThread,
-    /// `by-group`: one a thread group.
+    /// `by-group`: one per thread group.
     ByGroup,
 }
 
-/// `tune.listener.multi-queue`: which thread gets a connection.
+/// `tune.listener.multi-queue`: thread that processes a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MultiQueue {
-    /// `on`: one that has little to do.
+    /// `on`: a thread with low load.
     #[default]
     On,
-    /// `fair`: one after the other.
+    /// `fair`: round robin.
     Fair,
-    /// `off`: the one that accepted it.
+    /// `off`: the thread that accepted it.
     Off,
 }
 
@@ -131,7 +131,7 @@ pub struct ListenerTuneSpec {
     pub multi_queue: MultiQueue,
 }
 
-/// What a frontend says about the connections that it takes.
+/// Settings of a frontend's client connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReceptionSpec {
     /// `clitcpka-*`.

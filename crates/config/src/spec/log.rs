@@ -6,7 +6,6 @@ use crate::span::{Span, Spanned};
 /// Syslog severities, most severe first; the number is the syslog code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum LogLevel {
     Emerg = 0,
     Alert = 1,
@@ -19,7 +18,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// Every level by its name.
+    /// All levels with their names.
     pub const NAMES: &[(&str, Self)] = &[
         ("emerg", Self::Emerg),
         ("alert", Self::Alert),
@@ -31,17 +30,16 @@ impl LogLevel {
         ("debug", Self::Debug),
     ];
 
-    /// By its name.
+    /// Returns the level of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, level)| *level)
     }
 }
 
-/// Where in the life of a connection or transaction a line may be written (configuration manual, sections 4.2
+/// Steps of a connection or transaction at which a line can be logged (configuration manual, sections 4.2
 /// "log-steps" and 8.3.5, 4.4 "do-log").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum LogStep {
     Accept,
     Request,
@@ -55,16 +53,16 @@ pub enum LogStep {
     TcpRequestSession,
     TcpRequestContent,
     TcpResponseContent,
-    /// What ended before it was one, in profiles alone.
+    /// A connection that ended before a transaction began; in profiles only.
     Error,
-    /// Each of them that a profile says nothing else of.
+    /// Every step that a profile does not list.
     Any,
 }
 
 impl LogStep {
     /// Number of steps.
     pub const COUNT: usize = 14;
-    /// Every step by its name: first those that `log-steps` takes, then those of profiles.
+    /// All steps with their names: first those that `log-steps` accepts, then those of profiles.
     pub const NAMES: &[(&str, Self)] = &[
         ("accept", Self::Accept),
         ("request", Self::Request),
@@ -82,12 +80,12 @@ impl LogStep {
         ("any", Self::Any),
     ];
 
-    /// By its name.
+    /// Returns the step of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, step)| *step)
     }
 
-    /// Whether `log-steps` takes it.
+    /// Whether `log-steps` accepts the step.
     pub const fn is_of_streams(self) -> bool {
         !matches!(self, Self::Error | Self::Any)
     }
@@ -101,12 +99,12 @@ impl LogSteps {
     /// `all`.
     pub const ALL: Self = Self(u16::MAX);
 
-    /// Adds one.
+    /// Adds a step.
     pub fn add(&mut self, step: LogStep) {
         self.0 |= 1 << step as u8;
     }
 
-    /// Whether it is one of them.
+    /// Whether the set contains a step.
     pub const fn has(self, step: LogStep) -> bool {
         self.0 & (1 << step as u8) != 0
     }
@@ -115,20 +113,17 @@ impl LogSteps {
 /// A `log-profile` section (section 8.3.5).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogProfileSpec {
-    /// Where it is written.
     pub span: Span,
-    /// Its name.
     pub name: String,
     /// `log-tag`.
     pub tag: Option<String>,
-    /// `on`: one entry a step.
+    /// `on`: one entry per step.
     pub steps: Vec<LogProfileStepSpec>,
 }
 
-/// What a profile says of a step.
+/// Settings of a profile for a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogProfileStepSpec {
-    /// The step.
     pub step: LogStep,
     /// Nothing is logged.
     pub drop: bool,
@@ -140,7 +135,6 @@ pub struct LogProfileStepSpec {
 
 /// `format` of a `log` line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum SyslogFormat {
     Rfc3164,
     Rfc5424,
@@ -152,33 +146,31 @@ pub enum SyslogFormat {
     Raw,
 }
 
-/// Where lines go.
+/// Destination of log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogTargetSpec {
-    /// A syslog server by UDP or a UNIX datagram socket.
+    /// A syslog server over UDP or a UNIX datagram socket.
     Address(AddressSpec),
     /// `stdout`, `stderr` or `fd@n`: descriptor number.
     Descriptor(i32),
     /// `ring@`: the name of a `ring` section.
     Ring(Spanned<String>),
-    /// `tcp@`: a syslog server by TCP, through a ring of its own.
+    /// `tcp@`: a syslog server over TCP, through a ring of its own.
     Stream(AddressSpec),
     /// `backend@`: the name of a backend in `mode log`.
     Backend(Spanned<String>),
-    /// `otel@`: the collector of `otel-exporter`, which is Weir's own.
+    /// `otel@`: the collector of `otel-exporter`, Weir only.
     Telemetry,
 }
 
 /// One `log` line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogSpec {
-    /// Where it is written.
     pub span: Span,
-    /// The target.
     pub target: LogTargetSpec,
-    /// `len`, bytes of a line at most; default 1024.
+    /// `len`: maximum length of a line in bytes; default 1024.
     pub length: u32,
-    /// `format`; `None`: rfc3164 for addresses, raw text for descriptors as the manual says.
+    /// `format`; `None`: rfc3164 for addresses, raw text for descriptors, as in the manual.
     pub format: Option<SyslogFormat>,
     /// `sample`: ranges and size; `None` means every line.
     pub sample: Option<(Vec<(u32, u32)>, u32)>,
@@ -192,10 +184,10 @@ pub struct LogSpec {
     pub min_level: Option<LogLevel>,
 }
 
-/// Which format a proxy's lines take.
+/// Log format of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LogFormatSpec {
-    /// None of the options, and no format: "Connect from …".
+    /// The default without options and `log-format`: "Connect from …".
     #[default]
     Default,
     /// `option tcplog`.
@@ -212,14 +204,14 @@ pub enum LogFormatSpec {
     Custom(Spanned<String>),
 }
 
-/// What else a proxy says about its lines.
+/// Other log settings of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogLinesSpec {
     /// `log-format-sd`: structured data in the headers of RFC 5424.
     pub structured_data: Option<Spanned<String>>,
-    /// `error-log-format`: the format of connections that brought no valid request.
+    /// `error-log-format`: the format for connections without a valid request.
     pub error: Option<Spanned<String>>,
-    /// `log-steps`; `None`: the format says when.
+    /// `log-steps`; `None`: determined by the format.
     pub steps: Option<LogSteps>,
     /// `unique-id-format`.
     pub unique_id: Option<Spanned<String>>,

@@ -3,9 +3,8 @@
 use super::{BindSpec, LogSpec};
 use crate::span::{Span, Spanned};
 
-/// `option host`: what becomes of the name that a sender has for itself.
+/// `option host`: treatment of the host name in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum LogHost {
     Replace,
     #[default]
@@ -17,11 +16,9 @@ pub enum LogHost {
 /// A `log-forward` section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogForwardSpec {
-    /// Where it starts.
     pub span: Span,
-    /// Its name.
     pub name: Spanned<String>,
-    /// `bind` lines: messages over connections.
+    /// `bind` lines: messages over stream connections.
     pub binds: Vec<BindSpec>,
     /// `dgram-bind` lines: messages as datagrams.
     pub datagrams: Vec<BindSpec>,
@@ -39,6 +36,6 @@ pub struct LogForwardSpec {
     pub host: LogHost,
     /// `log global`.
     pub logs_globally: bool,
-    /// `log` lines; `log global` brings the global ones in.
+    /// `log` lines; `log global` adds the global ones.
     pub logs: Vec<LogSpec>,
 }

@@ -1,15 +1,15 @@
-//! Lua as `global` describes it (configuration manual, sections 3.1 and 3.2). Must never run a script.
+//! Lua settings of the `global` section (configuration manual, sections 3.1 and 3.2). Must never run a script.
 
 use crate::span::Span;
 
 /// `lua-*` and `tune.lua.*`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LuaSpec {
-    /// The scripts, in their order.
+    /// The scripts, in file order.
     pub scripts: Vec<LuaScriptSpec>,
-    /// `lua-prepend-path`, in their order.
+    /// `lua-prepend-path`, in file order.
     pub paths: Vec<LuaPathSpec>,
-    /// `tune.lua.bool-sample-conversion normal`: booleans reach a script as booleans; else as 0 and 1.
+    /// `tune.lua.bool-sample-conversion normal`: booleans are passed to a script as booleans; otherwise as 0 and 1.
     pub keeps_booleans: bool,
     /// `tune.lua.bool-sample-conversion` was given before the first script.
     pub conversion_is_set: bool,
@@ -21,7 +21,7 @@ pub struct LuaSpec {
     pub service_timeout: Option<u64>,
     /// `tune.lua.task-timeout`, milliseconds; default none.
     pub task_timeout: Option<u64>,
-    /// `tune.lua.forced-yield`: instructions between two pauses; 0: none.
+    /// `tune.lua.forced-yield`: number of instructions between two yields; 0: none.
     pub forced_yield: Option<u32>,
     /// `tune.lua.maxmem`, megabytes; 0: no limit.
     pub maxmem: u32,
@@ -33,34 +33,31 @@ pub struct LuaSpec {
     pub libraries: LuaLibraries,
 }
 
-/// A script that is loaded.
+/// A script to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LuaScriptSpec {
-    /// The file.
     pub file: String,
     /// The arguments of its main function.
     pub arguments: Vec<String>,
     /// `lua-load-per-thread`: each thread has its own copy.
     pub per_thread: bool,
-    /// The folder that a relative name starts from, slash included; `None`: the working directory.
+    /// The base directory of a relative name, with a trailing slash; `None`: the working directory.
     pub folder: Option<String>,
-    /// Where it is written.
     pub span: Span,
 }
 
 /// `lua-prepend-path`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LuaPathSpec {
-    /// The pattern.
     pub pattern: String,
-    /// It is one of `package.cpath`.
+    /// The pattern is added to `package.cpath`.
     pub of_libraries: bool,
 }
 
-/// Whether messages of scripts go to standard error.
+/// Whether messages of scripts are written to standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LuaStderr {
-    /// Where no log takes them.
+    /// If no log target receives them.
     #[default]
     Auto,
     /// Always.
@@ -69,7 +66,7 @@ pub enum LuaStderr {
     Off,
 }
 
-/// The standard libraries that scripts may use beside `base` and `coroutine`.
+/// The standard libraries available to scripts in addition to `base` and `coroutine`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LuaLibraries {
     /// All of them.

@@ -1,6 +1,6 @@
-//! How the process deals with the machine while it runs (configuration manual, sections 3.1 to 3.3).
+//! Interaction of the running process with the machine (configuration manual, sections 3.1 to 3.3).
 
-/// What `global` says about that. `None` everywhere means "not written".
+/// Settings of the `global` section. `None` always means "not written".
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MachineSpec {
     /// `warn-blocked-traffic-after`, milliseconds; default 100.

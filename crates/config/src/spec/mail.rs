@@ -1,4 +1,4 @@
-//! Mails about servers as they are written (configuration manual, sections 4.2 "email-alert" and 12.3). Must never send one.
+//! Email alerts as written (configuration manual, sections 4.2 "email-alert" and 12.3). Must never send one.
 
 use super::{AddressSpec, LogLevel};
 use crate::span::{Span, Spanned};
@@ -6,9 +6,7 @@ use crate::span::{Span, Spanned};
 /// A `mailers` section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MailersSpec {
-    /// Where it starts.
     pub span: Span,
-    /// Its name.
     pub name: String,
     /// Names and addresses of mail servers.
     pub servers: Vec<(String, Spanned<AddressSpec>)>,
@@ -16,7 +14,7 @@ pub struct MailersSpec {
     pub timeout: u64,
 }
 
-/// `email-alert`: which mails a proxy sends.
+/// `email-alert`: email alerts of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EmailAlertSpec {
     /// `email-alert mailers`.

@@ -1,4 +1,4 @@
-//! What a configuration says, as plain comparable data: names are not resolved, nothing is opened, `defaults` are
+//! The configuration as plain comparable data: names are not resolved, nothing is opened, `defaults` are
 //! already merged into each proxy. Must never hold anything that runs.
 
 mod acme;
@@ -128,7 +128,7 @@ pub struct Spec {
     pub sections: SectionsSpec,
     /// Every `frontend`, `backend` and `listen`, in file order.
     pub proxies: Vec<ProxySpec>,
-    /// Every `defaults` section that has a name, in file order.
+    /// Every named `defaults` section, in file order.
     pub defaults: Vec<DefaultsSpec>,
 }
 
@@ -143,9 +143,9 @@ pub struct SectionsSpec {
     pub acme: Vec<AcmeSpec>,
     /// `fcgi-app`.
     pub fcgi_apps: Vec<FcgiAppSpec>,
-    /// What the files of `filter spoe` say, one entry a filter.
+    /// Content of the files of `filter spoe`, one entry per filter.
     pub spoe_engines: Vec<SpoeEngineSpec>,
-    /// What the files of `filter otel` say, one entry a filter.
+    /// Content of the files of `filter otel`, one entry per filter.
     pub otel_filters: Vec<OtelFileSpec>,
     /// `http-errors`.
     pub http_errors: Vec<HttpErrorsSpec>,
@@ -157,7 +157,7 @@ pub struct SectionsSpec {
     pub log_forwards: Vec<LogForwardSpec>,
     /// `mailers`.
     pub mailers: Vec<MailersSpec>,
-    /// Lines of `traces`, in their order.
+    /// Lines of `traces`, in file order.
     pub traces: Vec<TraceLineSpec>,
     /// `peers`.
     pub peers: Vec<PeersSpec>,

@@ -1,60 +1,57 @@
-//! OpenTelemetry: where telemetry is sent, which streams are traced, and what the files of `filter otel` say. Must never know a
-//! message of OTLP.
+//! OpenTelemetry: destination of telemetry, traced streams, and the content of the files of `filter otel`. Must never
+//! depend on messages of OTLP.
 
 use super::RuleLineSpec;
 use crate::span::{Span, Spanned};
 
-/// Where telemetry goes: `otel-exporter`, which is Weir's own.
+/// `otel-exporter`: destination of telemetry, Weir only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtelExporterSpec {
-    /// The line.
     pub span: Span,
-    /// The address that the path of each signal is added to.
+    /// The base URL, to which the path of each signal is added.
     pub url: String,
-    /// `header`: fields of each request.
+    /// `header`: header fields of each request.
     pub headers: Vec<(String, String)>,
     /// `service`: `service.name`; `None`: `weir`.
     pub service: Option<String>,
-    /// `resource`: further attributes of what is told.
+    /// `resource`: further resource attributes.
     pub resource: Vec<(String, String)>,
-    /// `interval`, milliseconds: how long a span waits for others at most.
+    /// `interval`, milliseconds: maximum delay of a span before it is sent.
     pub interval: Option<u64>,
-    /// `timeout`, milliseconds: how long a collector may take to answer.
+    /// `timeout`, milliseconds: maximum response time of the collector.
     pub timeout: Option<u64>,
-    /// `queue`: spans that wait at most.
+    /// `queue`: maximum number of queued spans.
     pub queue: Option<u32>,
-    /// `batch`: spans in a request at most.
+    /// `batch`: maximum number of spans in a request.
     pub batch: Option<u32>,
 }
 
-/// `otel-metrics`: which metrics are sent, which is Weir's own.
+/// `otel-metrics`: metrics to export, Weir only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtelMetricsSpec {
-    /// The line.
     pub span: Span,
-    /// `interval`, milliseconds: how often they are sent.
+    /// `interval`, milliseconds between two exports.
     pub interval: Option<u64>,
-    /// `scope`: groups of metrics, by their places in [`METRIC_SCOPES`]; none: all of them.
+    /// `scope`: groups of metrics, as indices into [`METRIC_SCOPES`]; empty: all of them.
     pub scopes: Vec<usize>,
-    /// `extra-counters`: what protocols count of themselves, too.
+    /// `extra-counters`: include counters of protocols.
     pub extra_counters: bool,
-    /// `no-maint`: no servers in maintenance.
+    /// `no-maint`: exclude servers in maintenance.
     pub no_maint: bool,
 }
 
 /// Groups of metrics, as the service `prometheus-exporter` names them (its parameter `scope`).
 pub const METRIC_SCOPES: [&str; 7] = ["global", "frontend", "listener", "backend", "server", "sticktable", "resolver"];
 
-/// `otel-trace` of a frontend, which is Weir's own.
+/// `otel-trace` of a frontend, Weir only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtelTraceSpec {
-    /// The line.
     pub span: Span,
-    /// `sample`, millionths of a percent.
+    /// `sample`, in millionths of a percent.
     pub sample: u32,
     /// `name`: a log format.
     pub name: Option<Spanned<String>>,
-    /// `attribute`: names, and a log format for each.
+    /// `attribute`: names, each with a log format.
     pub attributes: Vec<(String, Spanned<String>)>,
 }
 
@@ -64,9 +61,8 @@ pub const WHOLE_SAMPLE: u32 = 100_000_000;
 /// `filter otel` and `filter opentelemetry`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtelFilterSpec {
-    /// The line.
     pub span: Span,
-    /// The word behind `filter`.
+    /// The word after `filter`.
     pub keyword: &'static str,
     /// `id`; `None`: `otel-filter`.
     pub id: Option<Spanned<String>>,
@@ -74,25 +70,24 @@ pub struct OtelFilterSpec {
     pub file: Spanned<String>,
     /// The path under which the file is opened.
     pub path: String,
-    /// Its place in [`super::SectionsSpec::otel_filters`]; `None`: the file was not read, or lacks what it has to have.
+    /// Index in [`super::SectionsSpec::otel_filters`]; `None`: the file was not read, or lacks a required part.
     pub content: Option<usize>,
     /// Groups that rules may run.
     pub groups: Vec<String>,
 }
 
 impl OtelFilterSpec {
-    /// Its name, which the file and rules know it by.
+    /// Returns the name used in the file and in rules.
     pub fn name(&self) -> &str {
         self.id.as_ref().map_or("otel-filter", |id| &id.value)
     }
 }
 
-/// What the files of a filter say.
+/// Content of the files of a filter.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OtelFileSpec {
-    /// Its line in the configuration.
+    /// The filter's line in the configuration.
     pub span: Span,
-    /// The filter's name.
     pub name: String,
     /// ACLs of `otel-instrumentation`.
     pub acls: Vec<RuleLineSpec>,
@@ -106,39 +101,38 @@ pub struct OtelFileSpec {
     pub disabled: bool,
     /// `option hard-errors`.
     pub hard_errors: bool,
-    /// `rate-limit`, millionths of a percent; `None`: all.
+    /// `rate-limit`, in millionths of a percent; `None`: all.
     pub rate_limit: Option<u32>,
     /// `otel-scope` sections.
     pub scopes: Vec<OtelScopeSpec>,
     /// `otel-group` sections, and the scopes that they name.
     pub groups: Vec<(Spanned<String>, Vec<Spanned<String>>)>,
-    /// What the file of the pipeline says.
+    /// Content of the pipeline's file.
     pub pipeline: Option<OtelPipelineSpec>,
 }
 
 /// An `otel-scope` section.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OtelScopeSpec {
-    /// Its name.
     pub name: Spanned<String>,
-    /// ACLs of its own.
+    /// ACLs of this scope.
     pub acls: Vec<RuleLineSpec>,
     /// `extract`.
     pub extracts: Vec<OtelCarrierSpec>,
-    /// `span`, with what follows each.
+    /// `span`, each with the keywords that follow it.
     pub spans: Vec<OtelSpanSpec>,
     /// `finish`.
     pub finish: Vec<Spanned<String>>,
-    /// `otel-event`, and the condition behind it.
+    /// `otel-event`, and its condition.
     pub event: Option<(OtelEvent, RuleLineSpec)>,
 }
 
-/// Where a context is written to or read from.
+/// Carrier that a context is injected into or extracted from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OtelCarrierSpec {
-    /// The prefix, which names the context; `-`: the fields have the names of the W3C.
+    /// The prefix, which names the context; `-`: the fields have the names of W3C Trace Context.
     pub prefix: Spanned<String>,
-    /// `use-headers`, or nothing.
+    /// `use-headers`, the default.
     pub headers: bool,
     /// `use-vars`.
     pub variables: bool,
@@ -147,7 +141,6 @@ pub struct OtelCarrierSpec {
 /// A `span`, with the keywords that follow it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OtelSpanSpec {
-    /// Its name.
     pub name: Spanned<String>,
     /// `root`.
     pub root: bool,
@@ -155,13 +148,13 @@ pub struct OtelSpanSpec {
     pub parent: Option<Spanned<String>>,
     /// `link`: spans or contexts.
     pub links: Vec<Spanned<String>>,
-    /// `attribute`: the name, then samples.
+    /// `attribute`: name and samples.
     pub attributes: Vec<(String, RuleLineSpec)>,
-    /// `event`: the name and the attribute's, then samples.
+    /// `event`: name, name of the attribute, and samples.
     pub events: Vec<(String, String, RuleLineSpec)>,
-    /// `baggage`: the name, then samples.
+    /// `baggage`: name and samples.
     pub baggage: Vec<(String, RuleLineSpec)>,
-    /// `status`: the code, then samples.
+    /// `status`: code and samples.
     pub status: Option<(OtelStatus, RuleLineSpec)>,
     /// `inject`.
     pub inject: Option<OtelCarrierSpec>,
@@ -169,7 +162,6 @@ pub struct OtelSpanSpec {
 
 /// `status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub enum OtelStatus {
     #[default]
     Ignore,
@@ -179,34 +171,32 @@ pub enum OtelStatus {
 }
 
 impl OtelStatus {
-    /// Every code by its name.
+    /// All codes with their names.
     pub const NAMES: [(&str, Self); 4] =
         [("ignore", Self::Ignore), ("unset", Self::Unset), ("ok", Self::Ok), ("error", Self::Error)];
 }
 
-/// What the YAML file of a filter says.
+/// Content of the YAML file of a filter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtelPipelineSpec {
-    /// Where spans go: the address of the signal itself.
+    /// Exporter of spans, with the full URL of the signal.
     pub exporter: OtelExporterSpec,
     /// `scope_name`.
     pub scope: Option<String>,
-    /// Which traces are recorded.
     pub sampler: OtelSampler,
 }
 
-/// Which traces are recorded.
+/// Selection of recorded traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OtelSampler {
-    /// The parent decides where there is one.
+    /// The parent's decision applies if there is one.
     pub parent_based: bool,
-    /// The share of the others that is recorded, millionths of a percent.
+    /// The recorded share of the other traces, in millionths of a percent.
     pub share: u32,
 }
 
-/// When a scope runs.
+/// Event at which a scope runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 #[repr(u8)]
 pub enum OtelEvent {
     StreamStart,
@@ -240,7 +230,7 @@ pub enum OtelEvent {
 }
 
 impl OtelEvent {
-    /// Every event by its name.
+    /// All events with their names.
     pub const NAMES: [(&str, Self); 28] = [
         ("on-stream-start", Self::StreamStart),
         ("on-stream-stop", Self::StreamStop),
@@ -272,12 +262,12 @@ impl OtelEvent {
         ("on-server-session-end", Self::ServerSessionEnd),
     ];
 
-    /// By its name.
+    /// Returns the event of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, event)| *event)
     }
 
-    /// Whether it belongs to the response, or to what comes once there is one.
+    /// Whether the event belongs to the response or follows it.
     pub fn is_of_response(self) -> bool {
         self as u8 >= Self::ServerSessionStart as u8 && self != Self::ServerSessionStart
     }

@@ -1,9 +1,9 @@
-//! What keeps a client on its server: cookies (configuration manual, section 4.2, `cookie`, `dynamic-cookie-key`, `persist`)
-//! and the options of `server` lines about them (section 5.2).
+//! Persistence by cookies (configuration manual, section 4.2, `cookie`, `dynamic-cookie-key`, `persist`)
+//! and the related options of `server` lines (section 5.2).
 
 use crate::span::Spanned;
 
-/// What a backend says about persistence beside its rules.
+/// Persistence settings of a backend, other than rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PersistenceSpec {
     /// `cookie`.
@@ -17,9 +17,8 @@ pub struct PersistenceSpec {
 /// `cookie`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CookieSpec {
-    /// Its name.
     pub name: String,
-    /// Who sets it; `None`: only what clients bring is looked at.
+    /// Origin of the cookie; `None`: cookies of clients are only read.
     pub mode: Option<CookieMode>,
     /// `indirect`.
     pub indirect: bool,
@@ -33,7 +32,7 @@ pub struct CookieSpec {
     pub httponly: bool,
     /// `secure`.
     pub secure: bool,
-    /// `domain`, in order.
+    /// `domain`, in file order.
     pub domains: Vec<String>,
     /// `maxidle` in seconds; 0: none.
     pub max_idle: u32,
@@ -41,26 +40,26 @@ pub struct CookieSpec {
     pub max_life: u32,
     /// `dynamic`.
     pub dynamic: bool,
-    /// `attr`, in order.
+    /// `attr`, in file order.
     pub attributes: Vec<String>,
 }
 
-/// Who sets the cookie.
+/// Origin of the cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CookieMode {
-    /// `rewrite`: the server; its value is replaced.
+    /// `rewrite`: set by the server; its value is replaced.
     Rewrite,
-    /// `insert`: the proxy.
+    /// `insert`: set by the proxy.
     Insert,
-    /// `prefix`: the server; its value gets a prefix.
+    /// `prefix`: set by the server; its value is prefixed.
     Prefix,
 }
 
-/// What a `server` line says about persistence.
+/// Persistence settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerPersistenceSpec {
-    /// `cookie`: the value that leads to this server.
+    /// `cookie`: the value that selects this server.
     pub cookie: Option<String>,
-    /// `non-stick`: no stick table remembers it.
+    /// `non-stick`: stick tables do not store this server.
     pub non_stick: bool,
 }

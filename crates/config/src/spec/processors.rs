@@ -1,19 +1,19 @@
-//! How many threads there are and on which processors they run (configuration manual, sections 3.1 and 3.2).
+//! Number of threads and their processors (configuration manual, sections 3.1 and 3.2).
 
 use base::ProcessorSet;
 
-/// What `global` says about threads and processors, `nbthread` aside.
+/// Settings of threads and processors in the `global` section, except `nbthread`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProcessorsSpec {
     /// `thread-groups`, from 1.
     pub thread_groups: Option<u32>,
     /// `max-threads-per-group`, from 1; default 16.
     pub max_threads_per_group: Option<u32>,
-    /// `thread-group` lines: the group's number and how many threads it gets. The last one of a group counts.
+    /// `thread-group` lines: the group's number and its number of threads. The last line of a group applies.
     pub groups: Vec<(u32, u32)>,
     /// `thread-hard-limit`.
     pub thread_hard_limit: Option<u32>,
-    /// `cpu-map` lines in their order: each replaces the earlier ones where they overlap.
+    /// `cpu-map` lines in file order: a later line replaces earlier ones where they overlap.
     pub maps: Vec<CpuMapSpec>,
     /// `cpu-policy`.
     pub policy: Option<CpuPolicy>,
@@ -21,7 +21,7 @@ pub struct ProcessorsSpec {
     pub one_thread_per_core: bool,
     /// `cpu-affinity`.
     pub affinity: CpuAffinity,
-    /// `cpu-set` directives in their order.
+    /// `cpu-set` directives in file order.
     pub sets: Vec<CpuSetSpec>,
     /// `no numa-cpu-mapping`.
     pub no_numa_mapping: bool,
@@ -30,7 +30,7 @@ pub struct ProcessorsSpec {
 /// One `cpu-map` line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CpuMapSpec {
-    /// `auto:`: the threads (or the groups) get one processor each, in order.
+    /// `auto:`: the threads (or the groups) are bound to one processor each, in order.
     pub auto: bool,
     /// Groups, bit 0 for group 1.
     pub groups: u64,
@@ -47,22 +47,22 @@ pub enum CpuPolicy {
     None,
     /// The first NUMA node that has processors.
     FirstUsableNode,
-    /// A group for so many core complexes (processors that share their last cache).
+    /// One group per this number of core complexes (processors that share their last-level cache).
     Ccx(u32),
-    /// A group for so many clusters (similar processors of a complex).
+    /// One group per this number of clusters (similar processors of a complex).
     Clusters(u32),
-    /// Complexes without those clusters that are clearly slower than the next better ones.
+    /// Complexes without clusters that are clearly slower than the next faster ones.
     Performance,
-    /// Complexes without those clusters that are clearly faster than the next slower ones.
+    /// Complexes without clusters that are clearly faster than the next slower ones.
     Efficiency,
-    /// The smallest and slowest cluster alone.
+    /// Only the smallest and slowest cluster.
     Resource,
 }
 
-/// `cpu-affinity`: how closely a thread is bound.
+/// `cpu-affinity`: granularity of the binding of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CpuAffinity {
-    /// To its group, or to a core where each has one thread.
+    /// To its group, or to a core if each core has one thread.
     #[default]
     Auto,
     /// To all hardware threads of a core.
@@ -74,30 +74,29 @@ pub enum CpuAffinity {
     },
     /// To one hardware thread.
     Thread,
-    /// To all processors that share a last cache.
+    /// To all processors that share a last-level cache.
     Ccx,
 }
 
 /// One directive of `cpu-set`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CpuSetSpec {
-    /// `reset`: forgets what the process was restricted to when it was started.
+    /// `reset`: removes the restrictions inherited at startup.
     Reset,
     /// `only-…` and `drop-…`.
     Restrict {
         /// `only-…`.
         only: bool,
-        /// What the numbers count.
+        /// Unit of the numbers.
         unit: CpuUnit,
-        /// The numbers.
         numbers: ProcessorSet,
     },
 }
 
-/// What `cpu-set` counts.
+/// Unit of the numbers of `cpu-set`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuUnit {
-    /// Processors, as the system counts them.
+    /// Processors, numbered as by the system.
     Cpu,
     /// NUMA nodes.
     Node,

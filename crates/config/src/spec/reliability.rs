@@ -1,22 +1,22 @@
-//! What a backend does about servers that fail beside checking them, Weir's own: outliers are ejected, and requests are
-//! sent again, or to two servers, within a budget. Must never count anything.
+//! Passive detection of failing servers, Weir only: outliers are ejected, and requests are
+//! retried, or sent to two servers, within a budget. Must never count anything.
 
 /// `eject-outliers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutlierSpec {
-    /// `errors`: requests that fail in the window, per cent; `None` means that they do not count.
+    /// `errors`: failed requests in the window, per cent; `None`: not considered.
     pub errors: Option<u32>,
-    /// `latency`: how much longer its answers take than those of the others, per cent; `None` means that it does not count.
+    /// `latency`: excess of the response time over that of the other servers, per cent; `None`: not considered.
     pub latency: Option<u32>,
-    /// `window`, milliseconds: how far back is looked.
+    /// `window`: length of the observed period, in milliseconds.
     pub window: u64,
-    /// `min-requests`: with fewer in the window nothing is concluded.
+    /// `min-requests`: minimum number of requests in the window for a decision.
     pub min_requests: u32,
-    /// `time`, milliseconds: how long the first ejection lasts; each one that follows lasts so much longer.
+    /// `time`: duration of the first ejection in milliseconds; each further one is longer by the same time.
     pub time: u64,
-    /// `max-time`, milliseconds: the longest ejection.
+    /// `max-time`: maximum duration of an ejection, in milliseconds.
     pub max_time: u64,
-    /// `max-ejected`: servers at once, per cent; one is always allowed, and the last one never.
+    /// `max-ejected`: maximum share of ejected servers, per cent; one is always allowed, but never the last server.
     pub max_ejected: u32,
 }
 
@@ -37,28 +37,28 @@ impl Default for OutlierSpec {
 /// `retry-budget`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryBudgetSpec {
-    /// Requests that may be sent again, per cent of all.
+    /// Share of requests that may be retried, per cent of all.
     pub share: u32,
-    /// `min`: as many a second may always be.
+    /// `min`: number of retries per second that are always allowed.
     pub least: u32,
 }
 
 /// `hedge-requests`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HedgeSpec {
-    /// `after`: how long the first server has until a second one is asked.
+    /// `after`: delay before the request is sent to a second server.
     pub after: HedgeDelay,
-    /// `budget`: requests that may be sent to a second server, per cent of all.
+    /// `budget`: share of requests that may be sent to a second server, per cent of all.
     pub share: u32,
-    /// `min`: as many a second may always be.
+    /// `min`: number of such requests per second that are always allowed.
     pub least: u32,
 }
 
-/// When a second server is asked.
+/// Delay before a second server is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HedgeDelay {
-    /// After so many milliseconds.
+    /// This number of milliseconds.
     Time(u64),
-    /// After as long as so many per cent of the answers took to begin lately.
+    /// This percentile of recent times to the first byte of a response, per cent.
     Percentile(u32),
 }

@@ -1,4 +1,4 @@
-//! Name servers, and what is asked of them (configuration manual, section 5.3).
+//! Name servers and resolution of names (configuration manual, section 5.3).
 
 use super::{AddressSpec, ServerTlsSpec};
 use crate::span::{Span, Spanned};
@@ -7,11 +7,9 @@ use std::net::IpAddr;
 /// A `resolvers` section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolversSpec {
-    /// Where it starts.
     pub span: Span,
-    /// Its name.
     pub name: Spanned<String>,
-    /// `nameserver` and `parse-resolv-conf` lines, in order.
+    /// `nameserver` and `parse-resolv-conf` lines, in file order.
     pub nameservers: Vec<NameserverSpec>,
     /// `accepted_payload_size`, bytes; default 512.
     pub payload: u16,
@@ -25,36 +23,35 @@ pub struct ResolversSpec {
     pub hold: HoldSpec,
 }
 
-/// Where questions go.
+/// A name server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NameserverSpec {
     /// `nameserver <name> <address>`.
     Named {
-        /// Its name.
         name: Spanned<String>,
-        /// Its address; a datagram one unless a prefix says otherwise.
+        /// Address; datagrams by default, unless a prefix selects streams.
         address: Spanned<AddressSpec>,
-        /// `ssl`, of one that is asked over TCP.
+        /// `ssl`, for a server that is queried over TCP.
         tls: Option<Box<ServerTlsSpec>>,
     },
-    /// `parse-resolv-conf`: those of the system.
+    /// `parse-resolv-conf`: the system's name servers.
     OfSystem(Span),
 }
 
 /// `hold <status> <period>`, milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldSpec {
-    /// How long an answer is good for `do-resolve`; default 10 s.
+    /// Time for which `do-resolve` reuses a response; default 10 s.
     pub valid: u64,
-    /// How long what is not named any more stays; default 0.
+    /// Time for which an address missing from responses is kept; default 0.
     pub obsolete: u64,
-    /// How long an earlier answer outweighs "no such name"; default 30 s.
+    /// Time for which the last valid response is kept after "no such name"; default 30 s.
     pub nx: u64,
-    /// The same for "refused".
+    /// Like `nx`, after "refused".
     pub refused: u64,
-    /// The same for no answer.
+    /// Like `nx`, after a timeout.
     pub timeout: u64,
-    /// The same for any other failure.
+    /// Like `nx`, after any other error.
     pub other: u64,
 }
 
@@ -64,14 +61,14 @@ impl Default for HoldSpec {
     }
 }
 
-/// What a `server` line says about the resolution of its name while it serves.
+/// Settings of a `server` line for the resolution of its name at run time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResolvingSpec {
     /// `resolvers`: the section.
     pub section: Option<Spanned<String>>,
     /// `resolve-prefer ipv4`; IPv6 is preferred otherwise.
     pub prefers_ipv4: bool,
-    /// `resolve-net`: networks that are preferred, as addresses with the lengths of their prefixes.
+    /// `resolve-net`: preferred networks, as addresses with prefix lengths.
     pub networks: Vec<(IpAddr, u8)>,
     /// `resolve-opts allow-dup-ip`.
     pub allows_duplicates: bool,
@@ -79,10 +76,10 @@ pub struct ResolvingSpec {
     pub ignores_weight: bool,
 }
 
-/// `dns-accept-family`: the families that are asked for.
+/// `dns-accept-family`: address families that are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DnsFamilies {
-    /// IPv4, and IPv6 where the machine has a route for it.
+    /// IPv4, and IPv6 if the machine has a route for it.
     #[default]
     Auto,
     /// IPv4 only.

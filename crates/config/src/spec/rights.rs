@@ -1,17 +1,17 @@
-//! What the process gives up before it serves, and what it keeps (configuration manual, section 3.1).
+//! Privileges that the process drops or keeps before it serves (configuration manual, section 3.1).
 
 use crate::span::Spanned;
 
 /// A user or a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountSpec {
-    /// By name: looked up when the configuration is loaded.
+    /// By name, which is looked up when the configuration is loaded.
     Name(String),
     /// By number.
     Number(u32),
 }
 
-/// What `global` says about the rights of the process.
+/// Privileges of the process in the `global` section.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RightsSpec {
     /// `user`, `uid`.
@@ -20,9 +20,9 @@ pub struct RightsSpec {
     pub group: Option<Spanned<AccountSpec>>,
     /// `chroot`.
     pub chroot: Option<ChrootSpec>,
-    /// `setcap`: capabilities that are kept when the user changes.
+    /// `setcap`: capabilities kept when the user changes.
     pub capabilities: Vec<Capability>,
-    /// `set-dumpable`: `Some(false)` takes the permission away.
+    /// `set-dumpable`: `Some(false)` clears the process's dumpable attribute.
     pub dumpable: Option<bool>,
     /// `insecure-fork-wanted`.
     pub fork_wanted: bool,
@@ -35,13 +35,13 @@ pub struct RightsSpec {
 /// `chroot`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChrootSpec {
-    /// A directory without a name, made for the process alone.
+    /// An anonymous directory, created for this process only.
     Auto,
     /// A directory.
     Directory(String),
 }
 
-/// What `setcap` may name.
+/// Capabilities that `setcap` accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
     /// `cap_net_raw`.
@@ -55,10 +55,10 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Every one, in the order of HAProxy's messages.
+    /// All capabilities, in the order of HAProxy's messages.
     pub const ALL: [Self; 4] = [Self::NetRaw, Self::NetAdmin, Self::NetBindService, Self::SysAdmin];
 
-    /// The name in `setcap`.
+    /// Returns the name in `setcap`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NetRaw => "cap_net_raw",
@@ -69,14 +69,14 @@ impl Capability {
     }
 }
 
-/// `confine`, a keyword of Weir's own: whether the process forbids itself what serving does not need.
+/// `confine`, a keyword of Weir only: whether the process gives up permissions that it does not need to serve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Confinement {
-    /// What costs nothing while it serves, as far as the kernel helps; what it cannot do is no error.
+    /// Restrictions without run-time cost, as far as the kernel supports them; missing support is not an error.
     #[default]
     Auto,
     /// Not at all.
     Off,
-    /// Completely, or the process does not start.
+    /// All restrictions; startup fails if one is not supported.
     Strict,
 }

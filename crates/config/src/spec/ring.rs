@@ -3,24 +3,21 @@
 use super::{AddressSpec, ServerTlsSpec, SyslogFormat};
 use crate::span::{Span, Spanned};
 
-/// How lines are told apart on a connection: `log-proto` (section 5.2).
+/// Framing of lines on a connection: `log-proto` (section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogProtocol {
     /// Each line ends with a newline (RFC 6587, section 3.4.2).
     #[default]
     Legacy,
-    /// Each line follows its length (RFC 6587, section 3.4.1).
+    /// Each line is preceded by its length (RFC 6587, section 3.4.1).
     OctetCount,
 }
 
-/// A syslog server that gets the lines of a ring.
+/// A syslog server that receives the lines of a ring.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RingServerSpec {
-    /// Where it is written.
     pub span: Span,
-    /// Its name.
     pub name: Spanned<String>,
-    /// Where it listens.
     pub address: Spanned<AddressSpec>,
     /// `log-proto`.
     pub protocol: LogProtocol,
@@ -28,18 +25,17 @@ pub struct RingServerSpec {
     pub tls: Option<Box<ServerTlsSpec>>,
 }
 
-/// A `ring` section, or what `log tcp@…` stands for.
+/// A `ring` section, or the ring of `log tcp@…`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RingSpec {
-    /// Where it starts.
     pub span: Span,
-    /// Its name; empty for `log tcp@…`.
+    /// Empty for `log tcp@…`.
     pub name: String,
-    /// `description`; the name where none is written.
+    /// `description`; defaults to the name.
     pub description: Option<String>,
     /// `format`; `None`: the manual's default.
     pub format: Option<SyslogFormat>,
-    /// `maxlen`, bytes of a line at most; default 1024.
+    /// `maxlen`: maximum length of a line in bytes; default 1024.
     pub maxlen: u32,
     /// `size` in bytes; `None`: `tune.bufsize`.
     pub size: Option<u32>,

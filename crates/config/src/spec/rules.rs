@@ -1,5 +1,5 @@
-//! Rules and ACLs as words with their places (configuration manual, sections 4.2 to 4.4 and 7): what they mean is
-//! worked out where there are expressions. Must never look into a word.
+//! Rules and ACLs as words with their places (configuration manual, sections 4.2 to 4.4 and 7), which are
+//! compiled later, together with expressions. Must never interpret a word.
 
 use crate::document::Word;
 use crate::span::Span;
@@ -7,13 +7,13 @@ use crate::span::Span;
 /// A line of rules or ACLs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuleLineSpec {
-    /// The words behind the keyword.
+    /// The words after the keyword.
     pub words: Vec<Word>,
     /// The whole line.
     pub span: Span,
-    /// Where the relative names of files in it start from (`default-path`); `None`: where the process was started.
+    /// Base directory of relative file names in it (`default-path`); `None`: the working directory at startup.
     pub folder: Option<String>,
-    /// It stands in the `defaults` section that the proxy names: its ACLs are that section's.
+    /// The line is in the `defaults` section that the proxy inherits from: its ACLs are those of that section.
     pub inherited: bool,
 }
 
@@ -22,7 +22,7 @@ pub struct RuleLineSpec {
 pub struct RuleSpec {
     /// The rule set, one bit of [`crate::keyword::rule::RULE_SETS`].
     pub set: u8,
-    /// From the action on.
+    /// Words from the action on.
     pub line: RuleLineSpec,
 }
 
@@ -38,23 +38,23 @@ pub struct PersistRuleSpec {
 /// The rules of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RulesSpec {
-    /// `acl`: the name and what it tests.
+    /// `acl`: name and expression.
     pub acls: Vec<RuleLineSpec>,
-    /// Rules of all sets, in order.
+    /// Rules of all sets, in file order.
     pub rules: Vec<RuleSpec>,
-    /// `redirect`: from the kind on.
+    /// `redirect`: words from the kind on.
     pub redirects: Vec<RuleLineSpec>,
     /// `monitor fail`: the conditions.
     pub monitor_fail: Vec<RuleLineSpec>,
-    /// `use_backend`: the backend and the condition, in order.
+    /// `use_backend`: the backend and the condition, in file order.
     pub switching: Vec<RuleLineSpec>,
     /// `force-be-switch`: the conditions.
     pub force_switching: Vec<RuleLineSpec>,
-    /// `use-server`: the server and the condition, in order.
+    /// `use-server`: the server and the condition, in file order.
     pub use_server: Vec<RuleLineSpec>,
-    /// `force-persist` and `ignore-persist`, in order.
+    /// `force-persist` and `ignore-persist`, in file order.
     pub persistence: Vec<PersistRuleSpec>,
-    /// `stick`: from what it does on, in order.
+    /// `stick`: words from the action on, in file order.
     pub stick: Vec<RuleLineSpec>,
     /// `tcp-request inspect-delay`, milliseconds.
     pub request_inspect_delay: Option<u64>,
@@ -63,31 +63,31 @@ pub struct RulesSpec {
 }
 
 impl RulesSpec {
-    /// Marks everything as the `defaults` section's.
+    /// Marks all lines as inherited from the `defaults` section.
     pub(crate) fn inherit(&mut self) {
         let lines = self.acls.iter_mut().chain(&mut self.switching);
         lines.chain(self.rules.iter_mut().map(|rule| &mut rule.line)).for_each(|line| line.inherited = true);
     }
 }
 
-/// What a frontend keeps of requests and answers for the log.
+/// Captures of a frontend: parts of requests and responses that are logged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapturesSpec {
-    /// Slots of requests, in order.
+    /// Request slots, in file order.
     pub request: Vec<CaptureSlotSpec>,
-    /// Slots of answers, in order.
+    /// Response slots, in file order.
     pub response: Vec<CaptureSlotSpec>,
-    /// `capture cookie`: what its name begins with, and bytes at most.
+    /// `capture cookie`: prefix of the name, and maximum length in bytes.
     pub cookie: Option<(String, usize)>,
 }
 
-/// A slot.
+/// A capture slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureSlotSpec {
-    /// The header field that fills it; `None`: rules do.
+    /// The header field stored in it; `None`: filled by rules.
     pub name: Option<String>,
-    /// Bytes at most.
+    /// Maximum length, in bytes.
     pub length: usize,
-    /// Keyword or action that made it.
+    /// The keyword or action that created it.
     pub span: Span,
 }

@@ -1,23 +1,21 @@
-//! The runtime API: its sockets and who may do what on them (configuration manual, sections 3.1 "stats socket" and 5.1).
+//! The runtime API: its sockets and their access levels (configuration manual, sections 3.1 "stats socket" and 5.1).
 
 use super::BindSpec;
 
-/// What a connection to the runtime API may do (`level`).
+/// Access level of a connection to the runtime API (`level`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RuntimeLevel {
-    /// Read what is not sensitive.
+    /// Reads of non-sensitive data.
     User,
-    /// Read everything, change nothing that lasts.
+    /// All reads, and changes without lasting effect.
     Operator,
-    /// Everything.
     Admin,
 }
 
 impl RuntimeLevel {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::User, Self::Operator, Self::Admin];
 
-    /// As it is written.
+    /// Returns the name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -26,16 +24,15 @@ impl RuntimeLevel {
         }
     }
 
-    /// From what is written.
+    /// Parses the name in the configuration.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 }
 
-/// How the severity of an answer is shown (`severity-output`).
+/// Format of the severity of a response (`severity-output`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SeverityOutput {
-    /// Not at all.
     #[default]
     None,
     /// `[6]: `
@@ -45,7 +42,7 @@ pub enum SeverityOutput {
 }
 
 impl SeverityOutput {
-    /// From what is written.
+    /// Parses the name in the configuration.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "none" => Some(Self::None),
@@ -56,7 +53,7 @@ impl SeverityOutput {
     }
 }
 
-/// What a listening address says about the runtime API.
+/// Runtime API settings of a listening address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RuntimeAccess {
     /// `level`; default operator.
@@ -67,14 +64,14 @@ pub struct RuntimeAccess {
     pub severity_output: SeverityOutput,
 }
 
-/// The runtime API as a whole.
+/// Settings of the runtime API.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuntimeSpec {
-    /// `stats socket` lines, one an address.
+    /// `stats socket` lines, one entry per address.
     pub sockets: Vec<BindSpec>,
     /// `stats timeout` in milliseconds; default 10 seconds.
     pub timeout: Option<u64>,
-    /// `stats maxconn`: connections at once; default 10.
+    /// `stats maxconn`: maximum number of concurrent connections; default 10.
     pub maxconn: Option<u32>,
     /// `tune.cli.max-payload-size` in bytes; default 128 kB.
     pub max_payload: Option<u32>,

@@ -9,11 +9,8 @@ use crate::span::{Span, Spanned};
 /// One server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSpec {
-    /// Where it is written.
     pub span: Span,
-    /// Its name.
     pub name: Spanned<String>,
-    /// Its address.
     pub address: Spanned<AddressSpec>,
     /// `weight`, 0 to 256; default 1.
     pub weight: u32,
@@ -33,7 +30,7 @@ pub struct ServerSpec {
     pub disabled: bool,
     /// `backup`.
     pub backup: bool,
-    /// `pool-max-conn`: idle connections kept at most; `None` means no limit.
+    /// `pool-max-conn`: maximum number of idle connections; `None` means no limit.
     pub pool_max_conn: Option<u32>,
     /// `pool-purge-delay` in milliseconds; default 5000.
     pub pool_purge_delay: u32,
@@ -49,11 +46,11 @@ pub struct ServerSpec {
     pub tls: Option<Box<ServerTlsSpec>>,
 }
 
-/// How a server of log lines gets them (section 5.2).
+/// Settings of a log server (section 5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerLogSpec {
     /// `log-proto`.
     pub protocol: LogProtocol,
-    /// `log-bufsize`: bytes of the ring in front of a server over TCP; `None`: `tune.bufsize`.
+    /// `log-bufsize`: size of the ring of a server over TCP in bytes; `None`: `tune.bufsize`.
     pub bufsize: Option<u32>,
 }

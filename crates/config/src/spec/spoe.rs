@@ -1,4 +1,4 @@
-//! Engines that ask external agents (configuration manual, section 9.3; SPOE.txt, section 2). Must never compile an
+//! Engines that query external agents (configuration manual, section 9.3; SPOE.txt, section 2). Must never compile an
 //! expression.
 
 use super::{LogSpec, RuleLineSpec};
@@ -7,22 +7,21 @@ use crate::span::{Span, Spanned};
 /// `filter spoe`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoeFilterSpec {
-    /// The line.
     pub span: Span,
-    /// `engine`; `None`: the agent's name is the engine's.
+    /// `engine`; `None`: the engine is named after the agent.
     pub engine: Option<Spanned<String>>,
     /// `config`, as written.
     pub file: Spanned<String>,
     /// The path under which the file is opened.
     pub path: String,
-    /// Its place in [`super::SectionsSpec::spoe_engines`]; `None`: the file was not read, or holds no agent.
+    /// Index in [`super::SectionsSpec::spoe_engines`]; `None`: the file was not read, or contains no agent.
     pub content: Option<usize>,
 }
 
-/// What the file of a filter says, in the scope of its engine.
+/// Content of a filter's file, in the scope of its engine.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpoeEngineSpec {
-    /// Its name: that of the filter, or of the agent.
+    /// Name of the filter's engine, or of the agent.
     pub name: String,
     /// `spoe-agent`.
     pub agent: Option<SpoeAgentSpec>,
@@ -35,7 +34,6 @@ pub struct SpoeEngineSpec {
 /// A `spoe-agent` section (SPOE.txt, section 2.2).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpoeAgentSpec {
-    /// Its name.
     pub name: Spanned<String>,
     /// `groups`.
     pub groups: Vec<Spanned<String>>,
@@ -74,28 +72,25 @@ pub struct SpoeAgentSpec {
 /// A `spoe-message` section (SPOE.txt, section 2.3).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpoeMessageSpec {
-    /// Its name.
     pub name: Spanned<String>,
-    /// `acl`: the name and what it tests.
+    /// `acl`: name and expression.
     pub acls: Vec<RuleLineSpec>,
-    /// `args`: one word an argument.
+    /// `args`: one word per argument.
     pub arguments: Vec<RuleLineSpec>,
-    /// `event`: the condition follows.
+    /// `event`, and its condition.
     pub event: Option<(SpoeEvent, RuleLineSpec)>,
 }
 
 /// A `spoe-group` section (SPOE.txt, section 2.4).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SpoeGroupSpec {
-    /// Its name.
     pub name: Spanned<String>,
     /// `messages`.
     pub messages: Vec<Spanned<String>>,
 }
 
-/// What has a message sent (SPOE.txt, section 3.3).
+/// Event that sends a message (SPOE.txt, section 3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum SpoeEvent {
     ClientSession,
     ServerSession,
@@ -108,7 +103,7 @@ pub enum SpoeEvent {
 }
 
 impl SpoeEvent {
-    /// Every event by its name.
+    /// All events with their names.
     pub const NAMES: [(&str, Self); 8] = [
         ("on-client-session", Self::ClientSession),
         ("on-server-session", Self::ServerSession),
@@ -120,22 +115,22 @@ impl SpoeEvent {
         ("on-http-response", Self::HttpResponse),
     ];
 
-    /// By its name.
+    /// Returns the event of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, event)| *event)
     }
 
-    /// Its name.
+    /// Returns the name of the event.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
     }
 
-    /// Whether only frontends have it.
+    /// Whether the event occurs in frontends only.
     pub fn is_of_frontends(self) -> bool {
         matches!(self, Self::ClientSession | Self::FrontendTcpRequest | Self::FrontendHttpRequest)
     }
 
-    /// Whether only backends have it that are no frontends.
+    /// Whether the event occurs only in backends that are not frontends too.
     pub fn is_of_backends(self) -> bool {
         matches!(self, Self::BackendTcpRequest | Self::BackendHttpRequest)
     }

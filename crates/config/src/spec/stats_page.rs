@@ -1,14 +1,15 @@
-//! The statistics page of a proxy (configuration manual, "stats uri" and its neighbours). Must never know what the page shows.
+//! The statistics page of a proxy (configuration manual, "stats uri" and related keywords). Must never define the
+//! page's content.
 
 use super::rules::{RuleLineSpec, RuleSpec};
 use crate::span::Span;
 
-/// What the `stats` lines of a proxy say. The first one in a proxy begins anew: nothing of an inherited page is kept.
+/// The `stats` lines of a proxy. The first one discards the inherited page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatsPageSpec {
-    /// The proxy says so itself; otherwise it is inherited from a `defaults` section.
+    /// Written in the proxy itself; otherwise inherited from a `defaults` section.
     pub own: bool,
-    /// `stats uri`: what requests for the page begin with. `None`: `/haproxy?stats`.
+    /// `stats uri`: prefix of the page's requests. `None`: `/haproxy?stats`.
     pub uri: Option<String>,
     /// `stats realm`. `None`: `HAProxy Statistics`.
     pub realm: Option<String>,
@@ -18,7 +19,7 @@ pub struct StatsPageSpec {
     pub scope: Vec<String>,
     /// `stats refresh`, seconds.
     pub refresh: Option<u64>,
-    /// `stats dashboard`: Weir's own.
+    /// `stats dashboard`: Weir only.
     pub dashboard: bool,
     /// `stats show-version`.
     pub shows_version: bool,
@@ -26,9 +27,9 @@ pub struct StatsPageSpec {
     pub shows_legends: bool,
     /// `stats show-modules`.
     pub shows_modules: bool,
-    /// `stats show-node`; inside `None`: the name in the global section.
+    /// `stats show-node`; inner `None`: the name in the `global` section.
     pub node: Option<Option<String>>,
-    /// `stats show-desc`; inside `None`: the description in the global section.
+    /// `stats show-desc`; inner `None`: the description in the `global` section.
     pub description: Option<Option<String>>,
     /// `stats admin`: the conditions.
     pub admin: Vec<RuleLineSpec>,

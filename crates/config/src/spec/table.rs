@@ -1,8 +1,9 @@
-//! Stick tables (configuration manual, section 11.1). Owns the list of what an entry may hold; must never hold an entry.
+//! Stick tables (configuration manual, section 11.1). Owns the list of data types of an entry; must never hold an
+//! entry.
 
 use crate::span::{Span, Spanned};
 
-/// What the keys of a table are.
+/// Key type of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKeySpec {
     /// `ip` and `ipv4`.
@@ -11,14 +12,14 @@ pub enum TableKeySpec {
     Ipv6,
     /// `integer`: 32 bits.
     Integer,
-    /// `string`: so many bytes at most.
+    /// `string`: maximum length in bytes.
     Text(u32),
-    /// `binary`: so many bytes, filled up with zeros.
+    /// `binary`: length in bytes; shorter keys are padded with zeros.
     Binary(u32),
 }
 
 impl TableKeySpec {
-    /// As HAProxy's runtime API and its messages call it.
+    /// Returns the name in HAProxy's runtime API and messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ipv4 => "ip",
@@ -30,23 +31,22 @@ impl TableKeySpec {
     }
 }
 
-/// How a kind of data is kept.
+/// Representation of a data type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataForm {
     /// 32 bits.
     Number,
     /// 64 bits.
     Large,
-    /// Events of a period.
+    /// Event rate over a period.
     Rate,
     /// The name or address of a server.
     Server,
 }
 
-/// A kind of data that an entry may hold. The order is that of the peers protocol's numbers and of `show table`.
+/// Data type of an entry. The order is that of the peers protocol's numbers and of `show table`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum DataKind {
     ServerId,
     Gpt0,
@@ -70,7 +70,7 @@ pub enum DataKind {
     ServerKey,
     HttpFailCnt,
     HttpFailRate,
-    /// An array, as the two that follow.
+    /// An array, like the two that follow.
     Gpt,
     Gpc,
     GpcRate,
@@ -79,7 +79,7 @@ pub enum DataKind {
 }
 
 impl DataKind {
-    /// Every kind, in order.
+    /// All types, in order.
     pub const ALL: [Self; 27] = [
         Self::ServerId,
         Self::Gpt0,
@@ -110,7 +110,7 @@ impl DataKind {
         Self::GlitchRate,
     ];
 
-    /// Its name in configurations and in the runtime API.
+    /// Returns the name in configurations and in the runtime API.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ServerId => "server_id",
@@ -143,12 +143,12 @@ impl DataKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the type of that name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// How it is kept; an array: each of its elements.
+    /// Returns the representation; of an array, that of its elements.
     pub const fn form(self) -> DataForm {
         match self {
             Self::BytesInCnt | Self::BytesOutCnt => DataForm::Large,
@@ -174,18 +174,17 @@ impl DataKind {
     }
 }
 
-/// A kind of data that a table stores.
+/// A data type that a table stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreSpec {
-    /// Which.
     pub kind: DataKind,
-    /// Elements of an array; 1 otherwise.
+    /// Number of elements of an array; 1 otherwise.
     pub elements: u32,
     /// The period of a rate, milliseconds; 0 otherwise.
     pub period: u32,
 }
 
-/// How servers are known by (`srvkey`).
+/// Identification of servers (`srvkey`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServerKeySpec {
     /// By their names.
@@ -198,26 +197,24 @@ pub enum ServerKeySpec {
 /// `stick-table`, and `table` of a `peers` section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSpec {
-    /// Where it is written.
     pub span: Span,
-    /// What its keys are.
     pub key: TableKeySpec,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub size: u32,
-    /// Milliseconds that an entry stays unless it is refreshed; `None`: until there is no room.
+    /// Lifetime of an entry since its last refresh, in milliseconds; `None`: until it is purged for space.
     pub expire: Option<u32>,
-    /// Where there is no room, no entry makes any.
+    /// No entry is purged when the table is full.
     pub nopurge: bool,
-    /// It learns from peers and tells them nothing.
+    /// The table receives updates from peers and sends none.
     pub recv_only: bool,
-    /// `write-to`: the table that gets what peers tell.
+    /// `write-to`: the table that stores updates received from peers.
     pub write_to: Option<Spanned<String>>,
     /// `srvkey`.
     pub server_key: ServerKeySpec,
-    /// `brates-factor`: so many bytes are one event of a rate.
+    /// `brates-factor`: number of bytes that count as one event of a rate.
     pub byte_rate_factor: u32,
-    /// `store`, each kind once.
+    /// `store`, each type once.
     pub store: Vec<StoreSpec>,
-    /// `peers`: the section that it is shared through.
+    /// `peers`: the section that shares the table.
     pub peers: Option<Spanned<String>>,
 }

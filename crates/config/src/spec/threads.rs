@@ -1,26 +1,26 @@
-//! A set of threads as written (configuration manual, section 5.1 "thread"). Which of them exist is not known here.
+//! A set of threads as written (configuration manual, section 5.1 "thread"). Whether the threads exist is not checked
+//! here.
 
-/// Some threads of the process, or of groups.
+/// Threads of the process, or of groups.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ThreadsSpec(pub Vec<ThreadRange>);
 
 /// One part of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadRange {
-    /// The group that the numbers count in; `None`: the process.
+    /// The group that the numbers refer to; `None`: the process.
     pub group: Option<u32>,
     /// First thread, from 1.
     pub first: u32,
-    /// Last thread; `None`: as many as there are.
+    /// Last thread; `None`: the last one that exists.
     pub last: Option<u32>,
-    /// Which ones of them.
     pub parity: Parity,
 }
 
-/// Every thread, or every other one.
+/// Selection within a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Parity {
-    /// All of them.
+    /// All.
     #[default]
     All,
     /// `odd`: 1, 3, 5 …
@@ -30,7 +30,7 @@ pub enum Parity {
 }
 
 impl ThreadRange {
-    /// Whether thread `number`, counted from 1 in the group or in the process, is one of these.
+    /// Whether the range contains thread `number`, counted from 1 in the group or in the process.
     pub fn contains(&self, number: u32) -> bool {
         let fits = match self.parity {
             Parity::All => true,

@@ -1,9 +1,10 @@
-//! TLS, as lines and the `global` section write it (configuration manual, sections 3.1, 5.1 and 5.2).
+//! TLS settings of `bind` and `server` lines and of the `global` section (configuration manual, sections 3.1, 5.1 and
+//! 5.2).
 
 use super::{AddressSpec, CertificateSource, ExtraFilesSpec, GlobalAcmeSpec};
 use crate::span::{Span, Spanned};
 
-/// Versions of TLS and its forerunner.
+/// Versions of TLS, and SSLv3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     /// `SSLv3`
@@ -19,10 +20,10 @@ pub enum TlsVersion {
 }
 
 impl TlsVersion {
-    /// All of them, the oldest first.
+    /// All versions, the oldest first.
     pub const ALL: [Self; 5] = [Self::Ssl3, Self::Tls10, Self::Tls11, Self::Tls12, Self::Tls13];
 
-    /// The name that configurations have for it.
+    /// Returns the name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ssl3 => "SSLv3",
@@ -33,27 +34,26 @@ impl TlsVersion {
         }
     }
 
-    /// The version of that name.
+    /// Returns the version of that name.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.name() == name)
     }
 }
 
-/// Which versions a line allows.
+/// Permitted versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TlsVersionsSpec {
     /// `ssl-min-ver`, `force-*`.
     pub min: Option<TlsVersion>,
     /// `ssl-max-ver`, `force-*`.
     pub max: Option<TlsVersion>,
-    /// `no-*`, by the place of each in [`TlsVersion::ALL`].
+    /// `no-*`, by the index of each in [`TlsVersion::ALL`].
     pub forbidden: [bool; 5],
 }
 
-/// What lines on both sides say about TLS, and the `global` section for all of them.
+/// TLS settings common to `bind` and `server` lines, and to their `global` defaults.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TlsSpec {
-    /// Versions.
     pub versions: TlsVersionsSpec,
     /// `ciphers`.
     pub ciphers: Option<Spanned<String>>,
@@ -65,7 +65,7 @@ pub struct TlsSpec {
     pub sigalgs: Option<Spanned<String>>,
     /// `client-sigalgs`.
     pub client_sigalgs: Option<Spanned<String>>,
-    /// `alpn`, in its order; empty: `no-alpn`.
+    /// `alpn`, in file order; empty: `no-alpn`.
     pub alpn: Option<Spanned<Vec<String>>>,
     /// `ca-file`.
     pub ca_file: Option<Spanned<String>>,
@@ -73,20 +73,20 @@ pub struct TlsSpec {
     pub crl_file: Option<Spanned<String>>,
     /// `tls-tickets`, `no-tls-tickets`.
     pub tickets: Option<bool>,
-    /// Where relative names of files start from, with a slash at its end; `None`: where the process was started.
+    /// Base directory of relative file names, with a trailing slash; `None`: the working directory at startup.
     pub folder: Option<String>,
 }
 
-/// What a `bind` line says about TLS.
+/// TLS settings of a `bind` line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BindTlsSpec {
     /// `ssl`.
     pub ssl: bool,
-    /// What servers have, too.
+    /// Settings common with servers.
     pub common: TlsSpec,
-    /// `crt`, `default-crt` and `crt-list` in their order, which says what the first certificate is.
+    /// `crt`, `default-crt` and `crt-list` in file order, which determines the first certificate.
     pub sources: Vec<(CertificateSource, Spanned<String>)>,
-    /// `acme`: names of certificates that are obtained, a list for each; Weir's own.
+    /// `acme`: names of certificates to obtain, a list for each; Weir only.
     pub acme: Vec<Spanned<Vec<String>>>,
     /// `strict-sni`, `no-strict-sni`.
     pub strict_sni: Option<bool>,
@@ -94,7 +94,7 @@ pub struct BindTlsSpec {
     pub verify: Option<Spanned<VerifyClients>>,
     /// `ca-verify-file`.
     pub ca_verify_file: Option<Spanned<String>>,
-    /// `crt-ignore-err`: `all`, or numbers and names between commas.
+    /// `crt-ignore-err`: `all`, or comma-separated numbers and names.
     pub crt_ignore_err: Option<Spanned<String>>,
     /// `ca-ignore-err`.
     pub ca_ignore_err: Option<Spanned<String>>,
@@ -117,29 +117,29 @@ pub struct BindTlsSpec {
 /// `verify` on `bind` lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum VerifyClients {
-    /// Clients are not asked for a certificate.
+    /// No certificate is requested.
     #[default]
     None,
-    /// They may show one, which has to be good.
+    /// A certificate is requested; if there is one, it must be valid.
     Optional,
-    /// They have to.
+    /// A valid certificate is required.
     Required,
 }
 
-/// What a `server` line says about TLS.
+/// TLS settings of a `server` line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServerTlsSpec {
     /// `ssl`, `no-ssl`.
     pub ssl: bool,
     /// `no-ssl` was written last.
     pub no_ssl: bool,
-    /// What the line starts from says `ssl`: it can be switched on at run time.
+    /// The line's initial values contain `ssl`: it can be switched on at run time.
     pub ssl_by_default: bool,
-    /// What `bind` lines have, too.
+    /// Settings common with `bind` lines.
     pub common: TlsSpec,
     /// `crt`.
     pub certificate: Option<Spanned<String>>,
-    /// `verify`: whether the server has to be who it says it is.
+    /// `verify`: whether the server's certificate is verified.
     pub verify: Option<bool>,
     /// `verifyhost`.
     pub verifyhost: Option<String>,
@@ -161,7 +161,7 @@ pub struct ServerTlsSpec {
     pub check_alpn: Option<Vec<String>>,
 }
 
-/// What the `global` section says about TLS.
+/// TLS settings of the `global` section.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GlobalTlsSpec {
     /// `crt-base`.
@@ -170,17 +170,16 @@ pub struct GlobalTlsSpec {
     pub ca_base: Option<String>,
     /// `key-base`.
     pub key_base: Option<String>,
-    /// `ssl-default-bind-*`, as of the last line.
+    /// `ssl-default-bind-*`, after the last line.
     pub binds: BindTlsSpec,
-    /// `ssl-default-server-*`, as of the last line.
+    /// `ssl-default-server-*`, after the last line.
     pub servers: TlsSpec,
-    /// Both behind each line that changes one of them, in their order: what counts for a line is what stands above it.
+    /// Both after each line that changes one of them, in file order: a line uses the values defined above it.
     pub history: Vec<Spanned<TlsDefaults>>,
-    /// ACME.
     pub acme: GlobalAcmeSpec,
-    /// Updates of OCSP answers.
+    /// Updates of OCSP responses.
     pub ocsp: GlobalOcspSpec,
-    /// `ssl-server-verify`: whether servers are not verified where their lines do not say.
+    /// `ssl-server-verify`: servers are not verified unless their lines configure it.
     pub trusts_servers: Option<bool>,
     /// `tune.ssl.keylog`.
     pub keylog: bool,
@@ -188,19 +187,19 @@ pub struct GlobalTlsSpec {
     pub lifetime: Option<u32>,
     /// `tune.ssl.cachesize`, in blocks of 200 bytes.
     pub cache_size: Option<u32>,
-    /// `tune.ssl.capture-buffer-size`, in bytes; 0: nothing is kept.
+    /// `tune.ssl.capture-buffer-size`, in bytes; 0: no capture.
     pub capture_size: u32,
-    /// `issuers-chain-path`, with what `default-path` puts in front of it.
+    /// `issuers-chain-path`, with `default-path` applied.
     pub issuers_chain: Option<Spanned<String>>,
     /// `ssl-load-extra-files`, `ssl-load-extra-del-ext`.
     pub extra_files: ExtraFilesSpec,
     /// `ssl-skip-self-issued-ca`.
     pub skips_self_issued: bool,
-    /// `ssl-passphrase-cmd`: the program and its arguments; empty: there is none.
+    /// `ssl-passphrase-cmd`: the program and its arguments; empty: none.
     pub passphrase_command: Vec<String>,
-    /// `tune.ssl.ssl-ctx-cache-size`: generated certificates to remember.
+    /// `tune.ssl.ssl-ctx-cache-size`: number of cached generated certificates.
     pub generated_cache: Option<u32>,
-    /// `tune.ssl.keyupdate-rate-limit`, in messages a second; 0: no limit.
+    /// `tune.ssl.keyupdate-rate-limit`, in messages per second; 0: no limit.
     pub key_updates: Option<u32>,
     /// `tune.ssl.hard-maxrecord`, in bytes; 0: no limit.
     pub record_limit: u32,
@@ -231,23 +230,21 @@ impl Default for GlobalOcspSpec {
     }
 }
 
-/// What `ssl-default-*` say from a line on.
+/// Values of `ssl-default-*` from a line on.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TlsDefaults {
-    /// For listeners.
     pub binds: BindTlsSpec,
-    /// For servers.
     pub servers: TlsSpec,
 }
 
 impl GlobalTlsSpec {
-    /// The line at that place changes what `ssl-default-*` say.
+    /// Records the values of `ssl-default-*` after the line at that place.
     pub fn remember(&mut self, line: Span) {
         let defaults = TlsDefaults { binds: self.binds.clone(), servers: self.servers.clone() };
         self.history.push(Spanned::new(defaults, line));
     }
 
-    /// What counts for a line at that place; `None`: nothing stands above it.
+    /// Returns the defaults of a line at that place; `None` if none are defined above it.
     pub fn defaults_at(&self, line: Span) -> Option<&TlsDefaults> {
         let above = self.history.iter().rev().find(|defaults| defaults.span < line);
         above.map(|defaults| &defaults.value)

@@ -1,6 +1,6 @@
-//! Which encrypted tokens are decrypted (configuration manual, section 3.1). Must never know how.
+//! Algorithms of encrypted tokens that are permitted (configuration manual, section 3.1). Must never implement one.
 
-/// Algorithms by which the keys of tokens may be had (RFC 7518, section 4.1).
+/// Key management algorithms (RFC 7518, section 4.1).
 pub const TOKEN_ALGORITHMS: &[&str] = &[
     "RSA1_5",
     "RSA-OAEP",
@@ -18,15 +18,15 @@ pub const TOKEN_ALGORITHMS: &[&str] = &[
     "A256GCMKW",
 ];
 
-/// Algorithms by which tokens may be encrypted (RFC 7518, section 5.1).
+/// Content encryption algorithms (RFC 7518, section 5.1).
 pub const TOKEN_ENCODINGS: &[&str] =
     &["A128CBC-HS256", "A192CBC-HS384", "A256CBC-HS512", "A128GCM", "A192GCM", "A256GCM"];
 
-/// What tokens may ask for; `None`: not written.
+/// Permitted algorithms; `None`: not written.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TokensSpec {
-    /// `jwt.decrypt_alg_list`: bits by the places of [`TOKEN_ALGORITHMS`].
+    /// `jwt.decrypt_alg_list`: a bit mask over [`TOKEN_ALGORITHMS`].
     pub algorithms: Option<u32>,
-    /// `jwt.decrypt_enc_list`: bits by the places of [`TOKEN_ENCODINGS`].
+    /// `jwt.decrypt_enc_list`: a bit mask over [`TOKEN_ENCODINGS`].
     pub encodings: Option<u32>,
 }

@@ -1,12 +1,11 @@
-//! Traces as they are written.
+//! Traces as written (configuration manual, section 12.1).
 
 use crate::span::Span;
 
 /// A line of a `traces` section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceLineSpec {
-    /// Where it is.
     pub span: Span,
-    /// What follows `trace`.
+    /// The words after `trace`.
     pub words: Vec<String>,
 }

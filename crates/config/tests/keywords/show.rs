@@ -1,4 +1,4 @@
-//! A specification in few words: only what differs from the defaults. A field that is added must be named here, or this
+//! Short form of a specification: only the differences from the defaults. A new field must be named here, or this
 //! does not compile.
 
 use std::fmt::{Debug, Write as _};
@@ -23,7 +23,7 @@ macro_rules! changed {
     }};
 }
 
-// Behind the macro that it uses.
+// These modules follow the macro that they use.
 #[path = "show_fcgi.rs"]
 mod fcgi;
 #[path = "show_profiles.rs"]
@@ -39,7 +39,7 @@ fn field<T: Debug + PartialEq>(out: &mut String, name: &str, value: &T, default:
     }
 }
 
-/// The words of a rule; `^` in front of one that is inherited.
+/// Returns the words of a rule; `^` in front of an inherited one.
 fn words(line: &RuleLineSpec) -> String {
     let RuleLineSpec { words, span: _, folder, inherited } = line;
     let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
@@ -47,7 +47,7 @@ fn words(line: &RuleLineSpec) -> String {
     format!("{}{}{folder}", if *inherited { "^" } else { "" }, words.join(" "))
 }
 
-/// `Some(x)` is `x`; spans are left out.
+/// Removes `Some(…)` around a value; spans are left out.
 fn plain(text: &str) -> String {
     let text = text.strip_prefix("Some(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(text);
     text.to_owned()
@@ -333,7 +333,7 @@ fn proxy(proxy: &ProxySpec, out: &mut String) {
     changed!(out, &**hash, HashSpec::default(), HashSpec { method, function, avalanche, balance_factor, affinity } but {});
     field(out, "allbackups", allbackups, &false);
     field(out, "unpublished", unpublished, &false);
-    // What they say shows in the servers that start from them.
+    // Their settings are visible in the servers that inherit them.
     let named = default_servers.iter().map(|server| &server.name.value).filter(|name| !name.is_empty());
     field(out, "default_servers", &named.collect::<Vec<_>>(), &Vec::new());
     changed!(out, &**state, StateFileSpec::default(), StateFileSpec { source, file } but {});
@@ -532,7 +532,7 @@ fn server(server: &ServerSpec, out: &mut String) {
     out.push('\n');
 }
 
-/// What servers are checked with.
+/// Shows the health check method of servers.
 fn check(check: &CheckSpec, out: &mut String) {
     let shown = |rules: &[RuleLineSpec]| rules.iter().map(words).collect::<Vec<_>>();
     let method = match &check.method {

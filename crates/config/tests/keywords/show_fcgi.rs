@@ -1,4 +1,4 @@
-//! FastCGI applications in few words. Must never leave a field out.
+//! Short form of FastCGI applications. Must never leave a field out.
 
 use std::fmt::Write as _;
 

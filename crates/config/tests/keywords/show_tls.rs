@@ -1,4 +1,4 @@
-//! What lines say about TLS, as text.
+//! TLS settings, as text.
 
 use super::field;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ fn values(tls: &BindTlsSpec, source: CertificateSource) -> Vec<&str> {
     tls.sources.iter().filter(|(own, _)| *own == source).map(|(_, one)| one.value.as_str()).collect()
 }
 
-/// What a `bind` line says.
+/// A `bind` line.
 pub fn bind(tls: &BindTlsSpec, out: &mut String) {
     let default = BindTlsSpec::default();
     changed!(out, tls, default, BindTlsSpec {
@@ -33,7 +33,7 @@ pub fn bind(tls: &BindTlsSpec, out: &mut String) {
     common(&tls.common, out);
 }
 
-/// What lines on both sides say about TLS.
+/// Settings common to both sides.
 pub fn common(tls: &TlsSpec, out: &mut String) {
     let default = TlsSpec::default();
     changed!(out, tls, default, TlsSpec {
@@ -54,7 +54,7 @@ pub fn common(tls: &TlsSpec, out: &mut String) {
     field(out, "alpn", &tls.alpn.as_ref().map(|list| &list.value), &None);
 }
 
-/// What a `server` line says.
+/// A `server` line.
 pub fn server(tls: &ServerTlsSpec, out: &mut String) {
     changed!(out, tls, ServerTlsSpec::default(), ServerTlsSpec {
         ssl, no_ssl, ssl_by_default, verify, verifyhost, sni_auto, no_reuse, early_data, check, check_sni, check_sni_auto, check_alpn,
@@ -102,7 +102,7 @@ pub fn used(lines: &[UsedCertificateSpec], out: &mut String) {
     }
 }
 
-/// What the `global` section says about all lines.
+/// Defaults of the `global` section.
 pub fn global(tls: &GlobalTlsSpec, out: &mut String) {
     changed!(out, tls, GlobalTlsSpec::default(), GlobalTlsSpec {
         crt_base, ca_base, key_base, acme, ocsp, trusts_servers, keylog, lifetime, cache_size, capture_size, extra_files, skips_self_issued,

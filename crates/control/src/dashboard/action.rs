@@ -11,10 +11,10 @@ use super::objects::{self, Columns};
 use super::route::pairs;
 use crate::statistics::{Kind, Object};
 
-/// The states that `state` names.
+/// Values of `state`.
 const STATES: [(&str, Admin); 3] = [("ready", Admin::Ready), ("drain", Admin::Drain), ("maint", Admin::Maintenance)];
 
-/// What a form asks for.
+/// The changes that a form requests.
 #[derive(Debug, PartialEq)]
 struct Order {
     state: Option<Admin>,
@@ -65,7 +65,7 @@ pub(super) async fn change(asked: Asked, mut answer: Answer) {
     }
 }
 
-/// Changes nothing where something of the order is wrong.
+/// Applies all changes, or none if one of them is invalid.
 fn apply(asked: &Asked, (proxy, server): (&Proxy, &Server), order: &Order) -> Result<(), &'static str> {
     let wanted = order.weight.as_deref().map(|text| weight::parse(text, server.weight)).transpose()?;
     let live = &asked.worker.process.live.proxies[proxy.index];

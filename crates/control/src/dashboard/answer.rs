@@ -1,5 +1,5 @@
-//! An answer that a future writes and a client takes: the future waits while the client has not taken what came before. Must
-//! never hold more than a piece of it, and never know what it says.
+//! A streamed answer: a future writes it, a client reads it, and the future waits until the client has read the
+//! previous piece. Must never hold more than one piece, and never depend on its contents.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -17,19 +17,19 @@ use super::route::Pending;
 use crate::page::{Submission, is_from_the_page};
 use crate::unsent::Unsent;
 
-/// Bytes from which on a piece has to be taken before the next one is made.
+/// Bytes from which on a piece must be read before the next one is written.
 const PIECE: usize = 8 * 1024;
 
-/// What is known of a request before it is answered.
+/// Properties of a request that decide how it is answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestHead {
     /// `None`: another method than GET, HEAD and POST.
     pub(super) is_post: Option<bool>,
-    /// No other site sends it.
+    /// Sent by the page itself, not by another site.
     pub(super) is_from_the_page: bool,
 }
 
-/// The first part of an answer.
+/// The status and the fields of an answer.
 struct Begun {
     status: u16,
     media_type: &'static str,
@@ -43,7 +43,7 @@ struct Shared {
     submission: Submission,
 }
 
-/// What an answer is written to.
+/// The writing end of an answer.
 pub(super) struct Answer(Rc<RefCell<Shared>>);
 
 const fn reason(status: u16) -> &'static [u8] {
@@ -64,17 +64,17 @@ impl Answer {
         self.0.borrow_mut().begun = Some(Begun { status: 200, media_type, fields });
     }
 
-    /// Begins an answer in JSON.
+    /// Begins a JSON answer.
     pub(super) fn begin_json(&mut self) {
         self.begin("application/json", Vec::new());
     }
 
-    /// Says why there is no answer.
+    /// Answers with an error and its reason.
     pub(super) fn refuse(&mut self, status: u16, why: &str) {
         self.refuse_with(status, why, Vec::new());
     }
 
-    /// Refuses the method of the request (RFC 9110, section 15.5.6).
+    /// Rejects the method of the request (RFC 9110, section 15.5.6).
     pub(super) fn refuse_method(&mut self, allowed: &str) {
         self.refuse_with(405, "the address does not take this method", vec![("allow", allowed.to_owned())]);
     }
@@ -89,8 +89,8 @@ impl Answer {
         self.0.borrow_mut().unsent.push(text.as_bytes());
     }
 
-    /// To be called between the pieces of a long answer: waits while as much as a piece was not taken, and gives others
-    /// their turn when the slice of time is used up.
+    /// Call between the pieces of a long answer: waits until less than a piece is unread, and yields when the time
+    /// slice is used up.
     pub(super) async fn relieve(&mut self) {
         poll_fn(|_| if self.0.borrow().unsent.len() < PIECE { Poll::Ready(()) } else { Poll::Pending }).await;
         if rt::slice_is_over() {
@@ -98,7 +98,7 @@ impl Answer {
         }
     }
 
-    /// The payload of the request; `None`: it is too long.
+    /// Reads the payload of the request; `None`: it is too long.
     pub(super) async fn payload(&mut self) -> Option<Vec<u8>> {
         poll_fn(|_| if self.0.borrow().submission.is_whole() { Poll::Ready(()) } else { Poll::Pending }).await;
         std::mem::take(&mut self.0.borrow_mut().submission).into_text()
@@ -115,11 +115,11 @@ impl std::fmt::Write for Answer {
 type Maker = Box<dyn FnOnce(Answer, RequestHead) -> Pending>;
 
 enum Work {
-    /// The request was not looked at.
+    /// The request has not been received.
     Asked(Maker),
-    /// The answer is written.
+    /// The answer is being written.
     Writing(Pending),
-    /// All of it is written.
+    /// The answer is complete.
     Written,
 }
 
@@ -127,17 +127,17 @@ enum Work {
 pub(super) struct Api {
     shared: Rc<RefCell<Shared>>,
     work: Work,
-    /// Bytes of a payload at most.
+    /// Maximum length of a payload in bytes.
     limit: usize,
 }
 
 impl Api {
-    /// A service whose answer `make` makes.
+    /// Creates a service that answers with `make`.
     pub(super) fn new(limit: usize, make: impl FnOnce(Answer, RequestHead) -> Pending + 'static) -> Self {
         Self { shared: Rc::default(), work: Work::Asked(Box::new(make)), limit }
     }
 
-    /// Goes on.
+    /// Polls the future that writes the answer.
     fn run(&mut self, cx: &mut Context<'_>) {
         if let Work::Writing(writing) = &mut self.work
             && Pin::new(writing).poll(cx).is_ready()
@@ -202,7 +202,7 @@ impl Service for Api {
     }
 }
 
-/// Appends formatted text; that cannot fail.
+/// Appends formatted text. Never fails.
 pub(super) fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(text);
 }

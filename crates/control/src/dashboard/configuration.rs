@@ -1,14 +1,14 @@
-//! The text of the configuration, without what is known to be secret and what is outside of `stats scope`, and what was said about
-//! it at the start. Must never show it to clients that nothing has admitted.
+//! The text of the configuration and the diagnostics of the start, without known secrets and without sections outside
+//! of `stats scope`. Must never show it to clients that were not admitted.
 
 use super::Asked;
 use super::answer::{Answer, put};
 use super::json::{Commas, Quoted, lossy};
 
-/// What stands in place of a secret.
+/// Replaces a secret.
 const HIDDEN: &str = "<hidden>";
 
-/// Words before a secret.
+/// Words that precede a secret.
 const BEFORE: &[&str] = &["password", "insecure-password", "anonkey", "stats-auth", "eab-key", "secret"];
 /// Functions whose arguments are secret.
 const FUNCTIONS: &[&str] = &["hmac(", "aes_gcm_enc(", "aes_gcm_dec(", "aes_cbc_enc(", "aes_cbc_dec(", "jwt_verify("];
@@ -16,7 +16,7 @@ const FUNCTIONS: &[&str] = &["hmac(", "aes_gcm_enc(", "aes_gcm_dec(", "aes_cbc_e
 const NAMES: &[&str] =
     &["password", "passwd", "secret", "token", "api-key", "api_key", "apikey", "authorization", "credential"];
 
-/// Whether the configuration is shown: the client has the admin level, or the page asks its clients who they are.
+/// Whether the configuration is shown: the client has the admin level, or the page requires authentication.
 pub(super) fn is_shown(asked: &Asked) -> bool {
     asked.admin() || asked.page().is_some_and(|page| page.is_guarded())
 }
@@ -35,7 +35,7 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
         for line in bytes.split(|byte| *byte == b'\n') {
             let mut text = inner.next().to_owned();
             let line = lossy(line);
-            // The lines keep their numbers.
+            // Hidden lines stay as empty lines, so that line numbers match.
             let shown = if scope.shows(&line, |name| asked.shows_name(name)) { masked(&line) } else { String::new() };
             put(&mut text, format_args!("{}", Quoted(&shown)));
             answer.push(&text);
@@ -53,11 +53,11 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
     answer.push("]}\n");
 }
 
-/// Which lines of a file a page with `stats scope` shows: sections of proxies that it shows, and no other ones.
+/// Selects the lines that a page with `stats scope` shows: only the sections of proxies in the scope.
 struct Scope {
     all: bool,
     is_inside: bool,
-    /// The line before goes on.
+    /// The previous line ends with a continuation.
     goes_on: bool,
 }
 
@@ -66,7 +66,7 @@ impl Scope {
         Self { all, is_inside: false, goes_on: false }
     }
 
-    /// Whether the next line is shown, given which names are.
+    /// Whether the next line is shown; `shows_name`: whether a proxy of that name is shown.
     fn shows(&mut self, line: &str, shows_name: impl Fn(&str) -> bool) -> bool {
         if self.all {
             return true;
@@ -82,7 +82,7 @@ impl Scope {
     }
 }
 
-/// A line without what is known to be secret.
+/// Returns a line with known secrets replaced.
 fn masked(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let words = line.split_whitespace().collect::<Vec<_>>();
@@ -94,7 +94,7 @@ fn masked(line: &str) -> String {
         let word = &rest[begin..end];
         rest = &rest[end..];
         match word {
-            // A value in quotes may have several words.
+            // A quoted value may have several words.
             _ if hides => {
                 out.push_str(HIDDEN);
                 let begins = quote.is_none().then(|| word.chars().next()).flatten();
@@ -121,7 +121,7 @@ fn masked(line: &str) -> String {
     out
 }
 
-/// A word without the arguments of functions that take keys.
+/// Replaces the arguments of functions that take keys.
 fn without_arguments(word: &str) -> String {
     let mut text = word.to_owned();
     for name in FUNCTIONS {

@@ -1,4 +1,4 @@
-//! The documents that never change: the dashboard's page and the description of the API. Must never hold anything of the
+//! The constant documents: the dashboard's page and the description of the API. Must never contain anything of the
 //! configuration.
 
 use std::sync::LazyLock;
@@ -28,7 +28,7 @@ const SCRIPT: &str = concat!(
 static PAGE: LazyLock<String> =
     LazyLock::new(|| include_str!("page/page.html").replace("/*STYLE*/", STYLE).replace("/*SCRIPT*/", SCRIPT));
 
-/// Nothing but its own style and script, and nothing from elsewhere.
+/// Content-Security-Policy: only the page's own style and script, nothing from other origins.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     let hash = |text: &str| Base64::encode_string(&Sha256::digest(text.as_bytes()));
     format!(

@@ -1,4 +1,4 @@
-//! Server-sent events: a sample every second, and lines of the log as they come. Must never go on once the process stops.
+//! Server-sent events: a sample every second, and new log lines. Must never continue after the process stops.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::statistics::{B, F, Kind, S};
 
 /// How often the log is read.
 const TICK: Duration = Duration::from_millis(250);
-/// Ticks of a sample.
+/// Ticks per sample.
 const TICKS: u32 = 4;
-/// Bytes of log lines a tick.
+/// Maximum bytes of log lines per tick.
 const LINES: usize = 32 * 1024;
-/// Servers up to which all of them are in every sample, unless the request says otherwise.
+/// Up to this number of servers, samples contain all of them unless the request says otherwise.
 const MOST_SERVERS: usize = 500;
 
-/// Values of the process in every sample.
+/// Values of `show info` in every sample.
 const PROCESS: [&str; 17] = [
     "Uptime_sec",
     "Maxconn",
@@ -79,7 +79,7 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
     let samples = asked.target.parameter("samples") != Some("0");
     let mut tap = (asked.target.parameter("log") == Some("1"))
         .then(|| TapReader::new(Arc::clone(&asked.worker.process.log_targets)));
-    // One that reads samples alone, or so many of them, ends.
+    // `count` ends the stream after that number of samples.
     let mut left = asked.target.parameter("count").and_then(|text| text.parse::<u64>().ok()).unwrap_or(u64::MAX);
     answer.begin("text/event-stream", vec![("x-accel-buffering", "no".to_owned())]);
     answer.push("retry: 2000\n\n");
@@ -89,7 +89,7 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
             sample(&asked, &servers, &mut answer).await;
             left -= 1;
         } else if tick % (TICKS * 2) == 0 {
-            // A client that has gone is found out, and no timeout of the proxy ends a stream without news.
+            // Detects a disconnected client, and keeps the proxy's timeouts from ending a stream without events.
             answer.push(":\n\n");
         }
         if let Some(tap) = &mut tap {
@@ -130,7 +130,7 @@ async fn sample(asked: &Asked, servers: &Servers, answer: &mut Answer) {
     answer.relieve().await;
 }
 
-/// Lines that came since the last time.
+/// Writes log lines since the last call.
 async fn log(asked: &Asked, tap: &mut TapReader, answer: &mut Answer) {
     let mut text = String::new();
     tap.read(LINES, |owner, line| {

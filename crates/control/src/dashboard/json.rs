@@ -1,10 +1,11 @@
-//! JSON that is written (RFC 8259). Must never read any.
+//! Writes JSON (RFC 8259). Must never parse any.
 
 use std::fmt::{self, Write};
 
 use crate::field::Value;
 
-/// Text as a string of JSON. What browsers could take for markup or for the end of a line is escaped as well.
+/// Displays text as a JSON string. Characters that browsers could take for markup or for a line end are escaped as
+/// well.
 pub(super) struct Quoted<'a>(pub(super) &'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -23,12 +24,12 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Bytes that are text for the most part.
+/// Decodes bytes as UTF-8, with replacement characters.
 pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A value of the statistics.
+/// Displays a value of the statistics.
 pub(super) struct Shown<'a>(pub(super) &'a Value);
 
 impl fmt::Display for Shown<'_> {
@@ -42,12 +43,12 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Commas between things.
+/// Writes commas between elements.
 #[derive(Debug, Default)]
 pub(super) struct Commas(bool);
 
 impl Commas {
-    /// What is written before the next thing.
+    /// Returns the separator before the next element.
     pub(super) fn next(&mut self) -> &'static str {
         if std::mem::replace(&mut self.0, true) { "," } else { "" }
     }

@@ -1,5 +1,5 @@
-//! The dashboard and the JSON API below the statistics page (`stats dashboard`, Weir's own): which address is which, and the
-//! service that answers. Must never change a server without the admin level, and never show a proxy outside of `stats scope`.
+//! The dashboard and the JSON API below the statistics page (`stats dashboard`, Weir's own): routing and the service
+//! that answers. Must never change a server without the admin level, and never show a proxy outside of `stats scope`.
 
 mod action;
 mod answer;
@@ -28,44 +28,44 @@ use policy::program::{Proxy, StatsPage};
 use answer::{Answer, Api};
 use route::{Route, Target};
 
-/// What a request is answered from.
+/// The context of a request.
 pub(crate) struct Asked {
     pub(super) worker: Rc<Worker>,
     pub(super) generation: Arc<Generation>,
     request: PageRequest,
-    /// What follows the address: names in the path, and the query.
+    /// The rest of the address: names in the path, and the query.
     target: Target,
 }
 
 impl Asked {
-    /// The page that it is below; `None`: there is none.
+    /// The statistics page above this address; `None`: there is none.
     pub(super) fn page(&self) -> Option<&StatsPage> {
         self.generation.proxy(self.request.proxy).stats.as_deref()
     }
 
-    /// The client may change servers.
+    /// Whether the client may change servers.
     pub(super) fn admin(&self) -> bool {
         self.request.admin
     }
 
-    /// Whether a proxy may be shown: `stats scope`.
+    /// Whether `stats scope` includes a proxy.
     pub(super) fn shows(&self, proxy: &Proxy) -> bool {
         let is_visible = !proxy.disabled && (proxy.frontend.is_some() || proxy.backend.is_some());
         is_visible && self.shows_name(&proxy.name)
     }
 
-    /// The same by the proxy's name.
+    /// Whether `stats scope` includes a proxy of that name.
     pub(super) fn shows_name(&self, name: &str) -> bool {
         self.page().is_some_and(|page| page.shows(name))
     }
 
-    /// Whether all proxies may be shown.
+    /// Whether `stats scope` includes all proxies.
     pub(super) fn shows_all(&self) -> bool {
         self.page().is_some_and(|page| page.scope.is_empty())
     }
 }
 
-/// The service for a request below the page; `None`: it is one for the page itself.
+/// Creates the service for a request below the page; `None`: the request is for the page itself.
 pub(crate) fn start(session: &Session, request: PageRequest, target: &[u8]) -> Option<Box<dyn Service>> {
     let generation = session.shared_generation();
     let page = generation.proxy(request.proxy).stats.as_deref().filter(|page| page.dashboard)?;

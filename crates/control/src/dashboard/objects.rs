@@ -1,5 +1,5 @@
-//! Frontends, backends and servers as objects of JSON, with the columns of `show stat` and latencies. Must never name a column
-//! otherwise than the table of statistics does.
+//! Frontends, backends and servers as JSON objects, with the columns of `show stat` and latencies. Must never name a
+//! column differently from the table of statistics.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::json::{Commas, Quoted, Shown};
 use crate::field::Value;
 use crate::statistics::{self, B, Column, F, Kind, Object, S};
 
-/// The columns that an answer has.
+/// The columns of an answer.
 pub(super) struct Columns(Vec<&'static Column>);
 
 impl Columns {
@@ -20,7 +20,7 @@ impl Columns {
         Self(statistics::columns().collect())
     }
 
-    /// Those of these names, in the order of the statistics; unknown names are left out.
+    /// Returns the columns of these names, in the order of the statistics; unknown names are ignored.
     pub(super) fn named<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Self {
         let wanted = |column: &&Column| names.clone().any(|name| name == column.field.name);
         Self(statistics::columns().filter(wanted).collect())
@@ -59,7 +59,7 @@ pub(super) const SAMPLED: [&str; 24] = [
     "ttime",
 ];
 
-/// What an object is called.
+/// The name of a kind of object.
 const fn kind(kind: &Kind<'_>) -> &'static str {
     match kind {
         Kind::Frontend => "frontend",
@@ -69,7 +69,7 @@ const fn kind(kind: &Kind<'_>) -> &'static str {
     }
 }
 
-/// Latencies of the last seconds, milliseconds; nothing where there were none.
+/// Writes latencies of the last seconds in milliseconds; nothing if there are none.
 pub(super) fn latency(sum: &LatencySum, out: &mut String) {
     for (name, per_mille) in [("p50", 500), ("p95", 950), ("p99", 990)] {
         if let Some(time) = sum.quantile(per_mille) {
@@ -103,7 +103,7 @@ pub(super) fn write(object: &Object<'_>, columns: &Columns, out: &mut String) ->
     sum
 }
 
-/// How often payload has waited for a window of HTTP/2; nothing where none has. HAProxy has no such columns.
+/// Writes how often payload waited for an HTTP/2 window; nothing if never. HAProxy has no such columns.
 fn stalls(object: &Object<'_>, out: &mut String) {
     if !matches!(object.kind, Kind::Frontend | Kind::Backend) {
         return;
@@ -118,7 +118,7 @@ fn stalls(object: &Object<'_>, out: &mut String) {
     }
 }
 
-/// Writes every object of some kinds, `prefix` before the first.
+/// Writes every object of the given kinds, with `prefix` before the first.
 pub(super) async fn each(
     asked: &Asked,
     answer: &mut Answer,

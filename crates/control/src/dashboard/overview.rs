@@ -1,4 +1,4 @@
-//! The process as a whole: what `show info` knows, and what its threads do. Must never count anything.
+//! The process as a whole: the values of `show info` and the load of its threads. Must never count anything.
 
 use std::rc::Rc;
 
@@ -10,12 +10,12 @@ use super::json::{Commas, Quoted, Shown};
 use crate::field::Value;
 use crate::statistics::process::{ProcessInfo, ROWS, look};
 
-/// What a worker tells of itself.
+/// The load of a worker.
 pub(super) struct Thread {
     here: (u64, u64),
-    /// Percent of its time that it did not wait.
+    /// Percent of the time that it was not idle.
     busy: u32,
-    /// Processor time of its thread, milliseconds.
+    /// Processor time of its thread in milliseconds.
     used: u128,
     sessions: usize,
 }
@@ -29,18 +29,18 @@ fn thread(worker: &Rc<Worker>) -> Thread {
     }
 }
 
-/// Asks every worker.
+/// Collects the load of every worker.
 pub(super) async fn threads(asked: &Asked) -> Vec<Thread> {
     engine::on_every_worker(&asked.worker.process, thread).await
 }
 
-/// Seconds since 1970, to the millisecond.
+/// Seconds since the Unix epoch, with milliseconds.
 pub(super) fn time() -> String {
     let now = rt::wall();
     format!("{}.{:03}", now.seconds, now.nanos / 1_000_000)
 }
 
-/// Writes the members `process` and `threads`; `names`: the values of `show info`, all where there are none.
+/// Writes the members `process` and `threads`; `names`: the values of `show info`; `None`: all of them.
 pub(super) fn write(asked: &Asked, threads: &[Thread], names: Option<&[&str]>, out: &mut String) {
     let here: Vec<(u64, u64)> = threads.iter().map(|thread| thread.here).collect();
     let info = ProcessInfo::gather((&asked.worker, &asked.generation.program), &here, true);
@@ -48,7 +48,7 @@ pub(super) fn write(asked: &Asked, threads: &[Thread], names: Option<&[&str]>, o
     let mut commas = Commas::default();
     let rows = ROWS.iter().filter(|row| names.is_none_or(|names| names.contains(&row.field.name)));
     for row in rows {
-        // As on the page: what version runs is shown where it is asked for.
+        // As on the page: the version is shown only if the configuration says so.
         let is_version = matches!(row.field.name, "Version" | "Release_date" | "Build info" | "Implementation");
         let value = (row.value)(&info);
         if value != Value::None && (!is_version || asked.page().is_some_and(|page| page.shows_version)) {

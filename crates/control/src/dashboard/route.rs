@@ -1,4 +1,4 @@
-//! The addresses below the statistics page, as a table. To add one, write its function and add a row here and a path in
+//! The table of addresses below the statistics page. To add one, write its function and add a row here and a path in
 //! `openapi.json`. Must never answer.
 
 use std::future::Future;
@@ -7,12 +7,12 @@ use std::pin::Pin;
 use super::answer::Answer;
 use super::{Asked, action, configuration, document, events, objects, overview, rules, sessions, tables, topology};
 
-/// An answer in the making.
+/// The future that writes an answer.
 pub(super) type Pending = Pin<Box<dyn Future<Output = ()>>>;
 
-/// One address.
+/// An address and its handler.
 pub(super) struct Route {
-    /// Its segments below the statistics page; names in braces stand for one segment.
+    /// Path segments below the statistics page; a name in braces matches any single segment.
     pub(super) path: &'static str,
     pub(super) is_post: bool,
     pub(super) run: fn(Asked, Answer) -> Pending,
@@ -43,25 +43,25 @@ pub(super) const ROUTES: &[Route] = &[
     },
 ];
 
-/// What the address of a request says beside the route.
+/// The variable parts of a request's address.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
-    /// The segments that names in braces stand for, decoded.
+    /// Decoded segments at the names in braces.
     pub(super) names: Vec<String>,
-    /// The query, decoded; the first ones alone.
+    /// Decoded query parameters, at most [`MOST_PARAMETERS`].
     query: Vec<(String, String)>,
 }
 
-/// Parameters of a query that are read.
+/// Maximum number of query parameters; further ones are ignored.
 const MOST_PARAMETERS: usize = 16;
 
 impl Target {
-    /// The value of a parameter of the query.
+    /// Returns the value of a query parameter.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The same as a number, no more than `most`; `usual` where there is none.
+    /// Returns a parameter as a number, at most `most`; `usual` if missing or invalid.
     pub(super) fn number(&self, name: &str, usual: usize, most: usize) -> usize {
         self.parameter(name).and_then(|text| text.parse().ok()).unwrap_or(usual).min(most)
     }
@@ -71,7 +71,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&crate::page::decode(bytes)).into_owned()
 }
 
-/// The pairs of a query or a form, decoded; the first ones alone.
+/// Decodes the pairs of a query or a form, at most [`MOST_PARAMETERS`].
 pub(super) fn pairs(query: &[u8]) -> Vec<(String, String)> {
     let pairs = query.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).take(MOST_PARAMETERS);
     pairs
@@ -82,8 +82,8 @@ pub(super) fn pairs(query: &[u8]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The route of a request for `target`, which begins with the address of the page. `None`: it is one for the page itself;
-/// `Some(None)`: there is no such address.
+/// Returns the route for `target`, which begins with the address of the page. `None`: a request for the page itself;
+/// `Some(None)`: unknown address.
 pub(super) fn find(target: &[u8], uri: &[u8]) -> Option<(Option<&'static Route>, Target)> {
     let rest = target.strip_prefix(uri)?;
     let rest = if uri.ends_with(b"/") { rest } else { rest.strip_prefix(b"/")? };
@@ -101,7 +101,7 @@ pub(super) fn find(target: &[u8], uri: &[u8]) -> Option<(Option<&'static Route>,
     Some((None, Target::default()))
 }
 
-/// The names in a path; `None`: it has another form.
+/// Returns the segments that match names in braces; `None`: the path does not match.
 fn matches(form: &str, path: &[u8]) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut segments = path.split(|byte| *byte == b'/');

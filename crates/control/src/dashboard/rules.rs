@@ -1,4 +1,4 @@
-//! What rules cost, while that is measured. Must never evaluate one.
+//! The measured cost of rules (profiling). Must never evaluate one.
 
 use std::cmp::Reverse;
 
@@ -7,7 +7,7 @@ use super::answer::{Answer, put};
 use super::json::{Commas, Quoted};
 use crate::runtime::process::{RuleRow, gather_rule_costs, rule_rows};
 
-/// Rules of an answer unless `limit` says otherwise, and at most.
+/// Default and maximum of `limit`: rules per answer.
 const USUAL: usize = 1_000;
 const MOST: usize = 1_000_000;
 

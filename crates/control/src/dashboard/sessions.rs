@@ -1,4 +1,4 @@
-//! Streams that run, as each worker knows them. Must never hold a worker up: it is asked for some at a time.
+//! Current streams of each worker. Must never block a worker: streams are read in batches.
 
 use std::rc::Rc;
 
@@ -10,15 +10,15 @@ use super::Asked;
 use super::answer::{Answer, put};
 use super::json::{Commas, Quoted, lossy};
 
-/// Streams that a worker is asked for at a time.
+/// Streams read from a worker at a time.
 const BATCH: usize = 100;
-/// Streams of an answer unless `limit` says otherwise, and at most.
+/// Default and maximum of `limit`: streams per answer.
 const USUAL: usize = 200;
 const MOST: usize = 100_000;
-/// Bytes of an address of a request.
+/// Maximum length of a request's URI in an answer.
 const LONGEST_URI: usize = 256;
 
-/// A stream: the names of its proxies, and its members.
+/// A stream: the names of its frontend and its backend, and its JSON members.
 type Found = (String, Option<String>, String);
 
 /// `sessions`.
@@ -59,7 +59,7 @@ pub(super) async fn show(asked: Asked, mut answer: Answer) {
     answer.push(if is_cut { "],\"complete\":false}\n" } else { "],\"complete\":true}\n" });
 }
 
-/// Some streams behind `from`, and where to go on.
+/// Describes up to [`BATCH`] streams after `from`. Also returns the key to continue after; `None`: these were the last.
 fn describe(worker: &Rc<Worker>, from: Option<u64>) -> (Vec<Found>, Option<u64>) {
     let tasks = worker.tasks_behind(from, BATCH);
     let last = if tasks.len() < BATCH { None } else { tasks.last().map(|(key, _)| key.to_bits()) };

@@ -1,4 +1,4 @@
-//! Stick tables and their entries. Must never hold a table while the reader of an answer is waited for.
+//! Stick tables and their entries. Must never hold a table's lock while it waits for the client to read.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::answer::{Answer, put};
 use super::json::{Commas, Quoted, lossy};
 use crate::runtime::process::{column, shown_datum, write_key};
 
-/// Entries that are looked at while a part of a table is held.
+/// Entries visited per lock of a shard.
 const PAGE: u32 = 128;
-/// Entries of an answer unless `limit` says otherwise, and at most.
+/// Default and maximum of `limit`: entries per answer.
 const USUAL: usize = 200;
 const MOST: usize = 1_000_000;
 
-/// Whether a table may be shown: those of a proxy as the proxy, others where every proxy is.
+/// Whether a table may be shown: a proxy's table if the proxy is, other tables only if all proxies are.
 fn is_shown(asked: &Asked, table: &Table) -> bool {
     let owner = table.plan.proxy.and_then(|index| asked.generation.program.proxies.get(index));
     owner.map_or_else(|| asked.shows_all(), |proxy| asked.shows_name(&proxy.name))

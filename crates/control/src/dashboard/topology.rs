@@ -1,4 +1,4 @@
-//! Which frontend leads to which backend: `use_backend` and `default_backend`. Must never decide where a request goes.
+//! The graph of frontends and backends: `use_backend` and `default_backend`. Must never decide where a request goes.
 
 use policy::program::{Frontend, Program, Proxy};
 use policy::rule::Target;
@@ -7,7 +7,8 @@ use super::Asked;
 use super::answer::{Answer, put};
 use super::json::{Commas, Quoted};
 
-/// The backends that a frontend leads to, each with how: `rule` or `default`. The second value: names that only requests tell.
+/// Returns the backends that a frontend can select, each with `rule` or `default`. The second value: a rule computes
+/// the name of its backend per request.
 fn edges<'p>(program: &'p Program, front: &Frontend) -> (Vec<(&'p Proxy, &'static str)>, bool) {
     let mut found: Vec<(&Proxy, &'static str)> = Vec::new();
     let mut by_name = false;

@@ -1,5 +1,5 @@
-//! Forms of the page: which servers of which backend are changed, and how (configuration manual, "stats admin"). Must never be
-//! asked without the admin level, and never change a proxy outside of `stats scope`.
+//! Forms of the page: the servers of a backend to change, and the action (configuration manual, "stats admin"). Must
+//! never be called without the admin level, and never change a proxy outside of `stats scope`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use policy::program::{Proxy, Server};
 
 /// All servers were changed.
 const DONE: &str = "DONE";
-/// Some were.
+/// Some servers were changed.
 const PARTLY: &str = "PART";
-/// None was asked for, or nothing had to be done.
+/// No action or server was selected, or nothing had to be changed.
 const NONE: &str = "NONE";
-/// It was not understood.
+/// Invalid parameters.
 const FAULTY: &str = "ERRP";
 /// The payload is too long.
 const TOO_LONG: &str = "EXCD";
-/// The client may not change that.
+/// The client lacks the admin level.
 pub(super) const DENIED: &str = "DENY";
 
 /// The payload of a form.
@@ -36,7 +36,7 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
-    /// Takes payload, of which no more than `most` bytes are kept in all.
+    /// Appends payload, at most `most` bytes in total.
     pub(crate) fn take(&mut self, payload: &[u8], most: usize) {
         if self.text.len() + payload.len() > most {
             self.is_too_long = true;
@@ -45,34 +45,34 @@ impl Submission {
         }
     }
 
-    /// There is no more payload.
+    /// Marks the end of the payload.
     pub(crate) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// What was taken; `None`: it was too long.
+    /// Returns the payload; `None`: it was too long.
     pub(crate) fn into_text(self) -> Option<Vec<u8>> {
         (!self.is_too_long).then_some(self.text)
     }
 
-    /// All of it was taken.
+    /// Whether the payload is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.ended
     }
 }
 
-/// What a form does to a server.
+/// A change of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Action {
     Admin(Admin),
-    /// Ready again, if it is in this state.
+    /// Sets the server ready if it is in this state.
     Leave(Admin),
     Force(Checker, Operation),
     Check(Checker, bool),
     Shut,
 }
 
-/// The names of the actions in forms.
+/// Names of the actions in forms.
 const ACTIONS: &[(&[u8], Action)] = &[
     (b"ready", Action::Admin(Admin::Ready)),
     (b"enable", Action::Leave(Admin::Maintenance)),
@@ -93,7 +93,7 @@ const ACTIONS: &[(&[u8], Action)] = &[
     (b"shutdown", Action::Shut),
 ];
 
-/// What a form says.
+/// A parsed form.
 #[derive(Debug, Default, PartialEq)]
 struct Order {
     backend: Option<String>,
@@ -119,7 +119,7 @@ impl Order {
     }
 }
 
-/// Decodes percent-encoding and `+` (WHATWG URL, application/x-www-form-urlencoded). What is broken stays as it is.
+/// Decodes percent-encoding and `+` (WHATWG URL, application/x-www-form-urlencoded). Invalid escapes are kept.
 pub(crate) fn decode(text: &[u8]) -> Vec<u8> {
     let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
     let mut decoded = Vec::with_capacity(text.len());
@@ -138,7 +138,7 @@ pub(crate) fn decode(text: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Does what a form asks for. Returns the result as the page names it.
+/// Applies a form. Returns the result code that the page shows.
 pub(super) async fn submit(
     process: Arc<Process>,
     worker: Rc<Worker>,
@@ -178,7 +178,7 @@ pub(super) async fn submit(
     }
 }
 
-/// The backend of that name, or of that number after a sharp.
+/// Finds a backend by its name, or by its id after a sharp.
 fn find_backend<'g>(generation: &'g Generation, name: &str) -> Option<&'g Proxy> {
     let is_called = |proxy: &Proxy| match name.strip_prefix('#') {
         Some(number) => number.parse() == Ok(proxy.id),
@@ -188,7 +188,7 @@ fn find_backend<'g>(generation: &'g Generation, name: &str) -> Option<&'g Proxy>
     proxies.find(|proxy| proxy.backend.is_some() && is_called(proxy))
 }
 
-/// Changes one server. False: it has no such check.
+/// Changes a server. False: it has no such check.
 fn apply(worker: &Worker, (proxy, server): (&Proxy, &Server), action: Action) -> bool {
     match action {
         Action::Admin(admin) => {

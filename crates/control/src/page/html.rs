@@ -1,5 +1,5 @@
-//! The page in HTML. Must never contain text of the configuration, of servers or of clients that is not escaped, and never
-//! refer to another host.
+//! The page in HTML. Must never contain unescaped text of the configuration, of servers or of clients, and never refer
+//! to another host.
 
 use std::fmt::{self, Write as _};
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use super::Shown;
 use crate::field::Value;
 use crate::statistics::{self, Column, Kind, Object};
 
-/// Text with the characters escaped that HTML reads.
+/// Displays text with HTML's special characters escaped.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -30,20 +30,20 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// How a number is shown.
+/// Formats of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
-    /// As it is.
+    /// The plain number.
     Plain,
-    /// Text on the left.
+    /// Text, left-aligned.
     Text,
-    /// Bytes with a unit; the exact number in the tip.
+    /// Bytes with a unit; the tooltip has the exact number.
     Bytes,
-    /// Seconds as a duration.
+    /// Seconds, shown as a duration.
     Seconds,
 }
 
-/// A group of columns: its title, and of each column the title, the name in the statistics and how it is shown.
+/// A group of columns: its title, and for each column the title, the name in the statistics and the format.
 type Group = (&'static str, &'static [(&'static str, &'static str, Show)]);
 
 /// The columns of the page.
@@ -84,14 +84,14 @@ const GROUPS: &[Group] = &[
     ),
 ];
 
-/// The same with their columns.
+/// The cells of a row with their columns of the statistics.
 static CELLS: LazyLock<Vec<(&'static str, Show, &'static Column)>> = LazyLock::new(|| {
     let named = |name: &str| statistics::columns().find(|column| column.field.name == name);
     let cells = GROUPS.iter().flat_map(|(_, columns)| columns.iter());
     cells.filter_map(|&(_, name, show)| Some((name, show, named(name)?))).collect()
 });
 
-/// Values that a tip shows where the column is pointed at, by the column's name.
+/// Values in the tooltip of a cell, by the name of its column.
 const TIPS: &[(&str, &[(&str, &str)])] = &[
     (
         "stot",
@@ -120,7 +120,7 @@ const TIPS: &[(&str, &[(&str, &str)])] = &[
     ("status", &[("Since, seconds", "lastchg"), ("Tracks", "tracked")]),
 ];
 
-/// Writes what precedes the proxies.
+/// Writes the part before the proxies.
 pub(super) fn begin(shown: &Shown<'_>, out: &mut String) {
     let (page, host, query) = (shown.page, &shown.worker.process.host, shown.query);
     let node = page.node.as_deref();
@@ -154,7 +154,7 @@ pub(super) fn begin(shown: &Shown<'_>, out: &mut String) {
     );
 }
 
-/// The result of the form that led here.
+/// Writes the result of the form that redirected here.
 fn notice(result: &str, out: &mut String) {
     let (class, text) = match result {
         "DONE" => ("done", "The action was processed successfully."),
@@ -170,7 +170,7 @@ fn notice(result: &str, out: &mut String) {
     let _ = writeln!(out, "<p class=\"notice {class}\" role=\"status\">{text}</p>");
 }
 
-/// What is known of the process.
+/// Writes the summary of the process.
 fn process(shown: &Shown<'_>, out: &mut String) {
     let process = &shown.worker.process;
     let global = &shown.generation.program.global;
@@ -191,7 +191,7 @@ fn process(shown: &Shown<'_>, out: &mut String) {
     out.push_str("</dl>\n");
 }
 
-/// Other forms of the page, and its filters.
+/// Writes links to other formats and the filters.
 fn links(shown: &Shown<'_>, out: &mut String) {
     let (query, uri) = (shown.query, String::from_utf8_lossy(&shown.page.uri).into_owned());
     let uri = Escaped(&uri);
@@ -286,7 +286,7 @@ pub(super) fn object(shown: &Shown<'_>, object: &Object<'_>, out: &mut String) {
     out.push_str("</tr>\n");
 }
 
-/// The class of a server's row by its status.
+/// Returns the CSS class of a server's row for its status.
 fn class_of_server(status: &str) -> &'static str {
     let is_going = status.contains('/');
     match status {
@@ -299,7 +299,7 @@ fn class_of_server(status: &str) -> &'static str {
     }
 }
 
-/// `stats show-legends`: what is known of an object beside its counts.
+/// `stats show-legends`: the tooltip with address, cookie, algorithm and mode.
 fn legend(shown: &Shown<'_>, object: &Object<'_>) -> Option<String> {
     if !shown.page.shows_legends {
         return None;
@@ -319,10 +319,10 @@ fn value_of(object: &Object<'_>, name: &str) -> Value {
     statistics::columns().find(|column| column.field.name == name).map_or(Value::None, |column| column.of(object))
 }
 
-/// The tip of a cell: titles and columns.
+/// The tooltip of a cell: titles and columns.
 type Tip = Vec<(&'static str, &'static Column)>;
 
-/// The tips of cells by the cell's name, found once.
+/// The tooltips by the cell's name, resolved once.
 static TIP_COLUMNS: LazyLock<Vec<(&'static str, Tip)>> = LazyLock::new(|| {
     let named = |name: &str| statistics::columns().find(|column| column.field.name == name);
     let rows = TIPS
@@ -347,7 +347,7 @@ fn cell(object: &Object<'_>, (name, show, column): (&str, Show, &Column), out: &
     let text = match (show, number(&value)) {
         (Show::Bytes, Some(bytes)) => Bytes(bytes).to_string(),
         (Show::Seconds, Some(seconds)) => Duration(seconds).to_string(),
-        // "Never" is a negative number of seconds.
+        // A negative number of seconds means never.
         (Show::Seconds, None) => "-".to_owned(),
         _ => Escaped(&value.to_string()).to_string(),
     };
@@ -385,7 +385,7 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// Bytes with three digits and a unit.
+/// Displays bytes with three digits and a unit.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {
@@ -401,7 +401,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Seconds in the two largest units.
+/// Displays seconds in the two largest units.
 struct Duration(u64);
 
 impl fmt::Display for Duration {
@@ -416,12 +416,12 @@ impl fmt::Display for Duration {
     }
 }
 
-/// Whether the servers of a proxy can be changed on the page.
+/// Whether the page can change the servers of a proxy.
 fn takes_forms(shown: &Shown<'_>, proxy: &Proxy) -> bool {
     shown.admin && proxy.servers().next().is_some()
 }
 
-/// Actions of a form: the word and what it says.
+/// Actions of a form: the value and its label.
 const ACTIONS: &[(&str, &str)] = &[
     ("", ""),
     ("ready", "Set state to READY"),
@@ -439,7 +439,7 @@ const ACTIONS: &[(&str, &str)] = &[
     ("shutdown", "Kill sessions"),
 ];
 
-/// Writes the end of a proxy's table, and the form's actions.
+/// Writes the end of a proxy's table, and the actions of its form.
 pub(super) fn end_proxy(shown: &Shown<'_>, proxy: &Proxy, out: &mut String) {
     out.push_str("</tbody></table></div>");
     if takes_forms(shown, proxy) {
@@ -456,7 +456,7 @@ pub(super) fn end_proxy(shown: &Shown<'_>, proxy: &Proxy, out: &mut String) {
     out.push_str("</section>\n");
 }
 
-/// Writes what follows the proxies.
+/// Writes the part after the proxies.
 pub(super) fn end(out: &mut String) {
     out.push_str("<footer>Statistics are counted from the start of the process.</footer></body></html>\n");
 }

@@ -1,6 +1,6 @@
-//! The statistics page (configuration manual, "stats uri"): a service that answers in HTML, CSV, JSON or the typed form, and
-//! takes the forms of the page. Must never hold more than a few rows of an answer, and never change a server without the
-//! admin level.
+//! The statistics page (configuration manual, "stats uri"): a service that answers in HTML, CSV, JSON or the typed
+//! form, and accepts the forms of the page. Must never buffer more than a few rows of an answer, and never change a
+//! server without the admin level.
 
 mod form;
 mod html;
@@ -29,7 +29,7 @@ use crate::statistics::{self, Object, Wish};
 use crate::unsent::Unsent;
 use query::{Query, View};
 
-/// The service for one request.
+/// Creates the service for one request.
 pub(crate) fn start(session: &Session, request: PageRequest) -> Box<dyn Service> {
     Box::new(PageService {
         worker: Rc::clone(&session.worker),
@@ -42,24 +42,24 @@ pub(crate) fn start(session: &Session, request: PageRequest) -> Box<dyn Service>
     })
 }
 
-/// How far an answer has come.
+/// The progress of an answer.
 enum Work {
-    /// The request's payload is read; only that of a form counts.
+    /// Reading the request's payload; it is used only for a form.
     Reading(Submission),
-    /// What a form asks for is done.
+    /// Applying a form.
     Changing(Pin<Box<dyn Future<Output = &'static str>>>),
-    /// The answer is written from there on.
+    /// Writing; the next position.
     Writing(PagePosition),
-    /// All of it is written.
+    /// Complete.
     Written,
 }
 
-/// The object that is written next.
+/// The next object to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PagePosition {
-    /// What precedes all proxies.
+    /// The part before all proxies.
     Begin,
-    /// An object of a proxy, both by their places; `first`: nothing was written before it.
+    /// An object of a proxy, both by index; `first`: no object of the proxy was written yet.
     Object { proxy: usize, object: usize, first: bool },
 }
 
@@ -70,11 +70,11 @@ struct PageService {
     query: Query,
     wish: Wish,
     work: Work,
-    /// What is written of it and not taken.
+    /// Written bytes that were not read yet.
     unsent: Unsent,
 }
 
-/// The page of a request.
+/// Returns the page of a request.
 fn page_of(generation: &Generation, request: PageRequest) -> Option<&StatsPage> {
     generation.proxy(request.proxy).stats.as_deref()
 }
@@ -89,7 +89,7 @@ impl Service for PageService {
             return Poll::Ready(Ok(()));
         }
         match &mut self.work {
-            // Until the end of its payload is told.
+            // Waits for the end of the payload.
             Work::Reading(submission) if !submission.is_whole() => return Poll::Pending,
             Work::Reading(submission) => {
                 let submission = std::mem::take(submission);
@@ -119,7 +119,7 @@ impl Service for PageService {
 
     fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>> {
         while !self.unsent.fills(out) && self.write() {
-            // A row takes some ten microseconds: requests come between those of a page with many servers.
+            // A row takes some ten microseconds: on pages with many servers, other requests run between rows.
             if rt::slice_is_over() {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -165,7 +165,7 @@ impl PageService {
         self.work = Work::Writing(PagePosition::Begin);
     }
 
-    /// Writes the next piece. False: there is none.
+    /// Writes the next piece. False: the answer is complete.
     fn write(&mut self) -> bool {
         let Work::Writing(place) = self.work else { return false };
         let generation = Arc::clone(&self.generation);
@@ -186,7 +186,7 @@ impl PageService {
     }
 }
 
-/// What a page is made of.
+/// The inputs of a page.
 pub(super) struct Shown<'a> {
     worker: &'a Worker,
     generation: &'a Generation,
@@ -197,7 +197,7 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Writes what is at `place`. Returns the next place.
+    /// Writes the object at `place`. Returns the next position.
     fn write(&self, place: PagePosition, out: &mut String) -> Option<PagePosition> {
         let program = &self.generation.program;
         let is_html = self.query.view == View::Html;
@@ -250,7 +250,7 @@ impl Shown<'_> {
         Some(PagePosition::Object { proxy, object: object + 1, first: is_first })
     }
 
-    /// Whether a proxy is on the page: `stats scope`, and what the reader filters by.
+    /// Whether a proxy is on the page: `stats scope` and the filter of the request.
     fn shows(&self, proxy: &Proxy) -> bool {
         let wanted = &*self.query.scope;
         let is_visible = !proxy.disabled && (proxy.frontend.is_some() || proxy.backend.is_some());

@@ -1,5 +1,4 @@
-//! What the address of a request for the page says: the form of the answer, filters, the result of a form. Must never
-//! look at statistics.
+//! The query of a request for the page: output format, filters, the result of a form. Must never read statistics.
 
 use std::fmt::Write as _;
 
@@ -7,7 +6,7 @@ use wire::http::Head;
 
 use crate::statistics;
 
-/// The form of an answer.
+/// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum View {
     #[default]
@@ -28,27 +27,27 @@ impl View {
     }
 }
 
-/// Bytes of a filter at most.
+/// Maximum length of a filter in bytes.
 const LONGEST_SCOPE: usize = 256;
 
-/// What follows the page's address.
+/// The parameters after the page's address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Query {
     pub(super) view: View,
-    /// `;up`
+    /// `;up`: only servers that are up.
     pub(super) up: bool,
-    /// `;no-maint`
+    /// `;no-maint`: no servers in maintenance.
     pub(super) no_maint: bool,
-    /// `;norefresh`
+    /// `;norefresh`: no automatic refresh.
     pub(super) norefresh: bool,
-    /// `scope=`: proxies whose names contain that.
+    /// `scope=`: only proxies whose names contain it.
     pub(super) scope: String,
     /// `;st=`: the result of a form.
     pub(super) result: String,
 }
 
 impl Query {
-    /// Reads what follows `uri` in a target. Unknown words are ignored, as in HAProxy.
+    /// Parses the part of a target after `uri`. Unknown words are ignored, as in HAProxy.
     pub(super) fn read(target: &[u8], uri: &[u8]) -> Self {
         let begin = memchr::memmem::find(target, uri).map_or(target.len(), |at| at + uri.len());
         let mut query = Self::default();
@@ -78,7 +77,7 @@ impl Query {
         }
     }
 
-    /// Where a browser goes after a form, which came to that result.
+    /// Returns the address to redirect to after a form, with its result.
     pub(super) fn location(&self, uri: &[u8], result: &str) -> Vec<u8> {
         let mut location = uri.to_vec();
         location.extend_from_slice(b";st=");
@@ -87,7 +86,7 @@ impl Query {
         location
     }
 
-    /// The words of a link that keeps the filters.
+    /// Returns the parameters of a link that keeps the filters.
     pub(super) fn rest(&self) -> String {
         let mut text = String::new();
         for (is_on, word) in [(self.up, ";up"), (self.no_maint, ";no-maint"), (self.norefresh, ";norefresh")] {
@@ -108,8 +107,8 @@ impl Query {
     }
 }
 
-/// Whether a form comes from a page of the host that it is sent to: the host in Origin, without one that in Referer, has to be
-/// the one in Host (configuration manual, "stats admin"). Clients that send neither are no browsers.
+/// Whether a form comes from a page of the host that it is sent to: the host in Origin, or in Referer without Origin,
+/// must equal the one in Host (configuration manual, "stats admin"). Clients that send neither are not browsers.
 pub(crate) fn is_from_the_page(request: &Head) -> bool {
     let Some(from) = request.first(b"origin").or_else(|| request.first(b"referer")) else { return true };
     let Some(host) = request.host() else { return false };

@@ -1,5 +1,5 @@
-//! Calls peers when their time has come, wakes their connections when there is something to tell, and teaches a newer
-//! process at the end. Must never call a peer that there is a connection with.
+//! Connects to peers when due, wakes connections when there are updates to send, and teaches a newer process at the
+//! end. Must never connect to a peer that has a connection.
 
 use conn::dial::dial;
 use conn::transport::Transport;
@@ -19,14 +19,14 @@ use super::circle::Circle;
 use super::conversation::{converse, send};
 use engine::outgoing::{fixed_address, plain, security};
 
-/// How long a peer may take to be reached, and to answer a greeting.
+/// Timeout to connect, and to receive the response to the hello.
 const ANSWER: Duration = Duration::from_secs(4);
-/// Between two looks for what was refreshed, so that what happens at once is told at once.
+/// Minimum interval between checks for updates, so that simultaneous updates are sent together.
 const GATHERING: Duration = Duration::from_millis(1);
-/// How often a newer process is called, and how long is waited in between.
+/// Attempts to connect to a newer process, and the pause between them.
 const ATTEMPTS: (u32, Duration) = (5, Duration::from_millis(200));
 
-/// Keeps a section going until the process stops.
+/// Maintains a section until the process stops.
 pub(super) async fn keep(circle: Rc<Circle>) {
     circle.worker.watch_stop().await;
     let mut keeper = Keeper {
@@ -40,10 +40,10 @@ pub(super) async fn keep(circle: Rc<Circle>) {
 
 struct Keeper {
     circle: Rc<Circle>,
-    /// By table, the update that connections were woken for.
+    /// By table, the last update for which connections were woken.
     known: Vec<u32>,
     timer: rt::Timer,
-    /// Before that no task is woken for updates.
+    /// Until this time connections are not woken for updates.
     gathered: base::Moment,
 }
 
@@ -67,7 +67,7 @@ impl Keeper {
         Poll::Pending
     }
 
-    /// Whether there is something to tell. What comes next wakes this task.
+    /// Whether there are updates to send. Also registers this task to be woken by the next update.
     fn has_refreshments(&mut self, cx: &Context<'_>, now: base::Moment) -> bool {
         if now < self.gathered {
             return false;
@@ -85,7 +85,7 @@ impl Keeper {
         found
     }
 
-    /// Calls those whose time has come; when this one has something to do again.
+    /// Connects to the peers that are due. Returns when to call it again.
     fn call(&self, now: base::Moment) -> Option<base::Moment> {
         let remotes = &self.circle.party().plan.section.remotes;
         let mut next = self.circle.with(|section| section.deadline()).flatten();
@@ -109,14 +109,14 @@ impl Keeper {
     }
 }
 
-/// How a peer is reached.
+/// The address and the options of a peer.
 struct Way {
     address: ServerAddress,
     options: ConnectOptions,
     tls: Option<LinkTls>,
 }
 
-/// Calls a peer, and speaks with it until that ends. True: it was a newer process, which knows everything now.
+/// Connects to a peer and exchanges messages until the connection ends. True: a newer process was taught everything.
 async fn call(circle: Rc<Circle>, way: Way, ticket: Ticket, hello: Hello) -> bool {
     let greeted = greet(&circle, &way, ticket, &hello).await;
     let mut taught = false;
@@ -129,7 +129,7 @@ async fn call(circle: Rc<Circle>, way: Way, ticket: Ticket, hello: Hello) -> boo
     taught
 }
 
-/// Connects, says who asks for whom, and hears the answer. `None`: they do not speak with each other.
+/// Connects, sends the hello and reads the status. `None`: the connection or the handshake failed.
 async fn greet(circle: &Rc<Circle>, way: &Way, ticket: Ticket, hello: &Hello) -> Option<(Transport, Buffer)> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(rt::now() + ANSWER));
@@ -157,7 +157,7 @@ async fn greet(circle: &Rc<Circle>, way: &Way, ticket: Ticket, hello: &Hello) ->
     }
 }
 
-/// Waits for a step of a greeting. `None`: it took too long, or the connection is not wanted any more.
+/// Waits for a step of the handshake. `None`: it timed out, or the connection is no longer wanted.
 async fn while_wanted<T>(
     circle: &Rc<Circle>,
     ticket: Ticket,
@@ -177,7 +177,8 @@ async fn while_wanted<T>(
     .await
 }
 
-/// The process stops, and its own sockets are closed: if a newer one listens in their place, it is taught everything.
+/// Called when the process stops and has closed its sockets: if a newer process listens on the address, teaches it
+/// everything.
 pub(super) async fn teach_successor(circle: &Rc<Circle>) {
     circle.with(|section| section.leave(rt::now()));
     circle.wake_connections();
@@ -196,7 +197,7 @@ pub(super) async fn teach_successor(circle: &Rc<Circle>) {
     }
 }
 
-/// Whether a peer was connected at all.
+/// Whether a connection was established at all.
 fn has_answered(circle: &Circle) -> bool {
     use live::peers::LastStatus;
     let status = circle.with(|section| section.status().peers.pop().map(|local| local.last_status)).flatten();

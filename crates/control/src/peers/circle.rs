@@ -1,5 +1,5 @@
-//! What the tasks of one section share: the section, and who has to be woken when something changes. Must never hold the
-//! section while anything is awaited.
+//! State shared by the tasks of one section: the section, and the wakers of its tasks. Must never hold the section's
+//! lock while anything is awaited.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,14 +10,13 @@ use live::peers::Section;
 use engine::peering::Party;
 use engine::worker::Worker;
 
-/// The tasks of a section.
 pub(super) struct Circle {
     pub(super) worker: Rc<Worker>,
-    /// Its place among those that listen and connect.
+    /// Index in the process's list of sections.
     place: usize,
-    /// Connections, by peer.
+    /// Wakers of connections, by peer.
     connections: RefCell<Vec<Option<Waker>>>,
-    /// The task that calls.
+    /// Waker of the task that connects to peers.
     keeper: RefCell<Option<Waker>>,
 }
 
@@ -30,12 +29,12 @@ impl Circle {
         &self.worker.process.exchange.parties()[self.place]
     }
 
-    /// Works on the section. `None`: it has not begun.
+    /// Calls `work` with the locked section. `None`: it has not been started.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Section) -> T) -> Option<T> {
         self.party().lock().as_mut().map(work)
     }
 
-    /// The task waits for what happens on its connection with a peer.
+    /// Registers the task that serves the connection with a peer.
     pub(super) fn wait(&self, peer: usize, cx: &Context<'_>) {
         let mut connections = self.connections.borrow_mut();
         if connections.len() <= peer {
@@ -47,19 +46,19 @@ impl Circle {
         }
     }
 
-    /// The calling task keeps the others going.
+    /// Registers the task that connects to peers.
     pub(super) fn keep(&self, cx: &Context<'_>) {
         *self.keeper.borrow_mut() = Some(cx.waker().clone());
     }
 
-    /// A peer has connected or disconnected.
+    /// Called when a peer has connected or disconnected.
     pub(super) fn wake_keeper(&self) {
         if let Some(waker) = &*self.keeper.borrow() {
             waker.wake_by_ref();
         }
     }
 
-    /// There is something to send, or connections are not wanted any more.
+    /// Called when there are updates to send, or connections must be closed.
     pub(super) fn wake_connections(&self) {
         for waker in self.connections.borrow().iter().flatten() {
             waker.wake_by_ref();

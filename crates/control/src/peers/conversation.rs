@@ -1,5 +1,5 @@
-//! A connection with an identified peer: carries bytes both ways until either side ends it. Must never hold
-//! more than one buffer a direction.
+//! A connection with an identified peer: transfers bytes both ways until either side ends it. Must never hold more than
+//! one buffer per direction.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -13,10 +13,10 @@ use live::trace::{Level, Subject, events};
 
 use super::circle::Circle;
 
-/// Bytes that are made ready at a time, about.
+/// Approximate number of bytes that are encoded at a time.
 const AHEAD: usize = 16 * 1024;
 
-/// Writes what is left of bytes.
+/// Writes the rest of `bytes`.
 pub(super) fn send(
     stream: &mut Transport,
     cx: &mut Context<'_>,
@@ -33,7 +33,7 @@ pub(super) fn send(
     Poll::Ready(Ok(()))
 }
 
-/// Speaks until one of both ends it. True: everything was taught to a newer process.
+/// Exchanges messages until either side ends the connection. True: a newer process was taught everything.
 pub(super) async fn converse(circle: &Rc<Circle>, stream: Transport, input: Buffer, ticket: Ticket) -> bool {
     let mut conversation = Conversation {
         circle,
@@ -57,7 +57,7 @@ pub(super) async fn converse(circle: &Rc<Circle>, stream: Transport, input: Buff
     {
         let mut last = Vec::new();
         why.encode(&mut last);
-        // A peer that does not accept it learns nothing.
+        // The last message is sent once; a short write is ignored.
         let _ = conversation.stream.try_write(&last, false);
     }
     end == End::Taught
@@ -71,14 +71,14 @@ struct Conversation<'a> {
     output: Vec<u8>,
     sent: usize,
     timer: rt::Timer,
-    /// There is more to be said than was made ready.
+    /// More messages are pending than were encoded.
     more: bool,
 }
 
 impl Conversation<'_> {
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         self.circle.wait(self.ticket.peer, cx);
-        // What came with the greeting.
+        // Bytes received with the hello.
         if let Some(end) = self.hear() {
             return Poll::Ready(end);
         }
@@ -103,7 +103,7 @@ impl Conversation<'_> {
                 continue;
             }
             if self.more && self.output.is_empty() {
-                // A long table without anything to tell: others get their turn.
+                // A long table without updates: yields to other tasks.
                 cx.waker().wake_by_ref();
             }
             let until = self.circle.with(|section| section.say_at(self.ticket, !self.output.is_empty()));
@@ -112,13 +112,13 @@ impl Conversation<'_> {
                 return Poll::Pending;
             }
             if !self.output.is_empty() {
-                // Nothing was heard for too long, and nothing can be said.
+                // The peer was silent for too long, and the output is blocked.
                 return Poll::Ready(End::Silent);
             }
         }
     }
 
-    /// Reads the messages that are whole.
+    /// Processes complete messages.
     fn hear(&mut self) -> Option<End> {
         if self.input.is_empty() {
             return None;
@@ -139,7 +139,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Says what there is to say. True: some of it went.
+    /// Encodes and writes pending messages. True: some bytes were written.
     fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, End>> {
         if self.output.is_empty() {
             let (ticket, output) = (self.ticket, &mut self.output);

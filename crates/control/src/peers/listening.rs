@@ -1,5 +1,5 @@
-//! Lets peers in that come on their own: hears who they are, within a time. Must never keep more strangers than it has room
-//! for; of too many, one goes at random.
+//! Accepts connections of peers and identifies them, within a timeout. Must never keep more unidentified connections
+//! than [`STRANGERS`]; beyond that, one is closed at random.
 
 use conn::handshake::{self, Accepted};
 use conn::transport::Transport;
@@ -21,16 +21,16 @@ use super::circle::Circle;
 use super::conversation::{converse, send};
 use engine::handshake::entrance;
 
-/// How long a stranger may take to say who they are.
+/// Timeout of the hello.
 const GREETING: Duration = Duration::from_secs(5);
-/// Strangers at a time.
+/// Maximum number of unidentified connections.
 const STRANGERS: usize = 64;
-/// Bytes of a greeting at most.
+/// Maximum length of a hello in bytes.
 const LONGEST: usize = 4_096;
-/// After an error of a listening socket.
+/// Pause after an error of a listening socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Listens until the process stops, then teaches the one that comes after it.
+/// Listens until the process stops, then teaches its successor.
 pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
     circle.worker.watch_stop().await;
     let mut listeners: Vec<Listener> = sockets.into_iter().filter_map(|one| Listener::new(one.socket).ok()).collect();
@@ -61,25 +61,25 @@ pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
             Err(_) => rt::sleep(PAUSE).await,
         }
     }
-    // Peers that connect to this address from now on have to reach the newer process.
+    // From here on, connections to this address must reach the newer process.
     drop(listeners);
     teach_successor(&circle).await;
     circle.worker.end_accepting();
 }
 
-/// Those who have not said who they are.
+/// Connections that are not identified yet.
 #[derive(Default)]
 struct Strangers(RefCell<Vec<Rc<Seat>>>);
 
-/// The place of one of them.
+/// A slot of an unidentified connection.
 #[derive(Default)]
 struct Seat {
-    /// Another process needs it.
+    /// The slot was given to another connection.
     lost: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
-/// Dropping it gives the place back.
+/// Dropping it releases the slot.
 struct Stay(Rc<Strangers>, Rc<Seat>);
 
 impl Strangers {
@@ -115,7 +115,7 @@ impl Drop for Stay {
     }
 }
 
-/// What a future returns; `None`: the stranger has to go first.
+/// Returns the output of a future; `None`: the slot was lost first.
 async fn unless_lost<T>(stay: &Stay, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(|cx| match stay.poll_lost(cx) {
@@ -125,7 +125,7 @@ async fn unless_lost<T>(stay: &Stay, future: impl Future<Output = T>) -> Option<
     .await
 }
 
-/// Reads the greeting of a peer, until `limit`, and speaks with it.
+/// Reads the hello of a peer, until `limit`, and serves the connection.
 async fn receive(circle: Rc<Circle>, accepted: Accepted, limit: Moment, stay: Stay) {
     let Accepted { transport: mut stream, input, .. } = accepted;
     let Some((hello, rest)) = hear(&mut stream, input, limit, &stay).await else { return };
@@ -144,7 +144,7 @@ async fn receive(circle: Rc<Circle>, accepted: Accepted, limit: Moment, stay: St
     .await;
     drop(stay);
     let Ok(ticket) = greeted else { return };
-    // The one that this connection replaces has to go.
+    // Closes the connection that this one replaces.
     circle.wake_connections();
     circle.wake_keeper();
     let mut input = Buffer::with_capacity(rt::buffer_size());
@@ -156,7 +156,7 @@ async fn receive(circle: Rc<Circle>, accepted: Accepted, limit: Moment, stay: St
     circle.wake_keeper();
 }
 
-/// A greeting, or what is to be said to one that is none, and what came behind it. `None`: it never came.
+/// Reads a hello. Returns it, or the status that rejects it, and the bytes after it. `None`: none was received.
 async fn hear(
     stream: &mut Transport,
     early: Buffer,

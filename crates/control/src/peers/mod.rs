@@ -1,5 +1,5 @@
-//! Speaks with other instances about stick tables (configuration manual, section 11.2): one worker serves a section, with
-//! a task for each connection. Must never decide what is said: `live::peers` does.
+//! Exchanges stick tables with other instances (configuration manual, section 11.2): one worker serves a section, with
+//! a task for each connection. Must never decide which messages are sent: `live::peers` does.
 
 mod calling;
 mod circle;
@@ -15,24 +15,23 @@ use rt::net::ListeningSocket;
 
 use circle::Circle;
 
-/// Bytes of a message's class, type and length at most, and some more.
+/// Maximum length of a message's class, type and length in bytes, rounded up.
 const FRAME: usize = 16;
 
-/// A socket that peers come in at.
+/// A socket that accepts peers.
 #[derive(Debug)]
 pub struct PeerSocket {
-    /// The section: its place in [`policy::program::Program::peers`].
+    /// The section: its index in [`policy::program::Program::peers`].
     pub section: usize,
-    /// It.
     pub socket: Arc<ListeningSocket>,
 }
 
-/// Which worker serves a section: its place in [`policy::program::Program::peers`].
+/// Returns the worker that serves a section, by its index in [`policy::program::Program::peers`].
 pub fn worker_of(section: usize, workers: usize) -> usize {
     section % workers.max(1)
 }
 
-/// Serves the sections that are the calling worker's, with the sockets of those.
+/// Serves the sections of the calling worker, with their sockets.
 pub fn start(mut sockets: Vec<PeerSocket>) {
     let Some(worker) = rt::local::<Worker>() else { return };
     let shared = &worker.process;
@@ -48,7 +47,7 @@ pub fn start(mut sockets: Vec<PeerSocket>) {
         let own;
         (own, sockets) = sockets.into_iter().partition(|socket| socket.section == index);
         let circle = Rc::new(Circle::new(Rc::clone(&worker), place));
-        // The end of the process waits until a successor was taught.
+        // The process waits for the end of this task, so that a successor is taught.
         worker.begin_accepting();
         rt::spawn(rt::Class::Normal, rt::NO_TAG, listening::listen(Rc::clone(&circle), own));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, calling::keep(circle));

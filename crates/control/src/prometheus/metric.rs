@@ -1,5 +1,5 @@
-//! The tables of the metrics: each with the value of `show info` or the column of `show stat` that it is made of, in HAProxy's
-//! order. Must never read a value.
+//! The tables of the metrics, each with its value of `show info` or its column of `show stat`, in HAProxy's order. Must
+//! never read a value.
 
 use crate::statistics::{B, F, L, S};
 
@@ -22,29 +22,29 @@ impl Type {
 /// How values become samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A number; `NaN` where there is none.
+    /// A number; `NaN` if missing.
     Number,
-    /// The same for proxies in HTTP mode; others have no sample.
+    /// A number, only for proxies in HTTP mode.
     Http,
-    /// A number, 0 where there is none of a check that is enabled; no sample without a check.
+    /// A number, 0 if an enabled check has none; no sample without a check.
     Code(Check),
-    /// Milliseconds, shown as seconds.
+    /// Milliseconds, converted to seconds.
     Seconds,
-    /// Responses of one class of status: a label beside the others of the metric.
+    /// Responses of a status class, in the label `code` of a common metric.
     Class(&'static str),
-    /// One sample for each state that the object can be in.
+    /// One sample for each state of the object.
     Status,
-    /// One sample for each result that a check can have.
+    /// One sample for each result of a check.
     Result(Check),
-    /// How long a check took, in seconds.
+    /// Duration of a check in seconds.
     Duration(Check),
-    /// Servers of a backend in each state.
+    /// Number of a backend's servers in each state.
     Servers,
-    /// Servers of a backend by the results of their checks.
+    /// Number of a backend's servers by check result.
     Results,
 }
 
-/// Which check of a server.
+/// Selects a check of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     Health,
@@ -56,13 +56,13 @@ pub(super) enum Check {
 pub(super) struct Metric {
     /// The column of the statistics.
     pub(super) column: &'static str,
-    /// Its name after `haproxy_<scope>_`.
+    /// The name after `haproxy_<scope>_`.
     pub(super) name: &'static str,
     pub(super) kind: Type,
     pub(super) shape: Shape,
-    /// The kinds of objects that have it; those without the column have not.
+    /// The kinds of objects that have it, among those that have the column.
     pub(super) kinds: u8,
-    /// What it is, where the description of the column does not fit.
+    /// Description, if the column's does not fit.
     pub(super) help: Option<&'static str>,
 }
 
@@ -80,7 +80,7 @@ const fn gauge(column: &'static str, name: &'static str) -> Metric {
     row(column, name, Type::Gauge, Shape::Number)
 }
 
-/// Of HTTP alone.
+/// A counter for proxies in HTTP mode.
 const fn http(column: &'static str, name: &'static str) -> Metric {
     row(column, name, Type::Counter, Shape::Http)
 }
@@ -99,7 +99,7 @@ impl Metric {
     }
 }
 
-/// Milliseconds of a column as seconds.
+/// A column in milliseconds, converted to seconds.
 const fn seconds(column: &'static str, name: &'static str, help: &'static str) -> Metric {
     row(column, name, Type::Gauge, Shape::Seconds).described(help)
 }
@@ -109,7 +109,7 @@ const fn states(column: &'static str, name: &'static str, shape: Shape) -> Metri
     row(column, name, Type::Gauge, shape)
 }
 
-/// In the order of the columns, which is that of the output for every scope.
+/// All metrics in the order of the columns, which is the order of the output in every scope.
 #[rustfmt::skip]
 pub(super) const METRICS: &[Metric] = &[
     gauge("qcur", "current_queue"),
@@ -201,8 +201,8 @@ pub(super) const METRICS: &[Metric] = &[
     http("cache_hint_hits", "http_cache_hint_hits_total"),
 ];
 
-/// A metric of the process: the value of `show info`, its name after `haproxy_process_`, its type. A value that is a text
-/// becomes the label that is named there.
+/// A metric of the process: the value of `show info`, its name after `haproxy_process_`, its type. A text value becomes
+/// the label `label`.
 pub(super) struct ProcessMetric {
     pub(super) value: &'static str,
     pub(super) name: &'static str,
@@ -222,7 +222,7 @@ const fn text(value: &'static str, name: &'static str, label: &'static str) -> P
     ProcessMetric { value, name, kind: Type::Gauge, label }
 }
 
-/// In HAProxy's order.
+/// The metrics of the process, in HAProxy's order.
 #[rustfmt::skip]
 pub(super) const PROCESS: &[ProcessMetric] = &[
     level("Nbthread", "nbthread"),
@@ -294,7 +294,7 @@ pub(super) const PROCESS: &[ProcessMetric] = &[
     level("NbThreadGroups", "nb_thread_groups"),
 ];
 
-/// Metrics of stick tables, after `haproxy_sticktable_`: name and what it is.
+/// Metrics of stick tables: the name after `haproxy_sticktable_`, and the description.
 pub(super) const TABLES: [(&str, &str); 3] = [
     ("size", "Stick table size."),
     ("used", "Number of entries used in this stick table."),

@@ -1,5 +1,6 @@
-//! The metrics of the process in the text format of Prometheus (`http-request use-service prometheus-exporter`): a service whose
-//! answer is made as its reader takes it. Must never hold more than a few lines of it, and the labels of servers.
+//! The metrics of the process in the text format of Prometheus (`http-request use-service prometheus-exporter`): a
+//! service that writes its answer as the client reads it. Must never buffer more than a few lines of it, and the labels
+//! of servers.
 
 mod metric;
 mod otlp;
@@ -26,17 +27,17 @@ pub(crate) use otlp::send as send_metrics;
 use output::{KeptLabels, Output, ScrapePosition};
 use selection::Selection;
 
-/// The name in configurations, and the one in logs.
+/// The name in configurations, and the name in logs.
 pub(crate) const NAME: &str = "prometheus-exporter";
 pub(crate) const SHOWN: &str = "<PROMEX>";
 
-/// What each worker knows of itself: its tasks and the bytes of its buffers.
+/// By worker: number of tasks, and bytes of buffers.
 type Here = Vec<(u64, u64)>;
 
-/// Bytes of a piece, mostly.
+/// Initial capacity of a piece in bytes.
 const USUAL: usize = 12 * 1024;
 
-/// The service for one request.
+/// Creates the service for one request.
 pub(crate) fn start(session: &Session) -> Box<dyn Service> {
     Box::new(Exporter {
         worker: Rc::clone(&session.worker),
@@ -49,15 +50,15 @@ pub(crate) fn start(session: &Session) -> Box<dyn Service> {
     })
 }
 
-/// How far an answer has come.
+/// The progress of an answer.
 enum Work {
-    /// The request was not looked at.
+    /// The request has not been read.
     Asked,
-    /// What other workers know is asked of them.
+    /// Collecting values of other workers.
     Gathering(Pin<Box<dyn Future<Output = Here>>>),
-    /// The metrics are written from there on.
+    /// Writing; the next position.
     Writing(ScrapePosition),
-    /// All of them are written.
+    /// Complete.
     Written,
 }
 
@@ -66,10 +67,10 @@ struct Exporter {
     generation: Arc<Generation>,
     selection: Selection,
     work: Work,
-    /// Tasks and bytes of buffers, by worker.
+    /// By worker: number of tasks, and bytes of buffers.
     here: Here,
     labels: KeptLabels,
-    /// What is written of them and not taken.
+    /// Written bytes that were not read yet.
     unsent: Unsent,
 }
 
@@ -99,7 +100,7 @@ impl Service for Exporter {
             && !self.unsent.fills(out)
         {
             self.write(place);
-            // A piece takes most of a slice of time. Requests come between the pieces.
+            // A piece takes most of a time slice. Other requests run between the pieces.
             rt::measure();
             if rt::has_used_slice() {
                 cx.waker().wake_by_ref();
@@ -111,7 +112,7 @@ impl Service for Exporter {
 }
 
 impl Exporter {
-    /// Answers a request that asks for what is not there.
+    /// Rejects a request with invalid parameters.
     fn refuse(&mut self, answer: &mut Head) {
         let page = error_pages::page(400);
         self.unsent.push(&page.map(|page| page.body()).unwrap_or_default());

@@ -1,5 +1,6 @@
-//! The metrics on their way to a collector (`otel-metrics`): the text of the exporter, read again and encoded as OTLP, so that both
-//! have the same metrics under the same names. Must never hold more points than one item has, nor keep others from their turn.
+//! Sends the metrics to a collector (`otel-metrics`): parses the text of the exporter and encodes it as OTLP, so that
+//! both have the same metrics under the same names. Must never hold more points than one item has, and must yield to
+//! other tasks.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -15,12 +16,12 @@ use super::output::{KeptLabels, Output, ScrapePosition};
 use super::selection::Selection;
 use crate::statistics::process::look;
 
-/// Points of an item at most.
+/// Maximum number of points in an item.
 const MOST_POINTS: usize = 64;
-/// How often is looked whether a full channel has room again.
+/// Interval to retry when the channel is full.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Sends the metrics at each interval, for as long as the newest configuration sends them through that channel.
+/// Sends the metrics at each interval, as long as the newest configuration uses the channel for it.
 pub(crate) async fn send(worker: Rc<Worker>, channel: Arc<Channel>) {
     let mut next = rt::now();
     loop {
@@ -28,7 +29,7 @@ pub(crate) async fn send(worker: Rc<Worker>, channel: Arc<Channel>) {
         let is_wanted = generation.channels.iter().any(|known| Arc::ptr_eq(known, &channel));
         let Some(plan) = generation.program.otel_metrics.clone().filter(|_| is_wanted) else { return };
         drop(generation);
-        // A round that took longer than the interval leaves none out twice.
+        // If a round takes longer than the interval, missed rounds are skipped.
         next = (next + plan.interval).max(rt::now());
         rt::sleep_until(next).await;
         round(&worker, &channel, &plan).await;
@@ -61,22 +62,22 @@ async fn round(worker: &Rc<Worker>, channel: &Channel, plan: &OtelMetrics) {
     encoder.finish(&mut |item| channel.push(worker.id, item));
 }
 
-/// Encodes lines of the exporter's text.
+/// Encodes the exporter's text.
 #[derive(Debug, Default)]
 struct Encoder {
-    /// Since when sums count, and when values were taken: nanoseconds since the UNIX epoch.
+    /// Start of sums, and the time of the values: nanoseconds since the Unix epoch.
     start: u64,
     time: u64,
     name: String,
     help: String,
     is_sum: bool,
-    /// Encoded points of the metric.
+    /// Encoded points of the current metric.
     points: Vec<u8>,
     count: usize,
 }
 
 impl Encoder {
-    /// Reads whole lines; `push` gets each item.
+    /// Parses complete lines; calls `push` with each complete item.
     fn read(&mut self, text: &str, push: &mut impl FnMut(Vec<u8>)) {
         for line in text.lines() {
             if let Some(help) = line.strip_prefix("# HELP ") {
@@ -96,7 +97,7 @@ impl Encoder {
 
     fn point(&mut self, line: &str) {
         let Some((series, value)) = line.rsplit_once(' ') else { return };
-        // What has no value has no point.
+        // A value that is not a number has no point.
         let Some(value) = value.parse::<f64>().ok().filter(|value| value.is_finite()) else { return };
         let start = if self.is_sum { self.start } else { 0 };
         let labels = series.find('{').map_or("", |at| &series[at + 1..]);
@@ -108,7 +109,7 @@ impl Encoder {
         self.count += 1;
     }
 
-    /// Gives the item under way away.
+    /// Passes the current item to `push`.
     fn finish(&mut self, push: &mut impl FnMut(Vec<u8>)) {
         if self.count == 0 {
             return;
@@ -123,7 +124,7 @@ impl Encoder {
     }
 }
 
-/// The unit (UCUM) that a name ends with.
+/// Returns the unit (UCUM) for a name's suffix.
 fn unit(name: &str) -> &'static str {
     let name = name.strip_suffix("_total").unwrap_or(name);
     if name.ends_with("_bytes") {
@@ -135,7 +136,7 @@ fn unit(name: &str) -> &'static str {
     }
 }
 
-/// The labels of a line, without its opening brace.
+/// Iterates over the labels of a line, which begins after its opening brace.
 struct Labels<'a>(&'a str);
 
 impl<'a> Iterator for Labels<'a> {

@@ -1,5 +1,5 @@
-//! The text of the metrics, piece by piece (Prometheus text format 0.0.4). Owns the place that an answer has come to. Must never
-//! visit more than a bounded number of objects a piece.
+//! The text of the metrics, piece by piece (Prometheus text format 0.0.4). Owns the position of an answer. Must never
+//! visit more than a bounded number of objects per piece.
 
 use std::fmt::Write as _;
 
@@ -14,23 +14,23 @@ use crate::field::Value;
 use crate::statistics::process::{ProcessInfo, ROWS};
 use crate::statistics::{B, Column, F, Kind, L, MODULES, NAME_SERVER_COUNTS, Object, S, columns};
 
-/// Objects that are visited for one piece.
+/// Objects visited per piece.
 const PIECE: usize = 128;
 
-/// Bytes of labels that are kept: those of some 25,000 servers.
+/// Maximum bytes of cached labels: those of some 25,000 servers.
 const MOST_LABELS: usize = 1 << 20;
 
-/// Where an answer has come to.
+/// The position of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ScrapePosition {
-    /// In [`SCOPES`].
+    /// Index in [`SCOPES`].
     scope: usize,
     metric: usize,
-    /// A proxy, or a section of name servers.
+    /// Index of a proxy, or of a section of name servers.
     group: usize,
-    /// One of its objects, a table, or a name server.
+    /// Index of an object in the group, of a table, or of a name server.
     object: usize,
-    /// The metric whose first lines are written.
+    /// The metric whose header lines are written.
     begun: Option<&'static str>,
 }
 
@@ -44,20 +44,20 @@ impl ScrapePosition {
     }
 }
 
-/// The labels of servers, in the order in which each metric visits them: they are written once for all metrics.
+/// Cached labels of servers, in the order in which each metric visits them: they are formatted once for all metrics.
 #[derive(Debug, Default)]
 pub(super) struct KeptLabels {
     text: String,
-    /// A server's place among those of all proxies, and where its labels end.
+    /// The indexes of a proxy and of its server, and the end of the server's labels in `text`.
     ends: Vec<((usize, usize), usize)>,
-    /// The server that is visited next.
+    /// The next server to visit.
     next: usize,
 }
 
 impl KeptLabels {
-    /// Those of a server, by its place; `None`: they are not kept, or others come before it.
+    /// Returns the labels of a server; `None`: they are not cached and cannot be appended.
     fn of(&mut self, place: (usize, usize), object: &Object<'_>, descriptions: bool) -> Option<&str> {
-        // A server that was there at a metric before may be left out of this one.
+        // Skips servers that had an earlier metric but not this one.
         while self.ends.get(self.next).is_some_and(|(known, _)| *known < place) {
             self.next += 1;
         }
@@ -78,16 +78,16 @@ impl KeptLabels {
     }
 }
 
-/// What an answer is made of.
+/// The inputs of an answer.
 pub(super) struct Output<'a> {
     pub(super) worker: &'a Worker,
     pub(super) generation: &'a Generation,
     pub(super) selection: &'a Selection,
-    /// Tasks and bytes of buffers, by worker.
+    /// By worker: number of tasks, and bytes of buffers.
     pub(super) here: &'a [(u64, u64)],
 }
 
-/// A metric of an object: one of the table, or a counter of a protocol.
+/// A metric of an object: a row of the table, or a counter of a protocol.
 #[derive(Clone, Copy)]
 enum Row {
     Own(&'static Metric),
@@ -95,7 +95,7 @@ enum Row {
 }
 
 impl Output<'_> {
-    /// Writes what is at `place`. Returns the next place; `None`: that was the last.
+    /// Writes a piece from `place` on. Returns the next position; `None`: the end.
     pub(super) fn write(
         &self,
         place: ScrapePosition,
@@ -139,7 +139,7 @@ impl Output<'_> {
         }
     }
 
-    /// The metric at a place, with its name and its column; `None`: there is none.
+    /// Returns the metric at a position, with its name and its column; `None`: the end.
     fn metric(&self, place: ScrapePosition) -> Option<(Row, &'static str, &'static Column)> {
         if let Some(metric) = METRICS.get(place.metric) {
             let column = columns().find(|column| column.field.name == metric.column)?;
@@ -205,7 +205,7 @@ impl Output<'_> {
             } else {
                 out.truncate(before);
             }
-            // These look at every server of the backend.
+            // These visit every server of the backend.
             if matches!(row, Row::Own(Metric { shape: Shape::Servers | Shape::Results, .. })) {
                 break;
             }
@@ -219,7 +219,7 @@ impl Output<'_> {
         if !self.selection.wants(&whole) {
             return place.next_metric();
         }
-        // The last one that is declared comes first, as in HAProxy.
+        // In reverse order of declaration, as in HAProxy.
         let mut tables = self.worker.process.live.tables.iter().rev().skip(place.object);
         for table in tables.by_ref().take(PIECE) {
             if place.object == 0 && out.is_empty() {
@@ -263,7 +263,7 @@ impl Output<'_> {
     }
 }
 
-/// The object of a proxy at a place; `Some(None)`: it was removed; `None`: all places are before.
+/// Returns the object of a proxy at an index; `Some(None)`: removed; `None`: beyond the last.
 fn find(proxy: &Proxy, kinds: u8, place: usize) -> Option<Option<Kind<'_>>> {
     match kinds {
         F => proxy.frontend.as_ref().filter(|_| place == 0).map(|_| Some(Kind::Frontend)),
@@ -280,12 +280,12 @@ fn find(proxy: &Proxy, kinds: u8, place: usize) -> Option<Option<Kind<'_>>> {
     }
 }
 
-/// The lines before the samples of a metric.
+/// Writes the lines before the samples of a metric.
 fn begin(out: &mut String, name: &str, kind: Type, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
 }
 
-/// Labels in braces; nothing where there are none.
+/// Displays labels in braces; nothing if there are none.
 pub(super) struct Labels<'a>(pub(super) &'a [(&'a str, &'a str)]);
 
 impl std::fmt::Display for Labels<'_> {

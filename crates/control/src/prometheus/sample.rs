@@ -10,14 +10,14 @@ use super::metric::{Check, Shape};
 use crate::field::Value;
 use crate::statistics::{Column, Kind, Object};
 
-/// The states of a server (`state`).
+/// States of a server (`state`).
 const SERVER: &[&str] = &["DOWN", "UP", "MAINT", "DRAIN", "NOLB"];
-/// The states of a frontend or a backend.
+/// States of a frontend or a backend.
 const PROXY: &[&str] = &["DOWN", "UP"];
-/// The states of a listener.
+/// States of a listener.
 const LISTENER: &[&str] = &["WAITING", "OPEN", "FULL"];
 
-/// The results of a check that have a sample.
+/// Check results that have a sample.
 const RESULTS: [CheckStatus; 16] = [
     CheckStatus::Analyzed,
     CheckStatus::SocketError,
@@ -46,20 +46,20 @@ impl Check {
     }
 }
 
-/// One metric of one object.
+/// A metric of an object.
 pub(super) struct Samples<'a> {
     pub(super) object: &'a Object<'a>,
     pub(super) column: &'a Column,
-    /// The whole name of the metric.
+    /// The full name of the metric.
     pub(super) name: &'a str,
-    /// What [`labels_of`] has written for the object, where that is kept.
+    /// The cached output of [`labels_of`] for the object.
     pub(super) labels: Option<&'a str>,
-    /// The description of the section is a label.
+    /// Whether the section's description is a label.
     pub(super) descriptions: bool,
 }
 
 impl Samples<'_> {
-    /// Writes them. False: the object has none.
+    /// Writes the samples. False: the object has none.
     pub(super) fn write(&self, shape: Shape, out: &mut String) -> bool {
         match shape {
             Shape::Http if !self.object.is_http() => return false,
@@ -107,7 +107,7 @@ impl Samples<'_> {
         true
     }
 
-    /// How the last check of a server ended, if it counts at the moment.
+    /// Returns the result of the last check of a server, if the check is enabled and applies.
     fn result(&self, check: Check) -> Option<CheckStatus> {
         let health = self.object.checks(check.checker()).filter(|health| health.is_enabled())?;
         let hidden = check == Check::Health && self.object.is_in_maintenance();
@@ -118,7 +118,7 @@ impl Samples<'_> {
         let status = self.object.status();
         let (states, state) = match self.object.kind {
             Kind::Listener(_) => (LISTENER, &*status),
-            // A frontend that is paused goes on afterwards.
+            // A paused frontend counts as up.
             Kind::Frontend => (PROXY, if status == "STOP" { "DOWN" } else { "UP" }),
             Kind::Backend => (PROXY, if status.starts_with("UP") { "UP" } else { "DOWN" }),
             Kind::Server(_) => (SERVER, state_of(&status)),
@@ -162,7 +162,7 @@ impl Samples<'_> {
         self.labelled(out, None, more, value);
     }
 
-    /// Written piece by piece: a scrape of very many servers is made of little else.
+    /// Avoids formatting macros: most of the time of a scrape with many servers is spent here.
     fn labelled(&self, out: &mut String, module: Option<&str>, more: Option<(&str, &str)>, value: &Shown) {
         if let (Some(labels), Kind::Server(_)) = (self.labels, self.object.kind) {
             out.push_str(self.name);
@@ -187,7 +187,7 @@ impl Samples<'_> {
     }
 }
 
-/// Writes what all samples of a server begin with behind their name: its labels, but for the last quote.
+/// Writes the start of all samples of a server after the metric's name: its labels without the last quote.
 pub(super) fn labels_of(object: &Object<'_>, descriptions: bool, out: &mut String) {
     out.push_str("{proxy=\"");
     push_escaped(out, &object.proxy.name);
@@ -199,7 +199,7 @@ pub(super) fn labels_of(object: &Object<'_>, descriptions: bool, out: &mut Strin
     push_escaped(out, &object.name());
 }
 
-/// The rest of a sample: more labels, and its value.
+/// Writes the rest of a sample: more labels, and the value.
 fn end<'t>(out: &mut String, labels: impl Iterator<Item = (&'t str, &'t str)>, value: &Shown) {
     for (label, text) in labels {
         out.push_str("\",");
@@ -212,12 +212,12 @@ fn end<'t>(out: &mut String, labels: impl Iterator<Item = (&'t str, &'t str)>, v
     out.push('\n');
 }
 
-/// Whether there was a check.
+/// Whether a check has completed.
 fn has_ended(status: CheckStatus) -> bool {
     !matches!(status, CheckStatus::Unknown | CheckStatus::Initializing)
 }
 
-/// The state that the text of a server's status begins with.
+/// Returns the state at the start of a server's status text.
 fn state_of(status: &str) -> &'static str {
     match status.split([' ', '(']).next() {
         Some("UP" | "no") => "UP",
@@ -228,17 +228,17 @@ fn state_of(status: &str) -> &'static str {
     }
 }
 
-/// A value as the text format writes it.
+/// Formats a value as the text format requires.
 pub(super) fn number(value: &Value) -> String {
     let mut text = String::new();
     shown(value).push(&mut text);
     text
 }
 
-/// A value on its way into the text.
+/// A value to be formatted.
 enum Shown {
     Count(u64),
-    /// Milliseconds, as seconds.
+    /// Milliseconds, shown as seconds.
     Seconds(u64),
     Text(Cow<'static, str>),
 }
@@ -272,7 +272,7 @@ impl Shown {
     }
 }
 
-/// Without the general way of formatting, which takes several times as long.
+/// Several times as fast as formatting macros.
 fn push_digits(out: &mut String, number: u64) {
     let (mut digits, mut at, mut rest) = ([0_u8; 20], 20, number);
     loop {
@@ -286,7 +286,7 @@ fn push_digits(out: &mut String, number: u64) {
     out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
-/// A number that is not negative; 0 for anything else.
+/// Returns an unsigned value; 0 for anything else.
 fn whole(value: &Value) -> u64 {
     match value {
         Value::U32(number) => u64::from(*number),
@@ -295,10 +295,10 @@ fn whole(value: &Value) -> u64 {
     }
 }
 
-/// Writes the value of a label: quotes, backslashes and ends of lines are escaped.
+/// Writes the value of a label: quotes, backslashes and line feeds are escaped.
 pub(super) fn escape(out: &mut impl Write, text: &str) -> fmt::Result {
     let mut rest = text;
-    // All three are ASCII: a character ends before each of them.
+    // All three are ASCII, so each split is at a character boundary.
     while let Some(at) = memchr::memchr3(b'"', b'\\', b'\n', rest.as_bytes()) {
         let (plain, special) = rest.split_at(at);
         out.write_str(plain)?;
@@ -313,7 +313,7 @@ pub(super) fn escape(out: &mut impl Write, text: &str) -> fmt::Result {
 }
 
 fn push_escaped(out: &mut String, text: &str) {
-    // A string takes all.
+    // Writing to a string never fails.
     let _ = escape(out, text);
 }
 

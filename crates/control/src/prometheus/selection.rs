@@ -1,5 +1,4 @@
-//! What a request for the metrics asks for: the parameters behind the question mark of its address, read in their order. Must
-//! never look at a value.
+//! The selection of metrics by a request: the query parameters, in their order. Must never read a value.
 
 use std::collections::HashMap;
 
@@ -17,7 +16,7 @@ pub(super) enum Scope {
     Resolver,
 }
 
-/// All of them, in the order of the output.
+/// All scopes, in the order of the output.
 pub(super) const SCOPES: [(Scope, &str); 7] = [
     (Scope::Global, "global"),
     (Scope::Frontend, "frontend"),
@@ -30,20 +29,20 @@ pub(super) const SCOPES: [(Scope, &str); 7] = [
 
 const ALL: u8 = (1 << SCOPES.len()) - 1;
 
-/// The metrics that are asked for.
+/// The selected metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// A set of scopes, by their place in [`SCOPES`].
+    /// Bit set of scopes, by their index in [`SCOPES`].
     scopes: u8,
-    /// What `metrics` says of names; the last word about a name counts. True: include it.
+    /// Names given by `metrics`; the last occurrence of a name wins. True: include it.
     names: HashMap<String, bool>,
-    /// A name is included, so others are not.
+    /// A name is included, so others are excluded.
     is_explicit: bool,
     /// `no-maint`: no servers in maintenance.
     pub(super) no_maint: bool,
-    /// `desc-labels`: the descriptions of sections as labels.
+    /// `desc-labels`: section descriptions as labels.
     pub(super) descriptions: bool,
-    /// `extra-counters`: what protocols count of themselves.
+    /// `extra-counters`: counters of the protocols.
     pub(super) extra: bool,
 }
 
@@ -61,7 +60,7 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// What `otel-metrics` asks for.
+    /// Returns the selection of `otel-metrics`.
     pub(super) fn of(plan: &OtelMetrics) -> Self {
         let scopes = plan.scopes.iter().fold(0, |scopes, place| scopes | 1 << place);
         Self {
@@ -72,8 +71,8 @@ impl Selection {
         }
     }
 
-    /// Reads what follows the question mark in a target. `None`: a scope is not known, or a parameter that needs a value has
-    /// none. Unknown parameters are ignored.
+    /// Parses the query of a target. `None`: an unknown scope, or a parameter that lacks its value. Unknown parameters
+    /// are ignored.
     pub(super) fn read(target: &[u8]) -> Option<Self> {
         let mut selection = Self::default();
         let Some(begin) = memchr::memchr(b'?', target) else { return Some(selection) };
@@ -106,18 +105,18 @@ impl Selection {
         }
     }
 
-    /// Whether the scope at a place of [`SCOPES`] is asked for.
+    /// Whether the scope at an index of [`SCOPES`] is selected.
     pub(super) fn has(&self, place: usize) -> bool {
         self.scopes & 1 << place != 0
     }
 
-    /// Whether a metric is asked for, by its whole name.
+    /// Whether a metric is selected, by its full name.
     pub(super) fn wants(&self, name: &str) -> bool {
         self.names.get(name).copied().unwrap_or(!self.is_explicit)
     }
 }
 
-/// The scopes after a `scope` parameter; an empty one removes all.
+/// Returns the scopes after a `scope` parameter; an empty one removes all.
 fn scopes(value: &[u8], before: u8) -> Option<u8> {
     match value {
         b"" => Some(0),

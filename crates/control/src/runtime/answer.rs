@@ -1,5 +1,5 @@
-//! What is on its way to the reader of a connection: a buffer, and the socket behind it. Must never hold more than a
-//! piece of an answer whose maker asks [`Answer::relieve`] between two pieces.
+//! The output of a connection: a buffer and the socket it is written to. Must never hold more than one piece of an
+//! answer whose command calls [`Answer::relieve`] between pieces.
 
 use std::fmt::{self, Write};
 use std::future::Future;
@@ -11,27 +11,27 @@ use std::time::Duration;
 use base::Buffer;
 use conn::transport::Transport;
 
-/// The reader has gone, or has read nothing for too long: the answer has no reader.
+/// The peer has disconnected, or has read nothing until the timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
-/// Bytes of an answer that is kept at most.
+/// Maximum size of an answer that is kept in memory, in bytes.
 const MOST_KEPT: usize = 64 << 20;
 
-/// An answer in the making.
+/// An answer that is being written.
 #[derive(Debug)]
 pub struct Answer {
-    /// The reader's connection; `None`: the answer is kept until it is whole.
+    /// The connection; `None`: the answer is kept in memory.
     stream: Option<Transport>,
     waiting: Vec<u8>,
     sent: usize,
-    /// Bytes that were sent since [`Answer::take_sent`].
+    /// Bytes sent since the last [`Answer::take_sent`].
     total: u64,
-    /// How long a reader may read nothing.
+    /// Timeout for a peer that reads nothing.
     pub(super) patience: Duration,
-    /// From this size on a piece is sent before the next one is made.
+    /// From this size on, a piece is sent before the next one is written.
     piece: usize,
-    /// The peer has typed more than the line of the command. Whoever watches for that takes it.
+    /// The peer has sent more than the command's line. Consumed by [`Answer::watch`].
     pub(super) has_typed: bool,
 }
 
@@ -40,7 +40,7 @@ impl Answer {
         Self { stream: Some(stream), waiting: Vec::new(), sent: 0, total: 0, patience, piece, has_typed: false }
     }
 
-    /// An answer that is kept until it is whole, for callers inside the process.
+    /// Creates an answer that is kept in memory, for callers inside the process.
     pub(super) fn kept() -> Self {
         Self {
             stream: None,
@@ -53,7 +53,7 @@ impl Answer {
         }
     }
 
-    /// All of an answer that was kept.
+    /// Returns a complete answer that was kept in memory.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.waiting
     }
@@ -63,13 +63,13 @@ impl Answer {
         self.waiting.extend_from_slice(bytes.as_ref());
     }
 
-    /// What waits to be sent. For those who have to look at the end of it.
+    /// Returns the unsent bytes, for callers that check how they end.
     pub fn waiting(&self) -> &[u8] {
         &self.waiting[self.sent..]
     }
 
-    /// To be called between the pieces of a long answer, and between commands: waits while as much as a piece has not been
-    /// taken, and lets others run then, and whenever the slice of time is used up.
+    /// Call between the pieces of a long answer, and between commands: sends a full piece and yields; also yields
+    /// whenever the time slice is used up.
     ///
     /// # Errors
     /// [`Gone`].
@@ -86,7 +86,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Sends all that waits.
+    /// Sends all buffered bytes.
     ///
     /// # Errors
     /// [`Gone`].
@@ -105,17 +105,17 @@ impl Answer {
         }
         self.waiting.clear();
         self.sent = 0;
-        // A long answer leaves no memory behind with an idle connection.
+        // An idle connection does not keep the memory of a long answer.
         self.waiting.shrink_to(self.piece);
         Ok(())
     }
 
-    /// Returns how many bytes were sent since the last call.
+    /// Returns the number of bytes sent since the last call.
     pub(super) fn take_sent(&mut self) -> u64 {
         std::mem::take(&mut self.total)
     }
 
-    /// Sends all that waits, then these bytes with descriptors.
+    /// Sends all buffered bytes, then these bytes with file descriptors.
     ///
     /// # Errors
     /// [`Gone`].
@@ -130,7 +130,7 @@ impl Answer {
         self.flush().await
     }
 
-    /// Reads what the peer types into `buffer`; 0 at the end.
+    /// Reads input of the peer into `buffer`; 0 at the end.
     pub(crate) async fn read(&mut self, buffer: &mut Buffer) -> Result<usize, Gone> {
         let stream = self.stream.as_mut().ok_or(Gone)?;
         match within(self.patience, std::future::poll_fn(|cx| stream.poll_read(cx, buffer))).await {
@@ -139,18 +139,18 @@ impl Answer {
         }
     }
 
-    /// Reads what the peer types into `buffer`: true when there is something, false when nothing more will come.
+    /// Reads input of the peer into `buffer`: true if there is some, false at the end.
     pub fn poll_typed(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<bool> {
         let Some(stream) = self.stream.as_mut() else { return Poll::Ready(false) };
         stream.poll_read(cx, buffer).map(|read| read.is_ok_and(|count| count > 0))
     }
 
-    /// The connection, for what reads and waits by itself.
+    /// Returns the connection, for commands that read and wait themselves.
     pub(super) fn stream(&mut self) -> Option<&mut Transport> {
         self.stream.as_mut()
     }
 
-    /// Waits that long, unless the connection fails before.
+    /// Waits for `time`, unless the connection fails first.
     ///
     /// # Errors
     /// [`Gone`].
@@ -158,7 +158,7 @@ impl Answer {
         let stream = self.stream.as_mut().ok_or(Gone)?;
         let failed = std::future::poll_fn(|cx| match stream.poll_hangup(cx) {
             Poll::Ready(rt::net::Hangup::Error) => Poll::Ready(()),
-            // Half a connection is enough to take an answer.
+            // A peer that only closed its sending side still reads the answer.
             Poll::Ready(rt::net::Hangup::PeerClosed) | Poll::Pending => Poll::Pending,
         });
         match within(time, failed).await {
@@ -167,8 +167,8 @@ impl Answer {
         }
     }
 
-    /// Sends all that waits, then waits for something else: true when it is ready, false when the peer has typed
-    /// something, which is thrown away, or has closed.
+    /// Sends all buffered bytes, then waits for another event: true when it is ready, false when the peer has closed or
+    /// sent input, which is discarded.
     ///
     /// # Errors
     /// [`Gone`].
@@ -189,8 +189,8 @@ impl Answer {
         Ok(false)
     }
 
-    /// Ends the connection in order: what was typed and not read yet must not turn the end into a reset, which would
-    /// take the answer away from a peer that has not read it.
+    /// Closes the connection gracefully: unread input would turn the close into a reset, which could discard the answer
+    /// before the peer has read it.
     pub(super) async fn close(mut self) {
         const LEFT_BEHIND: usize = 64;
         if self.stream.as_mut().is_none_or(|stream| stream.shutdown_write().is_err()) {
@@ -214,7 +214,7 @@ impl Write for Answer {
     }
 }
 
-/// The result of `future`, unless it takes longer.
+/// Returns the output of `future`, or `None` on timeout.
 pub(super) async fn within<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut alarm = pin!(rt::sleep(time));

@@ -1,4 +1,4 @@
-//! One call of a command: its words, its payload, who calls, and where the answer goes. Must never know a command.
+//! A call of a command: its words, its payload, its connection and the answer. Must never know a command.
 
 use super::command::Served;
 use std::borrow::Cow;
@@ -10,50 +10,50 @@ use config::spec::{RuntimeLevel, SeverityOutput};
 
 use super::Answer;
 
-/// What is printed before a line is typed.
+/// The prompt, and whether the connection accepts several lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Prompt {
-    /// Nothing, and the connection ends with the line.
+    /// No prompt; the connection closes after one line.
     #[default]
     Single,
-    /// Nothing, and the connection goes on.
+    /// No prompt; the connection accepts several lines.
     Silent,
-    /// `> `
+    /// `> `, several lines.
     Shown,
 }
 
-/// What a connection remembers from command to command.
+/// The state of a connection between commands.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversation {
-    /// What it may do.
+    /// Access level.
     pub level: RuntimeLevel,
-    /// Whether it may ask for the listening sockets.
+    /// Whether it may retrieve the listening sockets.
     pub expose_listeners: bool,
-    /// How severities are shown.
+    /// Format of severities in answers.
     pub severity_output: SeverityOutput,
-    /// What is printed between commands, and whether there are several.
+    /// Prompt and number of lines.
     pub prompt: Prompt,
-    /// Whether the prompt shows the time since the start.
+    /// Whether the prompt shows the uptime.
     pub timed: bool,
-    /// `expert-mode on`
+    /// `expert-mode on`.
     pub expert: bool,
-    /// `experimental-mode on`
+    /// `experimental-mode on`.
     pub experimental: bool,
     /// `mcli-debug-mode on`, on a master's socket.
     pub debug: bool,
-    /// `set timeout cli`: how long it may be silent.
+    /// `set timeout cli`: inactivity timeout.
     pub timeout: Duration,
-    /// Who answers commands that do not say for whom they are, where that is another process; see
+    /// The process that answers commands without a prefix, if it is not this one; see
     /// [`Served::route`](super::command::Served::route).
     pub target: Option<u32>,
-    /// `set anon on`: the key under which names and addresses are hidden.
+    /// `set anon on`: the key for hashes of names and addresses.
     pub anonymous: Hiding,
-    /// It said goodbye.
+    /// The connection closes after the answer.
     pub leaving: bool,
 }
 
 impl Conversation {
-    /// One that begins, with these rights.
+    /// Creates the state of a new connection with this access level.
     pub fn begin(level: RuntimeLevel, timeout: Duration) -> Self {
         Self {
             level,
@@ -72,25 +72,24 @@ impl Conversation {
     }
 }
 
-/// How names and addresses are shown: as they are, or as hashes under a key.
+/// Anonymization: names and addresses are shown unchanged, or as hashes with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hiding(pub Option<u32>);
 
 impl Hiding {
-    /// A name as it is shown.
+    /// Returns a name as it is to be shown.
     pub fn name(self, name: &str) -> Cow<'_, str> {
         self.0.map_or(Cow::Borrowed(name), |key| anonymous::hash(name, key).into())
     }
 
-    /// An address, with or without a port, likewise.
+    /// Returns an address, with or without a port, as it is to be shown.
     pub fn address(self, address: &str) -> Cow<'_, str> {
         self.0.map_or(Cow::Borrowed(address), |key| anonymous::address(address, key).into())
     }
 }
 
-/// How severe a message is, by syslog's numbers.
+/// Severity of a message, as numbered by syslog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Severity {
     Alert = 1,
     Error = 3,
@@ -111,29 +110,28 @@ impl Severity {
     }
 }
 
-/// One call.
 pub struct Call<'a, S: Served> {
-    /// What the commands of its table work on.
+    /// The state that the commands of its table work on.
     pub state: &'a S,
-    /// The configuration that it speaks of, from its beginning to its end.
+    /// The configuration that the whole call uses.
     pub generation: &'a S::Generation,
-    /// Every word, those of the command's name included.
+    /// All words, including the command's name.
     pub words: &'a [String],
-    /// What stood behind `<<`.
+    /// The payload after `<<`.
     pub payload: Option<&'a [u8]>,
-    /// What the connection remembers.
+    /// The state of the connection.
     pub conversation: &'a mut Conversation,
-    /// Where the answer goes.
+    /// The answer to write to.
     pub answer: &'a mut Answer,
 }
 
 impl<S: Served> Call<'_, S> {
-    /// A word; empty where there is none.
+    /// Returns a word; empty if there is none.
     pub fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", String::as_str)
     }
 
-    /// Answers with a sentence, or some lines of them: the line is ended where it is not.
+    /// Answers with one or more lines; a missing line end is added.
     pub fn say(&mut self, severity: Severity, text: &str) {
         let _ = match self.conversation.severity_output {
             SeverityOutput::None => Ok(()),
@@ -146,27 +144,27 @@ impl<S: Served> Call<'_, S> {
         }
     }
 
-    /// Answers with a fact.
+    /// Answers with information.
     pub fn inform(&mut self, text: &str) {
         self.say(Severity::Info, text);
     }
 
-    /// Answers with something that a person has to know.
+    /// Answers with a notice.
     pub fn notice(&mut self, text: &str) {
         self.say(Severity::Notice, text);
     }
 
-    /// Answers that a part of it was not done, or how a server was changed, as HAProxy does.
+    /// Answers that the command succeeded only in part, or how a server was changed, as HAProxy does.
     pub fn warn(&mut self, text: &str) {
         self.say(Severity::Warning, text);
     }
 
-    /// Answers that it cannot be done.
+    /// Answers with an error.
     pub fn refuse(&mut self, text: &str) {
         self.say(Severity::Error, text);
     }
 
-    /// Whether the caller has this level; if not, says so.
+    /// Whether the caller has this level; if not, answers with an error.
     pub fn permits(&mut self, level: RuntimeLevel) -> bool {
         let permitted = self.conversation.level >= level;
         if !permitted {

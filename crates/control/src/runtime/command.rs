@@ -1,5 +1,5 @@
-//! The form of a table of commands, and the search in it. To add a command, write its function beside its kin and add a
-//! row to their table; help, permissions and the manual page follow from the row. Must never know a command.
+//! The type of command tables, and the lookup. To add a command, write its function beside similar ones and add a row
+//! to their table; help, permissions and the manual page are derived from the row. Must never know a command.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,72 +12,71 @@ use super::{Answer, Call, Conversation, Gone};
 
 mod basic;
 
-/// What has to be switched on before a command is allowed.
+/// The mode that a command requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing.
+    /// None.
     Normal,
-    /// `expert-mode on`; help does not show it otherwise.
+    /// `expert-mode on`; otherwise hidden from help.
     Expert,
-    /// `experimental-mode on`, likewise.
+    /// `experimental-mode on`; otherwise hidden from help.
     Experimental,
-    /// `mcli-debug-mode on`; it is unknown otherwise.
+    /// `mcli-debug-mode on`; otherwise unknown.
     Debug,
 }
 
-/// An answer that is made in pieces.
+/// An answer that is written in pieces.
 pub type Pending<'a> = Pin<Box<dyn Future<Output = Result<(), Gone>> + 'a>>;
 
-/// What a command does.
+/// The function of a command.
 pub enum Run<S: Served> {
-    /// Answers at once, with an answer of bounded size.
+    /// Answers immediately; the answer's size is bounded.
     Now(fn(&mut Call<'_, S>)),
     /// Answers in pieces, or waits.
     Gradual(for<'a> fn(&'a mut Call<'_, S>) -> Pending<'a>),
 }
 
-/// One row.
+/// A command.
 pub struct Command<S: Served> {
-    /// The words that call it.
+    /// Its name, one or more words.
     pub name: &'static str,
-    /// How it is used; empty for one that help does not show.
+    /// Usage; empty if help does not show it.
     pub usage: &'static str,
-    /// What it does.
+    /// Description.
     pub doc: &'static str,
-    /// Who may call it.
+    /// Required level.
     pub level: RuntimeLevel,
-    /// When.
+    /// Required mode.
     pub mode: Mode,
-    /// What it does.
     pub run: Run<S>,
 }
 
 impl<S: Served> Command<S> {
-    /// A row that everybody may call.
+    /// Creates a command for any level and mode.
     pub const fn new(name: &'static str, usage: &'static str, doc: &'static str, run: Run<S>) -> Self {
         Self { name, usage, doc, level: RuntimeLevel::User, mode: Mode::Normal, run }
     }
 
-    /// The same for a level.
+    /// Requires a level.
     #[must_use]
     pub const fn at(mut self, level: RuntimeLevel) -> Self {
         self.level = level;
         self
     }
 
-    /// The same for a mode.
+    /// Requires a mode.
     #[must_use]
     pub const fn in_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The words that call it.
+    /// Returns the words of its name.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
         self.name.split(' ')
     }
 
-    /// Whether the words call it; how many of them its name is.
+    /// Returns the number of words of its name if `words` begin with it.
     fn matches(&self, words: &[String]) -> Option<usize> {
         let mut length = 0;
         for name in self.words() {
@@ -90,11 +89,11 @@ impl<S: Served> Command<S> {
     }
 }
 
-/// Where commands are taken: tables, and what their commands work on.
+/// The commands of a socket: tables, and the state that they work on.
 pub struct CommandSet<S: Served> {
-    /// What the commands work on.
+    /// The state that the commands work on.
     pub state: Rc<S>,
-    /// Every table but the one of the protocol itself, which each set has.
+    /// The tables, without [`basic()`], which every set has.
     pub tables: &'static [&'static [Command<S>]],
 }
 
@@ -104,113 +103,113 @@ impl<S: Served> Clone for CommandSet<S> {
     }
 }
 
-/// A command as it was typed.
+/// A command as received.
 #[derive(Debug, Clone, Copy)]
 pub struct Typed<'a> {
-    /// The command.
+    /// The command line.
     pub command: &'a [u8],
-    /// What followed `<<`, and the line that ended it.
+    /// The payload and its end marker.
     pub payload: Option<(&'a [u8], &'a [u8])>,
 }
 
-/// What stands behind a line.
+/// Input after the current line.
 #[derive(Debug, Default)]
 pub struct Rest {
-    /// What was typed and not used yet.
+    /// Received and unused bytes.
     pub typed: Vec<u8>,
-    /// Nothing more will be typed.
+    /// The peer has closed its sending side.
     pub ended: bool,
 }
 
-/// The state of what a command waits for.
+/// State of a condition of `wait`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// As they should.
+    /// Fulfilled.
     Met,
-    /// Not yet, and this is why.
+    /// Not yet, with the reason.
     Unmet(String),
-    /// They will never stand so.
+    /// It can never be fulfilled.
     Failed(String),
-    /// It was asked for in a wrong way.
+    /// Invalid arguments.
     Refused(String),
 }
 
-/// The commands of the protocol itself.
+/// Returns the commands of the protocol itself.
 pub fn basic<S: Served>() -> &'static [Command<S>] {
     basic::Basic::<S>::TABLE
 }
 
-/// What the protocol itself wants to know of the state.
+/// The state that commands work on.
 pub trait Served: Sized + 'static {
-    /// What holds the configuration that a command speaks of.
+    /// A reference to a configuration.
     type Generation: 'static;
 
-    /// The configuration that a command which begins now speaks of.
+    /// Returns the configuration for a command that begins now.
     fn generation(&self) -> Self::Generation;
 
-    /// What `show version` answers.
+    /// Returns the answer to `show version`.
     fn version(&self) -> &str;
 
-    /// Seconds since the start of what answers the conversation's commands.
+    /// Seconds since the start of the process that answers.
     fn uptime(&self, _: &Conversation) -> u64;
 
-    /// Whether lines follow one another without `prompt`, and always. What changes the conversation alone then answers nothing
-    /// (management manual, section 9.4.1).
+    /// Whether connections always accept several lines, even without `prompt`. Commands that only change the
+    /// connection's state then answer nothing (management manual, section 9.4.1).
     fn is_interactive(&self) -> bool {
         false
     }
 
-    /// A connection begins: it counts until `ended`.
+    /// Counts a new connection, until `ended`.
     fn begun(&self) {}
 
-    /// A connection ends.
+    /// Counts a closed connection.
     fn ended(&self) {}
 
-    /// Bytes were sent to a connection.
+    /// Counts bytes sent to a connection.
     fn sent(&self, _bytes: u64) {}
 
-    /// Bytes of a payload at most, its marker included (`tune.cli.max-payload-size`).
+    /// Maximum length of a payload in bytes, including its marker (`tune.cli.max-payload-size`).
     fn max_payload(&self) -> usize {
         128 * 1024
     }
 
-    /// What stands in front of the prompt.
+    /// Returns the text before the prompt.
     fn place(&self, _: &Conversation) -> String {
         String::new()
     }
 
-    /// What `wait` can wait for: each condition as its help shows it, and what that means.
+    /// The conditions of `wait`: usage and description of each.
     fn conditions(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// How things stand with a condition that `wait` waits for, and with its argument. `None`: there is no such.
+    /// Returns the state of a condition of `wait` with its argument. `None`: unknown condition.
     fn condition(&self, _: &str, _: &str) -> Option<Condition> {
         None
     }
 
-    /// Whether a line is one command, semicolons and all.
+    /// Whether a line is one command that may contain semicolons.
     fn takes_whole(&self, _: &[u8]) -> bool {
         false
     }
 
-    /// A command that is for this process, without what says so.
+    /// Returns a command for this process without the prefix that addresses it.
     fn addressed<'a>(&self, command: &'a [u8]) -> &'a [u8] {
         command
     }
 
-    /// The commands beside those of the tables, which scripts registered: the words of each, and the line that help shows.
+    /// Commands registered by scripts: the words of each, and its line in help.
     fn scripted(&self) -> Vec<(String, &str)> {
         Vec::new()
     }
 
-    /// Begins the command of that place in [`Served::scripted`].
+    /// Calls the command at that index of [`Served::scripted`].
     fn begin_scripted(&self, _place: usize, _words: &[String]) -> Option<Box<dyn ByteService>> {
         None
     }
 
-    /// Has another process answer a command, which is given as it was typed, and perhaps all that is typed behind it. `None`: it is
-    /// for this one.
+    /// Forwards a command, unparsed, to another process, and the remaining input if necessary. `None`: the command is
+    /// for this process.
     fn route<'a>(
         &'a self,
         _: Typed<'a>,
@@ -223,7 +222,8 @@ pub trait Served: Sized + 'static {
 }
 
 impl<S: Served> CommandSet<S> {
-    /// The command of a script that words call, where its name is longer than `least` words: its place.
+    /// Finds the script's command with the longest name that `words` begin with, if it has more than `least` words.
+    /// Returns its index.
     pub(super) fn find_scripted(&self, words: &[String], least: usize) -> Option<usize> {
         let matches = |name: &String| {
             let length = name.split(' ').count();
@@ -234,12 +234,12 @@ impl<S: Served> CommandSet<S> {
         named.max_by_key(|(length, _)| *length).map(|(_, place)| place)
     }
 
-    /// All rows, in no order.
+    /// Returns all commands, unordered.
     pub fn commands(&self) -> impl Iterator<Item = &'static Command<S>> + use<S> {
         self.tables.iter().copied().flatten().chain(basic::<S>())
     }
 
-    /// The row that words call: the one with the longest name.
+    /// Finds the command with the longest name that `words` begin with.
     pub fn find(&self, words: &[String]) -> Option<&'static Command<S>> {
         let named = self.commands().filter_map(|row| Some((row.matches(words)?, row)));
         named.max_by_key(|(length, _)| *length).map(|(_, row)| row)

@@ -1,5 +1,5 @@
-//! One connection of the runtime API: reads lines, calls commands, prints answers and prompts (management manual,
-//! section 9.3). Must never keep more of what is typed than a line and a payload of bounded size.
+//! A connection of the runtime API: reads lines, calls commands, writes answers and prompts (management manual, section
+//! 9.3). Must never buffer more input than a line and a payload of bounded size.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ const PAYLOAD_TOO_LONG: &str = "The payload is too big. Please change 'tune.cli.
                                 to use a bigger payload.\n";
 const TOO_MANY_WORDS: &str = "Too many arguments. Commands must have at most 64 arguments.";
 
-/// Serves a connection to its end.
+/// Serves a connection until it closes.
 pub async fn serve<S: Served>(set: CommandSet<S>, accepted: Accepted, conversation: Conversation) {
     let Accepted { transport, input, .. } = accepted;
     let answer = Answer::new(transport, conversation.timeout, rt::buffer_size());
@@ -23,14 +23,14 @@ pub async fn serve<S: Served>(set: CommandSet<S>, accepted: Accepted, conversati
     let rest = Rest { typed: input.data().to_vec(), ended: false };
     drop(input);
     let mut connection = Connection { set, conversation, answer, rest };
-    // An error means that there is no listener any more.
+    // After an error the peer is no longer connected.
     if connection.converse().await.is_ok() {
         connection.answer.close().await;
     }
     drop(open);
 }
 
-/// A connection that is counted, until this is dropped.
+/// Counts a connection as open until dropped.
 struct Open<S: Served>(Rc<S>);
 
 impl<S: Served> Open<S> {
@@ -53,15 +53,15 @@ struct Connection<S: Served> {
     rest: Rest,
 }
 
-/// Commands that change the conversation alone.
+/// Commands that only change the connection's state.
 const SETTINGS: [&str; 6] = ["prompt", "expert-mode", "experimental-mode", "mcli-debug-mode", "operator", "user"];
 
-/// How a search in what is typed went.
+/// The result of a search in the input.
 enum Typed<T> {
     Found(T),
-    /// It has not come, and will not.
+    /// The input ended before.
     Ended,
-    /// It is too long.
+    /// The input is too long.
     TooLong,
 }
 
@@ -97,7 +97,7 @@ impl<S: Served> Connection<S> {
         }
     }
 
-    /// Sends all that waits, and counts what was sent since the last time.
+    /// Sends all buffered bytes and counts them.
     async fn flush(&mut self) -> Result<(), Gone> {
         let flushed = self.answer.flush().await;
         self.set.state.sent(self.answer.take_sent());
@@ -109,7 +109,7 @@ impl<S: Served> Connection<S> {
         if line::payload_end(&self.rest.typed, marker).is_none() {
             self.prompt("+ ");
         }
-        // What fits into a buffer is never too much.
+        // A payload that fits into a buffer is always accepted.
         let most = self.set.state.max_payload().max(rt::buffer_size());
         let found = self.until(most, |typed| line::payload_end(typed, marker)).await?;
         Ok(match found {
@@ -119,7 +119,7 @@ impl<S: Served> Connection<S> {
         })
     }
 
-    /// Reads on until `find` finds in what was typed, which must not be longer than `most` by then.
+    /// Reads until `find` succeeds on the input, which must be shorter than `most` bytes until then.
     async fn until<T>(&mut self, most: usize, find: impl Fn(&[u8]) -> Option<T>) -> Result<Typed<T>, Gone> {
         loop {
             if let Some(found) = find(&self.rest.typed) {
@@ -138,7 +138,7 @@ impl<S: Served> Connection<S> {
         }
     }
 
-    /// Takes `length` bytes from the front of what was typed, and forgets `all`.
+    /// Removes `all` bytes from the front of the input and returns the first `length` of them.
     fn take(&mut self, length: usize, all: usize) -> Vec<u8> {
         let taken = self.rest.typed[..length].to_vec();
         self.rest.typed.drain(..all.min(self.rest.typed.len()));
@@ -160,7 +160,7 @@ impl<S: Served> Connection<S> {
         self.answer.push(mark);
     }
 
-    /// Answers every command of a line. The payload belongs to the last.
+    /// Executes every command of a line. The payload belongs to the last.
     async fn line(&mut self, typed: &[u8], payload: Option<(&[u8], &[u8])>) -> Result<(), Gone> {
         let whole = self.set.state.takes_whole(typed);
         let commands = if whole { vec![typed] } else { line::commands(typed) };
@@ -211,8 +211,8 @@ impl<S: Served> Connection<S> {
     }
 }
 
-/// Answers a command of the process itself, with every right, on a worker. `None`: it has to wait for something, or its
-/// answer is too long.
+/// Executes a command of the process itself, with all rights, on a worker. `None`: it would have to wait, or its answer
+/// is too long.
 pub(super) fn execute<S: Served>(set: &CommandSet<S>, words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
     let mut conversation = Conversation::begin(config::spec::RuntimeLevel::Admin, std::time::Duration::ZERO);
     conversation.expert = true;
@@ -236,7 +236,7 @@ pub(super) fn execute<S: Served>(set: &CommandSet<S>, words: &[String], payload:
     Some(answer.into_bytes())
 }
 
-/// Finds the command, checks that it may be called, and calls it.
+/// Finds the command, checks permissions, and calls it.
 async fn dispatch<S: Served>(set: &CommandSet<S>, call: &mut Call<'_, S>) -> Result<(), Gone> {
     if call.words.is_empty() {
         return Ok(());

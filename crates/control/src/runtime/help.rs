@@ -1,31 +1,31 @@
-//! `help`, and the commands that an unknown one may have meant. Must never show a command that cannot be called.
+//! `help`, and suggestions for an unknown command. Must never show a command that cannot be called.
 
 use super::call::{Call, Conversation};
 use super::command::{Command, CommandSet, Mode, Served};
 
-/// Commands that are suggested after an unknown one, those of the protocol aside.
+/// Maximum number of suggestions after an unknown command, without those of the protocol.
 const SUGGESTIONS: usize = 5;
 
-/// Letters that a word may be off to be taken for a mistake in typing.
+/// Maximum edit distance of a typo.
 const TYPO: usize = 2;
 
-/// What ends each list.
+/// The last commands of each list.
 const ALWAYS: [&str; 3] = ["help", "prompt", "quit"];
 
 /// Width of the column of usages.
 const WIDTH: usize = 40;
 
-/// Called by the connection, which knows the set; the row is there so that help shows it.
+/// Never called: the connection answers `help` because it has the set. The row makes help show it.
 pub(super) fn help<S: Served>(_: &mut Call<'_, S>) {}
 
-/// The answer to `help <words>`.
+/// Returns the answer to `help <words>`.
 pub(super) fn matching<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Conversation) -> String {
     let mut text = "The following commands are valid at this level:\n".to_owned();
     list(set, words, conversation, &mut text);
     text
 }
 
-/// The answer to an unknown command.
+/// Returns the answer to an unknown command.
 pub(super) fn unknown<S: Served>(set: &CommandSet<S>, words: &[String], conversation: &Conversation) -> String {
     let first = words.first().map_or("", String::as_str);
     let mut text = format!("Unknown command: '{first}', but maybe one of the following ones is a better match:\n");
@@ -37,7 +37,7 @@ pub(super) fn unknown<S: Served>(set: &CommandSet<S>, words: &[String], conversa
 struct Row<'a> {
     name: &'a str,
     usage: &'a str,
-    /// What it does; scripts say that in its usage.
+    /// Description; commands of scripts have it in their usage.
     doc: Option<&'static str>,
 }
 
@@ -74,8 +74,8 @@ fn is_shown<S: Served>(row: &Command<S>, conversation: &Conversation) -> bool {
     allowed && !row.usage.is_empty()
 }
 
-/// The rows whose first words are those that were typed, as far as any row agrees with them; of these the ones that are
-/// most like the rest of what was typed.
+/// Narrows the rows to those whose first words equal the typed ones, as far as any row matches; of these, to the rows
+/// most similar to the rest of the words.
 fn nearest<'a>(mut rows: Vec<Row<'a>>, words: &[String]) -> Vec<Row<'a>> {
     for (at, word) in words.iter().enumerate() {
         let agrees = |row: &Row<'_>| row.words().nth(at) == Some(word.as_str());
@@ -96,8 +96,8 @@ fn nearest<'a>(mut rows: Vec<Row<'a>>, words: &[String]) -> Vec<Row<'a>> {
     rows
 }
 
-/// Which of the names, at most [`SUGGESTIONS`] of them and in their order: those that hold what was typed, or nearly so;
-/// else whatever is nearest. Of several that are as near the shorter ones win.
+/// Returns the indexes of the names, at most [`SUGGESTIONS`] of them in their order, that contain the typed words,
+/// possibly with typos; otherwise of the nearest ones. Shorter names win ties.
 fn choose(names: &[Vec<&str>], typed: &[String]) -> Vec<usize> {
     let mut found: Vec<(usize, usize, usize)> = names
         .iter()
@@ -114,14 +114,15 @@ fn choose(names: &[Vec<&str>], typed: &[String]) -> Vec<usize> {
     chosen
 }
 
-/// How far what was typed is from a name, wherever in it each word belongs, or with the spaces left out.
+/// Returns the distance between the typed words and a name, wherever in the name each word belongs, or with the spaces
+/// removed.
 fn strangeness(typed: &[String], name: &[&str]) -> usize {
     let nearest = |word: &String| name.iter().map(|known| distance(word, known)).min().unwrap_or(0);
     let words = typed.iter().map(nearest).sum();
     distance(&typed.concat(), &name.concat()).min(words)
 }
 
-/// Letters to insert, to remove or to change. Words are cut where no command's name goes on.
+/// Returns the edit distance. Longer words are truncated to a length that no command exceeds.
 fn distance(typed: &str, name: &str) -> usize {
     const MOST: usize = 24;
     let name: Vec<char> = name.chars().take(MOST).collect();

@@ -1,19 +1,18 @@
-//! The language of command lines: commands between semicolons, words between blanks, a backslash before what shall mean
-//! itself, and a payload behind `<<` (management manual, section 9.3). Must never do anything but read text.
+//! Syntax of command lines: commands separated by semicolons, words separated by blanks, a backslash to escape a
+//! character, and a payload after `<<` (management manual, section 9.3). Must never do anything but parse text.
 
-/// Words of one command at most.
+/// Maximum number of words in a command.
 pub const MAX_WORDS: usize = 64;
 
-/// Bytes of the word behind `<<` at most; longer ones are ordinary words.
+/// Maximum length of the marker after `<<` in bytes; with a longer one the word is an ordinary word.
 const MAX_MARKER: usize = 64;
 
-/// What separates words.
+/// Whether a byte separates words.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// The line without its end, cut at the semicolons that no backslash precedes. Between two of them, before the first and
-/// behind the last stands a command, be it empty.
+/// Splits a line, without its line end, at unescaped semicolons. Parts may be empty.
 pub fn commands(line: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -37,7 +36,7 @@ pub fn commands(line: &[u8]) -> Vec<&[u8]> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyWords;
 
-/// The words of a command, with their backslashes taken away. Bytes that are not UTF-8 are kept as
+/// Splits a command into words and removes escaping backslashes. Bytes that are not UTF-8 are kept as
 /// [`config::text::from_bytes`] keeps them.
 ///
 /// # Errors
@@ -52,7 +51,7 @@ pub fn words(command: &[u8]) -> Result<Vec<String>, TooManyWords> {
                 found.extend(word.take());
                 continue;
             }
-            // A lone backslash at the end stands for itself.
+            // A backslash at the end is literal.
             b'\\' => bytes.next().copied().unwrap_or(b'\\'),
             other => other,
         };
@@ -65,13 +64,13 @@ pub fn words(command: &[u8]) -> Result<Vec<String>, TooManyWords> {
     Ok(found.iter().map(|word| config::text::from_bytes(word)).collect())
 }
 
-/// The end of a payload that a line announces: the line in front of it, and the line that ends the payload, empty
-/// unless the announcement names one. `None`: no payload follows.
+/// Parses the announcement of a payload: returns the line before it, and the line that ends the payload, empty unless a
+/// marker is given. `None`: no payload follows.
 pub fn announces_payload(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = trim_end(line);
     let start = line.iter().rposition(|byte| is_blank(*byte)).map_or(0, |blank| blank + 1);
     let marker = line[start..].strip_prefix(b"<<")?;
-    // Glued to the last word it would not start a word.
+    // `<<` inside a word is not an announcement.
     (marker.len() <= MAX_MARKER).then_some((&line[..start], marker))
 }
 
@@ -80,8 +79,8 @@ fn trim_end(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// Where a payload that starts at the front of `input` ends: the length of the payload, and of everything up to the
-/// next line. `None` while its end has not come.
+/// Finds the end of a payload at the front of `input`: the length of the payload, and the length including its end
+/// marker. `None`: incomplete.
 pub fn payload_end(input: &[u8], marker: &[u8]) -> Option<(usize, usize)> {
     let mut start = 0;
     while let Some(length) = memchr::memchr(b'\n', &input[start..]) {

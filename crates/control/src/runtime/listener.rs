@@ -1,4 +1,4 @@
-//! Accepts connections to the runtime API, as many at a time as `stats maxconn` says. Must never read from one.
+//! Accepts connections to the runtime API, at most `stats maxconn` at a time. Must never read from one.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use super::call::Conversation;
 use super::command::{CommandSet, Served};
 use super::connection;
 
-/// The connections that are open, over all sockets.
+/// The open connections of all sockets.
 #[derive(Debug)]
 pub struct Crowd {
     most: u32,
@@ -22,18 +22,18 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// None yet, and `most` at most.
+    /// Creates an empty set with a limit.
     pub fn new(most: u32) -> Rc<Self> {
         Rc::new(Self { most, open: Cell::new(0), waiting: RefCell::default() })
     }
 
-    /// Connections that are open.
+    /// Returns the number of open connections.
     pub fn open(&self) -> u32 {
         self.open.get()
     }
 }
 
-/// One of the crowd; dropping it lets the next one in.
+/// A slot of an open connection; dropping it wakes the listeners that wait for one.
 struct ConnectionSlot(Rc<Crowd>);
 
 impl Drop for ConnectionSlot {
@@ -45,8 +45,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// Accepts until `stopping` says so. The caller wakes the task then. Every connection begins with what
-/// is asked for at the entrance, or ends.
+/// Accepts connections until `stopping` returns true; the caller wakes the task at that time. A connection that fails
+/// its handshake (`entrance`) is closed.
 pub async fn accept<S: Served>(
     set: CommandSet<S>,
     (socket, entrance): (Arc<ListeningSocket>, Entrance),

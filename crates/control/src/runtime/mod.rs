@@ -1,9 +1,9 @@
-//! The runtime API: connections on which commands are typed and answered (management manual, section 9.3). Owns the
-//! protocol of lines, the form of a table of commands and the commands themselves. Must never hold a worker up: an
-//! answer is made in pieces, and a piece waits until the reader has taken the one before.
+//! The runtime API: connections that send commands and receive answers (management manual, section 9.3). Owns the
+//! syntax of lines, the type of command tables and the commands themselves. Must never block a worker: an answer is
+//! written in pieces, and each piece waits until the peer has read the previous one.
 //!
-//! The protocol knows nothing of what the commands are about: a [`CommandSet`] joins a table with the state that its commands
-//! work on. So another process than a worker, such as a master, can have commands of its own.
+//! The protocol is independent of its commands: a [`CommandSet`] joins tables with the state that their commands work
+//! on. So a process other than a worker, such as the master, can have its own commands.
 
 mod answer;
 pub mod call;

@@ -1,5 +1,4 @@
-//! Commands that scripts registered: what a client types on and what a script answers are carried between both. Must never
-//! look at either.
+//! Commands registered by scripts: transfers the client's input and the script's output. Must never inspect either.
 
 use std::task::Poll;
 
@@ -7,11 +6,11 @@ use super::call::{Call, Prompt};
 use super::command::{CommandSet, Served};
 use super::{Answer, Gone};
 
-/// Bytes that wait for the script at most.
+/// Maximum bytes of input waiting for the script.
 const MOST_INPUT: usize = 64 * 1024;
 
-/// Runs the command of that place to its end. What it reads is the payload of the call; on a connection with one command
-/// also what the client sends after it.
+/// Runs the command at that index until it ends. Its input is the payload of the call; on a connection with a single
+/// command also the input that follows.
 pub(super) async fn run<S: Served>(set: &CommandSet<S>, place: usize, call: &mut Call<'_, S>) -> Result<(), Gone> {
     let Some(mut service) = set.state.begin_scripted(place, call.words) else { return Ok(()) };
     let mut input = call.payload.unwrap_or_default().to_vec();

@@ -1,9 +1,10 @@
-//! A column of the statistics: its name, which objects have it, and where its value comes from. Must never compute a value.
+//! A column of the statistics: its name, the objects that have it, and the source of its value. Must never compute a
+//! value.
 
 use super::object::{Kind, Object};
 use crate::field::{Field, Value};
 
-/// Which objects have a column.
+/// The objects that have a column, by mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Where {
     pub(crate) http: u8,
@@ -19,13 +20,12 @@ impl Where {
         Self { http: kinds, tcp: 0 }
     }
 
-    /// In any mode.
+    /// Returns the kinds that have it in any mode.
     pub(crate) const fn any(self) -> u8 {
         self.http | self.tcp
     }
 }
 
-/// One column.
 pub(crate) struct Column {
     pub(crate) field: Field,
     pub(crate) at: Where,
@@ -43,13 +43,13 @@ pub(crate) const fn column(
 }
 
 impl Column {
-    /// Name and kind as an object shows them: a backend's sums are metrics where a server's are states.
+    /// Returns name and tags for an object: in a backend's row, sums are metrics where a server's are states.
     pub(crate) fn field_of(&self, object: &Object<'_>) -> Field {
         let sums = matches!(object.kind, Kind::Backend) && matches!(self.field.name, "act" | "bck" | "rate_max");
         if sums { Field { tags: "MGPV", ..self.field } } else { self.field }
     }
 
-    /// Its value for an object; none where the object has no such column.
+    /// Returns the value for an object; `Value::None` if the object does not have the column.
     pub(crate) fn of(&self, object: &Object<'_>) -> Value {
         let kinds = if object.is_http() { self.at.http } else { self.at.tcp };
         if kinds & object.kind.bit() == 0 { Value::None } else { (self.value)(object) }

@@ -1,12 +1,12 @@
-//! Columns of the statistics, second part: health, times, settings, connections. In HAProxy's order, which machines rely on. Must never
-//! count anything.
+//! Columns of the statistics, second part: health, times, settings, connections. In HAProxy's order, which programs
+//! rely on. Must never count anything.
 
 use super::column::{Column, Where, column};
 use super::load::{code, duration, in_progress};
 use super::object::{B, F, L, S};
 use crate::field::Value;
 
-/// Positions 51 to 103.
+/// Columns 51 to 103.
 pub(crate) const COLUMNS: &[Column] = &[
     column(
         "comp_in",
@@ -337,7 +337,7 @@ pub(crate) const COLUMNS: &[Column] = &[
     column("srid", "MCPV", "Server id revision, to prevent server id reuse mixups", Where::both(S), |_| Value::U32(0)),
 ];
 
-/// A text from outside as a column may hold it.
+/// Replaces line ends in a text, so that it fits in a column.
 fn on_one_line(text: &str) -> String {
     text.replace('\r', "").replace('\n', " ")
 }

@@ -1,5 +1,5 @@
-//! Columns of the statistics, first part: load, answers, faults. In HAProxy's order, which machines rely on. Must never
-//! count anything.
+//! Columns of the statistics, first part: load, responses, errors. In HAProxy's order, which programs rely on. Must
+//! never count anything.
 
 use live::health::{CheckStatus, Health};
 
@@ -7,7 +7,7 @@ use super::column::{Column, Where, column};
 use super::object::{B, F, L, S};
 use crate::field::Value;
 
-/// Positions 0 to 50.
+/// Columns 0 to 50.
 pub(crate) const COLUMNS: &[Column] = &[
     column("pxname", "KNSV", "Proxy name", Where::both(F | L | S | B), |o| Value::text(&*o.proxy.name)),
     column("svname", "KNSV", "Server name", Where::both(F | L | S | B), |o| Value::text(o.name())),
@@ -290,18 +290,18 @@ pub(crate) const COLUMNS: &[Column] = &[
     ),
 ];
 
-/// The name of the last status; a check that is under way shows.
+/// Returns the name of the last status, with `* ` while a check is running.
 pub(crate) fn in_progress(health: &Health) -> String {
     format!("{}{}", if health.is_running() { "* " } else { "" }, health.last().status.name())
 }
 
-/// The code that the last check gave.
+/// Returns the code of the last check.
 pub(crate) fn code(health: &Health) -> Value {
     let code = health.last().code.filter(|_| health.last().status.is_application());
     code.map_or(Value::None, |code| Value::U32(u32::try_from(code).unwrap_or(0)))
 }
 
-/// How long the last check took, milliseconds; nothing before there was one.
+/// Returns the duration of the last check in milliseconds; nothing before the first.
 pub(crate) fn duration(health: &Health) -> Value {
     match health.last().status {
         CheckStatus::Unknown | CheckStatus::Initializing => Value::None,

@@ -1,5 +1,5 @@
-//! Statistics of proxies, listeners and servers (management manual, section 9.1). Owns which objects and columns there are and
-//! the forms they are written in; the columns are tables. Must never know who reads them.
+//! Statistics of proxies, listeners and servers (management manual, section 9.1). Owns the list of objects and columns
+//! and the output formats; the columns are tables. Must never depend on its readers.
 
 mod column;
 mod detail;
@@ -21,18 +21,18 @@ pub(crate) use object::{B, F, Kind, L, Object, S};
 /// The schema of the JSON form (management manual, "show schema json").
 pub(crate) const JSON_SCHEMA: &str = include_str!("schema.json");
 
-/// All columns in their order.
+/// Returns all columns in order.
 pub(crate) fn columns() -> impl Iterator<Item = &'static Column> {
     [load::COLUMNS, detail::COLUMNS, protocol::COLUMNS, modules::COLUMNS].into_iter().flatten()
 }
 
-/// Columns of what the protocols count of themselves.
+/// Columns of protocol counters.
 pub(crate) use modules::COLUMNS as MODULES;
 
-/// Columns before those of the modules.
+/// Number of columns before those of the modules.
 pub(crate) const OWN: usize = load::COLUMNS.len() + detail::COLUMNS.len() + protocol::COLUMNS.len();
 
-/// What each count of a name server is, in the order of [`engine::resolve::Counts::rows`].
+/// Descriptions of a name server's counters, in the order of [`engine::resolve::Counts::rows`].
 pub(crate) const NAME_SERVER_COUNTS: [&str; 15] = [
     "Sent",
     "Send error",
@@ -51,52 +51,52 @@ pub(crate) const NAME_SERVER_COUNTS: [&str; 15] = [
     "Outdated",
 ];
 
-/// What is asked for.
+/// A selection of objects and the output format.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     pub(crate) form: Form,
-    /// Descriptions of the columns, in the typed form.
+    /// Include descriptions of the columns, in the typed form.
     pub(crate) desc: bool,
-    /// No servers that are down or in maintenance.
+    /// Exclude servers that are down or in maintenance.
     pub(crate) up: bool,
-    /// No servers in maintenance.
+    /// Exclude servers in maintenance.
     pub(crate) no_maint: bool,
-    /// The number of a proxy; `None` for all.
+    /// The id of a proxy; `None` for all.
     pub(crate) proxy: Option<u32>,
-    /// A set of kinds.
+    /// A bit set of kinds.
     pub(crate) kinds: u8,
-    /// The number of a server or a listening address; `None` for all.
+    /// The id of a server or a listener; `None` for all.
     pub(crate) id: Option<u32>,
-    /// Addresses, cookies and algorithms: what a page shows with `stats show-legends` alone.
+    /// Include addresses, cookies and algorithms, which the page shows only with `stats show-legends`.
     pub(crate) legends: bool,
 }
 
 impl Wish {
-    /// Everything, in that form.
+    /// Selects everything, in that form.
     pub(crate) fn all(form: Form) -> Self {
         Self { form, desc: false, up: false, no_maint: false, proxy: None, kinds: u8::MAX, id: None, legends: true }
     }
 
-    /// Whether a backend shows how many of its servers work.
+    /// Whether a backend's status includes the number of its usable servers.
     pub(crate) fn counts_servers(&self) -> bool {
         self.up || self.no_maint
     }
 
-    /// Whether an object is asked for.
+    /// Whether an object is selected.
     pub(crate) fn wants(&self, object: &Object<'_>) -> bool {
         let named = matches!(object.kind, Kind::Frontend | Kind::Backend) || self.id.is_none_or(|id| id == object.id());
         let is_hidden = (self.up || self.no_maint) && object.is_in_maintenance() || self.up && object.is_down();
         named && !is_hidden
     }
 
-    /// The proxies that are asked for.
+    /// Returns the selected proxies.
     pub(crate) fn proxies<'p>(&self, program: &'p Program) -> impl Iterator<Item = &'p Proxy> + use<'p> {
         let wanted = self.proxy;
         program.proxies.iter().map(|proxy| &**proxy).filter(move |proxy| wanted.is_none_or(|id| id == proxy.id))
     }
 }
 
-/// The objects of a proxy, in their order.
+/// Returns the objects of a proxy, in order.
 pub(crate) fn kinds(proxy: &Proxy, wanted: u8) -> impl Iterator<Item = Kind<'_>> {
     let front = proxy.frontend.as_ref();
     let back = proxy.backend.as_ref();
@@ -110,7 +110,7 @@ pub(crate) fn kinds(proxy: &Proxy, wanted: u8) -> impl Iterator<Item = Kind<'_>>
     frontend.into_iter().chain(listeners).chain(servers).chain(backend).filter(move |_| shown)
 }
 
-/// Writes what precedes the first object.
+/// Writes the part before the first object.
 pub(crate) fn begin(out: &mut impl Write, form: Form) {
     let _ = match form {
         Form::Plain => {
@@ -128,7 +128,7 @@ pub(crate) fn begin(out: &mut impl Write, form: Form) {
     };
 }
 
-/// Writes an object. `first`: none was written before it.
+/// Writes an object. `first`: no object was written before.
 pub(crate) fn line(out: &mut impl Write, object: &Object<'_>, wish: &Wish, first: bool) {
     let value = |column: &Column| match column.field.name {
         "addr" | "cookie" | "algo" if !wish.legends => Value::None,
@@ -167,14 +167,14 @@ pub(crate) fn line(out: &mut impl Write, object: &Object<'_>, wish: &Wish, first
     }
 }
 
-/// Writes what follows the last object.
+/// Writes the part after the last object.
 pub(crate) fn end(out: &mut impl Write, form: Form) {
     if form == Form::Json {
         let _ = out.write_str("]\n");
     }
 }
 
-/// A value of a CSV line and the comma after it; text that would break the line is quoted.
+/// Writes a CSV value and its comma; a value with special characters is quoted.
 fn cell(out: &mut impl Write, value: &Value) {
     let _ = match value {
         Value::Text(text) if text.contains([',', '"', '\n', '\r']) => {

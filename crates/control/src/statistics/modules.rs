@@ -1,5 +1,5 @@
-//! Columns of the statistics, last part: what the protocols count of themselves. In HAProxy's order, which machines rely on. Must never
-//! count anything.
+//! Columns of the statistics, last part: counters of the protocols. In HAProxy's order, which programs rely on. Must
+//! never count anything.
 
 use live::counters::ProtocolCounter;
 
@@ -7,7 +7,7 @@ use super::column::{Column, Where, column};
 use super::object::{B, F, L, S};
 use crate::field::Value;
 
-/// Positions 119 to 144. A lone `-` precedes them in the CSV form.
+/// Columns 119 to 144. A lone `-` precedes them in the CSV form.
 pub(crate) const COLUMNS: &[Column] = &[
     column("h2_headers_rcvd", "MCPV", "Total number of received HEADERS frames", Where::both(F | B), |o| {
         o.http2(|t| &t.headers_received)

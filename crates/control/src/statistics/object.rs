@@ -1,5 +1,5 @@
-//! What a line of the statistics is about: a frontend, a listening address, a server, a backend; and the values that its
-//! columns take from it. Must never change anything.
+//! The object of a line of the statistics: a frontend, a listener, a server, a backend; and the values of its columns.
+//! Must never change anything.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -13,16 +13,16 @@ use policy::program::{Bind, Program, Proxy, Server, ServerAddress, ServerPort};
 use crate::field::Value;
 use engine::worker::Worker;
 
-/// Frontends, in a set of kinds.
+/// Bit of frontends in a set of kinds.
 pub(crate) const F: u8 = 1;
-/// Backends.
+/// Bit of backends.
 pub(crate) const B: u8 = 2;
-/// Servers.
+/// Bit of servers.
 pub(crate) const S: u8 = 4;
-/// Listening addresses.
+/// Bit of listeners.
 pub(crate) const L: u8 = 8;
 
-/// What an object is.
+/// Kind of an object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind<'a> {
     Frontend,
@@ -32,7 +32,7 @@ pub(crate) enum Kind<'a> {
 }
 
 impl Kind<'_> {
-    /// The set that holds this kind alone.
+    /// Returns the bit of this kind.
     pub(crate) const fn bit(self) -> u8 {
         match self {
             Self::Frontend => F,
@@ -42,7 +42,7 @@ impl Kind<'_> {
         }
     }
 
-    /// `type` in the statistics.
+    /// Returns `type` in the statistics.
     pub(crate) const fn number(self) -> u32 {
         match self {
             Self::Frontend => 0,
@@ -52,7 +52,7 @@ impl Kind<'_> {
         }
     }
 
-    /// As the typed form abbreviates it, and as JSON names it.
+    /// Returns the abbreviation in the typed form, and the name in JSON.
     pub(crate) const fn names(self) -> (char, &'static str) {
         match self {
             Self::Frontend => ('F', "Frontend"),
@@ -63,20 +63,20 @@ impl Kind<'_> {
     }
 }
 
-/// One line.
+/// An object with its counters.
 pub(crate) struct Object<'a> {
     pub(crate) worker: &'a Worker,
     program: &'a Program,
     pub(crate) proxy: &'a Proxy,
     pub(crate) kind: Kind<'a>,
     pub(crate) now: Moment,
-    /// `up` and `no-maint` have a backend tell how many of its servers work.
+    /// Whether a backend's status includes the number of its usable servers (`up` and `no-maint`).
     pub(crate) counts_servers: bool,
     pub(crate) sum: Sum<'a>,
 }
 
 impl<'a> Object<'a> {
-    /// `counts_servers`: a backend shows how many of its servers work.
+    /// Creates the object. `counts_servers`: see [`Object::counts_servers`].
     pub(crate) fn new(
         worker: &'a Worker,
         program: &'a Program,
@@ -111,7 +111,7 @@ impl<'a> Object<'a> {
             Kind::Frontend => "FRONTEND".into(),
             Kind::Backend => "BACKEND".into(),
             Kind::Server(server) => Cow::Borrowed(&*server.name),
-            // An address without a name has its number for one.
+            // An unnamed listener is named by its id.
             Kind::Listener(bind) if *bind.name == *bind.id.to_string() => format!("sock-{}", bind.id).into(),
             Kind::Listener(bind) => Cow::Borrowed(&*bind.name),
         }
@@ -147,18 +147,18 @@ impl<'a> Object<'a> {
         Value::U64(if self.is_http() { 0 } else { self.sum.count(of) })
     }
 
-    /// A counter of HTTP/1, 0 in TCP mode.
+    /// Returns an HTTP/1 counter, 0 in TCP mode.
     pub(crate) fn protocol_count(&self, which: ProtocolCounter) -> Value {
         let front = matches!(self.kind, Kind::Frontend | Kind::Listener(_));
         Value::U64(if self.is_http() { self.sum.protocol(which, front) } else { 0 })
     }
 
-    /// A count of HTTP/2 on the object's side; 0 in TCP mode.
+    /// Returns an HTTP/2 counter of the object's side; 0 in TCP mode.
     pub(crate) fn http2(&self, of: impl Fn(&Http2Counters) -> &Count) -> Value {
         Value::U64(if self.is_http() { self.http2_count(of) } else { 0 })
     }
 
-    /// A count of bodies on the object's side; 0 in TCP mode.
+    /// Returns a counter of bodies of the object's side; 0 in TCP mode.
     pub(crate) fn content(&self, of: impl Fn(&ContentCounters) -> &Count) -> Value {
         let front = matches!(self.kind, Kind::Frontend);
         Value::U64(if self.is_http() { self.worker.process.counters.content(self.proxy.index, front, of) } else { 0 })
@@ -169,12 +169,13 @@ impl<'a> Object<'a> {
         self.worker.process.counters.http2(self.proxy.index, front, of)
     }
 
-    /// HTTP/1 connections that are open: a backend's to its servers, idle ones included; 0 in TCP mode.
+    /// Returns the number of open HTTP/1 connections, for a backend to its servers, including idle ones; 0 in TCP mode.
     pub(crate) fn open_links(&self) -> Value {
         let open = match self.kind {
             _ if !self.is_http() => 0,
             Kind::Backend => {
-                // Requests of HTTP/2 are no connections, and its idle connections are not among these.
+                // HTTP/2 requests are subtracted: they are not connections, and idle HTTP/2 connections are not
+                // included.
                 let all: u64 = self.servers().map(|server| self.links(server)).sum();
                 let streams = self.http2_count(|counters| &counters.open_streams);
                 all.saturating_sub(streams)
@@ -184,18 +185,18 @@ impl<'a> Object<'a> {
         Value::U64(open)
     }
 
-    /// Requests of a server that are under way, and its idle connections of one request at a time.
+    /// Returns the number of a server's current requests and of its idle connections that are not multiplexed.
     fn links(&self, server: &Server) -> u64 {
         let used = self.state().counts(Some(server.index)).srv_conn;
         u64::from(used) + self.worker.process.pool.idle(server.serial) as u64
     }
 
-    /// What a frontend calls a request, a backend a session.
+    /// Returns the counter of streams: a frontend's requests, a backend's sessions.
     pub(crate) fn streams<'t>(&self, counters: &'t ObjectCounters) -> &'t Count {
         if matches!(self.kind, Kind::Frontend) { &counters.requests } else { &counters.sessions }
     }
 
-    /// Requests of a backend are its sessions, those of a server its answers.
+    /// Returns the number of requests: for a backend its sessions, for a server its responses.
     pub(crate) fn requests(&self) -> Value {
         match self.kind {
             Kind::Server(_) => {
@@ -217,7 +218,7 @@ impl<'a> Object<'a> {
         Value::count(if self.counts_maxima() { self.sum.most(self.now, of) } else { 0 })
     }
 
-    /// `stats calculate-max-counters`.
+    /// Whether `stats calculate-max-counters` is on.
     fn counts_maxima(&self) -> bool {
         self.program.runtime.counts_maxima
     }
@@ -237,7 +238,7 @@ impl<'a> Object<'a> {
         &self.worker.process.live.proxies[self.proxy.index]
     }
 
-    /// Sessions or requests that run.
+    /// Returns the number of current sessions or requests.
     pub(crate) fn current(&self) -> u32 {
         match self.kind {
             Kind::Frontend => self.state().feconn(),
@@ -259,7 +260,7 @@ impl<'a> Object<'a> {
             Kind::Frontend => Value::U32(self.state().frontend_gate().bound()),
             Kind::Backend => self.proxy.backend.as_ref().map_or(Value::None, |back| Value::U32(back.fullconn)),
             Kind::Listener(bind) => Value::U32(bind.maxconn.unwrap_or(0)),
-            // With `minconn` the limit follows the load; what is shown is where that leads.
+            // With `minconn` the limit depends on the load; the maximum is shown.
             Kind::Server(server) if server.minconn.is_some() => server.maxconn.map_or(Value::None, Value::U32),
             Kind::Server(server) => {
                 let limit = self.state().status(server.index).map(|status| status.full_limit);
@@ -272,8 +273,8 @@ impl<'a> Object<'a> {
         self.of_server(|server| server.maxqueue.map_or(Value::None, Value::U32))
     }
 
-    /// Seconds that a server, or all servers of a backend at once, could not be used. That of a backend is not measured
-    /// before a server of it is checked.
+    /// Returns the seconds that a server, or all servers of a backend at the same time, were down. A backend's downtime
+    /// is only measured if a server of it is checked.
     pub(crate) fn downtime(&self) -> Value {
         let seconds = |time: Duration| Value::U32(u32::try_from(time.as_secs()).unwrap_or(u32::MAX));
         match self.kind {
@@ -284,12 +285,12 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Something of a server alone.
+    /// Returns a value for servers only.
     fn of_server(&self, value: impl FnOnce(&'a Server) -> Value) -> Value {
         if let Kind::Server(server) = self.kind { value(server) } else { Value::None }
     }
 
-    /// What a server's checks say; nothing while they are paused.
+    /// Returns the state of a server's health check, if enabled.
     fn health(&self) -> Option<Health> {
         match self.kind {
             Kind::Server(server) => self.enabled(server, Checker::Health),
@@ -305,34 +306,34 @@ impl<'a> Object<'a> {
         self.worker.process.live.proxies[server.tracking.proxy].health(server.index, checker)
     }
 
-    /// What a server's checks say, those that are paused as well.
+    /// Returns the state of a server's check, enabled or not.
     pub(crate) fn checks(&self, checker: Checker) -> Option<Health> {
         if let Kind::Server(server) = self.kind { self.checks_of(server, checker) } else { None }
     }
 
-    /// The servers of its proxy, as objects.
+    /// Returns the servers of its proxy as objects.
     pub(crate) fn servers_of_backend(&self) -> impl Iterator<Item = Object<'a>> {
         let (worker, program, proxy) = (self.worker, self.program, self.proxy);
         self.servers().map(move |server| Object::new(worker, program, (proxy, Kind::Server(server)), false))
     }
 
-    /// Something of what a server's checks add up to; nothing where there are none.
+    /// Returns a value of a server's health check; nothing without one.
     pub(crate) fn of_health(&self, value: impl FnOnce(&Health) -> Value) -> Value {
         self.health().as_ref().map_or(Value::None, value)
     }
 
-    /// Something of a server's last check; nothing in maintenance either.
+    /// Returns a value of a server's last check; nothing in maintenance.
     pub(crate) fn of_check(&self, value: impl FnOnce(&Health) -> Value) -> Value {
         if self.is_in_maintenance() { Value::None } else { self.of_health(value) }
     }
 
-    /// Something of what a server's agent says.
+    /// Returns a value of a server's agent check.
     pub(crate) fn of_agent(&self, value: impl FnOnce(&Health) -> Value) -> Value {
         self.of_server(|server| self.enabled(server, Checker::Agent).as_ref().map_or(Value::None, value))
     }
 
-    /// How often a server's traffic has shown too many errors, where it is observed. One that tracks such a server has the
-    /// column, and no traffic that is observed.
+    /// Returns how often a server's traffic has reached the error limit, if it is observed. A server that tracks an
+    /// observed server has the column, but no observed traffic.
     pub(crate) fn analyzed(&self) -> Value {
         let Kind::Server(server) = self.kind else { return Value::None };
         let checked = self.checked(server);
@@ -347,7 +348,8 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The server whose checks tell the state of a server: the one at the end of what it tracks, or itself.
+    /// Returns the server whose checks determine a server's state: the last one of a chain of tracked servers, or the
+    /// server itself.
     pub(super) fn checked(&self, server: &'a Server) -> &'a Server {
         let mut checked = server;
         while let Some(leader) = checked.tracking.leader.and_then(|at| self.program.server_at(at)) {
@@ -356,7 +358,7 @@ impl<'a> Object<'a> {
         checked
     }
 
-    /// The server that a server tracks.
+    /// Returns the tracked server.
     pub(crate) fn tracked(&self) -> Value {
         self.of_server(|server| self.leader(server).map_or(Value::None, Value::Text))
     }
@@ -366,7 +368,7 @@ impl<'a> Object<'a> {
         Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
     }
 
-    /// How often a server, or all servers of a backend, went down.
+    /// Returns how often a server, or all servers of a backend, went down.
     pub(crate) fn downs(&self) -> Value {
         match self.kind {
             Kind::Server(server) => {
@@ -398,7 +400,7 @@ impl<'a> Object<'a> {
         self.proxy.servers()
     }
 
-    /// Servers that can be given requests, of one class.
+    /// Returns the servers of a class, active or backup, that can be given requests.
     fn usable_servers(&self, backup: bool) -> impl Iterator<Item = ServerStatus> {
         let state = self.state();
         let servers = self.servers().filter(move |server| server.backup == backup);
@@ -406,7 +408,7 @@ impl<'a> Object<'a> {
         statuses.filter(|one| one.admin == Admin::Ready && one.up && !one.stopping)
     }
 
-    /// Servers of the class that are up and have a weight; a server tells its own class.
+    /// Returns the number of servers of the class that are up with a weight; for a server, whether it is of the class.
     pub(crate) fn usable(&self, backup: bool) -> u32 {
         match self.kind {
             Kind::Server(server) => u32::from(server.backup == backup),
@@ -414,7 +416,8 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A weight of a server, the one that was set or the one that counts; of a backend those of its servers together.
+    /// Returns a server's weight, configured or effective; for a backend the sum over its usable active servers, or the
+    /// weight of its first usable backup server.
     pub(crate) fn weight(&self, of: fn(&ServerStatus) -> u32) -> u32 {
         match self.kind {
             Kind::Server(server) => self.state().status(server.index).as_ref().map_or(0, of),
@@ -425,7 +428,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// How much of its share a server has by now, per cent, while `slowstart` leaves it less than all.
+    /// Returns the percentage of its share that a server receives during `slowstart`.
     pub(crate) fn throttle(&self) -> Value {
         let Kind::Server(server) = self.kind else { return Value::None };
         let status = self.state().status(server.index);
@@ -433,8 +436,8 @@ impl<'a> Object<'a> {
         status.filter(is_warming).map_or(Value::None, |one| Value::U32(one.throttle))
     }
 
-    /// Seconds since a server last began or ceased to be usable, or its start; since the start for all others. 0 from
-    /// `clear counters all` to the next change, as in HAProxy.
+    /// Returns the seconds since a server's last state change, or since the start; for other objects since the start. 0
+    /// from `clear counters all` to the next change, as in HAProxy.
     pub(crate) fn since_change(&self) -> u32 {
         let changed = match self.kind {
             Kind::Server(server) => self.state().status(server.index).map(|status| status.changed),
@@ -445,7 +448,6 @@ impl<'a> Object<'a> {
         u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX)
     }
 
-    /// Whether a server is in maintenance.
     pub(crate) fn is_in_maintenance(&self) -> bool {
         match self.kind {
             Kind::Server(server) => !self.state().setting(server.index).is_some_and(|setting| setting.enabled),
@@ -453,7 +455,6 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether a server is down.
     pub(crate) fn is_down(&self) -> bool {
         match self.kind {
             Kind::Server(server) => !self.state().status(server.index).is_some_and(|status| status.up),
@@ -531,7 +532,7 @@ impl<'a> Object<'a> {
             BalanceSpec::Hash(_) => "hash",
             BalanceSpec::Random { .. } => "random",
             BalanceSpec::Ewma { .. } => "ewma",
-            // HAProxy has no name for them here.
+            // HAProxy shows no name for these.
             BalanceSpec::Sticky | BalanceSpec::LogHash(_) => "unknown",
         })
     }

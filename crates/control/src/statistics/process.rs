@@ -1,5 +1,5 @@
-//! Values of the process (management manual, section 9.3, "show info"). Owns their table; what it shows is gathered once an answer.
-//! Must never count anything itself.
+//! Values of the process (management manual, section 9.3, "show info"). Owns their table; the values are gathered once
+//! per answer. Must never count anything itself.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use policy::program::{Global, Program};
 
 use crate::field::{Field, Value};
 
-/// Tasks of a worker and bytes of its buffers that are in use.
+/// Returns the number of tasks of a worker, and the bytes of its buffers in use.
 pub(crate) fn look(_: &Rc<Worker>) -> (u64, u64) {
     (rt::tasks() as u64, (rt::buffers_in_use() * rt::buffer_size()) as u64)
 }
 
-/// What the rows look at.
+/// The sources of the rows.
 pub(crate) struct ProcessInfo<'a> {
     host: &'a Host,
     global: &'a Global,
@@ -26,22 +26,22 @@ pub(crate) struct ProcessInfo<'a> {
     connections: u64,
     listeners: u64,
     stopping: bool,
-    /// Connections with peers that have said who they are. HAProxy counts those that have not for themselves.
+    /// Connections with identified peers. HAProxy counts unidentified ones separately.
     peers: u64,
     dropped_logs: u64,
-    /// Calls of functions of scripts that failed or were ended.
+    /// Calls of script functions that failed or were aborted.
     failed_scripts: u64,
     received_logs: u64,
     tasks: u64,
     process: &'a ProcessState,
-    /// Percent of its time that this worker waited.
+    /// Percent of the time that this worker was idle.
     idle: u32,
-    /// Bytes of the buffers that are in use.
+    /// Bytes of buffers in use.
     pooled: u64,
     totals: Totals,
-    /// Sessions that clients without tickets asked for, and those that were not remembered.
+    /// Session lookups by clients without tickets, and misses.
     sessions: (u64, u64),
-    /// Rates and times with their fractions.
+    /// Whether rates and times have fractions.
     fractions: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct ProcessInfo<'a> {
 #[derive(Default)]
 struct Totals {
     connections: u64,
-    /// Connections of the runtime API that are open.
+    /// Open connections of the runtime API.
     commands: u64,
     connection_rate: f64,
     connection_rate_max: u64,
@@ -106,7 +106,7 @@ impl Totals {
 }
 
 impl Totals {
-    /// Of the handshakes with clients in the last second, how many in percent made no new session.
+    /// Returns the percentage of client handshakes in the last second that resumed a session.
     fn reused_percent(&self) -> f64 {
         let reused = (self.tls_rate - self.front_key_rate).max(0.0);
         if self.tls_rate > 0.0 { 100.0 * reused / self.tls_rate } else { 0.0 }
@@ -114,7 +114,8 @@ impl Totals {
 }
 
 impl<'a> ProcessInfo<'a> {
-    /// `here`: tasks and bytes of buffers, by worker ([`look`]). `fractions`: rates and times have theirs.
+    /// Gathers the values. `here`: tasks and bytes of buffers, by worker ([`look`]). `fractions`: rates and times have
+    /// fractions.
     pub(crate) fn gather((worker, program): (&'a Worker, &'a Program), here: &[(u64, u64)], fractions: bool) -> Self {
         let shared = &worker.process;
         let binds = program
@@ -144,7 +145,7 @@ impl<'a> ProcessInfo<'a> {
         }
     }
 
-    /// `description` of the global section.
+    /// Returns `description` of the global section.
     pub(crate) fn description(&self) -> Option<&'a str> {
         self.host.description.as_deref()
     }
@@ -153,7 +154,7 @@ impl<'a> ProcessInfo<'a> {
         if self.fractions { Value::Float(time.as_secs_f64()) } else { Value::count(time.as_secs()) }
     }
 
-    /// Seconds since 1970 when the process started.
+    /// Returns the start time of the process in seconds since the Unix epoch.
     fn start(&self) -> Value {
         let start = self.host.started().1;
         let seconds = start.seconds.unsigned_abs();
@@ -165,14 +166,13 @@ impl<'a> ProcessInfo<'a> {
     }
 }
 
-/// One value.
 pub(crate) struct Row {
     pub(crate) field: Field,
     pub(crate) value: fn(&ProcessInfo<'_>) -> Value,
 }
 
 impl Row {
-    /// Its name and kind; what has a fraction is a rate, also where the whole number is a gauge.
+    /// Returns name and tags: a value with a fraction is a rate, even if the integer is a gauge.
     pub(crate) fn field_of(&self, value: &Value) -> Field {
         let is_rate = matches!(self.field.name, "SslFrontendKeyRate" | "SslFrontendSessionReuse_pct");
         let tags = if is_rate && matches!(value, Value::Float(_)) { "MRPV" } else { self.field.tags };
@@ -184,13 +184,13 @@ const fn row(name: &'static str, tags: &'static str, doc: &'static str, value: f
     Row { field: Field { name, tags, doc }, value }
 }
 
-/// `0d 0h01m31s`
+/// Formats a duration as `0d 0h01m31s`.
 fn duration(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     format!("{days}d {hours}h{minutes:02}m{:02}s", seconds % 60)
 }
 
-/// In HAProxy's order, which machines rely on.
+/// All values in HAProxy's order, which programs rely on.
 pub(crate) const ROWS: &[Row] = &[
     row("Name", "POSV", "Product name", |info| Value::text(&*info.host.product)),
     row("Version", "POSV", "Product version", |info| Value::text(&*info.host.version)),

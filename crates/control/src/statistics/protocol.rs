@@ -1,11 +1,11 @@
-//! Columns of the statistics, third part: sessions and bytes by protocol. In HAProxy's order, which machines rely on. Must never
-//! count anything.
+//! Columns of the statistics, third part: sessions and bytes by protocol. In HAProxy's order, which programs rely on.
+//! Must never count anything.
 
 use super::column::{Column, Where, column};
 use super::object::{B, F, L, S};
 use crate::field::Value;
 
-/// Positions 104 to 118.
+/// Columns 104 to 118.
 pub(crate) const COLUMNS: &[Column] = &[
     column(
         "sess_other",

@@ -30,7 +30,8 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// In the words of HAProxy's table. Where a server tracks another one, the checks are that one's.
+    /// Returns the status as in HAProxy's table. A server that tracks another one shows the checks of the tracked
+    /// server.
     fn server_status(&self, server: &'a Server) -> String {
         let Some(status) = self.state().status(server.index) else { return "MAINT".to_owned() };
         if !status.resolved {
@@ -56,14 +57,14 @@ impl<'a> Object<'a> {
             Operation::Down if agent.as_ref().is_some_and(|agent| !agent.is_up()) => return "DOWN (agent)".to_owned(),
             Operation::Down if health.is_none() && agent.is_some() => {
                 let checks = self.checks_of(checked, Checker::Health);
-                // Defaults of `rise` and of its count for a server without checks.
+                // Defaults of `rise` and the check counter for a server without checks.
                 let (level, rise) = checks.map_or((0, 2), |checks| (checks.level(), checks.thresholds().0));
                 return format!("DOWN {level}/{rise}");
             }
             Operation::Down => "DOWN",
         };
         let serves = status.operation() != Operation::Down;
-        // A server that tracks another one shows how far that one's checks are, disabled or not.
+        // A stopping server that tracks another one shows the progress of the other's checks, enabled or not.
         let shown =
             (checked.serial != server.serial && status.stopping).then(|| self.checks_of(checked, Checker::Health));
         shown.flatten().or(health).map_or_else(|| word.to_owned(), |health| health.standing(word, serves))

@@ -25,7 +25,6 @@ impl Count {
 
 /// The counts of one name server (management manual, "show resolvers").
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct Counts {
     pub sent: Count,
     pub send_error: Count,

@@ -1,4 +1,4 @@
-//! An ACL: tests under one name, of which one has to match. Must never know the conditions that it stands in.
+//! An ACL: tests of the same name, one of which has to match. Must never depend on the conditions that use it.
 
 use super::{Named, Verdict};
 use crate::Expression;
@@ -12,51 +12,48 @@ pub struct Acl {
     tests: Vec<Test>,
 }
 
-/// One line of an ACL.
+/// One line of an ACL: a criterion, a matching method and patterns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Test {
-    /// What is compared.
+    /// The criterion: the sample that is matched.
     pub expression: Expression,
-    /// The first word as it was written: the keyword that messages name.
+    /// The first word as written: the keyword that messages name.
     pub keyword: Box<str>,
-    /// How it is compared.
     pub method: Method,
-    /// What it is compared with: the lists of files, then its own.
+    /// The patterns: the lists of files first, then those of the line itself.
     pub lists: Box<[Lookup]>,
 }
 
 impl Acl {
-    /// With its first test; without a name it is anonymous.
+    /// Creates an ACL with its first test; without a name it is anonymous.
     pub fn new(name: Option<&str>, test: Test) -> Self {
         Self { name: name.map(Into::into), tests: vec![test] }
     }
 
-    /// One that was refused: it matches nothing, and nothing with it is served.
+    /// An ACL whose definition was rejected: it matches nothing, and a configuration with it is never served.
     pub(super) fn broken(name: &str) -> Self {
         Self { name: Some(name.into()), tests: Vec::new() }
     }
 
-    /// Its name.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Its tests.
     pub fn tests(&self) -> &[Test] {
         &self.tests
     }
 
-    /// Another line of the same name.
+    /// Adds another line of the same name.
     pub fn add(&mut self, test: Test) {
         self.tests.push(test);
     }
 
-    /// The keyword of the first test that cannot match at that place.
+    /// Returns the keyword of the first test that is never available at that place.
     pub fn misfit(&self, place: EvalPlace) -> Option<&str> {
         self.tests.iter().find(|test| !test.expression.fetch().places.has(place)).map(|test| &*test.keyword)
     }
 
-    /// How many ACLs ask for one another through it, at most, itself included.
+    /// The maximum depth of ACLs that evaluate one another through arguments, including this one.
     pub fn depth(&self) -> usize {
         let asked = self.tests.iter().flat_map(|test| test.expression.made().map(Named::acl));
         1 + asked.map(Acl::depth).max().unwrap_or(0)
@@ -93,11 +90,12 @@ impl Test {
             self.expression.evaluate(context).is_some()
         } else {
             let by_regex = self.method == Method::Reg;
-            // However many values a field has: together they may not take more than one of their length.
+            // The values of a field share one step budget: together they may not use more than one value of their total
+            // length.
             let steps = Steps::for_values(self.lists.len());
             self.expression.each(context, |value| {
                 let units = if by_regex { Meter::search(value.size()) } else { Meter::scan(value.size()) };
-                // With nothing left to spend no further value is looked at.
+                // Once the budget is exhausted no further value is evaluated.
                 !context.spend(units) || self.lists.iter().any(|list| list.matches(context, value, &steps))
             })
         };

@@ -1,22 +1,22 @@
-//! The keywords of ACLs that stand for a fetch with a method of matching, and the ACLs that are there without being
-//! written (configuration manual, sections 7.3 and 7.4).
+//! The ACL keywords that combine a fetch with a matching method, and the predefined ACLs (configuration manual,
+//! sections 7.3 and 7.4).
 
 use crate::pattern::Method;
 
-/// A keyword that stands for a fetch with a method.
+/// An ACL keyword that combines a fetch with a matching method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shorthand {
-    /// The keyword: `hdr_beg`.
+    /// The keyword, such as `hdr_beg`.
     pub name: &'static str,
-    /// The fetch: `req.hdr`.
+    /// The fetch, such as `req.hdr`.
     pub fetch: &'static str,
-    /// How its samples are matched.
+    /// The matching method.
     pub method: Method,
 }
 
 impl Shorthand {
-    /// Whether its method is not used, though it was written: because another one was asked for, or because converters
-    /// follow. HAProxy does not miss the method of keywords that are named as their fetch is, but for two of them.
+    /// Whether the keyword's method has no effect, because `-m` names another one or because converters follow. HAProxy
+    /// does not report this for keywords named like their fetch, except two of them.
     pub(super) fn is_overwritten(&self, explicit: Option<Method>, is_used: bool) -> bool {
         let is_asked_for = match self.method {
             Method::Str => matches!(self.name, "method" | "http_auth_group"),
@@ -34,7 +34,6 @@ const fn row(name: &'static str, fetch: &'static str, method: Method) -> Shortha
     Shorthand { name, fetch, method }
 }
 
-/// Every shorthand.
 #[rustfmt::skip]
 const SHORTHANDS: &[Shorthand] = &[
     row("base", "base", Method::Str),
@@ -116,17 +115,17 @@ const SHORTHANDS: &[Shorthand] = &[
     row("urlp_sub", "urlp", Method::Sub),
 ];
 
-/// Every shorthand.
+/// Returns all shorthands.
 pub fn shorthands() -> &'static [Shorthand] {
     SHORTHANDS
 }
 
-/// The shorthand of that name.
+/// Returns the shorthand of that name.
 pub(super) fn find(name: &str) -> Option<&'static Shorthand> {
     SHORTHANDS.iter().find(|row| row.name == name)
 }
 
-/// The predefined ACLs: their names, and what a configuration would have to write.
+/// The predefined ACLs: their names and the equivalent tests.
 pub const PREDEFINED: &[(&str, &[&str])] = &[
     ("FALSE", &["always_false"]),
     ("HTTP", &["req.proto_http"]),

@@ -1,5 +1,5 @@
-//! Conditions (configuration manual, sections 7.1 and 7.2): ACLs, and how rules combine them. Must never act on what they
-//! find.
+//! Conditions (configuration manual, sections 7.1 and 7.2): ACLs, and how rules combine them. Must never act on the
+//! result.
 
 mod acl;
 mod keyword;
@@ -16,14 +16,14 @@ pub use parse::{
 use crate::sample::{Context, EvalPlace};
 use std::sync::Arc;
 
-/// What is known of a condition.
+/// The result of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does not hold.
+    /// The condition does not hold.
     No,
-    /// It holds.
+    /// The condition holds.
     Yes,
-    /// Something that it asks for may still come.
+    /// A sample that decides it has not arrived yet.
     Unknown,
 }
 
@@ -41,7 +41,7 @@ impl Verdict {
     }
 }
 
-/// `if` or `unless` and what stands behind it: some of several groups of ACLs has to hold whole.
+/// `if` or `unless` with its ACLs: alternatives (`or`), each a conjunction of terms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     alternatives: Box<[Box<[Term]>]>,
@@ -56,22 +56,23 @@ struct Term {
 }
 
 impl Condition {
-    /// Whether it holds. What is asked for and has not come makes it unknown where it decides.
+    /// Evaluates the condition. A missing sample makes the result unknown if it decides.
     pub fn evaluate(&self, context: &Context<'_>) -> Verdict {
         let found = match &*self.alternatives {
-            // Most conditions are one ACL.
+            // Most conditions are a single ACL.
             [group] if group.len() == 1 => group[0].evaluate(context),
             groups => evaluate_groups(groups, context),
         };
         if self.unless { found.not() } else { found }
     }
 
-    /// Whether it holds, now that nothing is waited for.
+    /// Whether the condition holds when no further data will arrive.
     pub fn holds(&self, context: &Context<'_>) -> bool {
         self.evaluate(context) == Verdict::Yes
     }
 
-    /// What HAProxy says of the first ACL that asks for what is not there at that place, which messages call `told`.
+    /// Returns HAProxy's message about the first ACL with a sample that is not available at that place; the message
+    /// names the place `told`.
     pub fn misfit(&self, place: EvalPlace, told: EvalPlace, set: &str) -> Option<String> {
         let (acl, keyword) = self.terms().find_map(|term| Some((&term.acl, term.acl.misfit(place)?)))?;
         let what = format!("incompatible with '{}'", told.name());
@@ -84,7 +85,7 @@ impl Condition {
         })
     }
 
-    /// Whether it asks for the bytes of a message, of which no rule of HTTP knows.
+    /// Whether it fetches from the raw bytes of a message, which are not available to HTTP rules.
     pub fn asks_for_layer6(&self) -> bool {
         self.terms().any(|term| term.acl.tests().iter().any(|test| test.expression.fetch().is_layer6()))
     }

@@ -1,5 +1,5 @@
-//! ACLs that arguments of fetches and converters name. Must never be asked for an ACL that stands below: so none asks for
-//! itself.
+//! ACLs named by arguments of fetches and converters. Must never resolve an ACL that is defined below the line: so no
+//! ACL can refer to itself.
 
 use super::{Acl, Verdict};
 use crate::sample::{Awaited, Context};
@@ -14,12 +14,11 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// The ACL.
     pub(crate) fn acl(&self) -> &Acl {
         &self.acl
     }
 
-    /// Whether it holds; `None`: that cannot be told, or not yet.
+    /// Whether the ACL holds; `None`: unknown, or not known yet.
     pub(crate) fn holds(&self, context: &Context<'_>) -> Option<bool> {
         match self.acl.evaluate(context) {
             Verdict::Yes => Some(!self.negated),
@@ -28,7 +27,7 @@ impl Named {
         }
     }
 
-    /// Puts an ACL in the place of the nth argument.
+    /// Replaces the nth argument, an ACL's name, with the ACL.
     pub(crate) fn resolve(
         arguments: &mut Arguments,
         index: usize,

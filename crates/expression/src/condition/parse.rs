@@ -1,4 +1,4 @@
-//! Reads ACLs and conditions (configuration manual, sections 7.1 and 7.2), and says what is wrong in HAProxy's words.
+//! Parses ACLs and conditions (configuration manual, sections 7.1 and 7.2), and reports errors with HAProxy's messages.
 //! Must never evaluate one.
 
 use super::keyword::{self, PREDEFINED};
@@ -10,14 +10,14 @@ use crate::{Expression, Names, Part};
 use config::suggest::nearest;
 use std::sync::Arc;
 
-/// What is wrong with an ACL or a condition, and which of its words it is about.
+/// An error in an ACL or a condition, and the word that it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionError {
-    /// HAProxy's sentence, without a full stop.
+    /// HAProxy's message, without a full stop.
     pub message: String,
-    /// What to write instead.
+    /// A suggestion for correcting it.
     pub hint: Option<String>,
-    /// The word, from 0.
+    /// Index of the word, from 0.
     pub word: usize,
 }
 
@@ -27,7 +27,7 @@ impl ConditionError {
     }
 }
 
-/// File and line of the configuration, in the order in which they are read.
+/// File and line of the configuration, in reading order.
 pub type LinePosition = (u32, u32);
 
 /// The ACLs of one proxy by name, in the order of their first lines, each with the position of that line.
@@ -43,19 +43,20 @@ impl Acls {
         }
     }
 
-    /// Remembers that a line of the ACL of that name is wrong, for the sake of the conditions that name it.
+    /// Records that a line of the ACL of that name is invalid, so that conditions that name the ACL are not reported as
+    /// well.
     pub fn add_broken(&mut self, position: LinePosition, name: &str) {
         if self.all().find(name).is_none() {
             self.0.push((position, Arc::new(Acl::broken(name))));
         }
     }
 
-    /// Every ACL: for what is compiled after all lines have been read.
+    /// Every ACL: for conditions that are compiled after all lines have been read.
     pub fn all(&self) -> AclScope<'_> {
         AclScope { acls: self, before: None }
     }
 
-    /// The ACLs that a line may name: those whose first line is above it. Their later lines count all the same.
+    /// The ACLs that a line may name: those whose first line is above it. Their later lines count as well.
     pub fn before(&self, line: LinePosition) -> AclScope<'_> {
         AclScope { acls: self, before: Some(line) }
     }
@@ -69,12 +70,12 @@ pub struct AclScope<'a> {
 }
 
 impl<'a> AclScope<'a> {
-    /// The ACL of that name.
+    /// Returns the ACL of that name.
     pub fn find(&self, name: &str) -> Option<&'a Arc<Acl>> {
         self.known(name).filter(|(first, _)| self.before.is_none_or(|line| *first < line)).map(|(_, acl)| acl)
     }
 
-    /// The line that defines an ACL of that name too late.
+    /// Returns the line that defines an ACL of that name too late.
     pub fn defined_below(&self, name: &str) -> Option<u32> {
         let (first, _) = self.known(name)?;
         self.before.filter(|line| first >= line).map(|_| first.1)
@@ -89,7 +90,7 @@ impl<'a> AclScope<'a> {
     }
 }
 
-/// What to do about the name of an ACL that is not there.
+/// Returns a suggestion for the name of an ACL that does not exist.
 pub(crate) fn hint_for_missing_acl(name: &str, acls: AclScope<'_>, vocabulary: &Vocabulary) -> Option<String> {
     if let Some(line) = acls.defined_below(name) {
         return Some(format!("an ACL has to be defined above the lines that name it; move line {line} up"));
@@ -115,38 +116,37 @@ pub(crate) fn hint_for_missing_acl(name: &str, acls: AclScope<'_>, vocabulary: &
     nearest(name, known).map(|known| format!("did you mean '{known}'?"))
 }
 
-/// What an ACL line was found to say beside its test.
+/// A parsed ACL line.
 pub struct ReadTest {
-    /// The test.
     pub test: Test,
-    /// What HAProxy warns of.
+    /// A warning that HAProxy emits.
     pub doubt: Option<Doubt>,
 }
 
-/// What is most likely not meant in a test.
+/// A test that is probably not meant as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
-    /// No pattern was written where one is needed, and nothing says that this is meant.
+    /// A pattern is required, none was written, and no flag shows that this is intended.
     LacksPatterns,
-    /// The keyword stands for a method of matching that is not used.
+    /// The keyword implies a matching method that is not used.
     MethodOverwritten,
-    /// A pattern, so many words behind the criterion, names a group that the `userlist` does not have: HAProxy refuses
-    /// that once everything is read.
+    /// A pattern names a group that the `userlist` does not have; the offset in words from the criterion. HAProxy
+    /// rejects it once the whole configuration has been read.
     UnknownGroup(usize),
-    /// An operator of integers, so many words behind the criterion, is compared as a text.
+    /// An integer operator is compared as a string; the offset in words from the criterion.
     OperatorAsText(usize),
-    /// A dash among integers, so many words behind the criterion, makes a range.
+    /// A dash in an integer pattern makes a range; the offset in words from the criterion.
     DashAsRange(usize),
     /// Nothing follows `if` or `unless`.
     Nothing,
 }
 
-/// Reads what stands behind an ACL's name: criterion, flags, patterns.
+/// Parses the words after an ACL's name: criterion, flags, patterns.
 ///
 /// # Errors
-/// The first fault.
+/// The first error.
 pub fn parse_acl(words: &[&str], names: &dyn Names) -> Result<ReadTest, ConditionError> {
-    // Converters may stand in words of their own, behind a comma.
+    // Converters may be words of their own after a comma.
     let more = words.iter().take_while(|word| word.ends_with(',')).count();
     match words.get(more) {
         Some(_) if more > 0 => parse_test(&words[..=more].concat(), &words[more..], names)
@@ -155,7 +155,7 @@ pub fn parse_acl(words: &[&str], names: &dyn Names) -> Result<ReadTest, Conditio
     }
 }
 
-/// Reads a criterion and what stands behind it: the first of `words` is its last one.
+/// Parses a criterion, its flags and patterns: the first of `words` is the last word of the criterion.
 fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<ReadTest, ConditionError> {
     if criterion.is_empty() {
         return Err(ConditionError::at(0, "missing fetch method in ACL expression ''"));
@@ -203,7 +203,7 @@ fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<Read
         () if unknown_group.is_some() => unknown_group.map(|at| Doubt::UnknownGroup(flags.end + at)),
         () if overwritten => Some(Doubt::MethodOverwritten),
         () if remark.is_some() => remark,
-        // Flags show that it is intended.
+        // Flags show that the missing pattern is intended.
         () if words.len() == 1 && !method.takes_no_pattern() => Some(Doubt::LacksPatterns),
         () => None,
     };
@@ -211,7 +211,7 @@ fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<Read
     Ok(ReadTest { test, doubt })
 }
 
-/// What patterns that begin `before` words behind the criterion hardly mean.
+/// Returns a doubt about patterns that start `before` words after the criterion.
 fn remark(method: Method, written: &[&str], before: usize) -> Option<Doubt> {
     match method {
         Method::Str => {
@@ -226,7 +226,7 @@ fn remark(method: Method, written: &[&str], before: usize) -> Option<Doubt> {
     }
 }
 
-/// The list of the patterns that are written in the line itself.
+/// Compiles the list of the patterns written in the line itself.
 fn own_list(
     written: &[&str],
     keyword: &str,
@@ -260,14 +260,14 @@ fn own_list(
     lists.lookup(list, method, flags.ignore_case, Content::None).map_err(|(at, why)| wrong(at as usize, why))
 }
 
-/// Whether an address is one of IPv4 with parts left out: to HAProxy that is the name of a host.
+/// Whether it is an IPv4 address with omitted parts, which HAProxy takes for a host name.
 fn is_short(word: &str) -> bool {
     let address = word.split('/').next().unwrap_or_default();
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     address.split('.').count() < 4 && address.split('.').all(digits) && !address.is_empty()
 }
 
-/// A network as it is written; the name of a host becomes its address, unless `-n` forbids to ask for that.
+/// Returns a network as written; a host name is resolved to its address, unless `-n` forbids it.
 fn address(word: &str, flags: &Flags, names: &dyn Names) -> String {
     if flags.numeric || Network::parse(word).is_some() {
         return word.to_owned();
@@ -279,8 +279,8 @@ fn address(word: &str, flags: &Flags, names: &dyn Names) -> String {
     names.resolve(host).map_or_else(|| word.to_owned(), |address| format!("{address}{mask}"))
 }
 
-/// Whether a name ends in a number, decimal or hexadecimal: no host is called so, but the system's resolver would take it
-/// for an address that is written in an odd way.
+/// Whether a name ends in a number, decimal or hexadecimal: no host has such a name, but the system's resolver would
+/// parse it as an unusual notation of an address.
 fn ends_in_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or_default();
     match last.strip_prefix("0x").or_else(|| last.strip_prefix("0X")) {
@@ -289,12 +289,12 @@ fn ends_in_number(host: &str) -> bool {
     }
 }
 
-/// The keyword of ACLs or the fetch that is nearest to a word.
+/// Returns the ACL keyword or fetch closest to a word.
 fn nearest_criterion<'a>(name: &str, vocabulary: &'a Vocabulary) -> Option<&'a str> {
     nearest(name, keyword::shorthands().iter().map(|row| row.name).chain(vocabulary.fetch_names()))
 }
 
-/// A fetch with converters, or a shorthand.
+/// Parses a fetch with converters, or a shorthand.
 fn parse_criterion(text: &str, names: &dyn Names) -> Result<(Expression, Option<Method>), ConditionError> {
     let name = text.split(['(', ',']).next().unwrap_or_default();
     let parse = |text: &str| {
@@ -319,12 +319,12 @@ fn parse_criterion(text: &str, names: &dyn Names) -> Result<(Expression, Option<
     Ok((expression, method))
 }
 
-/// A list of patterns that `-f` names.
+/// A pattern file named by `-f`.
 struct ListFile {
-    /// The word that names it.
+    /// Index of the word that names it.
     word: usize,
     name: String,
-    /// `-i` stood before.
+    /// `-i` precedes it.
     ignore_case: bool,
 }
 
@@ -336,11 +336,11 @@ struct Flags {
     files: Vec<ListFile>,
     /// `-M`: the lists are maps.
     map: bool,
-    /// `-u`: the number of the list of the line's own patterns, and the word that says so.
+    /// `-u`: the word's index, and the id of the list of the line's own patterns.
     id: Option<(usize, u32)>,
-    /// `-n`: no name is looked up.
+    /// `-n`: host names are not resolved.
     numeric: bool,
-    /// The first word behind them.
+    /// Index of the first word after the flags.
     end: usize,
 }
 
@@ -377,7 +377,7 @@ impl Flags {
                     let Some(id) = id else {
                         return Err(ConditionError::at(at + 1, "the argument of -u must be an integer"));
                     };
-                    // HAProxy counts by it those that have none.
+                    // In HAProxy this value marks lists without an id.
                     if id == u32::MAX {
                         return Err(ConditionError::at(at + 1, "the id is already used"));
                     }
@@ -416,10 +416,10 @@ impl Flags {
     }
 }
 
-/// Reads a condition: `words` begins with `if` or `unless`.
+/// Parses a condition: `words` begins with `if` or `unless`.
 ///
 /// # Errors
-/// The first fault.
+/// The first error.
 pub fn parse_condition(
     words: &[&str],
     acls: AclScope<'_>,
@@ -467,7 +467,7 @@ struct Reader<'a> {
     doubts: &'a mut Vec<(usize, Doubt)>,
 }
 
-/// The predefined ACL of that name.
+/// Returns the predefined ACL of that name.
 pub fn predefined(name: &str, names: &dyn Names) -> Option<Arc<Acl>> {
     let (name, words) = PREDEFINED.iter().find(|(known, _)| *known == name)?;
     Some(Arc::new(Acl::new(Some(name), parse_acl(words, names).ok()?.test)))
@@ -491,7 +491,7 @@ impl Reader<'_> {
         Ok(Arc::new(Acl::new(Some(name), read.test)))
     }
 
-    /// What stands between braces.
+    /// Parses the ACL between braces.
     fn anonymous(&mut self) -> Result<Arc<Acl>, ConditionError> {
         let start = self.at + 1;
         let Some(length) = self.words[start..].iter().position(|word| *word == "}") else {

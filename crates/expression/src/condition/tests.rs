@@ -1,4 +1,4 @@
-//! ACLs and conditions over made-up facts.
+//! ACLs and conditions on made-up samples.
 
 use super::*;
 use crate::expression::tests::{FewNames, Scene};
@@ -86,7 +86,8 @@ fn keywords_for_a_fetch_with_a_method_match_as_both_do() {
     let fields = [("host", "h.x"), ("cookie", "k=v.w"), ("set-cookie", "k=v.w"), ("y", "p.q")];
     let request = Scene::request("GET", "/a/b.c?m=n.o", &fields);
     let response = Scene::response(200, &fields);
-    // The keyword's fetch; its whole value, its begin, its end, a part of it, and a pattern for each way to match.
+    // The keyword's fetch, then its whole value, its beginning, its end, a substring, and one pattern per matching
+    // method.
     let rows = [
         ("base", "", ["h.x/a/b.c", "h.x", "b.c", "x/a", "a", "h.x", "9"]),
         ("cook", "(k)", ["v.w", "v", "w", ".", "v.w", "w", "3"]),
@@ -189,7 +190,7 @@ fn predefined_acls_say_what_their_names_say() {
     }
 }
 
-/// The values of a field share what a look at a text as long may take.
+/// The values of a field share the step budget of one text of their total length.
 #[test]
 fn many_values_that_take_many_steps_are_exhausted() {
     let rows = [("aaaaaaaaaab!", 1, false), ("aaaaaaaaaab!", 800, true), ("ab", 2_000, false), ("b", 4_000, false)];

@@ -1,5 +1,5 @@
-//! AES (FIPS 197) in the modes GCM (NIST SP 800-38D), with nonces of any length, and CBC with the padding of PKCS#7. Owns
-//! the modes; the block cipher and GHASH are those of a library. Must never compare a tag in a time that tells of it.
+//! AES (FIPS 197) in the modes GCM (NIST SP 800-38D), with nonces of any length, and CBC with PKCS#7 padding. Owns the
+//! modes; the block cipher and GHASH are a library's. Must never compare a tag in a time that depends on its contents.
 
 use super::algorithm::is_same;
 use crate::sample::Context;
@@ -10,7 +10,7 @@ use ghash::universal_hash::UniversalHash;
 
 const BLOCK: usize = 16;
 
-/// AES with a key of one of its three lengths.
+/// AES with one of its three key lengths.
 pub(super) enum Cipher {
     Short(Aes128),
     Middle(Aes192),
@@ -18,7 +18,7 @@ pub(super) enum Cipher {
 }
 
 impl Cipher {
-    /// With a key of that many bits; `None` when it has another length.
+    /// Creates the cipher for a key of that many bits; `None` when the key has another length.
     pub(super) fn new(bits: i64, key: &[u8]) -> Option<Self> {
         match bits {
             128 => Aes128::new_from_slice(key).ok().map(Self::Short),
@@ -36,7 +36,7 @@ impl Cipher {
         }
     }
 
-    /// Decrypts one block as it is.
+    /// Decrypts one block without a mode.
     pub(super) fn decrypt_block(&self, block: &mut [u8; BLOCK]) {
         match self {
             Self::Short(cipher) => cipher.decrypt_block(block.into()),
@@ -45,7 +45,7 @@ impl Cipher {
         }
     }
 
-    /// CBC of the padded bytes.
+    /// Encrypts with CBC after padding.
     pub(super) fn encrypt_cbc<'a>(&self, context: &Context<'a>, nonce: &[u8], plain: &[u8]) -> Option<&'a [u8]> {
         let mut last: [u8; BLOCK] = *nonce.first_chunk()?;
         let mut text = context.text(plain.len() + BLOCK);
@@ -60,7 +60,7 @@ impl Cipher {
         text.finish()
     }
 
-    /// What CBC was made of; `None` when the padding is not right.
+    /// Decrypts CBC; `None` when the padding is invalid.
     pub(super) fn decrypt_cbc<'a>(&self, context: &Context<'a>, nonce: &[u8], coded: &[u8]) -> Option<&'a [u8]> {
         let mut last: &[u8; BLOCK] = nonce.first_chunk()?;
         let (blocks, []) = coded.as_chunks::<BLOCK>() else {
@@ -81,7 +81,7 @@ impl Cipher {
         is_padded.then_some(plain)
     }
 
-    /// The key that was wrapped (RFC 3394); `None` when it was not by this one.
+    /// Unwraps a key (RFC 3394); `None` when it was not wrapped by this one.
     pub(super) fn unwrap(&self, wrapped: &[u8]) -> Option<Vec<u8>> {
         let (halves, []) = wrapped.as_chunks::<8>() else { return None };
         let [first, rest @ ..] = halves else { return None };
@@ -102,7 +102,7 @@ impl Cipher {
         is_same(&check.to_be_bytes(), &[0xa6; 8]).then(|| key.concat())
     }
 
-    /// GCM, and its tag.
+    /// Encrypts with GCM and returns the tag as well.
     pub(super) fn encrypt_gcm<'a>(
         &self,
         context: &Context<'a>,
@@ -115,7 +115,7 @@ impl Cipher {
         Some((coded, self.tag(hash, first, coded, extra)))
     }
 
-    /// What GCM was made of; `None` when the tag is not right.
+    /// Decrypts GCM; `None` when the tag does not match.
     pub(super) fn decrypt_gcm<'a>(
         &self,
         context: &Context<'a>,
@@ -132,7 +132,7 @@ impl Cipher {
         self.count(context, first, coded)
     }
 
-    /// GHASH under this key, and the first counter.
+    /// GHASH under this key, and the first counter block.
     fn start_gcm(&self, nonce: &[u8]) -> Option<(GHash, [u8; BLOCK])> {
         let mut key = [0; BLOCK];
         self.encrypt_block(&mut key);
@@ -170,7 +170,7 @@ impl Cipher {
         tag
     }
 
-    /// The bytes with the stream that the counters behind the first one give.
+    /// Applies the key stream of the counters after the first one.
     fn count<'a>(&self, context: &Context<'a>, first: [u8; BLOCK], bytes: &[u8]) -> Option<&'a [u8]> {
         let mut text = context.text(bytes.len());
         let mut counter = u128::from_be_bytes(first);

@@ -1,5 +1,4 @@
-//! Digests by the names that OpenSSL knows them by, and the codes that a key makes of them (RFC 2104). Must never know
-//! what is digested.
+//! Digests by their OpenSSL names, and HMAC with them (RFC 2104). Must never depend on the meaning of the bytes.
 
 use crate::sample::Context;
 use blake2::{Blake2b512, Blake2s256};
@@ -13,14 +12,13 @@ use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512, Shake128, Shake256};
 use sm3::Sm3;
 use subtle::ConstantTimeEq;
 
-/// A digest.
+/// A digest algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(super) enum Algorithm {
     Blake2b512,
     Blake2s256,
     Md5,
-    /// MD5 and SHA-1 behind each other.
+    /// The concatenation of MD5 and SHA-1.
     Md5Sha1,
     Ripemd160,
     Sha1,
@@ -34,16 +32,16 @@ pub(super) enum Algorithm {
     Sha3_256,
     Sha3_384,
     Sha3_512,
-    /// With the length that OpenSSL gives it: 16 bytes.
+    /// SHAKE128 with OpenSSL's default length of 16 bytes.
     Shake128,
-    /// The same with 32 bytes.
+    /// SHAKE256 with OpenSSL's default length of 32 bytes.
     Shake256,
     Sm3,
-    /// One that OpenSSL has a name for and does not make any more.
+    /// A digest that OpenSSL still names but no longer implements.
     Retired,
 }
 
-/// Names, in lower case.
+/// The names of each digest, in lower case.
 #[rustfmt::skip]
 const NAMES: &[(Algorithm, &[&str])] = &[
     (Algorithm::Blake2b512, &["blake2b512", "blake2b-512", "1.3.6.1.4.1.1722.12.2.1.16"]),
@@ -95,10 +93,10 @@ const NAMES: &[(Algorithm, &[&str])] = &[
 ];
 
 impl Algorithm {
-    /// By its name, in letters of either case.
+    /// Returns the digest of that name, case-insensitively.
     ///
     /// # Errors
-    /// HAProxy's sentence.
+    /// HAProxy's message.
     pub(super) fn named(name: &str) -> Result<Self, String> {
         let name = name.to_ascii_lowercase();
         let found = NAMES.iter().find(|(_, names)| names.contains(&&*name));
@@ -106,7 +104,7 @@ impl Algorithm {
         found.map(|(algorithm, _)| *algorithm).ok_or_else(unknown)
     }
 
-    /// The digest; `None` where there is none.
+    /// Computes the digest; `None` if it is not implemented.
     pub(super) fn digest<'a>(self, context: &Context<'a>, bytes: &[u8]) -> Option<&'a [u8]> {
         fn of<'a, D: Digest>(context: &Context<'a>, bytes: &[u8]) -> Option<&'a [u8]> {
             context.copy(&D::digest(bytes))
@@ -144,7 +142,7 @@ impl Algorithm {
         }
     }
 
-    /// The code of a message under a key; `None` where the digest makes none.
+    /// Computes the HMAC of a message; `None` if the digest cannot be used for one.
     pub(super) fn authenticate<'a>(self, context: &Context<'a>, key: &[u8], message: &[u8]) -> Option<&'a [u8]> {
         fn of<'a, D: Digest + BlockSizeUser>(context: &Context<'a>, key: &[u8], message: &[u8]) -> Option<&'a [u8]> {
             let mut code = SimpleHmac::<D>::new_from_slice(key).ok()?;
@@ -186,7 +184,7 @@ fn md5_sha1(parts: &[&[u8]]) -> [u8; 36] {
     out
 }
 
-/// The code that both make as one digest, with blocks of 64 bytes.
+/// HMAC with MD5-SHA1 as one digest and a block size of 64 bytes.
 fn md5_sha1_code(key: &[u8], message: &[u8]) -> [u8; 36] {
     let mut block = [0; 64];
     match block.get_mut(..key.len()) {
@@ -197,7 +195,7 @@ fn md5_sha1_code(key: &[u8], message: &[u8]) -> [u8; 36] {
     md5_sha1(&[&block.map(|byte| byte ^ 0x5c), &inner])
 }
 
-/// Whether both are the same, in a time that depends on their lengths alone.
+/// Whether both are equal, in a time that depends on their lengths alone.
 pub(super) fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.ct_eq(right).into()
 }

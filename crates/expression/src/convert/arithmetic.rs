@@ -1,5 +1,5 @@
-//! Converters that count: sums, products, bits, and what is true of a number. Must never wrap around: what leaves the
-//! range of 64 bits with a sign stays at its end.
+//! Converters of integers: arithmetic, bit operations and tests. Must never wrap around: results beyond 64 bits with a
+//! sign saturate.
 
 use super::Converter;
 use super::operand::{number, to_number};

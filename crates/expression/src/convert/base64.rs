@@ -27,14 +27,14 @@ fn encode_url<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> 
     text.finish().map(Value::Str)
 }
 
-/// Decodes base64 into an evaluation's memory.
+/// Decodes base64 into the memory of an evaluation.
 pub(super) fn decoded<'a>(context: &Context<'a>, bytes: &[u8]) -> Option<&'a [u8]> {
     let mut text = context.text(bytes.len() / 4 * 3);
     base64::decode(bytes, |bytes| text.extend(bytes))?;
     text.finish()
 }
 
-/// Decodes base64url into an evaluation's memory.
+/// Decodes base64url into the memory of an evaluation.
 pub(super) fn decoded_url<'a>(context: &Context<'a>, bytes: &[u8]) -> Option<&'a [u8]> {
     let mut text = context.text(bytes.len() / 4 * 3 + 2);
     base64::decode_url(bytes, |bytes| text.extend(bytes))?;

@@ -1,4 +1,4 @@
-//! Converters of blocks: parts of them, and their bytes as digits.
+//! Converters of binary samples: parts of them, and their bytes as digits.
 
 use super::Converter;
 use super::operand::{number, to_number};
@@ -147,7 +147,7 @@ fn check_hex(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> 
     check_truncate(arguments)
 }
 
-/// Puts every chunk of a block into a text, with the separator between them.
+/// Writes every chunk into a text, with the separator between them.
 fn chunks<'a>(
     context: &Context<'a>,
     bytes: &[u8],
@@ -195,7 +195,7 @@ fn little_endian<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arg
     })
 }
 
-/// What does not fit is told by the text itself.
+/// The text records an overflow itself.
 fn put_number(text: &mut Text<'_>, number: u64) {
     let _ = write!(text, "{number}");
 }

@@ -1,4 +1,4 @@
-//! Converters that encrypt and decrypt. Keys, nonces and what is authenticated besides are in base64, or in variables.
+//! Converters that encrypt and decrypt. Keys, nonces and additional authenticated data are base64 or variables.
 
 use super::Converter;
 use super::aes::Cipher;
@@ -60,7 +60,7 @@ fn check_cbc(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> 
     check_extra(arguments, 3)
 }
 
-/// The cipher and the nonce. What a key has beyond its length is left out, as in HAProxy.
+/// Returns the cipher and the nonce. Bytes of a key beyond its length are ignored, as in HAProxy.
 fn start<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<(Cipher, &'a [u8])> {
     let nonce = secret(context, arguments, 1)?;
     let (bits, key) = (arguments.int(0)?, secret(context, arguments, 2)?);
@@ -68,12 +68,12 @@ fn start<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<(Cipher,
     Some((Cipher::new(bits, key.get(..length)?)?, nonce))
 }
 
-/// What is authenticated besides; nothing when that was not written.
+/// Returns the additional authenticated data; empty if omitted.
 fn extra<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<&'a [u8]> {
     if arguments.has(4) { secret(context, arguments, 4) } else { Some(b"") }
 }
 
-/// The first block of CBC: HAProxy fills a short nonce with zeros, and leaves out what is beyond a block.
+/// The first block of CBC: as in HAProxy, a short nonce is padded with zeros and a long one is truncated to a block.
 fn first_block(nonce: &[u8]) -> [u8; 16] {
     let mut block = [0; 16];
     block.iter_mut().zip(nonce).for_each(|(place, byte)| *place = *byte);
@@ -171,7 +171,7 @@ mod tests {
                 "str(0123456789abcdef),aes_cbc_enc(192,NONCE,Zm9vb2Zvb29mb29wZm9vb2Zvb29mb29w)",
                 "f21eda6fac23c2774a928148995a751caeb09f74aa4d4a1cdd561c249efabfcf",
             ),
-            // A short nonce is filled with zeros, and neither it nor the key may be too long.
+            // A short nonce is padded with zeros; the nonce and the key may be longer than needed.
             ("str(hello),aes_cbc_enc(128,AAAA,KEY)", "9cbad6533f161469f6637ff7e3622189"),
             ("str(hello),aes_cbc_enc(128,,KEY)", "9cbad6533f161469f6637ff7e3622189"),
             ("str(hello),aes_cbc_enc(128,NONCE,Zm9vb2Zvb29mb29wZm9vb2Zvb28=)", "9cbad6533f161469f6637ff7e3622189"),

@@ -1,4 +1,4 @@
-//! Converters of dates, from seconds and to them.
+//! Converters between dates and seconds.
 
 use super::Converter;
 use super::strftime::{self, When};
@@ -48,10 +48,10 @@ pub const TABLE: &[Converter] = &[
     }),
 ];
 
-/// Dates beyond these bits are taken without them, as HAProxy takes them: none of them is before the epoch.
+/// Dates are truncated to these bits, as in HAProxy: none of them is before the epoch.
 const MOST_SECONDS: i64 = (1 << 55) - 1;
 
-/// In all of them the offset is in seconds, whatever the unit.
+/// Formats a date. The offset is in seconds, whatever the unit of the sample.
 fn shown<'a>(
     context: &Context<'a>,
     value: Value<'a>,
@@ -105,14 +105,15 @@ fn date<'a>(_: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value
     http_date(value.bytes()?).map(Value::Int)
 }
 
-/// Seconds since 1970 of a date in any of the three forms (RFC 9110, section 5.6.7); `None`: it is in none of them.
+/// Parses a date in any of the three formats of HTTP (RFC 9110, section 5.6.7) into seconds since 1970; `None`: in none
+/// of them.
 pub fn http_date(text: &[u8]) -> Option<i64> {
     imf_date(text).or_else(|| rfc850_date(text)).or_else(|| asctime_date(text))
 }
 
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// "Sun, 06 Nov 1994 08:49:37 GMT".
+/// Parses "Sun, 06 Nov 1994 08:49:37 GMT".
 pub fn imf_date(text: &[u8]) -> Option<i64> {
     let rest = after_weekday(text, true)?.strip_prefix(b", ")?;
     let (day, rest) = digits(rest, 2)?;
@@ -122,7 +123,7 @@ pub fn imf_date(text: &[u8]) -> Option<i64> {
     rest.starts_with(b" GMT").then(|| seconds(year, month, day, time))
 }
 
-/// "Sunday, 06-Nov-94 08:49:37 GMT": years from 70 on are of the last century.
+/// Parses "Sunday, 06-Nov-94 08:49:37 GMT": years from 70 on are 19xx.
 pub fn rfc850_date(text: &[u8]) -> Option<i64> {
     let rest = after_weekday(text, false)?.strip_prefix(b", ")?;
     let (day, rest) = digits(rest, 2)?;
@@ -133,7 +134,7 @@ pub fn rfc850_date(text: &[u8]) -> Option<i64> {
     rest.starts_with(b" GMT").then(|| seconds(century + year, month, day, time))
 }
 
-/// "Sun Nov  6 08:49:37 1994".
+/// Parses "Sun Nov  6 08:49:37 1994".
 pub fn asctime_date(text: &[u8]) -> Option<i64> {
     let rest = after_weekday(text, true)?.strip_prefix(b" ")?;
     let (month, rest) = month(rest)?;
@@ -151,7 +152,7 @@ fn after_weekday(text: &[u8], short: bool) -> Option<&[u8]> {
     WEEKDAYS.iter().find_map(|name| text.strip_prefix(if short { &name.as_bytes()[..3] } else { name.as_bytes() }))
 }
 
-/// A number of so many digits, and what stands behind it.
+/// Parses a number of exactly `count` digits; returns the rest as well.
 fn digits(text: &[u8], count: usize) -> Option<(i64, &[u8])> {
     let (digits, rest) = text.split_at_checked(count)?;
     let number = digits
@@ -173,7 +174,7 @@ fn time(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((hour * 3_600 + minute * 60 + second, rest))
 }
 
-/// What goes beyond a month or a day is counted on.
+/// Days beyond the month and hours beyond the day carry over.
 fn seconds(year: i64, month: i64, day: i64, time: i64) -> i64 {
     let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);

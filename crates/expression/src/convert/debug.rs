@@ -15,18 +15,18 @@ pub const TABLE: &[Converter] = &[Converter::new(
 )
 .checked(check)];
 
-/// The sink that is meant where none is named.
+/// The default sink.
 const USUAL: &str = "buf0";
 
 fn check(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
     let name = arguments.utf8(1).filter(|name| !name.is_empty()).unwrap_or(USUAL);
-    // Where there is no such sink that is told once the configuration has been read.
+    // A missing sink is reported after the configuration has been read.
     let sink = checking.names.sink(name);
     arguments.set(1, Argument::Made(Arc::new(sink)));
     Ok(())
 }
 
-/// What HAProxy calls the type of a value.
+/// HAProxy's name of a value's type.
 const fn type_name(value: &Value<'_>) -> &'static [u8] {
     match value {
         Value::Bool(_) => b"bool",

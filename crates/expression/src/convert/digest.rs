@@ -1,4 +1,4 @@
-//! Converters of digests and of codes that prove who wrote a message.
+//! Converters of digests and message authentication codes.
 
 use super::Converter;
 use super::algorithm::{Algorithm, is_same};
@@ -64,7 +64,7 @@ fn check_code(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), 
     to_secret(arguments, 1).map_err(|why| format!("failed to parse key : {why}"))
 }
 
-/// Turns the nth argument, which is a variable or in base64, into a variable or the bytes that it stands for.
+/// Replaces the nth argument, a variable or base64, with the variable or the decoded bytes.
 pub(super) fn to_secret(arguments: &mut Arguments, index: usize) -> Result<(), String> {
     let text = arguments.utf8(index).unwrap_or_default();
     if let Ok(variable) = Variable::parse(text) {
@@ -77,7 +77,7 @@ pub(super) fn to_secret(arguments: &mut Arguments, index: usize) -> Result<(), S
     Ok(())
 }
 
-/// The nth argument that [`to_secret`] has seen; a variable's value is in base64.
+/// Returns the nth argument after [`to_secret`]; a variable's value is decoded from base64.
 pub(super) fn secret<'a>(context: &Context<'a>, arguments: &'a Arguments, index: usize) -> Option<&'a [u8]> {
     match arguments.get(index) {
         Argument::Variable(variable) => decoded(context, operand::variable_as(context, variable, Type::Str)?.bytes()?),

@@ -1,4 +1,4 @@
-//! Converters of FIX, the Financial Information eXchange: whether a message is right, and its tags.
+//! Converters of FIX (Financial Information eXchange): validation of a message, and its tags.
 
 use super::Converter;
 use crate::sample::{Awaited, Context, Type, Value};
@@ -23,7 +23,7 @@ pub const TABLE: &[Converter] = &[
     .checked(check_tag),
 ];
 
-/// What ends a tag.
+/// The delimiter that ends a tag.
 const END: u8 = 1;
 /// The tag that ends a message.
 const CHECKSUM: u32 = 10;
@@ -48,7 +48,7 @@ fn check_tag(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> 
     Ok(())
 }
 
-/// Takes a tag from the front: its number and its value. `None`: it does not end here.
+/// Takes a tag from the front: its number and its value. `None`: no delimiter.
 fn take<'a>(rest: &mut &'a [u8]) -> Option<(Option<u32>, &'a [u8])> {
     let end = memchr::memchr(END, rest)?;
     let (tag, behind) = (&rest[..end], &rest[end + 1..]);
@@ -57,7 +57,7 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<(Option<u32>, &'a [u8])> {
     Some((number(&tag[..at]), tag.get(at + 1..).unwrap_or_default()))
 }
 
-/// The number of a tag.
+/// Parses the number of a tag.
 fn number(text: &[u8]) -> Option<u32> {
     std::str::from_utf8(text).ok().filter(|digits| !digits.starts_with('+'))?.parse().ok()
 }
@@ -77,7 +77,7 @@ fn tag_value<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argumen
             return Some(Value::Bin(found));
         }
         if matches!(tag, None | Some(CHECKSUM)) {
-            // No message goes on behind that.
+            // The message ends with this tag.
             context.settled();
             return None;
         }
@@ -95,17 +95,17 @@ fn is_valid<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Op
     }
 }
 
-/// Whether a message is right; `None` when not all of it is there.
+/// Whether a message is valid; `None` when it is incomplete.
 fn judge(bytes: &[u8]) -> Option<bool> {
-    /// `10=ddd` and its end.
+    /// `10=ddd` and its delimiter.
     const TRAILER: usize = 7;
-    /// The shortest message that there may be.
+    /// Length of the shortest possible message.
     const SHORTEST: usize = 26;
     let mut rest = bytes;
     if bytes.len() < SHORTEST {
         return None;
     }
-    // Without a name there is no field yet.
+    // Without a `=` there is no complete tag name yet.
     memchr::memchr(b'=', rest)?;
     match take(&mut rest)? {
         (Some(8), version) if VERSIONS.contains(&version) => {}
@@ -119,7 +119,7 @@ fn judge(bytes: &[u8]) -> Option<bool> {
     };
     let length = length as usize;
     if rest.len() < length.saturating_add(TRAILER) {
-        // A checksum ends the message, whatever length it announces.
+        // A checksum ends the message, whatever the announced length.
         while let Some((tag, _)) = take(&mut rest) {
             if tag == Some(CHECKSUM) {
                 return Some(false);
@@ -150,7 +150,7 @@ fn judge(bytes: &[u8]) -> Option<bool> {
 mod tests {
     use crate::expression::tests::Scene;
 
-    /// A message with that body; `|` stands for the end of a tag.
+    /// A message with that body; `|` is replaced with the delimiter.
     fn message(version: &str, body: &str) -> Vec<u8> {
         let start = format!("8={version}|9={}|{body}", body.len()).replace('|', "\x01");
         let sum = start.bytes().fold(0_u8, u8::wrapping_add);

@@ -1,4 +1,4 @@
-//! Converters of the field `forwarded` (RFC 7239): whether it is right, its parameters, and its nodes.
+//! Converters of the header field `forwarded` (RFC 7239): validation, its parameters, and its nodes.
 
 use super::Converter;
 use crate::sample::{Context, Type, Value};
@@ -71,7 +71,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads a field; `None` when it is not right.
+    /// Parses a field; `None` when it is invalid.
     fn read(bytes: &'a [u8]) -> Option<Self> {
         let mut fields = Self::default();
         let mut rest = bytes;
@@ -113,7 +113,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A value, whether it stood in quotes, and what follows it. Without quotes it ends where a token does.
+/// Parses a value: the value, whether it was quoted, and the rest. An unquoted value is a token.
 fn value(bytes: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     if let Some(rest) = bytes.strip_prefix(b"\"") {
         let end = rest.iter().position(|byte| *byte == b'"')?;
@@ -151,7 +151,7 @@ enum Port<'a> {
     Text(&'a [u8]),
 }
 
-/// Reads `name[:port]`.
+/// Parses `name[:port]`.
 fn node(bytes: &[u8]) -> Option<(Name<'_>, Option<Port<'_>>)> {
     if let Some(rest) = bytes.strip_prefix(b"[") {
         let end = rest.iter().position(|byte| *byte == b']')?;
@@ -167,7 +167,7 @@ fn node(bytes: &[u8]) -> Option<(Name<'_>, Option<Port<'_>>)> {
     Some((name, port(&bytes[end..])?))
 }
 
-/// Reads `:port`, or nothing.
+/// Parses `:port`, or nothing.
 fn port(bytes: &[u8]) -> Option<Option<Port<'_>>> {
     match bytes {
         [] => Some(None),
@@ -179,7 +179,7 @@ fn port(bytes: &[u8]) -> Option<Option<Port<'_>>> {
     }
 }
 
-/// `_` and at least one character.
+/// Whether it is an obfuscated identifier: `_` and at least one character.
 fn is_hidden(text: &[u8]) -> bool {
     text.len() > 1 && text.iter().all(is_hiding)
 }

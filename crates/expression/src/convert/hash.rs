@@ -1,4 +1,4 @@
-//! Converters that hash, as `hash-type` does. None of them guards against an attacker.
+//! Converters that hash with the functions of `hash-type`. None of them resists deliberate collisions.
 
 use super::Converter;
 use crate::sample::{Context, Type, Value};

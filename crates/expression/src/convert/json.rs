@@ -1,4 +1,4 @@
-//! Converters of JSON: text made fit to stand in it, and values found in it by their path.
+//! Converters of JSON: escaping for strings of JSON, and queries by path.
 
 use super::Converter;
 use super::json_path::{Found, Path, find};
@@ -27,13 +27,13 @@ pub const TABLE: &[Converter] = &[
     .checked(check_query),
 ];
 
-/// How text is read that becomes a string of JSON.
+/// How the input of an escaped string is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reading {
     utf8: bool,
-    /// Characters that are coded too long are accepted.
+    /// Overlong encodings of UTF-8 are accepted.
     permissive: bool,
-    /// What is wrong is left out.
+    /// Invalid characters are left out.
     silent: bool,
 }
 
@@ -84,7 +84,7 @@ fn put_escaped(text: &mut Text<'_>, character: u32) {
         0x22 | 0x2f | 0x5c => character as u8,
         0x20..0x7f => return text.push(character as u8),
         _ => {
-            // What does not fit is told by the text itself.
+            // The text records an overflow itself.
             let _ = write!(text, "\\u{character:04x}");
             return;
         }
@@ -92,7 +92,7 @@ fn put_escaped(text: &mut Text<'_>, character: u32) {
     text.extend(&[b'\\', short]);
 }
 
-/// The character that UTF-8 begins with and that four digits can tell, and how many bytes are read.
+/// Decodes the first character of UTF-8, if `\uXXXX` can express it, and returns the number of bytes read.
 fn decode(bytes: &[u8], permissive: bool) -> (Option<u32>, usize) {
     let (length, bits, least) = match bytes[0] {
         0xc0..=0xdf => (2, 0x1f, 0x80),
@@ -116,7 +116,7 @@ fn check_query(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
     to_query(arguments)
 }
 
-/// Turns the first argument into a path, and looks at the second one.
+/// Replaces the first argument with its parsed path, and checks the second one.
 pub(super) fn to_query(arguments: &mut Arguments) -> Result<(), String> {
     let path = arguments.text(0).unwrap_or_default();
     if path.is_empty() {
@@ -130,7 +130,7 @@ pub(super) fn to_query(arguments: &mut Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// What stands at the path in some JSON.
+/// Returns the value at the path in some JSON.
 pub(super) fn query<'a>(context: &Context<'a>, json: &'a [u8], arguments: &'a Arguments) -> Option<Value<'a>> {
     match find(json, arguments.made::<Path>(0)?)? {
         Found::Bool(flag) => Some(Value::Bool(flag)),
@@ -141,14 +141,14 @@ pub(super) fn query<'a>(context: &Context<'a>, json: &'a [u8], arguments: &'a Ar
     }
 }
 
-/// An integer from its digits, whatever stands behind them; `None` at the ends of the range.
+/// Parses the leading digits as an integer; `None` at the bounds of the range.
 fn integer(text: &[u8]) -> Option<i64> {
     let end = text.iter().skip(1).position(|byte| !byte.is_ascii_digit()).map_or(text.len(), |at| at + 1);
     let number: i64 = std::str::from_utf8(&text[..end]).ok()?.parse().ok()?;
     (number != i64::MIN && number != i64::MAX).then_some(number)
 }
 
-/// A number as `%g` of printf(3) shows it.
+/// Formats a number as `%g` of printf(3) does.
 fn number<'a>(context: &Context<'a>, text: &[u8]) -> Option<&'a [u8]> {
     let number: f64 = std::str::from_utf8(text).ok()?.parse().unwrap_or(0.0);
     let mut shown = context.text(32);
@@ -174,7 +174,7 @@ fn number<'a>(context: &Context<'a>, text: &[u8]) -> Option<&'a [u8]> {
     shown.finish()
 }
 
-/// How long a number is without zeros behind its point.
+/// The length of a number without trailing zeros after its decimal point.
 fn trimmed(number: &[u8]) -> usize {
     if !number.contains(&b'.') {
         return number.len();
@@ -183,7 +183,7 @@ fn trimmed(number: &[u8]) -> usize {
     if number[end - 1] == b'.' { end - 1 } else { end }
 }
 
-/// The text of a string; `None` when an escape in it has no meaning, or means more than a byte.
+/// Unescapes a string; `None` when an escape is unknown or its character is larger than a byte.
 fn unescape<'a>(context: &Context<'a>, raw: &'a [u8]) -> Option<&'a [u8]> {
     if !raw.contains(&b'\\') {
         return Some(raw);

@@ -1,10 +1,10 @@
-//! A value of JSON by its path, in one pass and without memory of its own. Must never look deeper than HAProxy does, and
-//! leaves what stands behind the value unread.
+//! Finds a value of JSON by its path, in one pass and without allocation. Must never descend deeper than HAProxy does,
+//! and leaves the text after the value unread.
 
-/// Levels of arrays and objects at most.
+/// Maximum nesting of arrays and objects.
 const MOST_DEPTH: usize = 20;
 
-/// A path: `$.key[0].other`; a dot in a key stands behind a backslash. Some can match nothing.
+/// A path: `$.key[0].other`; a dot in a key is escaped with a backslash. `None`: matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path(Option<Vec<PathStep>>);
 
@@ -14,20 +14,19 @@ enum PathStep {
     Index(u64),
 }
 
-/// What stands at a path.
+/// The value at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found<'a> {
     Bool(bool),
-    /// As it is written.
+    /// As written.
     Number(&'a [u8]),
-    /// Between the quotes, as it is written.
+    /// The text between the quotes, as written.
     Text(&'a [u8]),
-    /// As it is written, brackets included.
+    /// As written, including the brackets.
     Array(&'a [u8]),
 }
 
 impl Path {
-    /// Reads a path.
     pub(super) fn read(text: &[u8]) -> Self {
         let Some(mut rest) = text.strip_prefix(b"$") else {
             return Self(None);
@@ -70,8 +69,8 @@ impl Path {
     }
 }
 
-/// What stands at the path; `None` when there is nothing, or nothing that a sample could be, or when the text is broken
-/// before it.
+/// Returns the value at the path; `None` when there is none, when no sample can hold it, or when the text before it is
+/// malformed.
 pub(super) fn find<'a>(json: &'a [u8], path: &Path) -> Option<Found<'a>> {
     let steps = path.0.as_deref()?;
     match (Walk { json, at: 0 }).value(Some(steps), 0) {
@@ -80,11 +79,11 @@ pub(super) fn find<'a>(json: &'a [u8], path: &Path) -> Option<Found<'a>> {
     }
 }
 
-/// What passing a value has brought.
+/// The result of passing a value.
 enum Passed<'a> {
     Nothing,
     Found(Found<'a>),
-    /// It was found, and is null or an object.
+    /// The value was found, but is null or an object.
     Unusable,
 }
 
@@ -105,7 +104,8 @@ impl<'a> Walk<'a> {
         (self.peek()? == wanted).then(|| self.at += 1)
     }
 
-    /// Passes the value that comes next; `None` when the text is broken. `path` leads on from it, if it lies on the path.
+    /// Passes the next value; `None` when the text is malformed. `path`: the remaining steps, if the value is on the
+    /// path.
     fn value(&mut self, path: Option<&[PathStep]>, depth: usize) -> Option<Passed<'a>> {
         let is_wanted = path.is_some_and(<[PathStep]>::is_empty);
         let start = (self.peek()?, self.at);

@@ -1,5 +1,5 @@
-//! Converters that decrypt JSON Web Tokens in their compact form (RFC 7516, RFC 7518). Must never give anything of a token
-//! whose tag is not right.
+//! Converters that decrypt JSON Web Tokens in their compact serialization (RFC 7516, RFC 7518). Must never return
+//! plaintext of a token whose tag does not match.
 
 use super::Converter;
 use super::aes::Cipher;
@@ -61,7 +61,7 @@ pub const TABLE: &[Converter] = &[
     .checked(|arguments, _| to_secret(arguments, 0).map_err(|why| format!("failed to parse secret: {why}"))),
 ];
 
-/// A certificate that is written has to be there, and to be for tokens.
+/// Checks that a certificate named in the configuration exists and is enabled for tokens.
 fn check_certificate(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), String> {
     to_text_or_variable(arguments, 0);
     let Some(name) = arguments.utf8(0) else { return Ok(()) };
@@ -82,7 +82,7 @@ fn check_jwk(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> 
     Ok(())
 }
 
-/// The text at a key of an object.
+/// Returns the string at a path of an object.
 fn text_of<'a>(json: &'a [u8], path: &str) -> Option<&'a [u8]> {
     match find(json, &Path::read(path.as_bytes()))? {
         Found::Text(text) => Some(text),
@@ -90,12 +90,12 @@ fn text_of<'a>(json: &'a [u8], path: &str) -> Option<&'a [u8]> {
     }
 }
 
-/// Bytes in base64url at a key of an object.
+/// Returns the decoded base64url at a path of an object.
 fn bytes_of(json: &[u8], path: &str) -> Option<Vec<u8>> {
     crate::base64::decoded_url(text_of(json, path)?)
 }
 
-/// Reads a JSON Web Key (RFC 7517).
+/// Parses a JSON Web Key (RFC 7517).
 fn read_key(json: &[u8]) -> Result<PrivateKey, String> {
     let field = |name: &str| {
         let missing = || format!("Missing '{name}' field in JWK");
@@ -121,18 +121,18 @@ fn read_key(json: &[u8]) -> Result<PrivateKey, String> {
     }
 }
 
-/// How the key of the content is had (RFC 7518, section 4.1).
+/// The key management algorithm (RFC 7518, section 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Management {
     Rsa(Padding),
     /// AES key wrap with a secret of that many bits.
     Wrap(i64),
-    /// The same by AES-GCM.
+    /// AES-GCM key wrap with a secret of that many bits.
     GcmWrap(i64),
     Direct,
-    /// An agreement on the key.
+    /// Key agreement.
     Agree,
-    /// An agreement on the key that wraps it.
+    /// Key agreement; the agreed key unwraps the content key.
     AgreeAndWrap(i64),
 }
 
@@ -158,11 +158,11 @@ impl Management {
     }
 }
 
-/// How the content is encrypted (RFC 7518, section 5.1).
+/// The content encryption algorithm (RFC 7518, section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encryption {
     Gcm(i64),
-    /// CBC with keys of that many bits, and a code.
+    /// CBC with a key of that many bits, and HMAC with that digest.
     Cbc(i64, Algorithm),
 }
 
@@ -179,7 +179,7 @@ impl Encryption {
         })
     }
 
-    /// Bytes of its key.
+    /// Length of its key in bytes.
     fn key_length(self) -> usize {
         match self {
             Self::Gcm(bits) => bits as usize / 8,
@@ -188,11 +188,11 @@ impl Encryption {
     }
 }
 
-/// A token's parts.
+/// The parts of a token.
 struct Token<'a> {
-    /// As they are written: what is authenticated besides.
+    /// As written: the additional authenticated data.
     header: &'a [u8],
-    /// Decoded.
+    /// The decoded header.
     fields: &'a [u8],
     key: &'a [u8],
     vector: &'a [u8],
@@ -211,7 +211,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// What a token holds; `None` where it cannot be decrypted, whatever the reason.
+/// Decrypts a token; `None` if that fails, whatever the reason.
 fn decrypt<'a>(context: &Context<'a>, token: &'a [u8], key: &PrivateKey) -> Option<&'a [u8]> {
     let token = Token::read(context, token)?;
     let (management, encryption) = (text_of(token.fields, "$.alg")?, text_of(token.fields, "$.enc")?);
@@ -232,7 +232,7 @@ fn content_key(
     let length = Encryption::named(encryption)?.key_length();
     match (Management::named(management)?, key) {
         (Management::Rsa(padding @ Padding::Pkcs1), PrivateKey::Rsa { .. }) => {
-            // A key that is not there looks like one that does not fit (RFC 7516, section 11.5).
+            // A missing key is treated like a wrong one (RFC 7516, section 11.5).
             let random = || (0..length.div_ceil(8)).flat_map(|_| context.probes.random().to_ne_bytes());
             let unknown: Vec<u8> = random().take(length).collect();
             Some(key.reveal(padding, token.key).filter(|found| found.len() == length).unwrap_or(unknown))
@@ -254,7 +254,7 @@ fn content_key(
     }
 }
 
-/// The key that both sides agree on (RFC 7518, section 4.6.2), `length` bytes for the algorithm of that name.
+/// Derives the agreed key (RFC 7518, section 4.6.2): `length` bytes for the algorithm of that name.
 fn agreed(context: &Context<'_>, token: &Token<'_>, key: &PrivateKey, name: &[u8], length: usize) -> Option<Vec<u8>> {
     let fields = token.fields;
     let curve = Curve::named(text_of(fields, "$.epk.crv")?)?;
@@ -283,7 +283,7 @@ fn agreed(context: &Context<'_>, token: &Token<'_>, key: &PrivateKey, name: &[u8
     })
 }
 
-/// The content, if the tag is right.
+/// Decrypts the content, if the tag matches.
 fn open<'a>(context: &Context<'a>, token: &Token<'a>, encryption: Encryption, key: &[u8]) -> Option<&'a [u8]> {
     if key.len() != encryption.key_length() {
         return None;
@@ -370,7 +370,7 @@ mod tests {
         }
     }
 
-    /// A key of RSA, for tests alone.
+    /// An RSA key, for tests only.
     #[rustfmt::skip]
     const RSA: &str = r#"{"n":"pfIiq2N6mggW_dhRivZYwilwGYZHjuGFcpYSx_J3WhzReLJCUSNBYVyVqQTuJFge4wAlE2qNk7ypLq0My43MHW75dx3lLZuPnvynNqcBvlDA7zP-3LIQelYyG5B409x72CT3Yv6t5rDQJ2cGKJuPvxgYFDp8pY31Znp7WtTG7jl8v4yjwP2Zm7h-Hrys6Q8SJdnDy43cXBbg-7nQgaZq9I81vF9E_muye76zWbtI0mJLsrfCzgykZaTwgsZbmoD-9VlMSecJ7SCfcxMwzfIKt9MKZt-8Fzkw-hStOspeW8M9V8dIqBc5X3A3W_uN1_MzqjK_MyTxklO7_H5xhbdIlw","e":"AQAB","d":"CfK2EvUBVVj4Z-Dr705NWKmhrfLXn1n0GHM-tPxBtp-iC-ZD0eSXKssHsPygRuixd7iugFETvUn2ENvdUUz_pSDd-6VJjXsuscB1SPJCFhkPnkdm4-9L_y_jpegtr79SY7ONN3YLeGTpImbFGIu0b_RCnUcHg4IH6bJpN3_1Kc3xQUNakhC_VNnr23dpeQlvS8wnaBOyfq7eHOe4bjOuSxLOew9srfBEQwz5E6Of30jYl12Q6RprTG08dDtoeGHuJ7ie-ihSHc7LfN1ywTWYOJHJfN3-zRgJ9FL2DPJtbuMJ28r4McI0yaCvPF1joKq9oR46vshYQMpEYP0ab3fXYQ","p":"3zpwfEwnJKCGsyMoVQKv0kxTeHOF7dXDyUArbURk4p8cUl9jlyM19_tNsfkPkvj5eab2wFrVTPWmMZVNY8UMSCcUIcjhpRf07TcImi8tQ_z0ktp8rbr6tJ_DLacOV-HIvSNjYJVmnIyCQvjFAx5fB0QMDHVdghOydsYZ1iFHELU","q":"vk7beWnHZ72nc5P_MklUb--BmkAcTXNq6lgUvQjcN0B5TYfCnbZLN9yTPr6POm3tVm_a84YhUUHhFG0J1nxRNL5LZuVBsB9_bvWo7O1az7YZSiDhfODu2CBYOXiYycQgMVv0F9Oq0R54nFPLa2sg35JdY6ZGy20ox19E2LWpX5s","dp":"f7MbtE-QOOjIBeR_5xnRYRmeypIztJoMFa3q6egtWmMxPYIqI8TV09XkXYKgQTDC7q_wCpwr14nTmBvUGNYZr5EDeExFoT8yMx2_gwyn9XPYqcXpey0yzG90pUIi921He8Opzw_Ikpfi0NMlSSJvtGVeCyZ85rPD7SRolVGWKN0","dq":"Ywa5oaXvQwYm-jdKlaoeq9hfAhrWH18thR-sOuk_XejIthUsqdBPt5Opcv7JnMfStiWiMxHaiGPVcUGD2v35a46RwcsNsU3Si7R84DxqAqdo5W_SpZ6N6hx6i_0609KgRc7pZvSXcBWBASeBNDYcdvm8arv9HqGAlK34LyPoLH0","qi":"btiV_bFAhfs72IVYT5Xm9LHkzGf78uOLJicAWSJ9FL_XZzCU8D1SoJSIgG0Kjk8GkhdMVB-U-Wo7_lWIwqxh2WIWEWWNv2JrwtwSBUQCMd9nHon2dzpp_czSeaMAtHRkVmdLQdCNrD4-NDAkLatZ5-cvX4C5b3BEMinTS5y8-K4","kty":"RSA"}"#;
 

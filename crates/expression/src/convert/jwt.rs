@@ -1,5 +1,5 @@
-//! Converters of JSON Web Tokens (RFC 7515, RFC 7519) in their compact form: what their parts hold, and whether their
-//! signature is right. Must never read a key from a file while requests are served.
+//! Converters of JSON Web Tokens (RFC 7515, RFC 7519) in their compact serialization: queries of their parts, and
+//! verification of their signature. Must never read a key from a file while requests are served.
 
 use super::Converter;
 use super::algorithm::{Algorithm, is_same};
@@ -65,14 +65,14 @@ fn check_query(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
     to_query(arguments)
 }
 
-/// The first two parts of a token with three parts or five.
+/// Returns the first two parts of a token with three or five parts.
 fn parts(token: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut parts = token.splitn(6, |byte| *byte == b'.');
     let found = (parts.next()?, parts.next()?);
     matches!(parts.count(), 1 | 3).then_some(found)
 }
 
-/// Header, payload and signature of a token with three parts.
+/// Returns header, payload and signature of a token with three parts.
 fn signed_parts(token: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let mut parts = token.splitn(4, |byte| *byte == b'.');
     let found = (parts.next()?, parts.next()?, parts.next()?);
@@ -84,7 +84,7 @@ fn part<'a>(context: &Context<'a>, part: &[u8], arguments: &'a Arguments) -> Opt
     if arguments.has(0) { query(context, decoded, arguments) } else { Some(Value::Bin(decoded)) }
 }
 
-/// How a token may be signed (RFC 7518, section 3.1).
+/// The signature algorithm of a token (RFC 7518, section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signing {
     Secret(Algorithm),
@@ -104,27 +104,27 @@ impl Signing {
     }
 }
 
-/// What HAProxy answers when nothing can be told.
+/// HAProxy's result codes when a token cannot be verified.
 const UNKNOWN_ALGORITHM: i64 = -1;
 const UNMANAGED_ALGORITHM: i64 = -2;
 const INVALID_TOKEN: i64 = -3;
 const UNKNOWN_KEY: i64 = -5;
 const UNAVAILABLE_CERTIFICATE: i64 = -7;
 
-/// A key that is written: a secret, or the path of a file that may have been loaded.
+/// A key written in the configuration: a secret, or the path of a file that may have been loaded.
 struct Written {
     text: Box<[u8]>,
     key: Option<Arc<PublicKey>>,
 }
 
 impl PartialEq for Written {
-    /// A path alone says nothing of the key that its file holds.
+    /// Equal paths alone do not make keys equal: the loaded keys are compared, too.
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text && self.key.as_ref().map(Arc::as_ptr) == other.key.as_ref().map(Arc::as_ptr)
     }
 }
 
-/// Reads the name of the algorithm; `None`: a variable has it.
+/// Parses the name of the algorithm; `None`: a variable holds it.
 fn check_signing(arguments: &mut Arguments) -> Result<Option<Signing>, String> {
     to_text_or_variable(arguments, 0);
     let Some(name) = arguments.utf8(0) else { return Ok(None) };
@@ -142,7 +142,7 @@ fn check_verify(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<()
             let found = checking.names.keys().borrow_mut().load(&text, || checking.names.read_file(&path));
             match found {
                 Ok(key) => Some(key),
-                // With the algorithm in a variable it may be a secret.
+                // With the algorithm in a variable the text may be a secret.
                 Err(_) if signing.is_none() => None,
                 Err(why) => return Err(format!("failed to load public key '{path}': {why}")),
             }
@@ -159,7 +159,7 @@ fn check_verify_cert(arguments: &mut Arguments, checking: &Checking<'_>) -> Resu
     to_text_or_variable(arguments, 1);
     let Some(text) = arguments.text(1).map(Box::<[u8]>::from) else { return Ok(()) };
     let path = from_bytes(&text);
-    // As with HAProxy a certificate that is not there is told where a token is verified.
+    // As in HAProxy, a missing certificate is reported when a token is verified.
     let found = checking.names.keys().borrow_mut().load_certificate(&text, || checking.names.read_file(&path));
     arguments.set(1, Argument::Found(Arc::new(Written { text, key: found.ok() })));
     Ok(())
@@ -187,7 +187,7 @@ fn verify_cert<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
     if text.is_empty() {
         return None;
     }
-    // What the certificates of the process say of the name counts before a file that was read for it.
+    // The process's certificates take precedence over a file loaded for the argument.
     let found = match context.program.map(|program| program.keys().tokens().find(text)) {
         Some(Ok(keys)) => Some(keys.public),
         Some(Err(Unusable::Unavailable)) => return Some(Value::Int(UNAVAILABLE_CERTIFICATE)),
@@ -197,7 +197,7 @@ fn verify_cert<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
     answer(context, value.bytes()?, signing, text, find).map(Value::Int)
 }
 
-/// What HAProxy says of a token.
+/// HAProxy's result code for a token.
 fn answer<'a, 'k>(
     context: &Context<'a>,
     token: &'a [u8],
@@ -219,7 +219,7 @@ fn answer<'a, 'k>(
         Signing::Secret(algorithm) => i64::from(is_same(algorithm.authenticate(context, secret, message)?, signature)),
         Signing::PublicKey(scheme) => match key() {
             None => UNKNOWN_KEY,
-            // Two numbers of the same length.
+            // A signature of ECDSA is two numbers of equal length.
             Some(_) if matches!(scheme, Scheme::Elliptic(_)) && signature.len() % 2 == 1 => INVALID_TOKEN,
             Some(key) => i64::from(key.verifies(scheme, message, signature)),
         },

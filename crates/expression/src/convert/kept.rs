@@ -1,4 +1,4 @@
-//! Converters that keep a sample in a slot of the log. Must never change it.
+//! Converters that store a sample in a capture slot. Must never change it.
 
 use super::Converter;
 use crate::sample::{Context, Type, Value};
@@ -31,7 +31,7 @@ fn capture<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments
     let slots = if request { &plan.request } else { &plan.response };
     slots.get(index)?;
     let bytes = value.bytes()?;
-    // A format that tells aliases as well shows what was captured before it.
+    // While a log format with aliases is rendered the captures are borrowed: it prints those made before.
     if let Ok(mut captures) = context.captures?.try_borrow_mut() {
         captures.set(plan, request, index, bytes);
     }

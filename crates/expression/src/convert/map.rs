@@ -1,4 +1,4 @@
-//! Maps (section 7.3.1, `map`): what a key in a file stands for. Must never look at the file once requests flow.
+//! Maps (section 7.3.1, `map`): the value of a key in a map file. Must never read the file once requests are served.
 
 use super::Converter;
 use crate::pattern::{Content, Lookup, Method, Places, Steps, Use};
@@ -12,7 +12,7 @@ const TEXT: Signature = Signature::new(1, &[Kind::Str, Kind::Str]);
 const NUMBER: Signature = Signature::new(1, &[Kind::Str, Kind::Int]);
 const KEY: Signature = Signature::new(1, &[Kind::Str]);
 
-/// What comes out of a map.
+/// The output of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Output {
     /// The value as text.
@@ -21,13 +21,13 @@ enum Output {
     Int,
     /// The value as an address.
     Ip,
-    /// The key as it stands in the file.
+    /// The key as written in the file.
     Key,
-    /// The value with the groups of the regular expression put in.
+    /// The value with the groups of the regular expression substituted.
     Groups,
 }
 
-/// The four rows of a method, whose names end in nothing, `_int`, `_ip` and `_key`.
+/// The four converters of a matching method, with the suffixes none, `_int`, `_ip` and `_key`.
 macro_rules! rows {
     ($text:literal, $int:literal, $ip:literal, $key:literal, $input:ident, $method:ident) => {
         [
@@ -49,39 +49,39 @@ const fn row(
     Converter::new(name, signature, (input, output), "What the sample stands for in a map.", map).checked(check)
 }
 
-/// `map`, and `map_regm`, which has no kin.
+/// `map`, and `map_regm`, which has no variants.
 pub const TABLE: &[Converter] = &[
     row("map", TEXT, Type::Str, Type::Str, |a, c| load(a, c, Method::Str, Output::Str)),
     row("map_regm", TEXT, Type::Str, Type::Str, |a, c| load(a, c, Method::Reg, Output::Groups)),
 ];
 
-/// `map_str` and its kin.
+/// `map_str` and its variants.
 pub const STR: &[Converter] = &rows!("map_str", "map_str_int", "map_str_ip", "map_str_key", Str, Str);
-/// `map_beg` and its kin.
+/// `map_beg` and its variants.
 pub const BEG: &[Converter] = &rows!("map_beg", "map_beg_int", "map_beg_ip", "map_beg_key", Str, Beg);
-/// `map_sub` and its kin.
+/// `map_sub` and its variants.
 pub const SUB: &[Converter] = &rows!("map_sub", "map_sub_int", "map_sub_ip", "map_sub_key", Str, Sub);
-/// `map_dir` and its kin.
+/// `map_dir` and its variants.
 pub const DIR: &[Converter] = &rows!("map_dir", "map_dir_int", "map_dir_ip", "map_dir_key", Str, Dir);
-/// `map_dom` and its kin.
+/// `map_dom` and its variants.
 pub const DOM: &[Converter] = &rows!("map_dom", "map_dom_int", "map_dom_ip", "map_dom_key", Str, Dom);
-/// `map_end` and its kin.
+/// `map_end` and its variants.
 pub const END: &[Converter] = &rows!("map_end", "map_end_int", "map_end_ip", "map_end_key", Str, End);
-/// `map_reg` and its kin.
+/// `map_reg` and its variants.
 pub const REG: &[Converter] = &rows!("map_reg", "map_reg_int", "map_reg_ip", "map_reg_key", Str, Reg);
-/// `map_int` and its kin.
+/// `map_int` and its variants.
 pub const INT: &[Converter] = &rows!("map_int", "map_int_int", "map_int_ip", "map_int_key", Int, Int);
-/// `map_ip` and its kin.
+/// `map_ip` and its variants.
 pub const IP: &[Converter] = &rows!("map_ip", "map_ip_int", "map_ip_ip", "map_ip_key", Addr, Ip);
 
-/// A map, ready to look up in.
+/// A loaded map and the output of its lookups.
 #[derive(PartialEq)]
 struct Map {
     lookup: Lookup,
     output: Output,
 }
 
-/// Finds the map that the first argument names, and reads the default behind it.
+/// Loads the map that the first argument names, and parses the default value after it.
 fn load(arguments: &mut Arguments, checking: &Checking<'_>, method: Method, output: Output) -> Result<(), String> {
     let name = from_bytes(arguments.text(0).unwrap_or_default());
     let content = match output {
@@ -124,12 +124,12 @@ fn map<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) ->
         Output::Str => Some(Value::Str(found.value)),
         Output::Key => Some(Value::Str(found.key)),
         Output::Int | Output::Ip => map.lookup.base.content.parse(found.value).ok(),
-        // Told above.
+        // Handled above.
         Output::Groups => None,
     }
 }
 
-/// The value with the groups of what matched put in. Outside `None`: nothing matches.
+/// Returns the value with the groups of the match substituted. Outer `None`: no entry matches.
 fn groups<'a>(context: &Context<'a>, map: &'a Map, value: Value<'a>) -> Option<Option<&'a [u8]>> {
     map.lookup.with_regex(context, value, |found, regex, text| {
         let mut out = context.text(found.value.len());
@@ -141,7 +141,7 @@ fn groups<'a>(context: &Context<'a>, map: &'a Map, value: Value<'a>) -> Option<O
     })
 }
 
-/// What stands behind the map's name.
+/// Returns the default value: the argument after the map's name.
 fn default(arguments: &Arguments) -> Option<Value<'_>> {
     match arguments.get(1) {
         Argument::Str(text) => Some(Value::Str(text)),

@@ -1,5 +1,5 @@
-//! Converters: what may be made of a sample (configuration manual, section 7.3.1). Owns the form of their tables and the
-//! list of families; a family is a file with its functions and its rows. Must never fetch anything.
+//! Converters of samples (configuration manual, section 7.3.1). Owns the type of their table rows and the list of
+//! families; a family is a file with its functions and its rows. Must never fetch anything.
 
 mod aes;
 mod algorithm;
@@ -45,43 +45,42 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Converts a sample; `None`: it cannot be, and there is no sample any more.
+/// Converts a sample; `None`: the conversion failed, and the expression has no sample.
 pub type Convert = for<'a> fn(&Context<'a>, Value<'a>, &'a Arguments) -> Option<Value<'a>>;
 
-/// What a registered row makes of a sample.
+/// The function of a registered converter.
 type OwnConvert = dyn for<'a> Fn(&Context<'a>, Value<'a>, &'a Arguments) -> Option<Value<'a>> + Send + Sync;
 
-/// The function of a registered row.
+/// Owns the function of a registered converter.
 struct Own(Box<OwnConvert>);
 
-/// One row.
+/// One converter.
 #[derive(Clone)]
 pub struct Converter {
-    /// Its name.
     pub name: Cow<'static, str>,
-    /// What it takes.
+    /// Its arguments.
     pub signature: Signature,
-    /// What its input is cast to before.
+    /// The type that its input is cast to first.
     pub input: Type,
-    /// What it gives; [`Type::Any`]: that shows when it is there.
+    /// The type of its output; [`Type::Any`]: known only at run time.
     pub output: Type,
-    /// What it makes, in a sentence.
+    /// A description in one sentence.
     pub doc: &'static str,
-    /// How.
+    /// The conversion.
     pub eval: Convert,
-    /// Looks at its arguments.
+    /// Checks and compiles its arguments.
     pub check: Option<Check>,
-    /// Its function, where the row is registered: `eval` finds it behind the arguments.
+    /// The function of a registered converter: `eval` finds it after the arguments.
     own: Option<Arc<Own>>,
 }
 
-/// Calls the function of a registered row.
+/// Calls the function of a registered converter.
 fn call_own<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     (arguments.function::<Own>()?.0)(context, value, arguments)
 }
 
 impl Converter {
-    /// A row.
+    /// Creates a row.
     pub const fn new(
         name: &'static str,
         signature: Signature,
@@ -92,7 +91,7 @@ impl Converter {
         Self { name: Cow::Borrowed(name), signature, input, output, doc, eval, check: None, own: None }
     }
 
-    /// A row that is registered, with a function that it owns.
+    /// Creates a registered row that owns its function.
     pub fn owned(
         name: impl Into<String>,
         signature: Signature,
@@ -103,19 +102,19 @@ impl Converter {
         Self { name: Cow::Owned(name.into()), own: Some(Arc::new(Own(Box::new(convert)))), ..row }
     }
 
-    /// What `eval` finds behind the arguments.
+    /// The function that `eval` finds after the arguments.
     pub(crate) fn function(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(Arc::clone(self.own.as_ref()?) as _)
     }
 
-    /// The same with a look at the arguments.
+    /// Adds a check of the arguments.
     pub const fn checked(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }
 }
 
-/// Every family that stands here.
+/// Every family of this directory.
 pub const FAMILIES: &[&[Converter]] = &[
     arithmetic::TABLE,
     base64::TABLE,
@@ -154,7 +153,7 @@ pub const FAMILIES: &[&[Converter]] = &[
     when::TABLE,
 ];
 
-/// Every row of them.
+/// The rows of all families.
 pub static ROWS: Rows<Converter> = Rows::new(&[FAMILIES], WAITING);
 
 impl Row for Converter {

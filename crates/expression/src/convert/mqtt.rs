@@ -1,5 +1,5 @@
-//! Converters of MQTT 3.1, 3.1.1 and 5.0: the first packets of either side, CONNECT and CONNACK. Must never read beyond a
-//! packet's length.
+//! Converters of MQTT 3.1, 3.1.1 and 5.0: the first packet of either side, CONNECT and CONNACK. Must never read beyond
+//! a packet's length.
 
 use super::Converter;
 use crate::sample::{Awaited, Context, Type, Value};
@@ -35,14 +35,14 @@ pub const TABLE: &[Converter] = &[
     ),
 ];
 
-/// How a property is coded.
+/// The encoding of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Coding {
     Byte,
     Short,
     Long,
     Text,
-    /// Two texts, as often as one likes.
+    /// Two strings; may be repeated.
     Pair,
 }
 
@@ -87,7 +87,7 @@ const OF_ACKNOWLEDGEMENT: &[(u8, Coding)] = &[
     (38, Coding::Pair),
 ];
 
-/// What is wanted of a packet.
+/// The requested field of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Flags,
@@ -103,7 +103,7 @@ enum Wanted {
     Property(u8),
 }
 
-/// The packet and what is wanted of it.
+/// The packet type and the requested field.
 struct Query {
     of_connect: bool,
     wanted: Wanted,
@@ -154,7 +154,7 @@ fn property(name: &str, tables: &[&[(u8, Coding)]]) -> Option<Wanted> {
     is_known.then_some(Wanted::Property(number))
 }
 
-/// The packet that bytes begin with, without its fixed header.
+/// The packet at the start of the bytes, without its fixed header.
 enum Packet<'a> {
     Missing,
     Connect(&'a [u8]),
@@ -166,7 +166,7 @@ fn packet(bytes: &[u8]) -> Packet<'_> {
     let (Some((kind, mut rest)), 2..) = (bytes.split_first(), bytes.len()) else {
         return Packet::Missing;
     };
-    // What flags a packet has to have is told by its type; those of PUBLISH are its own.
+    // The packet type determines the flags; those of PUBLISH vary.
     let flags_fit = match kind >> 4 {
         0 => false,
         3 => true,
@@ -207,7 +207,7 @@ fn take_text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     take(rest, usize::from(length))
 }
 
-/// A length of at most four bytes, seven bits each, the lowest first.
+/// Takes a variable byte integer: at most four bytes of seven bits, the lowest first.
 fn take_length(rest: &mut &[u8]) -> Option<usize> {
     let mut length = 0;
     for shift in [0, 7, 14, 21] {
@@ -227,7 +227,7 @@ enum Found<'a> {
     Text(&'a [u8]),
 }
 
-/// A list of properties that has been looked at.
+/// A validated list of properties.
 #[derive(Debug, Clone, Copy)]
 struct Properties<'a> {
     bytes: &'a [u8],
@@ -235,7 +235,7 @@ struct Properties<'a> {
 }
 
 impl<'a> Properties<'a> {
-    /// Takes a list from the front; `None` when one is not known or is there twice.
+    /// Takes a list from the front; `None` when a property is unknown or repeated.
     fn take(rest: &mut &'a [u8], table: &'static [(u8, Coding)]) -> Option<Self> {
         let length = take_length(rest)?;
         let properties = Self { bytes: take(rest, length)?, table };
@@ -250,7 +250,7 @@ impl<'a> Properties<'a> {
         Some(properties)
     }
 
-    /// Takes the next one; pairs have no value here.
+    /// Takes the next property; pairs have no value here.
     fn next(&self, rest: &mut &'a [u8]) -> Option<(u8, Option<Found<'a>>)> {
         let number = take_byte(rest)?;
         let (_, coding) = self.table.iter().find(|(known, _)| *known == number)?;
@@ -271,7 +271,7 @@ impl<'a> Properties<'a> {
         Some((number, Some(found)))
     }
 
-    /// The value of one; a number that is not there is 0. `None`: no such number is known, or there is no such text.
+    /// Returns the value of a property; a missing number is 0. `None`: an unknown property or a missing string.
     fn get(&self, wanted: u8) -> Option<Found<'a>> {
         let (_, coding) = self.table.iter().find(|(known, _)| *known == wanted)?;
         let mut rest = self.bytes;
@@ -352,7 +352,7 @@ struct Acknowledgement<'a> {
 }
 
 impl<'a> Acknowledgement<'a> {
-    /// With properties it is of version 5.
+    /// A CONNACK with properties is of version 5.
     fn read(body: &'a [u8]) -> Option<Self> {
         let mut rest = body;
         let (flags, reason) = (take_byte(&mut rest)?, take_byte(&mut rest)?);
@@ -384,7 +384,7 @@ fn field_value<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
         _ => return None,
     };
     match found {
-        // A field without a byte is none, as in HAProxy.
+        // An empty field counts as missing, as in HAProxy.
         Found::Text(text) => Some(Value::Str(text)).filter(|_| !text.is_empty()),
         Found::Number(number) => {
             let mut text = context.text(10);

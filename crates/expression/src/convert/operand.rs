@@ -1,12 +1,12 @@
-//! Arguments of converters that are written in the configuration or are the name of a variable. Must never know what a
-//! converter does with them.
+//! Arguments of converters that are constants or names of variables. Must never depend on what a converter does with
+//! them.
 
 use crate::sample::{Context, Type, Value, cast};
 use crate::variable::Variable;
 use crate::{Argument, Arguments, to_variable};
 
-/// An integer as HAProxy reads it: a sign, then digits; out of range it is the nearest that there is. Nothing at all is
-/// zero. `None`: something else stands there.
+/// Parses an integer as HAProxy does: an optional sign, then digits; values out of range saturate. The empty text is
+/// zero. `None`: anything else.
 pub(super) fn read_integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -20,7 +20,7 @@ pub(super) fn read_integer(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// Turns the nth argument into an integer or a variable.
+/// Replaces the nth argument with an integer or a variable.
 pub(super) fn to_number(arguments: &mut Arguments, index: usize) -> Result<(), String> {
     let Some(text) = arguments.text(index) else {
         return Ok(());
@@ -37,7 +37,7 @@ pub(super) fn to_number(arguments: &mut Arguments, index: usize) -> Result<(), S
     Ok(())
 }
 
-/// The nth argument as an integer; `None` when its variable has none.
+/// Returns the nth argument as an integer; `None` when its variable has none.
 pub(super) fn number<'a>(context: &Context<'a>, arguments: &'a Arguments, index: usize) -> Option<i64> {
     match arguments.get(index) {
         Argument::Int(number) => Some(*number),
@@ -46,7 +46,7 @@ pub(super) fn number<'a>(context: &Context<'a>, arguments: &'a Arguments, index:
     }
 }
 
-/// Turns the nth argument, which has to be one, into a variable.
+/// Replaces the nth argument with a variable; anything else is an error.
 pub(super) fn to_named_variable(arguments: &mut Arguments, index: usize) -> Result<(), String> {
     let name = arguments.utf8(index).unwrap_or_default().to_owned();
     if name.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn to_named_variable(arguments: &mut Arguments, index: usize) -> Resu
     to_variable(arguments, index).map_err(|_| format!("failed to register variable name '{name}'"))
 }
 
-/// Turns the nth argument into a variable, unless it is empty or missing.
+/// Replaces the nth argument with a variable, unless it is empty or missing.
 pub(super) fn to_optional_variable(arguments: &mut Arguments, index: usize) -> Result<(), String> {
     match arguments.text(index) {
         None | Some([]) => Ok(()),
@@ -63,14 +63,14 @@ pub(super) fn to_optional_variable(arguments: &mut Arguments, index: usize) -> R
     }
 }
 
-/// Turns the nth argument into a variable where it names one; otherwise it stays text.
+/// Replaces the nth argument with a variable if it names one; otherwise it stays text.
 pub(super) fn to_text_or_variable(arguments: &mut Arguments, index: usize) {
     if let Some(variable) = arguments.utf8(index).and_then(|text| Variable::parse(text).ok()) {
         arguments.set(index, Argument::Variable(variable));
     }
 }
 
-/// The nth argument as bytes; `None` when its variable has none.
+/// Returns the nth argument as bytes; `None` when its variable has none.
 pub(super) fn bytes<'a>(context: &Context<'a>, arguments: &'a Arguments, index: usize) -> Option<&'a [u8]> {
     match arguments.get(index) {
         Argument::Str(text) => Some(text),
@@ -79,7 +79,7 @@ pub(super) fn bytes<'a>(context: &Context<'a>, arguments: &'a Arguments, index: 
     }
 }
 
-/// A variable's value as that type.
+/// Returns a variable's value, cast to that type.
 pub(super) fn variable_as<'a>(context: &Context<'a>, variable: &Variable, kind: Type) -> Option<Value<'a>> {
     let value = context.variables.get(context, variable)?;
     cast(value.kind(), kind)?(context, value)

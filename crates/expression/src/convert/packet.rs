@@ -1,5 +1,4 @@
-//! Converters of the headers of packets, as a saved SYN holds them: Ethernet, IP and TCP. Must never read beyond what is
-//! there.
+//! Converters of packet headers, such as a saved SYN: Ethernet, IP and TCP. Must never read beyond the bytes given.
 
 use super::Converter;
 use crate::sample::{Context, Type, Value};
@@ -113,7 +112,7 @@ pub const TABLE: &[Converter] = &[
     }),
 ];
 
-/// Two bytes as a number; the caller has checked that they are there.
+/// Two bytes as a number. The caller has checked the bounds.
 fn pair(bytes: &[u8], at: usize) -> i64 {
     i64::from(bytes[at]) << 8 | i64::from(bytes[at + 1])
 }
@@ -141,7 +140,7 @@ fn ethernet(bytes: &[u8]) -> Option<Ethernet> {
 }
 
 struct Ip {
-    /// Bytes of the header with options and extensions.
+    /// Length of the header in bytes, with options and extensions.
     length: usize,
     protocol: u8,
     source: IpAddr,
@@ -195,17 +194,17 @@ fn ip(bytes: &[u8]) -> Option<Ip> {
     }
 }
 
-/// The protocol behind the extensions of an IPv6 header, and where it starts. Each extension moves on.
+/// Returns the protocol after the extension headers of IPv6, and its offset.
 fn behind_extensions(bytes: &[u8], first: u8) -> Option<(u8, usize)> {
     let (mut protocol, mut at) = (first, 40);
     loop {
         let length = |unit: usize, more: usize| Some((usize::from(*bytes.get(at + 1)?) + more) * unit);
         let length = match protocol {
-            // Options for every hop and for the destination, routing.
+            // Hop-by-hop options, routing, destination options.
             0 | 43 | 60 => length(8, 1)?,
-            // A fragment.
+            // Fragment header.
             44 => 8,
-            // Authentication.
+            // Authentication header.
             51 => length(4, 2)?,
             _ => return Some((protocol, at)),
         };
@@ -217,7 +216,7 @@ fn behind_extensions(bytes: &[u8], first: u8) -> Option<(u8, usize)> {
     }
 }
 
-/// What every TCP header has.
+/// The fixed part of a TCP header.
 fn fixed(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(..20)
 }
@@ -228,7 +227,7 @@ fn tcp(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(..length).filter(|header| header.len() >= 20)
 }
 
-/// The options of a TCP header: kind and data. Padding is none.
+/// The options of a TCP header: kind and data. Padding has no data.
 fn options(header: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let mut rest = &header[20..];
     std::iter::from_fn(move || {
@@ -249,7 +248,7 @@ fn options(header: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// What the data of an option gives when there is so much of it; 0 without the option.
+/// Reads a number from the data of an option with at least `least` bytes; 0 without the option.
 fn option_number<'a>(value: Value<'a>, wanted: u8, read: fn(&[u8]) -> i64, least: usize) -> Option<Value<'a>> {
     let mut options = options(tcp(value.bytes()?)?);
     let data = options.find_map(|(kind, data)| (kind == wanted && data.len() >= least).then_some(data));
@@ -410,7 +409,7 @@ mod tests {
             ("plain", "tcp.options.tsval", "0"),
             ("plain", "tcp.options_list", ""),
             ("00501f90", "tcp.dst", "<none>"),
-            // Of a header that claims options which are not there the rest can be read.
+            // If a header claims options that are missing, the fixed part can still be read.
             ("00501f900000000500000000f002ffd700000000", "tcp.win", "65495"),
             ("00501f900000000500000000f002ffd700000000", "tcp.options_list", "<none>"),
             ("00501f9000000005000000005002", "tcp.flags", "<none>"),

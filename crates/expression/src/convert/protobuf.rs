@@ -1,4 +1,5 @@
-//! Converters of Protocol Buffers, plain and within gRPC: a field by its path. Must never read beyond a message's length.
+//! Converters of Protocol Buffers, plain and within gRPC: a field by its path. Must never read beyond a message's
+//! length.
 
 use super::Converter;
 use crate::sample::{Type, Value};
@@ -27,7 +28,7 @@ pub const TABLE: &[Converter] = &[
     .checked(check),
 ];
 
-/// The field that is wanted, and what its bytes mean.
+/// The requested field, and the type of its value.
 struct Query {
     path: Vec<u32>,
     meaning: Option<Meaning>,
@@ -44,7 +45,7 @@ enum Meaning {
     Double,
 }
 
-/// A field's bytes, as its wire type says.
+/// A field's bytes by wire type.
 #[derive(Debug, Clone, Copy)]
 enum Field<'a> {
     Varint(&'a [u8]),
@@ -96,7 +97,7 @@ impl Query {
     }
 }
 
-/// The number that a whole varint codes.
+/// Decodes a complete varint.
 fn varint(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 7 | u64::from(byte & 0x7f))
 }
@@ -135,7 +136,7 @@ fn take_field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
     Some((key >> 3, field))
 }
 
-/// The first field at the path: a step goes into the first message of its number.
+/// Returns the first field at the path: each step enters the first embedded message with its field number.
 fn find<'a>(message: &'a [u8], path: &[u32]) -> Option<Field<'a>> {
     let (last, steps) = path.split_last()?;
     let mut rest = message;
@@ -155,7 +156,7 @@ fn find<'a>(message: &'a [u8], path: &[u32]) -> Option<Field<'a>> {
     }
 }
 
-/// The messages of gRPC: a flag, four bytes of length, and so many bytes.
+/// The messages of gRPC: a flag, four bytes of length, and the message.
 fn messages(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

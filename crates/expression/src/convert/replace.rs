@@ -1,4 +1,4 @@
-//! `regsub`: what matches a regular expression is replaced.
+//! `regsub`: replaces the matches of a regular expression.
 
 use super::Converter;
 use crate::pattern::{Places, Regex, Steps};
@@ -16,12 +16,12 @@ pub const TABLE: &[Converter] = &[Converter::new(
 )
 .checked(check)];
 
-/// What is replaced, and by what.
+/// A regular expression and its replacement.
 struct Substitution {
     regex: Regex,
     everywhere: bool,
     pieces: Vec<Piece>,
-    /// Where the groups of a match are, for one evaluation at a time.
+    /// Offsets of the groups of a match, for one evaluation at a time.
     places: Mutex<Places>,
 }
 
@@ -49,7 +49,7 @@ fn check(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), Strin
     Ok(())
 }
 
-/// Reads a replacement: `\0` to `\9` are groups, `\x41` is a byte, any other character behind a backslash is itself.
+/// Parses a replacement: `\0` to `\9` are groups, `\x41` is a byte, any other escaped character is itself.
 fn pieces(text: &[u8]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut literal = Vec::new();
@@ -91,14 +91,14 @@ fn substitute<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argume
     let mut text = context.text(bytes.len() + 64);
     let replaced = match made.places.try_lock() {
         Ok(mut places) => replace(made, bytes, (&mut places, &steps), &mut text),
-        // Another worker is at it.
+        // Another worker is using them.
         Err(_) => replace(made, bytes, (&mut Places::default(), &steps), &mut text),
     };
     context.bounded(replaced);
     text.finish().map(Value::Str)
 }
 
-/// Replaces matches from the front. Behind an empty one at once, a byte is copied, as HAProxy does it.
+/// Replaces matches from the front. After an empty match a byte is copied, as HAProxy does.
 fn replace(
     made: &Substitution,
     bytes: &[u8],

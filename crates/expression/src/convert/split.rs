@@ -1,4 +1,4 @@
-//! Converters that take a string apart: words and fields between delimiters, parameters, hosts and ports, languages.
+//! Converters that split a string: words and fields between delimiters, parameters, hosts and ports, languages.
 
 use super::Converter;
 use crate::sample::{Context, Type, Value};
@@ -37,7 +37,8 @@ fn check_parts(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
     Ok(())
 }
 
-/// What both of them take: which part, counted from 1 from either end; the delimiters; how many parts.
+/// The arguments of `field` and `word`: whether to count from the end, the index from 1, the delimiters, and the number
+/// of parts.
 fn wanted(arguments: &Arguments) -> Option<(bool, u64, &[u8], u64)> {
     let index = arguments.int(0)?;
     let count = match arguments.int(2).unwrap_or(1) {
@@ -54,7 +55,7 @@ fn field<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Opt
     let next = |rest: &[u8]| {
         if from_end { rest.iter().rposition(is_delimiter) } else { rest.iter().position(is_delimiter) }
     };
-    // `rest` is what is left behind (or before) the parts that were counted.
+    // `rest` is the text after (or before) the parts counted so far.
     let mut rest = bytes;
     for _ in 1..index {
         let at = next(rest)?;
@@ -84,7 +85,7 @@ fn word<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Opti
     let (mut start, mut end) = found;
     for _ in 1..count {
         let Some((further_start, further_end)) = words.next(is_delimiter) else {
-            // There are fewer words: what is left goes with them, delimiters included.
+            // There are fewer words than requested: the remaining text is included, delimiters and all.
             (start, end) = if from_end { (0, end) } else { (start, bytes.len()) };
             break;
         };
@@ -102,7 +103,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// Where the next word starts and ends.
+    /// Returns the bounds of the next word.
     fn next(&mut self, is_delimiter: impl Fn(&u8) -> bool) -> Option<(usize, usize)> {
         let rest = &self.bytes[self.start..self.end];
         if self.from_end {
@@ -148,7 +149,7 @@ fn param<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Opt
     rest.map(Value::Str)
 }
 
-/// Where the port of a host stands, with its colon.
+/// The offset of a host's port, at its colon.
 fn port_at(host: &[u8]) -> Option<usize> {
     let at = host.iter().rposition(|byte| matches!(byte, b':' | b']'))?;
     (host[at] == b':').then_some(at)
@@ -162,7 +163,7 @@ fn host_only<'a>(context: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> O
     text.finish().map(Value::Str)
 }
 
-/// As HAProxy counts: what is no digit counts too.
+/// As in HAProxy, characters other than digits are computed as if they were digits.
 fn port_only<'a>(_: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let bytes = value.bytes()?;
     let digits = port_at(bytes).map_or(&[][..], |at| &bytes[at + 1..]);
@@ -191,7 +192,7 @@ fn language<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> 
     best.map(|(found, _)| found).or_else(|| arguments.text(1)).map(Value::Str)
 }
 
-/// The quality in the parameters of a language, per mille; 1000 when none can be read.
+/// Parses the quality of a language, per mille; 1000 when it cannot be parsed.
 fn quality(parameters: &[u8]) -> u32 {
     let text = parameters.trim_ascii();
     let Some(text) = text.strip_prefix(b";").map(<[u8]>::trim_ascii) else { return 1000 };

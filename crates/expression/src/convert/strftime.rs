@@ -1,19 +1,19 @@
-//! strftime(3) in the C locale, with the flags of glibc and `%N` of date(1). Must never read a clock or know a time zone.
+//! strftime(3) in the C locale, with the flags of glibc and `%N` of date(1). Must never read a clock or the local time
+//! zone.
 
 use crate::sample::Text;
 use base::moment::ZoneName;
 use wire::date::Date;
 
-/// A moment to be told.
+/// A time to be formatted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
-    /// Seconds since the epoch.
     pub seconds: i64,
-    /// What it is beyond them; `None` where `%N` has no meaning.
+    /// Nanoseconds within the second; `None`: `%N` is not supported.
     pub nanos: Option<u32>,
-    /// Seconds that its zone is ahead of UTC.
+    /// UTC offset in seconds.
     pub offset: i32,
-    /// What its zone is called.
+    /// Abbreviation of the time zone.
     pub zone: ZoneName,
 }
 
@@ -33,7 +33,7 @@ const MONTHS: [&[u8]; 12] = [
     b"December",
 ];
 
-/// What stands between `%` and the letter.
+/// The flags and the width between `%` and the letter.
 #[derive(Debug, Clone, Copy, Default)]
 struct Style {
     /// `_`, `-` or `0`.
@@ -45,7 +45,7 @@ struct Style {
     width: Option<usize>,
 }
 
-/// A moment with the parts that are not a date's own.
+/// A time with the values derived from its date.
 struct Clock {
     when: When,
     date: Date,
@@ -55,7 +55,7 @@ struct Clock {
     day_of_year: i64,
 }
 
-/// Appends the moment in that format.
+/// Appends the time in that format.
 pub(super) fn format(text: &mut Text<'_>, format: &[u8], when: When) {
     let local = when.seconds.saturating_add(i64::from(when.offset));
     let date = Date::since_epoch(local);
@@ -65,7 +65,7 @@ pub(super) fn format(text: &mut Text<'_>, format: &[u8], when: When) {
     Clock { when, date, weekday, day_of_year }.format(text, format, 0);
 }
 
-/// Days from the epoch to the first of January of a year.
+/// Days from the epoch to January 1 of a year.
 fn first_day_of(year: i64) -> i64 {
     let before = year - 1;
     365 * (year - 1970) + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 477
@@ -76,7 +76,7 @@ fn is_leap(year: i64) -> bool {
 }
 
 impl Clock {
-    /// `depth`: formats that stand for others are one deep.
+    /// `depth`: nesting of formats that expand to other formats; at most one.
     fn format(&self, text: &mut Text<'_>, format: &[u8], depth: u32) {
         let mut rest = format;
         while let Some(at) = memchr::memchr(b'%', rest) {
@@ -91,7 +91,7 @@ impl Clock {
         text.extend(rest);
     }
 
-    /// Appends what one letter stands for; false when that is nothing.
+    /// Appends the expansion of one letter; false if the letter is unknown.
     fn put(&self, text: &mut Text<'_>, letter: u8, style: Style, depth: u32) -> bool {
         let Date { year, month, day, hour, minute, second } = self.date;
         let hour_of_twelve = (hour + 11) % 12 + 1;
@@ -154,7 +154,7 @@ impl Clock {
         depth == 0
     }
 
-    /// `%N`: so many digits of the fraction as the width says, 9 without one.
+    /// `%N`: the first digits of the fraction, as many as the width, 9 without one.
     fn nanos(&self, text: &mut Text<'_>, style: Style) -> bool {
         let width = style.width.unwrap_or(9);
         let Some(nanos) = self.when.nanos.filter(|_| (1..=9).contains(&width)) else {
@@ -186,8 +186,8 @@ impl Clock {
     }
 }
 
-/// Reads `%`, flags, width, `E` or `O`, and the letter; how many bytes that is. Without a letter the directive is what
-/// stands there.
+/// Parses `%`, flags, width, `E` or `O`, and the letter; returns the number of bytes read as well. Without a letter the
+/// directive is copied literally.
 fn read_style(directive: &[u8]) -> (Style, Option<u8>, usize) {
     let mut style = Style::default();
     let mut at = 1;

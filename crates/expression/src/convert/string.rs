@@ -1,4 +1,4 @@
-//! Converters of strings as a whole: case, length, ends, order, and what is put behind them.
+//! Converters of whole strings: case, length, trimming, order, and appended text.
 
 use super::Converter;
 use super::operand::{to_named_variable, to_optional_variable, variable_as};
@@ -83,7 +83,7 @@ fn check_add_item(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), Str
     to_optional_variable(arguments, 1)
 }
 
-/// The value of the variable that the second argument names; empty without one.
+/// Returns the value of the variable in the second argument; empty without one.
 fn second_as_text<'a>(context: &Context<'a>, arguments: &'a Arguments) -> &'a [u8] {
     let value = arguments.variable(1).and_then(|variable| variable_as(context, variable, Type::Str));
     value.and_then(|value| value.bytes()).unwrap_or_default()

@@ -1,13 +1,12 @@
-//! Converters that HAProxy has and Weir has not yet: an expression with one of them is refused by its name. Must never hold
-//! a name that a family has.
+//! Converters of HAProxy that Weir does not implement: an expression with one of them is rejected by name. Must never
+//! contain a name that a family has.
 
-/// Their names.
 #[rustfmt::skip]
 pub const NAMES: &[&str] = &[
     "51d.single", "da-csv-conv",
 ];
 
-/// Why a name is refused that no later version will take as it is.
+/// Returns why a converter is rejected, if no later version will support it either.
 pub fn reason(name: &str) -> Option<&'static str> {
     matches!(name, "51d.single" | "da-csv-conv").then_some(
         "is not supported by Weir, which contains no vendor's library for the detection of devices; a map of User-Agent or \

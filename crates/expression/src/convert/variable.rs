@@ -1,4 +1,4 @@
-//! Converters that keep a sample in a variable. Must never change the sample.
+//! Converters that set or remove a variable. Must never change the sample.
 
 use super::Converter;
 use crate::sample::{Context, Type, Value};

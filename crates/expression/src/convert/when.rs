@@ -1,4 +1,4 @@
-//! `when`: lets a sample through under a condition (section 7.3.1). Must never change it.
+//! `when`: passes a sample through under a condition (section 7.3.1). Must never change it.
 
 use super::Converter;
 use crate::condition::Named;
@@ -16,7 +16,7 @@ pub const TABLE: &[Converter] = &[Converter::new(
 )
 .checked(check)];
 
-/// What has to be.
+/// The condition to be met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Selector {
     Stopping,
@@ -62,7 +62,7 @@ fn when<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -
         Selector::Stopping => context.probes.process().stopping,
         Selector::Normal => stream()?.is_normal,
         Selector::Error => !stream()?.is_normal,
-        // Nothing but servers answers for streams.
+        // Only servers respond to streams.
         Selector::ToApplet => false,
         Selector::Forwarded | Selector::Processed => stream()?.timings.connected.is_some(),
         Selector::Acl => arguments.made::<Named>(1)?.holds(context)?,
@@ -79,7 +79,7 @@ mod tests {
         let rows = [
             ("str(a),when(stopping)", "<none>"),
             ("str(a),when(!stopping)", "a"),
-            // What the condition does not ask for means nothing.
+            // Arguments that the condition does not take are ignored.
             ("str(a),when(!stopping,b)", "a"),
             ("str(a),when(!stopping,b,c)", "a"),
             ("str(a),when(stopping,b,c,d)", "!invalid arg 3 in converter 'when' : expected ')' before ',d)'"),

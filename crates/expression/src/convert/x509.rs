@@ -1,4 +1,4 @@
-//! What a verification of a certificate came to, by OpenSSL's names. Must never verify one.
+//! OpenSSL's names of certificate verification results. Must never verify a certificate.
 
 use super::Converter;
 use crate::sample::{Context, Type, Value};

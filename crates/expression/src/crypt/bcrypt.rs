@@ -1,11 +1,11 @@
-//! `$2a$`, `$2b$` and `$2y$`: Blowfish with an expensive key schedule (Provos and Mazières 1999). Must never judge what it
-//! makes.
+//! `$2a$`, `$2b$` and `$2y$`: Blowfish with an expensive key schedule (Provos and Mazières 1999). Must never judge its
+//! result.
 
 use blowfish::Blowfish;
 
 const DIGITS: &[u8; 64] = b"./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Bytes of a password that count, the zero behind it included.
+/// Significant bytes of a password, including the terminating zero.
 const LONGEST: usize = 72;
 
 /// The cost that a hidden password says: the logarithm of its rounds.

@@ -1,5 +1,5 @@
-//! The forms with DES (FIPS 46-3), whose expansion a salt disturbs: the traditional one and BSDi's. Must never judge what
-//! it makes, nor encrypt anything else.
+//! The DES formats (FIPS 46-3), in which a salt modifies the expansion: the traditional one and BSDi's. Must never
+//! judge its result, nor encrypt anything else.
 
 use super::{DIGITS, digit};
 
@@ -54,7 +54,7 @@ const SPREAD: [u8; 32] =
 
 const SHIFTS: [u32; 16] = [1, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1];
 
-/// What each S-box gives for its six bits, spread over the word.
+/// The outputs of each S-box for its six input bits, permuted into the word.
 static SPREAD_BOXES: [[u32; 64]; 8] = spread_boxes();
 
 const fn spread_boxes() -> [[u32; 64]; 8] {
@@ -63,7 +63,7 @@ const fn spread_boxes() -> [[u32; 64]; 8] {
     while at < 8 {
         let mut six = 0;
         while six < 64 {
-            // The first and the last bit tell the row, those between them the column.
+            // The first and the last bit select the row, those between them the column.
             let place = (six >> 5 & 1) << 5 | (six & 1) << 4 | (six >> 1 & 15);
             let word = (BOXES[at][place] as u32) << (28 - 4 * at);
             let mut bit = 0;
@@ -78,7 +78,7 @@ const fn spread_boxes() -> [[u32; 64]; 8] {
     spread
 }
 
-/// The bits of a number of `width` bits in another order; 1 is the highest.
+/// Permutes the bits of a number of `width` bits; 1 is the highest.
 fn permute(number: u64, width: u32, order: &[u8]) -> u64 {
     order.iter().fold(0, |out, bit| out << 1 | (number >> (width - u32::from(*bit)) & 1))
 }
@@ -97,7 +97,7 @@ fn schedule(key: u64) -> Schedule {
     })
 }
 
-/// So many encryptions behind each other, the permutations at both ends left to the caller.
+/// Encrypts a block `count` times, without the initial and the final permutation.
 fn encrypt(schedule: &Schedule, salt: u32, count: u32, block: u64) -> u64 {
     let (mut left, mut right) = ((block >> 32) as u32, block as u32);
     for _ in 0..count {
@@ -120,19 +120,19 @@ fn encrypt(schedule: &Schedule, salt: u32, count: u32, block: u64) -> u64 {
     u64::from(left) << 32 | u64::from(right)
 }
 
-/// Up to eight bytes of a password as a key: seven bits of each.
+/// A key from up to eight bytes of a password, seven bits each.
 fn key(password: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.iter_mut().zip(password).for_each(|(byte, of)| *byte = of << 1);
     u64::from_be_bytes(bytes)
 }
 
-/// The bits of a salt for the expansion: its lowest bit is the first.
+/// A salt as a mask for the expansion: its lowest bit becomes the first.
 fn salt_bits(salt: u32) -> u32 {
     salt.reverse_bits() >> 8
 }
 
-/// The number that digits stand for, the lowest first.
+/// Decodes digits, the lowest first.
 fn number(digits: &[u8]) -> Option<u32> {
     digits.iter().rev().try_fold(0, |number, byte| Some(number << 6 | digit(*byte)?))
 }
@@ -145,7 +145,7 @@ fn finish(mut out: String, block: u64) -> String {
     out
 }
 
-/// Hides a password with the salt of a hidden one: the first two digits.
+/// Hashes a password with the salt of an existing hash: its first two digits.
 pub(super) fn traditional(password: &[u8], like: &str) -> Option<String> {
     let salt = like.get(..2)?;
     let bits = salt_bits(number(salt.as_bytes())?);

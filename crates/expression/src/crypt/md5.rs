@@ -1,9 +1,9 @@
-//! `$1$`: a thousand rounds of MD5. Must never judge what it makes.
+//! `$1$`: a thousand rounds of MD5. Must never judge its result.
 
 use super::{put_digits, salt};
 use md5::{Digest, Md5};
 
-/// Hides a password with the salt of a hidden one.
+/// Hashes a password with the salt of an existing hash.
 pub(super) fn crypt(password: &[u8], like: &str) -> Option<String> {
     let salt = salt(like.strip_prefix("$1$")?, 8)?;
     let once = Md5::new().chain_update(password).chain_update(salt).chain_update(password).finalize();

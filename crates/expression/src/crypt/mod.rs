@@ -1,6 +1,6 @@
-//! Passwords as crypt(3) hides them (configuration manual, section 12.2): which form a text has, and whether a password is
-//! behind it. Most forms are slow on purpose. Must never be asked on a worker, and never tell a password or how far one
-//! was right.
+//! Password hashes of crypt(3) (configuration manual, section 12.2): parsing, and verification of a password. Most
+//! formats are slow on purpose. Must never be called on a worker, and never reveal a password or how much of a wrong
+//! one matched.
 
 mod bcrypt;
 mod des;
@@ -11,19 +11,19 @@ use std::fmt;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
-/// A hidden password.
+/// A password hash.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hidden {
     text: Box<str>,
     form: Form,
 }
 
-/// How it is hidden.
+/// The format of a password hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Traditional: 25 rounds of DES.
     Des,
-    /// `_`: BSDi's, with as many rounds as it says.
+    /// `_`: BSDi's DES with a configurable number of rounds.
     Bsdi,
     /// `$1$`.
     Md5,
@@ -43,19 +43,19 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// Why no password matches it.
+/// Why no password matches a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unusable {
-    /// A form that crypt(3) of Debian knows and Weir does not.
+    /// A format that Debian's crypt(3) supports and Weir does not.
     Unsupported(&'static str),
-    /// Nothing is ever hidden so: HAProxy lets such a user never in.
+    /// Not the output of any format: HAProxy always rejects such a user.
     Never,
 }
 
-/// Bytes of memory that one verification may take: many times what Debian's `passwd` asks for.
+/// Maximum memory of one verification in bytes: many times the default of Debian's `passwd`.
 const MOST_MEMORY: u64 = 1 << 30;
 
-/// Forms that are not there, by how they begin.
+/// Unsupported formats, by prefix.
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("$gy$", "gost-yescrypt"),
     ("$7$", "scrypt"),
@@ -67,10 +67,10 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 ];
 
 impl Hidden {
-    /// Reads how a password is hidden.
+    /// Parses a password hash.
     ///
     /// # Errors
-    /// No password matches it.
+    /// No password can match it.
     pub fn parse(text: &str) -> Result<Self, Unusable> {
         let form = match text.as_bytes() {
             [b'$', b'1', b'$', ..] => Form::Md5,
@@ -92,7 +92,7 @@ impl Hidden {
         Ok(Self { text: text.into(), form })
     }
 
-    /// As it is written.
+    /// The hash as written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -114,7 +114,7 @@ impl Hidden {
 
     /// Whether that is the password. Takes its time.
     pub fn is(&self, password: &[u8]) -> bool {
-        // What crypt(3) is given ends at a zero.
+        // crypt(3) reads a password up to the first zero byte.
         let end = password.iter().position(|byte| *byte == 0).unwrap_or(password.len());
         let password = &password[..end];
         let found = match self.form {
@@ -133,26 +133,25 @@ impl Hidden {
     }
 }
 
-/// Bytes that yescrypt takes with the parameters of that text.
+/// Memory in bytes that yescrypt needs with the parameters of that hash.
 fn memory(text: &str) -> Option<u64> {
     let parameters: yescrypt::Params = text.split('$').nth(2)?.parse().ok()?;
     parameters.n().checked_mul(u64::from(parameters.r()).checked_mul(128)?)
 }
 
-/// The digits that most forms write bytes in.
+/// The base64 alphabet of most formats.
 const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Whether that is so many digits and nothing else.
+/// Whether the text is exactly `count` digits.
 fn is_digits(text: &[u8], count: usize) -> bool {
     text.len() == count && text.iter().all(|byte| DIGITS.contains(byte))
 }
 
-/// The value of a digit.
 fn digit(byte: u8) -> Option<u32> {
     DIGITS.iter().position(|digit| *digit == byte).map(|at| at as u32)
 }
 
-/// Appends so many digits of a number, the lowest first.
+/// Appends `count` digits of a number, the lowest first.
 fn put_digits(out: &mut String, mut number: u32, count: usize) {
     for _ in 0..count {
         out.push(char::from(DIGITS[(number & 63) as usize]));
@@ -160,7 +159,7 @@ fn put_digits(out: &mut String, mut number: u32, count: usize) {
     }
 }
 
-/// The salt of a form that begins so: up to the next `$`, of at most so many bytes.
+/// The salt at the start of the text: up to the next `$`, at most `most` bytes.
 fn salt(text: &str, most: usize) -> Option<&str> {
     let end = text.bytes().position(|byte| byte == b'$').unwrap_or(text.len());
     text.get(..end.min(most))

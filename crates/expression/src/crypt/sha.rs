@@ -1,9 +1,9 @@
-//! `$5$` and `$6$`: thousands of rounds of SHA-2 (Drepper's description of 2008). Must never judge what it makes.
+//! `$5$` and `$6$`: thousands of rounds of SHA-2 (Drepper's specification of 2008). Must never judge its result.
 
 use super::{put_digits, salt};
 use sha2::Digest;
 
-/// Rounds where none are written.
+/// Default number of rounds.
 const USUAL: u32 = 5000;
 
 /// The rounds that a hidden password says; what is wrong with them counts as none.
@@ -35,7 +35,7 @@ pub(super) fn crypt<D: Digest + Clone>(password: &[u8], like: &str) -> Option<St
     Some(out)
 }
 
-/// Bytes of one digest repeated to that length.
+/// A digest repeated to that length.
 fn repeated(digest: &[u8], length: usize) -> Vec<u8> {
     digest.iter().copied().cycle().take(length).collect()
 }
@@ -83,13 +83,13 @@ fn rounds_of<D: Digest + Clone>(password: &[u8], salt: &[u8], rounds: u32) -> Ve
     digest.to_vec()
 }
 
-/// The digest in its own order: three bytes that lie a third of it apart, and their places turn.
+/// Appends the digest in the specified order: three bytes, each a third of the digest apart, in rotating order.
 fn put(out: &mut String, digest: &[u8]) {
     let third = digest.len() / 3;
     let byte = |at: usize| u32::from(digest[at]);
     for group in 0..third {
         let places = [group, group + third, group + 2 * third];
-        // The places turn to the right with 32 bytes, to the left with 64.
+        // The order rotates to the right with 32 bytes, to the left with 64.
         let turn = if digest.len() == 32 { (3 - group % 3) % 3 } else { group % 3 };
         let [high, middle, low] = [0, 1, 2].map(|at| places[(at + turn) % 3]);
         put_digits(out, byte(high) << 16 | byte(middle) << 8 | byte(low), 4);

@@ -1,4 +1,4 @@
-//! What Debian's crypt(3) makes of passwords, and what it never makes.
+//! Hashes of Debian's crypt(3), and texts that are no hashes.
 
 use super::*;
 
@@ -90,7 +90,7 @@ fn passwords_are_told_from_others() {
     for (password, text) in ROWS {
         let hidden = Hidden::parse(text).expect("a form");
         assert!(hidden.is(password.as_bytes()), "{password} {text}");
-        // DES looks at eight bytes, of seven bits each.
+        // DES uses eight bytes, of seven bits each.
         let other = format!("x{password}");
         assert!(!hidden.is(other.as_bytes()), "{other} {text}");
     }

@@ -1,5 +1,5 @@
-//! The arguments of fetches and converters: their types as a row declares them, their values as a configuration wrote
-//! them. Must never know what a fetch does with them.
+//! The arguments of fetches and converters: their types as declared by a row, their values as written in a
+//! configuration. Must never depend on what a fetch does with them.
 
 use super::Names;
 use crate::variable::Variable;
@@ -9,14 +9,13 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// What an argument has to be.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Text.
     Str,
-    /// An integer with a sign.
+    /// A signed integer.
     Int,
-    /// A frontend's name; the current one where it may be missing.
+    /// A frontend's name; the current one if omitted.
     Frontend,
     /// A backend's name.
     Backend,
@@ -41,7 +40,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As HAProxy's dump calls it.
+    /// The type's name in HAProxy's dump.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Str => "string",
@@ -61,32 +60,32 @@ impl Kind {
     }
 }
 
-/// Arguments that a row takes: their types, and how many of them must be there.
+/// The arguments of a row: their types, and the number of required ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     /// The types, in order.
     pub kinds: Cow<'static, [Kind]>,
-    /// How many are required.
+    /// Number of required arguments.
     pub required: usize,
 }
 
 impl Signature {
-    /// None at all.
+    /// No arguments.
     pub const NONE: Self = Self { kinds: Cow::Borrowed(&[]), required: 0 };
 
-    /// So many are required, the others optional.
+    /// Creates a signature: the first `required` arguments are required, the others optional.
     pub const fn new(required: usize, kinds: &'static [Kind]) -> Self {
         Self { kinds: Cow::Borrowed(kinds), required }
     }
 
-    /// The same of a row that is registered.
+    /// Creates the signature of a registered row.
     pub fn owned(required: usize, kinds: Vec<Kind>) -> Self {
         Self { required: required.min(kinds.len()), kinds: Cow::Owned(kinds) }
     }
 }
 
 impl fmt::Display for Signature {
-    /// As HAProxy's dump shows it: `(string[,integer])`; nothing when there are none.
+    /// The signature as in HAProxy's dump: `(string[,integer])`; nothing without arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.kinds.is_empty() {
             return Ok(());
@@ -108,15 +107,13 @@ impl fmt::Display for Signature {
     }
 }
 
-/// An argument, ready to use.
+/// The value of an argument.
 #[derive(Clone, Default)]
 pub enum Argument {
-    /// It was not written.
+    /// Omitted.
     #[default]
     Absent,
-    /// Text.
     Str(Box<[u8]>),
-    /// An integer.
     Int(i64),
     /// A proxy's index.
     Proxy(usize),
@@ -130,11 +127,11 @@ pub enum Argument {
     Ipv4(Ipv4Addr),
     /// An IPv6 address or mask.
     Ipv6(Ipv6Addr),
-    /// A variable, put here by a row's check.
+    /// A variable, set by a row's check.
     Variable(Variable),
-    /// What a row's check made of the text alone: a regular expression, a path.
+    /// A value that a row's check compiled from the text alone, such as a regular expression or a path.
     Made(Arc<dyn Any + Send + Sync>),
-    /// What a name led a row's check to: a map, an ACL, a key.
+    /// A value that a row's check looked up by name, such as a map, an ACL or a key.
     Found(Arc<dyn Found>),
 }
 
@@ -157,12 +154,13 @@ impl fmt::Debug for Argument {
     }
 }
 
-/// What a name in a configuration leads to. The same name may lead elsewhere in another configuration, or later.
+/// A value looked up by a name of the configuration. The same name may refer to another value in another configuration,
+/// or later.
 pub trait Found: Any + Send + Sync {
-    /// Whether another name leads to the same.
+    /// Whether another argument refers to the same value.
     fn is_same(&self, other: &dyn Found) -> bool;
 
-    /// For those who know what it is.
+    /// For downcasting.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -177,8 +175,8 @@ impl<T: Any + Send + Sync + PartialEq> Found for T {
 }
 
 impl PartialEq for Argument {
-    /// Whether they mean the same. What was made of a text alone is taken to be the same where it is of one type: who
-    /// compares arguments compares the texts that they stand in.
+    /// Whether both have the same meaning. Values compiled from a text alone count as equal if they have the same type:
+    /// the caller compares the texts.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Absent, Self::Absent) => true,
@@ -198,7 +196,8 @@ impl PartialEq for Argument {
     }
 }
 
-/// The arguments of one fetch or converter, as long as its signature; of a registered row, its function is behind them.
+/// The arguments of one fetch or converter, one per type of its signature; the function of a registered row follows
+/// them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Arguments(Box<[Argument]>);
 
@@ -207,42 +206,42 @@ impl Arguments {
         Self(list.into())
     }
 
-    /// The nth.
+    /// Returns the nth argument.
     pub fn get(&self, index: usize) -> &Argument {
         const ABSENT: &Argument = &Argument::Absent;
         self.0.get(index).unwrap_or(ABSENT)
     }
 
-    /// Puts something else in the nth one's place: what a check has made of it.
+    /// Replaces the nth argument with the value that a check compiled.
     pub fn set(&mut self, index: usize, argument: Argument) {
         if let Some(place) = self.0.get_mut(index) {
             *place = argument;
         }
     }
 
-    /// Puts the function of a registered row behind the arguments.
+    /// Appends the function of a registered row.
     pub(super) fn with_function(self, function: Arc<dyn Any + Send + Sync>) -> Self {
         let mut list = self.0.into_vec();
         list.push(Argument::Made(function));
         Self(list.into())
     }
 
-    /// The function of a registered row.
+    /// Returns the function of a registered row.
     pub(crate) fn function<T: 'static>(&self) -> Option<&T> {
         self.made(self.0.len().checked_sub(1)?)
     }
 
-    /// How many there may be.
+    /// The maximum number of arguments.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether the nth was written.
+    /// Whether the nth argument was written.
     pub fn has(&self, index: usize) -> bool {
         !matches!(self.get(index), Argument::Absent)
     }
 
-    /// The nth as text.
+    /// Returns the nth argument as text.
     pub fn text(&self, index: usize) -> Option<&[u8]> {
         match self.get(index) {
             Argument::Str(text) => Some(text),
@@ -250,12 +249,12 @@ impl Arguments {
         }
     }
 
-    /// The nth as UTF-8 text.
+    /// Returns the nth argument as UTF-8 text.
     pub fn utf8(&self, index: usize) -> Option<&str> {
         std::str::from_utf8(self.text(index)?).ok()
     }
 
-    /// The nth as an integer.
+    /// Returns the nth argument as an integer.
     pub fn int(&self, index: usize) -> Option<i64> {
         match self.get(index) {
             Argument::Int(number) => Some(*number),
@@ -263,7 +262,7 @@ impl Arguments {
         }
     }
 
-    /// The nth as a proxy's index.
+    /// Returns the nth argument as a proxy's index.
     pub fn proxy(&self, index: usize) -> Option<usize> {
         match self.get(index) {
             Argument::Proxy(proxy) => Some(*proxy),
@@ -271,7 +270,7 @@ impl Arguments {
         }
     }
 
-    /// The nth as a stick table's index.
+    /// Returns the nth argument as a stick table's index.
     pub fn table(&self, index: usize) -> Option<usize> {
         match self.get(index) {
             Argument::Table(table) => Some(*table),
@@ -279,7 +278,7 @@ impl Arguments {
         }
     }
 
-    /// The nth as a variable.
+    /// Returns the nth argument as a variable.
     pub fn variable(&self, index: usize) -> Option<&Variable> {
         match self.get(index) {
             Argument::Variable(variable) => Some(variable),
@@ -287,7 +286,7 @@ impl Arguments {
         }
     }
 
-    /// The nth as what a check has made of it.
+    /// Returns the nth argument as the value that a check compiled.
     pub fn made<T: 'static>(&self, index: usize) -> Option<&T> {
         match self.get(index) {
             Argument::Made(made) => made.downcast_ref(),
@@ -297,7 +296,7 @@ impl Arguments {
     }
 }
 
-/// Turns the nth argument into a variable.
+/// Replaces the nth argument with a variable.
 pub fn to_variable(arguments: &mut Arguments, index: usize) -> Result<(), String> {
     if let Some(text) = arguments.utf8(index) {
         let variable = Variable::parse(text)?;
@@ -306,7 +305,7 @@ pub fn to_variable(arguments: &mut Arguments, index: usize) -> Result<(), String
     Ok(())
 }
 
-/// Turns one written argument into its value.
+/// Parses one argument.
 pub(super) fn value(kind: Kind, text: &str, names: &dyn Names) -> Result<Argument, String> {
     let bits = |text: &str, most: u32| text.parse::<u32>().ok().filter(|bits| *bits <= most);
     Ok(match kind {

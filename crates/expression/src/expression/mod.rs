@@ -1,5 +1,5 @@
-//! Sample expressions (configuration manual, section 7.3): a fetch and the converters behind it, read once and evaluated
-//! often. Must never know what a fetch or a converter does.
+//! Sample expressions (configuration manual, section 7.3): a fetch followed by converters, parsed once and evaluated
+//! often. Must never depend on what a fetch or a converter does.
 
 mod argument;
 mod words;
@@ -25,23 +25,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use words::{Broken, Call};
 
-/// What names in arguments stand for.
+/// Resolves the names in arguments.
 pub trait Names {
     /// A frontend's index.
     fn frontend(&self, name: &str) -> Option<usize>;
     /// A backend's index.
     fn backend(&self, name: &str) -> Option<usize>;
-    /// A server, as `backend/server` or of the current backend: the indices of both.
+    /// Resolves a server, written as `backend/server` or as a server of the current backend, to the indices of both.
     ///
     /// # Errors
-    /// HAProxy's sentence about what is missing.
+    /// HAProxy's message about the missing one.
     fn server(&self, name: &str) -> Result<(usize, usize), String>;
-    /// The event sink of that name.
     fn sink(&self, name: &str) -> Option<Sink> {
         let _ = name;
         None
     }
-    /// The fetches and converters that there are.
+    /// The known fetches and converters.
     fn vocabulary(&self) -> &Vocabulary;
     /// A `userlist`'s index.
     fn userlist(&self, name: &str) -> Option<usize>;
@@ -55,46 +54,46 @@ pub trait Names {
         let _ = (list, group);
         true
     }
-    /// The proxy that the expression stands in.
+    /// The proxy that contains the expression.
     fn current(&self) -> Option<usize>;
-    /// Its name.
+    /// The name of that proxy.
     fn current_name(&self) -> Option<&str> {
         None
     }
-    /// What a file or list of patterns is loaded from.
+    /// Reads a pattern file.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The file cannot be read.
     fn read_file(&self, path: &str) -> Result<Vec<u8>, String>;
 
-    /// The address of a host.
+    /// Resolves a host name.
     fn resolve(&self, host: &str) -> Option<IpAddr> {
         let _ = host;
         None
     }
 
-    /// The lists of patterns so far.
+    /// The pattern lists loaded so far.
     fn lists(&self) -> Rc<RefCell<pattern::Registry>> {
         Rc::default()
     }
 
-    /// The keys so far.
+    /// The keys loaded so far.
     fn keys(&self) -> Rc<RefCell<Keys>> {
         Rc::default()
     }
 
-    /// A fetch is named that never has a sample, and why.
+    /// Records that a fetch is named that never has a sample, and why.
     fn note_valueless(&self, _fetch: &str, _why: &str) {}
 
-    /// Where the line stands that is read.
+    /// The position of the line being parsed.
     fn line(&self) -> pattern::ListLine {
         pattern::ListLine::default()
     }
 
-    /// A way into the list of that name (configuration manual, section 2.7).
+    /// Loads a pattern list and returns a lookup in it (configuration manual, section 2.7).
     ///
     /// # Errors
-    /// HAProxy's sentence when it cannot be read, or when an entry does not fit.
+    /// HAProxy's message when it cannot be read or an entry is invalid.
     fn list(&self, name: &str, usage: Use, wanted: (Method, bool, Content)) -> Result<Lookup, String> {
         let read = || match ListName::parse(name) {
             ListName::Virtual(_) => Ok(Vec::new()),
@@ -111,46 +110,46 @@ pub trait Names {
         })
     }
 
-    /// The ACL of that name among those above.
+    /// Returns the ACL of that name, if it is defined above.
     fn acl(&self, _: &str) -> Option<Arc<Acl>> {
         None
     }
 
-    /// A variable may be set or read: remembers its name.
+    /// Records the name of a variable that the configuration sets or reads.
     fn declare(&self, _: &Variable) {}
 
-    /// Something is asked of TLS handshakes that is kept only where it is asked for: bits of [`tls::details::Wanted`].
+    /// Requests details of TLS handshakes that are recorded only on request: bits of [`tls::details::Wanted`].
     fn want_of_handshakes(&self, _bits: u8) {}
 
-    /// Whether the line stands in a `defaults` section.
+    /// Whether the line is in a `defaults` section.
     fn is_inherited(&self) -> bool {
         false
     }
 }
 
-/// What checks of arguments have at hand.
+/// The context of a check of arguments.
 pub struct Checking<'a> {
-    /// What names stand for.
+    /// Resolves names.
     pub names: &'a dyn Names,
-    /// Where the expression stands.
+    /// The place of the expression.
     pub place: EvalPlace,
-    /// The type that a converter is given.
+    /// The input type of a converter.
     pub input: Type,
 }
 
-/// Looks at the arguments of a row once more, and makes of them what its evaluation needs.
+/// Checks the arguments of a row and compiles them for its evaluation.
 pub type Check = fn(&mut Arguments, &Checking<'_>) -> Result<(), String>;
 
-/// Why an expression was refused.
+/// Why an expression is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpressionError {
-    /// HAProxy's sentence.
+    /// HAProxy's message.
     pub message: String,
-    /// What to write instead.
+    /// A suggestion for correcting it.
     pub hint: Option<String>,
-    /// The bytes of the text that it is about.
+    /// The range of the text in error, in bytes.
     pub at: Range<usize>,
-    /// What is wrong there.
+    /// The part in error.
     pub part: Part,
 }
 
@@ -159,7 +158,7 @@ pub struct ExpressionError {
 pub enum Part {
     /// The fetch.
     Fetch,
-    /// What follows it.
+    /// A converter.
     Converter,
 }
 
@@ -175,7 +174,7 @@ pub struct Expression {
     output: Type,
 }
 
-/// A converter with its arguments, and what its input has to be cast by.
+/// A converter with its arguments, and the cast of its input.
 #[derive(Debug, Clone)]
 struct ConverterCall {
     cast: Cast,
@@ -184,7 +183,7 @@ struct ConverterCall {
     arguments: Arguments,
 }
 
-/// Converters without a fetch: what they are given comes from elsewhere.
+/// Converters without a fetch: the caller supplies the sample.
 #[derive(Debug, Clone)]
 pub struct Conversion {
     text: Box<str>,
@@ -192,24 +191,25 @@ pub struct Conversion {
 }
 
 impl PartialEq for ConverterCall {
-    /// Of equal texts: a row may have been registered anew, and names may lead elsewhere.
+    /// For calls of equal text: a row may have been registered again, and names may refer to other values.
     fn eq(&self, other: &Self) -> bool {
         self.converter.is(&other.converter) && self.arguments == other.arguments
     }
 }
 
 impl PartialEq for Conversion {
-    /// The same text may mean something else in another configuration: what its names lead to has to be the same, too.
+    /// The same text may have another meaning in another configuration: the values that its names refer to must be
+    /// equal, too.
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text && self.steps == other.steps
     }
 }
 
 impl Conversion {
-    /// Reads a list of converters, which are given a sample of that type.
+    /// Parses a list of converters whose input has that type.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The list is invalid.
     pub fn parse(text: &str, input: Type, place: EvalPlace, names: &dyn Names) -> Result<Self, ExpressionError> {
         let (steps, _, end) = read_steps(text, 0, input, place, names)?;
         if end < text.len() {
@@ -218,14 +218,14 @@ impl Conversion {
         Ok(Self { text: text.into(), steps })
     }
 
-    /// What becomes of a sample; `None` when nothing does.
+    /// Converts a sample; `None` when a converter returns none.
     pub fn convert<'a>(&'a self, context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
         convert(&self.steps, context, value)
     }
 }
 
-/// Reads converters that begin at a byte of the text: the first one without a comma, which an expression has read. Tells
-/// the type that comes out, and where they end.
+/// Parses converters from a byte of the text on; the first has no comma before it. Returns the output type and the end
+/// as well.
 fn read_steps(
     text: &str,
     start: usize,
@@ -236,7 +236,7 @@ fn read_steps(
     let (mut at, mut output, mut steps) = (start, input, Vec::new());
     loop {
         let (found, end) = words::call(text, at).map_err(|broken| broken_converter(&broken))?;
-        // HAProxy passes over commas with nothing between them.
+        // HAProxy skips empty items between commas.
         if !found.name.is_empty() || found.arguments.is_some() {
             let step = step(&found, output, place, names).map_err(|fault| ExpressionError {
                 at: at..end,
@@ -266,7 +266,7 @@ fn convert<'a>(steps: &'a [ConverterCall], context: &Context<'a>, mut value: Val
 }
 
 impl PartialEq for Expression {
-    /// As of [`Conversion`].
+    /// Equal as for [`Conversion`].
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
             && self.fetch.is(&other.fetch)
@@ -278,12 +278,12 @@ impl PartialEq for Expression {
 impl Eq for Expression {}
 
 impl Expression {
-    /// Reads the expression that a text begins with, and tells how many of its bytes are read: all of them, unless
-    /// something stands behind it that a comma does not connect. Whether its fetch may stand at `place` is left to the
-    /// caller: where HAProxy refuses such a rule, it only warns of such a condition.
+    /// Parses the expression at the start of a text and returns the number of bytes read: all of them, unless text
+    /// follows that no comma connects. The caller checks whether its fetch is available at `place`: HAProxy rejects
+    /// such a rule, but only warns about such a condition.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The expression is invalid.
     pub fn parse(text: &str, place: EvalPlace, names: &dyn Names) -> Result<(Self, usize), ExpressionError> {
         let (found, mut at) = words::call(text, 0).map_err(|broken| broken_fetch(&broken))?;
         let fetch = find_fetch(&found, names.vocabulary())?;
@@ -303,10 +303,10 @@ impl Expression {
         Ok((Self { text: text[..at].into(), fetch, eval, each, arguments, steps, output }, at))
     }
 
-    /// Reads a text that is an expression and nothing else.
+    /// Parses a text that is exactly one expression.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The expression is invalid.
     pub fn parse_all(text: &str, place: EvalPlace, names: &dyn Names) -> Result<Self, ExpressionError> {
         let (expression, end) = Self::parse(text, place, names)?;
         if end < text.len() {
@@ -319,17 +319,16 @@ impl Expression {
         Ok(expression)
     }
 
-    /// As it was written.
+    /// The expression as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The fetch.
     pub fn fetch(&self) -> &Fetch {
         &self.fetch
     }
 
-    /// What checks have put into its arguments, of that type.
+    /// Returns the values of that type that checks compiled into its arguments.
     pub(crate) fn made<T: 'static>(&self) -> impl Iterator<Item = &T> {
         let arguments = std::iter::once(&self.arguments).chain(self.steps.iter().map(|step| &step.arguments));
         arguments.flat_map(|arguments| (0..arguments.len()).filter_map(|index| arguments.made(index)))
@@ -340,20 +339,20 @@ impl Expression {
         self.steps.is_empty()
     }
 
-    /// What comes out.
+    /// The type of its sample.
     pub fn output(&self) -> Type {
         self.output
     }
 
-    /// Its sample; `None` when there is none.
+    /// Returns its sample; `None` when there is none.
     #[inline]
     pub fn evaluate<'a>(&'a self, context: &Context<'a>) -> Option<Value<'a>> {
         let value = (self.eval)(context, &self.arguments)?;
         self.convert(context, value)
     }
 
-    /// Hands every sample to `take` until that says that it has enough (true): a fetch may find several, such as the
-    /// values of a header field. True when it had enough.
+    /// Calls `take` with every sample until it returns true: a fetch may find several, such as the values of a header
+    /// field. Returns whether `take` returned true.
     #[inline]
     pub fn each<'a>(&'a self, context: &Context<'a>, mut take: impl FnMut(Value<'a>) -> bool) -> bool {
         match self.each {
@@ -407,7 +406,7 @@ fn find_fetch(call: &Call, vocabulary: &Vocabulary) -> Result<RowRef<Fetch>, Exp
     Ok(found)
 }
 
-/// Empty parentheses give a fetch that may be told a name the empty one: `hdr()` is every field, `hdr` none.
+/// Empty parentheses pass an empty name to a fetch with an optional name: `hdr()` is every field, `hdr` none.
 fn with_empty_text(mut call: Call, signature: &Signature) -> Call {
     if let Some(arguments) = call.arguments.as_mut().filter(|arguments| arguments.is_empty())
         && signature.required == 0
@@ -438,7 +437,7 @@ fn step(call: &Call, input: Type, place: EvalPlace, names: &dyn Names) -> Result
     Ok(ConverterCall { cast, eval: converter.eval, converter, arguments })
 }
 
-/// The arguments with the function of a registered row behind them.
+/// Appends the function of a registered row to its arguments.
 fn with_function(arguments: Arguments, function: Option<Arc<dyn Any + Send + Sync>>) -> Arguments {
     match function {
         Some(function) => arguments.with_function(function),
@@ -446,11 +445,11 @@ fn with_function(arguments: Arguments, function: Option<Arc<dyn Any + Send + Syn
     }
 }
 
-/// What is wrong with arguments.
+/// An error in arguments.
 enum Fault {
-    /// The nth, from 1, cannot be read.
+    /// The nth, from 1, is invalid.
     Unreadable(usize, String),
-    /// The row does not want them.
+    /// The row's check rejects them.
     Refused(String),
 }
 
@@ -477,14 +476,14 @@ fn read_arguments(
     checking: &Checking<'_>,
 ) -> Result<Arguments, Fault> {
     let written = match call.arguments.as_deref().unwrap_or_default() {
-        // Where there has to be one, none is an empty one.
+        // A required argument that is omitted counts as empty.
         [] if signature.required > 0 => &[String::new()],
         written => written,
     };
     if written.len() > signature.kinds.len() {
         let most = signature.kinds.len();
         let tail = call.tails.get(most).map_or("", String::as_str);
-        // What a blank ends is not shown.
+        // The message ends at the first blank.
         let tail = tail.split(' ').next().unwrap_or_default();
         return Err(Fault::Unreadable(most.max(1), format!("expected ')' before '{tail}'")));
     }
@@ -492,7 +491,7 @@ fn read_arguments(
     for (index, kind) in signature.kinds.iter().enumerate() {
         list.push(match written.get(index) {
             None => Argument::Absent,
-            // An empty argument counts as absent where it may be missing, and where it is no text.
+            // An empty argument counts as omitted if it is optional or not a text.
             Some(text) if text.is_empty() && (index >= signature.required || *kind != Kind::Str) => {
                 let is_text = matches!(kind, Kind::Regex | Kind::Frontend | Kind::Backend | Kind::Table);
                 if index < signature.required && !is_text {
@@ -513,7 +512,7 @@ fn read_arguments(
     let mut arguments = Arguments::new(list);
     if let Some(check) = check {
         check(&mut arguments, checking).map_err(Fault::Refused)?;
-        // Whoever sets variables by their names at run time knows those that are only read here, too.
+        // Variables that are only read are declared, too, for callers that set variables by name at run time.
         (0..arguments.len()).filter_map(|index| arguments.variable(index)).for_each(|one| checking.names.declare(one));
     }
     Ok(arguments)

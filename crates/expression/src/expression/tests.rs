@@ -1,4 +1,4 @@
-//! Expressions over made-up facts: what they give, and what is refused.
+//! Evaluation of expressions on made-up samples, and rejected expressions.
 
 use super::*;
 use crate::capture::CapturePlan;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use wire::http::Head;
 use wire::proxy_protocol::{Decoded, Header};
 
-/// Names of a configuration with one frontend `fe` and one backend `be` that has the server `srv`.
+/// The names of a configuration with one frontend `fe` and one backend `be` that has the server `srv`.
 pub(crate) struct FewNames;
 
 impl Names for FewNames {
@@ -79,19 +79,19 @@ impl Names for FewNames {
     }
 }
 
-/// Facts of a client at 192.0.2.1:1000 that connected to 203.0.113.9:80, told by a balancer at 192.0.2.77:7777. Its
-/// stream began a second ago.
+/// A client at 192.0.2.1:1000 connected to 203.0.113.9:80, as announced by a balancer at 192.0.2.77:7777. Its stream
+/// began a second ago.
 #[derive(Default)]
 pub(crate) struct FixedProbes {
     header: Option<Header>,
 }
 
 thread_local! {
-    /// What `debug` has written, with room that no test uses up.
+    /// The output of `debug`, with more capacity than any test needs.
     static TOLD: RefCell<Vec<u8>> = RefCell::new(Vec::with_capacity(16 * 1024));
 }
 
-/// The lines that `debug` has written on this thread, each behind the name of its sink.
+/// The lines that `debug` has written on this thread, each after the name of its sink.
 pub(crate) fn told() -> Vec<String> {
     TOLD.with_borrow(|told| String::from_utf8_lossy(told).lines().map(str::to_owned).collect())
 }
@@ -227,7 +227,7 @@ impl Probes for FixedProbes {
     }
 }
 
-/// A configuration that has nothing but files.
+/// A configuration that contains only files.
 pub(crate) struct Files(pub &'static [&'static str]);
 
 impl Configuration for Files {
@@ -253,25 +253,25 @@ impl Configuration for Files {
     }
 }
 
-/// What an expression is evaluated over in a test.
+/// The context of an evaluation in a test.
 #[derive(Default)]
 pub(crate) struct Scene {
-    /// The request's head.
+    /// Head of the request.
     pub request: Option<Head>,
-    /// The answer's head.
+    /// Head of the response.
     pub response: Option<Head>,
-    /// The bytes that are inspected, or the body.
+    /// The inspected bytes, or the body.
     pub bytes: Vec<u8>,
-    /// No more bytes come.
+    /// No more bytes will arrive.
     pub complete: bool,
-    /// What is known of request and answer as a pair.
+    /// State of request and response as a pair.
     pub transaction: Transaction,
-    /// The names of the configuration's files; the frontend speaks HTTP.
+    /// File names of the configuration; the frontend speaks HTTP.
     pub files: Option<Files>,
 }
 
 impl Scene {
-    /// A request of that line and those fields, and nothing else.
+    /// A request with that line and those fields.
     pub(crate) fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Self {
         let mut head = Head::new();
         head.set_method(method.as_bytes());
@@ -280,7 +280,7 @@ impl Scene {
         Self { request: Some(head), complete: true, ..Self::default() }
     }
 
-    /// An answer of that status and those fields, to a request for `/`.
+    /// A response with that status and those fields, to a request for `/`.
     pub(crate) fn response(status: u16, fields: &[(&str, &str)]) -> Self {
         let mut head = Head::new();
         head.set_status(status, b"");
@@ -288,14 +288,14 @@ impl Scene {
         Self { response: Some(head), ..Self::request("GET", "/", &[]) }
     }
 
-    /// Those bytes, of which no more come.
+    /// Those bytes, of which no more will arrive.
     pub(crate) fn bytes(bytes: &[u8]) -> Self {
         Self { bytes: bytes.to_vec(), complete: true, ..Self::default() }
     }
 
-    /// Lends it all to `with`.
+    /// Calls `with` with the context.
     pub(crate) fn with<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
-        // As large as what a worker keeps for its evaluations, so that it never grows here.
+        // As large as a worker's arena for evaluations, so that it never grows here.
         let arena = Bump::with_capacity(64 * 1024);
         let (session, stream) = (SessionStore::default(), RefCell::new(Store::default()));
         let variables = Variables { session: Some(&session), stream: Some(&stream), ..Variables::default() };
@@ -326,8 +326,8 @@ impl Scene {
         })
     }
 
-    /// What an expression gives here, as text; `<none>` when there is no sample, `<incomplete>` when it may still come,
-    /// `!` and the sentence when it is refused.
+    /// The sample of an expression as text; `<none>` without a sample, `<incomplete>` when it may still arrive, `!` and
+    /// the message when the expression is rejected.
     pub(crate) fn eval(&self, text: &str) -> String {
         let expression = match parse_anywhere(text) {
             Ok(expression) => expression,
@@ -343,27 +343,27 @@ impl Scene {
             let counted = allocation_counter::measure(|| {
                 let _ = expression.evaluate(context);
             });
-            // What has been evaluated once finds all memory that it needs.
+            // The first evaluation has allocated all memory needed.
             assert!(may_allocate(text) || counted.count_total == 0, "{text} allocates {} times", counted.count_total);
             result
         })
     }
 }
 
-/// Whether an expression is one of those that allocate whenever they are evaluated: where the groups of a match are is
-/// written down for each look, and tokens are verified and decrypted in memory of their own.
+/// Whether an expression allocates at every evaluation: the groups of a match are recorded per lookup, and tokens are
+/// verified and decrypted in allocated memory.
 fn may_allocate(text: &str) -> bool {
     ["map_regm", "jwt_verify", "jwt_decrypt"].iter().any(|name| text.contains(name))
 }
 
-/// Reads an expression at the first place where its fetch may stand.
+/// Parses an expression at the first place where its fetch is available.
 pub(crate) fn parse_anywhere(text: &str) -> Result<Expression, ExpressionError> {
     let name = text.split(['(', ',']).next().unwrap_or_default();
     let place = fetch::ROWS.find(name).and_then(|row| EvalPlace::ALL.into_iter().find(|place| row.places.has(*place)));
     Expression::parse_all(text, place.unwrap_or(EvalPlace::FrontRequestHead), &FewNames)
 }
 
-/// Compares rows of expression and result.
+/// Evaluates expressions and compares the results.
 #[track_caller]
 pub(crate) fn check_rows(scene: &Scene, rows: &[(&str, &str)]) {
     for (text, expected) in rows {

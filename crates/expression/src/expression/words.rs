@@ -1,34 +1,33 @@
-//! The text of an expression as names and arguments (configuration manual, sections 2.2 and 7.3): `name(a,b),name2`. Must
-//! never know a name.
+//! Splits the text of an expression into names and arguments (configuration manual, sections 2.2 and 7.3):
+//! `name(a,b),name2`. Must never depend on a particular name.
 
 /// A name with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The name.
     pub name: String,
     /// The arguments; `None` without parentheses.
     pub arguments: Option<Vec<String>>,
-    /// For each of them the text from its comma, or from the parenthesis on.
+    /// For each argument the text from its start to the end of the expression.
     pub tails: Vec<String>,
-    /// Bytes from the start of the text to the name.
+    /// Offset of the name in the text, in bytes.
     pub at: usize,
 }
 
-/// What is wrong with a text, and the call that it is wrong with.
+/// A syntax error, and the call in which it occurs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// The name that the fault follows.
+    /// The name of that call.
     pub name: String,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Bytes from the start of the text.
+    /// Offset in the text, in bytes.
     pub at: usize,
 }
 
-/// Arguments of one call at most: no fetch takes more.
+/// Maximum number of arguments of one call: no fetch takes more.
 const MOST_ARGUMENTS: usize = 32;
 
-/// Reads one call from the front of `text`, and tells how many bytes it took.
+/// Parses the call at offset `at` of `text`; returns the offset of its end as well.
 pub fn call(text: &str, at: usize) -> Result<(Call, usize), Broken> {
     let rest = &text[at..];
     let length = rest.find(['(', ',', ')', ']', ' ']).unwrap_or(rest.len());
@@ -46,7 +45,8 @@ pub fn call(text: &str, at: usize) -> Result<(Call, usize), Broken> {
     Ok((Call { name, arguments: Some(arguments), tails, at }, end))
 }
 
-/// Reads arguments from behind an opening parenthesis to behind the closing one. `begins` gets the places of commas.
+/// Parses arguments after an opening parenthesis, including the closing one. `begins` receives the offsets of further
+/// arguments.
 fn arguments(text: &str, start: usize, begins: &mut Vec<usize>) -> Result<(Vec<String>, usize), (String, usize)> {
     let mut found = vec![String::new()];
     let mut letters = text[start..].char_indices().peekable();
@@ -82,7 +82,7 @@ fn arguments(text: &str, start: usize, begins: &mut Vec<usize>) -> Result<(Vec<S
     Err(("expected ')'".to_owned(), text.len()))
 }
 
-/// What a letter behind a backslash means. `None`: nothing else than both letters do (manual, section 2.2).
+/// The meaning of an escaped letter. `None`: the backslash is literal (manual, section 2.2).
 fn escaped(letter: char) -> Option<char> {
     match letter {
         '\\' | '\'' | '"' | ' ' => Some(letter),

@@ -1,5 +1,5 @@
-//! ACLs as samples (section 7.3.2), and for other callers that evaluate one by its name. Must never be asked for an ACL that
-//! stands below: so none asks for itself.
+//! ACLs as samples (section 7.3.2), also for callers that evaluate an ACL by its name. Must never resolve an ACL that
+//! is defined below the line: so no ACL can refer to itself.
 
 use super::Fetch;
 use crate::condition::Named;

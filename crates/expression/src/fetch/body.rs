@@ -1,4 +1,4 @@
-//! Fetches of the bytes of a body that are here (section 7.3.6). Must never wait for more of them.
+//! Fetches of the buffered bytes of a body (section 7.3.6). Must never wait for more of them.
 
 use super::Fetch;
 use super::side::{REQUEST, RESPONSE, head};
@@ -23,7 +23,7 @@ pub const TABLE: &[Fetch] = &[
     Fetch::new("res.body_size", NONE, Type::Int, Places::RESPONSE, SIZE, size::<RESPONSE>),
 ];
 
-/// What is here of the body of that message.
+/// The buffered body of that message.
 pub(super) fn payload<'a, const SIDE: u8>(context: &Context<'a>) -> Option<&'a [u8]> {
     let (framing, data) = (head::<SIDE>(context)?.framing, context.bytes.data);
     Some(context.bytes.extract.map_or(data, |extract| extract(context.arena, framing, data)))
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_here() {
-        // How the body ends, the bytes behind the head; the body, its length and its size.
+        // The framing, the bytes after the head; the body, its length and its size.
         let rows: &[(Framing, &str, [&str; 3])] = &[
             (Framing::None, "", ["", "0", "0"]),
             (Framing::Length(3), "abc", ["616263", "3", "3"]),

@@ -1,4 +1,4 @@
-//! Fetches of what was captured (section 7.3.6): slots, and the request's line as it came.
+//! Fetches of captures (section 7.3.6): slots, and the request line as received.
 
 use super::Fetch;
 use super::request::path_and_query;

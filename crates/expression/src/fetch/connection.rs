@@ -1,4 +1,4 @@
-//! Fetches of the client's connection: its addresses as rules see them (section 7.3.3).
+//! Fetches of the client's connection: its addresses as seen by rules (section 7.3.3).
 
 use super::Fetch;
 use crate::sample::{Context, Places, Type, Value};
@@ -28,7 +28,7 @@ fn dst_port<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     port(context.probes.destination())
 }
 
-/// A port; 0, which a PROXY header may announce, is none.
+/// A port; 0, which a PROXY header may announce, counts as none.
 fn port<'a>(address: Option<std::net::SocketAddr>) -> Option<Value<'a>> {
     address.map(|address| address.port()).filter(|port| *port != 0).map(|port| Value::Int(port.into()))
 }

@@ -1,4 +1,4 @@
-//! Fetches of what a configuration says itself: constants and variables (section 7.3.2).
+//! Fetches of constants and variables (section 7.3.2).
 
 use super::Fetch;
 use crate::sample::{Context, Places, Type, Value, unhex};
@@ -116,7 +116,7 @@ fn check_variable(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), Str
 fn variable<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let variable = arguments.variable(0)?;
     if !context.variables.reaches(variable.scope) {
-        // The default is for what could be set.
+        // The default replaces only a variable that could be set here.
         return None;
     }
     let value = context.variables.get(context, variable);

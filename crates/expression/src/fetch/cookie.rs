@@ -1,4 +1,4 @@
-//! Fetches of cookies: those of a request's Cookie fields, and those that an answer sets (section 7.3.6). Must never
+//! Fetches of cookies: those of a request's Cookie fields, and those set by a response (section 7.3.6). Must never
 //! judge a cookie's value.
 
 use super::Fetch;
@@ -43,14 +43,14 @@ pub const TABLE: &[Fetch] = &[
     number_row("scook_val", Places::RESPONSE, value_number::<RESPONSE>, numbers::<RESPONSE>),
 ];
 
-/// A pair that a list of cookies begins with, and what stands behind its delimiter.
+/// The first pair of a list of cookies, and the text after its delimiter.
 struct Pair<'a> {
     name: &'a [u8],
     value: Option<&'a [u8]>,
     rest: &'a [u8],
 }
 
-/// Reads the pair at the front. Semicolons and commas end it, but not within a value's double quotes.
+/// Parses the pair at the front. Semicolons and commas end it, but not within a value's double quotes.
 fn pair(list: &[u8]) -> Pair<'_> {
     let ends = |byte: &u8| matches!(byte, b';' | b',');
     let stop = list.iter().position(|byte| *byte == b'=' || ends(byte)).unwrap_or(list.len());
@@ -73,19 +73,19 @@ fn pair(list: &[u8]) -> Pair<'_> {
     Pair { name, value: Some(behind[..end].trim_ascii()), rest: behind.get(end + 1..).unwrap_or_default() }
 }
 
-/// Whether the answer's cookies are asked for, and the name of the field that holds them.
+/// Whether the response's cookies are fetched, and the name of the field that contains them.
 fn field<const SIDE: u8>(context: &Context<'_>) -> (bool, &'static [u8]) {
     let sets = SIDE == RESPONSE || SIDE == EITHER && context.direction == Direction::Response;
     (sets, if sets { b"set-cookie" } else { b"cookie" })
 }
 
-/// The name that is asked for; `None`: any.
+/// The requested name; `None`: any.
 fn cookie_name(arguments: &Arguments) -> Option<&[u8]> {
     arguments.text(0).filter(|name| !name.is_empty())
 }
 
-/// The values of the cookies of that name, or of all. Commas separate lists as they do in other fields. In an answer the
-/// pairs behind a cookie are its attributes; only who asks for any name gets these too.
+/// Passes the values of the cookies of that name, or of all. Commas separate lists as in other fields. In a response
+/// the pairs after a cookie are its attributes; they are included only if no name is requested.
 fn each_cookie<'a, const SIDE: u8>(
     context: &Context<'a>,
     name: Option<&[u8]>,
@@ -96,7 +96,7 @@ fn each_cookie<'a, const SIDE: u8>(
     let length = name.map_or(0, <[u8]>::len);
     each_value(head, Some(field), &mut |list| {
         let mut rest = list;
-        // As HAProxy has it, a name and a sign of equality alone are no cookie at the very end of a list.
+        // As in HAProxy, a name and an equal sign alone at the very end of a list are not a cookie.
         while rest.len() > length + 1 {
             let pair = pair(rest);
             let fits = name.map_or(!pair.name.starts_with(b"$"), |name| name == pair.name);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn lists_of_cookies() {
-        // A list, the last value of f, how many f there are, how many cookies, their names.
+        // A list, the last value of f, the number of f, the number of cookies, their names.
         let rows = [
             ("f=", "<none>", "0", "1", "f"),
             ("f=,g=1", "<none>", "0", "2", "f,g"),

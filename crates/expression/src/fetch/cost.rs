@@ -1,5 +1,5 @@
-//! Fetches of what serving costs: calls of the stream's task, their time, the load of workers (section 7.3.2). Must never
-//! measure anything.
+//! Fetches of the cost of serving: calls of the stream's task, their time, the load of workers (section 7.3.2). Must
+//! never measure anything.
 
 use super::{Fetch, plain};
 use crate::sample::{Context, Cost, Places, Type, UsageOf, Value};

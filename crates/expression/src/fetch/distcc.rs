@@ -1,5 +1,5 @@
-//! Fetches of distcc's messages (section 7.3.5): tokens of four characters with a number each, and bytes behind most of
-//! them. Must never read a token's bytes as further tokens.
+//! Fetches of distcc messages (section 7.3.5): tokens of four characters with a number each, most of them followed by
+//! data. Must never parse a token's data as further tokens.
 
 use super::Fetch;
 use crate::sample::{Awaited, Context, Places, Type, Value};
@@ -23,10 +23,10 @@ pub const TABLE: &[Fetch] = &[
     .checked(check),
 ];
 
-/// Tokens whose number is not the length of what follows them.
+/// Tokens whose number is not the length of following data.
 const BARE: &[&[u8; 4]] = &[b"DIST", b"ARGC", b"NFIL", b"STAT", b"DONE"];
 
-/// Bytes of a token: its name and eight hexadecimal digits.
+/// Length of a token in bytes: its name and eight hexadecimal digits.
 const TOKEN_LENGTH: usize = 12;
 
 fn check(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
@@ -36,7 +36,7 @@ fn check(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
     }
 }
 
-/// The number of the wanted token and what has come behind it.
+/// Returns the number of the requested token and the bytes received after it.
 fn find<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<(usize, &'a [u8])> {
     let wanted = arguments.text(0)?;
     let mut left = arguments.int(1).unwrap_or(1).max(1);

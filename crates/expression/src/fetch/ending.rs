@@ -1,5 +1,5 @@
-//! What ended the processing of a stream, or holds it up (section 7.3.2). Must never tell more of a rule than where it is
-//! written.
+//! Fetches of the rule that ended the processing of a stream, or that it waits for (section 7.3.2). Must never return
+//! more of a rule than its position.
 
 use super::{Fetch, plain};
 use crate::sample::{Context, Places, RulePlace, Type, Value};

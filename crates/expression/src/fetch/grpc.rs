@@ -1,5 +1,5 @@
-//! Fetches of what a gRPC server says of a call (Weir's own; <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>): in the
-//! trailers of its answer, or in the head of one without messages. Must never read a body.
+//! Fetches of a gRPC call's status (Weir's own; <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>), from
+//! the trailers of the response, or from the head of one without messages. Must never read a body.
 
 use super::Fetch;
 use super::side::{RESPONSE, head};
@@ -7,7 +7,7 @@ use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Signature};
 
 const NONE: Signature = Signature::NONE;
-/// HAProxy's word for what is needed where these stand.
+/// HAProxy's name of the data that these fetches need.
 const ANSWER: &str = "HTTP response";
 
 /// Every fetch of the family.
@@ -19,7 +19,7 @@ pub const TABLE: &[Fetch] = &[
         "The status of a gRPC call, from the answer's trailers or head. Weir's own.", status).needing(ANSWER).at_end(),
 ];
 
-/// A field of the trailers, else of the head.
+/// Returns a field of the trailers, or else of the head.
 fn field<'a>(context: &Context<'a>, name: &[u8]) -> Option<&'a [u8]> {
     let head = head::<RESPONSE>(context)?;
     head.trailers.as_ref().and_then(|trailers| trailers.first(name)).or_else(|| head.first(name))

@@ -1,5 +1,5 @@
-//! Fetches of the header fields of either message (section 7.3.6): values between commas, whole fields, their names, and
-//! all of them at once. Must never change a head.
+//! Fetches of header fields (section 7.3.6): comma-separated values, whole fields, their names, and all of them at
+//! once. Must never change a head.
 
 use super::Fetch;
 use super::side::{EITHER, REQUEST, RESPONSE, head};
@@ -11,7 +11,7 @@ use crate::{Argument, Arguments, Checking, Kind, Signature};
 const FIELD: Signature = Signature::new(0, &[Kind::Str, Kind::Int]);
 const NAME: Signature = Signature::new(0, &[Kind::Str]);
 
-/// A row of values of a field, of which there may be several.
+/// A row for the values of a field, of which there may be several.
 const fn value_row(
     name: &'static str,
     output: Type,
@@ -69,7 +69,7 @@ pub const TABLE: &[Fetch] = &[
     value_row("shdr_val", Type::Int, Places::RESPONSE, NUMBER, value_number::<RESPONSE>, numbers::<RESPONSE>),
 ];
 
-/// Names of fields are compared in lower case; no farther back than ten from the end can be asked for.
+/// Converts the field name to lower case for comparisons; occurrences before the tenth from the end are rejected.
 fn check_field(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
     if let Some(name) = arguments.text(0) {
         let name = name.to_ascii_lowercase();
@@ -81,7 +81,7 @@ fn check_field(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
     Ok(())
 }
 
-/// The name that is asked for, `None` for any. Without parentheses nothing is asked for: then there is no sample.
+/// The requested name, `None` for any. Without parentheses there is no request and no sample.
 fn field_name(arguments: &Arguments) -> Option<Option<&[u8]>> {
     arguments.text(0).map(|name| Some(name).filter(|name| !name.is_empty()))
 }
@@ -174,7 +174,7 @@ fn field_count<'a, const SIDE: u8>(context: &Context<'a>, arguments: &'a Argumen
     Some(Value::Int(count))
 }
 
-/// Puts a list of names together. `arguments`: the delimiter, of which the first byte counts.
+/// Builds a list of names. `arguments`: the delimiter, of which only the first byte is used.
 pub(super) struct NameList<'a> {
     text: Text<'a>,
     delimiter: u8,
@@ -182,13 +182,11 @@ pub(super) struct NameList<'a> {
 }
 
 impl<'a> NameList<'a> {
-    /// An empty list.
     pub(super) fn new(context: &Context<'a>, arguments: &Arguments) -> Self {
         let delimiter = arguments.text(0).map_or(b',', |text| text.first().copied().unwrap_or(0));
         Self { text: context.text(128), delimiter, any: false }
     }
 
-    /// Adds a name.
     pub(super) fn push(&mut self, name: &[u8]) {
         if std::mem::replace(&mut self.any, true) {
             self.text.push(self.delimiter);
@@ -196,7 +194,7 @@ impl<'a> NameList<'a> {
         self.text.extend(name);
     }
 
-    /// The list; `None` when it is too long.
+    /// Returns the list; `None` when it is too long.
     pub(super) fn finish(self) -> Option<Value<'a>> {
         self.text.finish().map(Value::Str)
     }
@@ -234,7 +232,7 @@ fn binary<'a, const SIDE: u8>(context: &Context<'a>, _: &'a Arguments) -> Option
     text.finish().map(Value::Bin)
 }
 
-/// Writes an integer as SPOE does (SPOE.txt, section 3.1).
+/// Appends a varint of SPOE (SPOE.txt, section 3.1).
 fn push_length(text: &mut Text<'_>, length: u64) {
     if length < 240 {
         text.push(length as u8);

@@ -43,12 +43,12 @@ const fn of_client(name: &'static str, output: Type, doc: &'static str, eval: Sa
     plain(name, output, REQUEST, doc, eval)
 }
 
-/// HAProxy declares these as facts of the client's connection.
+/// HAProxy makes these available at all places of the client's connection.
 const fn wide(name: &'static str, doc: &'static str, eval: SampleOf) -> Fetch {
     plain(name, Type::Bin, Places::CLIENT, doc, eval)
 }
 
-/// The first message; one that extends over several records is copied to the arena.
+/// The first message; one that spans several records is copied to the arena.
 fn first<'a>(context: &Context<'a>) -> Option<Hello<'a>> {
     match message(context.bytes.data) {
         Found::Whole(found) if context.request.is_none() => match found {

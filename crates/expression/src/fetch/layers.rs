@@ -1,5 +1,5 @@
-//! Fetches that tell what is known of a connection, layer by layer, as one text for debugging (section 7.3.5). Must
-//! never be read by a program: what it tells may change.
+//! Fetches of the state of a connection, layer by layer, as one text for debugging (section 7.3.5). Must never be
+//! parsed by a program: the contents may change.
 
 use super::Fetch;
 use crate::sample::{Context, Places, Text, Transport, Type, Value};
@@ -35,14 +35,14 @@ pub const TABLE: &[Fetch] = &[
 
 /// The stream itself.
 const STREAM: i64 = 1;
-/// What speaks HTTP on the connection.
+/// The HTTP layer of the connection.
 const PROTOCOL: i64 = 2;
-/// The connection. The layer below, 4, is that of TLS: nothing is encrypted.
+/// The connection. Layer 4, TLS, has no output: nothing is encrypted.
 const CONNECTION: i64 = 8;
-/// What the kernel knows of it.
+/// The kernel's state of the socket.
 const SOCKET: i64 = 16;
 
-/// Bytes of such a text, about.
+/// Approximate length of the text in bytes.
 const USUAL: usize = 256;
 
 fn wants(arguments: &Arguments) -> impl Fn(i64) -> bool {
@@ -117,7 +117,7 @@ fn server<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'
     text.finish().map(Value::Str)
 }
 
-/// Both ends of a connection, as far as they are known.
+/// Both ends of a connection, as far as known.
 fn connection(context: &Context<'_>, text: &mut Text<'_>, ends: [(&str, Transport, Transport); 2]) -> Option<()> {
     text.write_str(" conn").ok()?;
     let mut space = "";

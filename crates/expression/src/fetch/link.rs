@@ -1,5 +1,5 @@
-//! Fetches of the connection to the server, and of a stream's place on both connections (sections 7.3.3 and 7.3.4). Must
-//! never touch a connection.
+//! Fetches of the connection to the server, and of a stream's position on both connections (sections 7.3.3 and 7.3.4).
+//! Must never touch a connection.
 
 use super::transport::speaks_http;
 use super::{Fetch, plain};

@@ -1,5 +1,5 @@
-//! Fetches: where samples come from (configuration manual, sections 7.3.2 to 7.3.7). Owns the form of their tables and
-//! the list of families; a family is a file with its functions and its rows. Must never convert what it fetches.
+//! Fetches of samples (configuration manual, sections 7.3.2 to 7.3.7). Owns the type of their table rows and the list
+//! of families; a family is a file with its functions and its rows. Must never convert a sample.
 
 mod acl;
 mod body;
@@ -41,54 +41,53 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// Fetches the one sample.
+/// Fetches a single sample.
 pub type SampleOf = for<'a> fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>>;
 
-/// Hands every sample to the function until that has enough, and tells whether it had.
+/// Calls the function with every sample until it returns true, and returns whether it did.
 pub type Each = for<'a> fn(&Context<'a>, &'a Arguments, &mut dyn FnMut(Value<'a>) -> bool) -> bool;
 
-/// What fetches the one sample of a registered row.
+/// The function of a registered fetch.
 type OwnSample = dyn for<'a> Fn(&Context<'a>, &'a Arguments) -> Option<Value<'a>> + Send + Sync;
 
-/// The function of a registered row.
+/// Owns the function of a registered fetch.
 struct Own(Box<OwnSample>);
 
-/// One row.
+/// One fetch.
 #[derive(Clone)]
 pub struct Fetch {
-    /// Its name.
     pub name: Cow<'static, str>,
-    /// What it takes.
+    /// Its arguments.
     pub signature: Signature,
-    /// What it gives.
+    /// The type of its sample.
     pub output: Type,
-    /// Where it may stand.
+    /// The places where it is available.
     pub places: Places,
-    /// What it fetches, in a sentence.
+    /// A description in one sentence.
     pub doc: &'static str,
-    /// How.
+    /// Fetches a single sample.
     pub eval: SampleOf,
-    /// How all samples are had, where there may be several.
+    /// Fetches all samples, if there may be several.
     pub each: Option<Each>,
-    /// Looks at its arguments.
+    /// Checks and compiles its arguments.
     pub check: Option<Check>,
-    /// What it needs in HAProxy's words, where its places do not tell.
+    /// HAProxy's name of the data that it needs, if its places do not determine it.
     pub needs: Option<&'static str>,
-    /// Only the end of the stream makes it complete: a line that tells it waits for that.
+    /// Complete only at the end of the stream: a log line that contains it is written then.
     pub at_end: bool,
-    /// It asks for what the kernel knows of a connection, which is gone when a line of the log is written.
+    /// It queries the kernel's state of a connection, which is closed when a log line is written.
     pub asks_kernel: bool,
-    /// Its function, where the row is registered: `eval` finds it behind the arguments.
+    /// The function of a registered fetch: `eval` finds it after the arguments.
     own: Option<Arc<Own>>,
 }
 
-/// Calls the function of a registered row.
+/// Calls the function of a registered fetch.
 fn call_own<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     (arguments.function::<Own>()?.0)(context, arguments)
 }
 
 impl Fetch {
-    /// A row that works.
+    /// Creates a row.
     pub const fn new(
         name: &'static str,
         signature: Signature,
@@ -114,7 +113,7 @@ impl Fetch {
         }
     }
 
-    /// A row that is registered, with a function that it owns.
+    /// Creates a registered row that owns its function.
     pub fn owned(
         name: impl Into<String>,
         signature: Signature,
@@ -126,36 +125,36 @@ impl Fetch {
         Self { name: Cow::Owned(name.into()), own: Some(Arc::new(Own(Box::new(sample)))), ..row }
     }
 
-    /// What `eval` finds behind the arguments.
+    /// The function that `eval` finds after the arguments.
     pub(crate) fn function(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(Arc::clone(self.own.as_ref()?) as _)
     }
 
-    /// The same where several samples may be found.
+    /// Adds a function that fetches several samples.
     pub const fn each(mut self, each: Each) -> Self {
         self.each = Some(each);
         self
     }
 
-    /// The same with a look at the arguments.
+    /// Adds a check of the arguments.
     pub const fn checked(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }
 
-    /// The same with HAProxy's words for what it needs.
+    /// Sets HAProxy's name of the data that it needs.
     pub const fn needing(mut self, needs: &'static str) -> Self {
         self.needs = Some(needs);
         self
     }
 
-    /// The same, complete at the end of the stream.
+    /// Marks the fetch as complete only at the end of the stream.
     pub const fn at_end(mut self) -> Self {
         self.at_end = true;
         self
     }
 
-    /// The same, about what the kernel knows.
+    /// Marks the fetch as a query of the kernel.
     pub const fn of_kernel(mut self) -> Self {
         self.asks_kernel = true;
         self
@@ -167,7 +166,7 @@ impl Fetch {
         !self.places.has(EvalPlace::Connection) && rows.any(|row| row.name == self.name)
     }
 
-    /// What it needs, in HAProxy's words.
+    /// HAProxy's name of the data that it needs.
     pub fn wanted(&self) -> &'static str {
         match (self.needs, self.places.needs()) {
             (Some(needs), _) => needs,
@@ -180,7 +179,7 @@ impl Fetch {
         }
     }
 
-    /// HAProxy's sentence when it may not stand at that place.
+    /// Returns HAProxy's message when it is not available at that place.
     pub fn refusal(&self, place: EvalPlace) -> Option<String> {
         (!self.places.has(place)).then(|| {
             format!(
@@ -192,12 +191,12 @@ impl Fetch {
     }
 }
 
-/// A row without arguments.
+/// Creates a row without arguments.
 pub const fn plain(name: &'static str, output: Type, places: Places, doc: &'static str, sample: SampleOf) -> Fetch {
     Fetch::new(name, Signature::NONE, output, places, doc, sample)
 }
 
-/// Every family that stands here.
+/// Every family of this directory.
 pub const FAMILIES: &[&[Fetch]] = &[
     acl::TABLE,
     body::TABLE,
@@ -228,7 +227,7 @@ pub const FAMILIES: &[&[Fetch]] = &[
     transport::TABLE,
 ];
 
-/// Every row of them.
+/// The rows of all families.
 pub static ROWS: Rows<Fetch> = Rows::new(&[FAMILIES], WAITING);
 
 impl Row for Fetch {

@@ -1,5 +1,5 @@
-//! Fetches of parameters: those of a request's URL, and those of a body that is coded like one (section 7.3.6). Must
-//! never decode a value.
+//! Fetches of parameters: those of a request's URL, and those of a form-encoded body (section 7.3.6). Must never decode
+//! a value.
 
 use super::Fetch;
 use super::body::payload;
@@ -24,11 +24,11 @@ pub const TABLE: &[Fetch] = &[
         .each(numbers_in_url),
 ];
 
-/// What is asked for.
+/// The requested parameter.
 struct Wanted<'a> {
     /// The name; `None`: any.
     name: Option<&'a [u8]>,
-    /// What begins and separates parameters beside the usual characters.
+    /// The delimiter before and between parameters, besides `&` and `;`.
     delimiter: u8,
     ignore_case: bool,
 }
@@ -51,7 +51,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Hands over the values of the parameters in a list that are wanted.
+    /// Passes the values of the matching parameters in a list.
     fn each<'b>(&self, list: &'b [u8], take: &mut dyn FnMut(&'b [u8]) -> bool) -> bool {
         list.split(|byte| matches!(byte, b'&' | b';') || *byte == self.delimiter).any(|pair| {
             let Some(equals) = memchr::memchr(b'=', pair) else { return false };
@@ -68,7 +68,7 @@ fn ignores_case(arguments: &Arguments, index: usize) -> bool {
     arguments.text(index).is_some_and(|text| text.first() == Some(&b'i'))
 }
 
-/// Hands over the values of parameters in the URL, which begin behind its first question mark or delimiter.
+/// Passes the values of the matching parameters in the URL, which start after its first question mark or delimiter.
 fn each_of_url<'a>(context: &Context<'a>, arguments: &'a Arguments, take: &mut dyn FnMut(&'a [u8]) -> bool) -> bool {
     let Some(head) = head::<REQUEST>(context) else { return false };
     let (target, wanted) = (head.target(), Wanted::in_url(arguments));

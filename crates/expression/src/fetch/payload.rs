@@ -1,5 +1,5 @@
-//! Fetches of bytes that are not parsed yet: their number, parts of them, what protocol they may be (section
-//! 7.3.5). Must never look beyond what has come.
+//! Fetches of unparsed bytes: their number, parts of them, the detected protocol (section 7.3.5). Must never read
+//! beyond the received bytes.
 
 use super::{Fetch, plain};
 use crate::sample::{Awaited, Context, Direction, Places, Type, Value};
@@ -40,7 +40,7 @@ const fn list(name: &'static str, places: Places, doc: &'static str) -> Fetch {
     Fetch::new(name, LIST, Type::Bin, places, doc, payload_lv).checked(check_list)
 }
 
-/// More bytes may change what is found.
+/// Records that more bytes may change the sample.
 fn may_change(context: &Context<'_>) {
     context.missing::<()>(Awaited::Body);
 }
@@ -58,9 +58,9 @@ fn length<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     Some(Value::Int(head.map_or(0, |head| of_head(head, context.direction)) + context.bytes.data.len() as i64))
 }
 
-/// What a head counts in HAProxy's own form of messages.
+/// The size of a head in HAProxy's internal representation of messages (HTX).
 fn of_head(head: &Head, direction: Direction) -> i64 {
-    // Its line begins with 20 bytes, the version has 8, the end 1.
+    // Its start line begins with 20 bytes, the version has 8, the end marker 1.
     let fields: usize = head.fields().map(|(name, value)| name.len() + value.len()).sum();
     let line = match direction {
         Direction::Request => head.method().len() + head.target().len(),
@@ -69,7 +69,7 @@ fn of_head(head: &Head, direction: Direction) -> i64 {
     (20 + 8 + 1 + line + fields) as i64
 }
 
-/// Whether the bytes are a message that has been understood: there is no payload then.
+/// Whether the bytes are a parsed HTTP message, which has no payload.
 fn is_understood(context: &Context<'_>) -> bool {
     context.request.is_some() || context.response.is_some()
 }
@@ -90,7 +90,7 @@ fn payload<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<
     data.get(offset..offset + length).map_or_else(|| context.missing(Awaited::Bytes), |found| Some(Value::Bin(found)))
 }
 
-/// Where the block begins: from the start of the bytes, or from the end of its length.
+/// Computes the start of the block: from the start of the bytes, or relative to the end of its length.
 fn check_list(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
     let (offset, length) = (arguments.int(0).unwrap_or(0), arguments.int(1).unwrap_or(0));
     if offset < 0 {
@@ -100,7 +100,7 @@ fn check_list(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String>
         return Err("payload length must be > 0".to_owned());
     }
     if length < 0 {
-        // Taken, and more than ever comes.
+        // Accepted, but never satisfied.
         return Ok(());
     }
     let behind = offset.saturating_add(length);
@@ -138,14 +138,14 @@ pub(super) fn proto_http<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<
     if context.direction == Direction::Response {
         return None;
     }
-    // What clients of HTTP/2 begin with looks like a request as well.
+    // The preface of HTTP/2 looks like a request as well.
     if context.bytes.data.starts_with(wire::h2::PREFACE) {
         return Some(Value::Bool(true));
     }
     context.request_head().map(|_| Value::Bool(true))
 }
 
-/// Bytes from which on it is known whether there is a cookie.
+/// The number of bytes that decide whether there is a cookie.
 const ENOUGH: usize = 18;
 
 fn rdp_cookie<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
@@ -221,7 +221,7 @@ mod tests {
     fn protocols() {
         let rows = [("req.proto_http", "1"), ("req_proto_http", "1"), ("req.rdp_cookie_cnt", "0")];
         check_rows(&Scene::bytes(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), &rows);
-        // Parts of an unread request.
+        // Parts of an unparsed request.
         let rows =
             [("method", "GET"), ("url", "/a?b"), ("path", "/a"), ("req.hdr(host)", "A"), ("res.hdr(host)", "<none>")];
         check_rows(&Scene::bytes(b"GET /a?b HTTP/1.1\r\nHost: A\r\n\r\nbody"), &rows);

@@ -1,4 +1,4 @@
-//! Fetches of the process: its number, its load, the date, random numbers (section 7.3.2). Must never ask the system
+//! Fetches of the process: its number, its load, the date, random numbers (section 7.3.2). Must never query the system
 //! itself: the probes do.
 
 use super::{Fetch, plain};
@@ -32,7 +32,7 @@ const NAME: Signature = Signature::new(1, &[Kind::Str]);
 const DATE: Signature = Signature::new(0, &[Kind::Int, Kind::Str]);
 const RANGE: Signature = Signature::new(0, &[Kind::Int]);
 
-/// What a second has of a unit; a unit that is not written is the second.
+/// Replaces a unit with its number per second; the default is the second.
 pub(super) fn check_unit(arguments: &mut Arguments, index: usize) -> Result<(), String> {
     let parts = match arguments.utf8(index) {
         None | Some("s") => 1,
@@ -46,7 +46,7 @@ pub(super) fn check_unit(arguments: &mut Arguments, index: usize) -> Result<(), 
     Ok(())
 }
 
-/// A date in parts of a second, as [`check_unit`] has found them.
+/// A date in the unit that [`check_unit`] has parsed.
 pub(super) fn in_unit(date: WallTime, parts: Option<i64>) -> i64 {
     let parts = parts.unwrap_or(1);
     let fraction = i64::from(date.nanos) / (1_000_000_000 / parts.max(1));
@@ -87,7 +87,7 @@ fn quic_enabled<'a>(_: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
 }
 
 fn check_range(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {
-    // A range beyond 32 bits counts in its lower half, as HAProxy's do.
+    // Only the lower 32 bits of a range count, as in HAProxy.
     if let Some(range) = arguments.int(0) {
         arguments.set(0, Argument::Int(range & 0xffff_ffff));
     }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_process_and_the_date() {
-        // The moment is 1700000000.123456789, the random number always 0x0123456789abcdef.
+        // The time is 1700000000.123456789, the random number always 0x0123456789abcdef.
         check_rows(
             &Scene::default(),
             &[

@@ -1,5 +1,5 @@
-//! Fetches of a request's line: method, target, version, and what a target is made of (section 7.3.6). Must never decode
-//! a target.
+//! Fetches of a request line: method, target, version, and the components of the target (section 7.3.6). Must never
+//! decode a target.
 
 use super::Fetch;
 use super::side::{REQUEST, head};
@@ -40,7 +40,7 @@ fn request<'a>(context: &Context<'a>) -> Option<&'a Head> {
     head::<REQUEST>(context)
 }
 
-/// What of a request is still known behind it.
+/// The request head, also after the request has been sent.
 fn past_request<'a>(context: &Context<'a>) -> Option<&'a Head> {
     context.request_head()
 }
@@ -53,7 +53,7 @@ fn version<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     number_of_version(past_request(context)?).map(Value::Str)
 }
 
-/// `1.1` of `HTTP/1.1`; `None` for what is no version.
+/// `1.1` of `HTTP/1.1`; `None` for an invalid version.
 pub(super) fn number_of_version(head: &Head) -> Option<&[u8]> {
     let number = head.version_text().strip_prefix(b"HTTP/")?;
     let [major, b'.', minor] = number else { return None };
@@ -64,7 +64,7 @@ fn url<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     request(context).map(|head| Value::Str(head.target()))
 }
 
-/// A target's path and query, whatever stands before (RFC 9112, section 3.2). `None`: it has none, as `*`. Behind an
+/// A target's path and query, whatever precedes them (RFC 9112, section 3.2). `None`: it has none, as `*`. After an
 /// authority there may be a query alone, or nothing.
 pub(crate) fn path_and_query(target: &[u8]) -> Option<&[u8]> {
     wire::http::target::behind_authority(target).map(|at| &target[at..])
@@ -96,10 +96,10 @@ fn query<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a
     Some(Value::Str(&target[mark + usize::from(!keeps_mark)..]))
 }
 
-/// Host and path, with the query or without.
+/// Host and path, with or without the query.
 fn identity<'a>(context: &Context<'a>, with_query: bool) -> Option<&'a [u8]> {
     let head = request(context)?;
-    // What is behind an authority and no path is left out.
+    // Text after an authority that is not a path is left out.
     let whole = path_and_query(head.target()).filter(|path| path.starts_with(b"/")).unwrap_or_default();
     let path = if with_query { whole } else { without_query(whole) };
     let Some(host) = head.host() else { return Some(path) };
@@ -151,8 +151,8 @@ fn with_source<'a>(context: &Context<'a>, hash: u32) -> Option<Value<'a>> {
     block.finish().map(Value::Bin)
 }
 
-/// The address and port of a target that has an authority which begins with an IPv4 address. A port beyond 16 bits loses
-/// the others, as HAProxy has it.
+/// The address and port of a target whose authority begins with an IPv4 address. A port is truncated to 16 bits, as in
+/// HAProxy.
 fn endpoint(target: &[u8]) -> Option<(Ipv4Addr, u16)> {
     let scheme = memchr::memmem::find(target, b"://").filter(|_| target.first() != Some(&b'/'))?;
     let (address, rest) = ipv4(&target[scheme + 3..])?;
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn forms_of_targets() {
-        // Target and host; address, port, base, baseq, path, query and the hash of all.
+        // Target and host; address, port, base, baseq, path, query and the hash of base and query.
         type Row = (&'static str, &'static str, [&'static str; 7]);
         let rows: &[Row] = &[
             ("*", "q", ["<none>", "<none>", "q", "q", "<none>", "<none>", ""]),

@@ -1,17 +1,18 @@
-//! Which of the two messages a fetch looks at: the same functions serve both. Must never know what is looked for.
+//! Selects the message that a fetch reads: the same functions serve requests and responses. Must never depend on the
+//! sample.
 
 use crate::sample::{Awaited, Context, Direction};
 use wire::http::Head;
 
 /// The request.
 pub const REQUEST: u8 = 0;
-/// The answer.
+/// The response.
 pub const RESPONSE: u8 = 1;
-/// The one that is on its way where the expression stands.
+/// The message being processed at the expression's place.
 pub const EITHER: u8 = 2;
 
-/// The head that is looked at; without it the fetch has to wait or fails. While an answer is looked at, what its request
-/// was is no longer asked for here.
+/// Returns the selected head; without it the fetch is incomplete or has no sample. At a response's place the request
+/// head is not available through [`REQUEST`].
 pub fn head<'a, const SIDE: u8>(context: &Context<'a>) -> Option<&'a Head> {
     match SIDE {
         REQUEST if context.direction == Direction::Response => None,

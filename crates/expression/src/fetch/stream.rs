@@ -1,5 +1,5 @@
-//! Fetches of a stream: its timers, its retries, its bytes, how it ends (sections 7.3.2 and 7.3.4). Must never look into
-//! a message.
+//! Fetches of a stream: its timers, its retries, its byte counts, its termination (sections 7.3.2 and 7.3.4). Must
+//! never read a message.
 
 use super::process::{check_unit, in_unit};
 use super::{Fetch, SampleOf, plain};
@@ -11,9 +11,9 @@ const INT: Type = Type::Int;
 const REQUEST: Places = Places::REQUEST;
 const SERVER: Places = Places::SERVER_LAYER5;
 const TRANSACTION: Places = Places::TRANSACTION;
-/// Bytes of the request.
+/// Places for the bytes of the request.
 const UP: Places = TRANSACTION;
-/// Bytes of the response.
+/// Places for the bytes of the response.
 const DOWN: Places = Places::TARGET;
 
 /// Every fetch of the family.
@@ -113,13 +113,13 @@ fn count<'a>(bytes: u64) -> Option<Value<'a>> {
     Some(Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)))
 }
 
-/// Nothing of a request that is still looked at has been taken.
+/// No bytes of a request are counted while its rules are evaluated.
 fn bytes_in<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let taken = stream(context)?.bytes_in;
     count(if context.direction == Direction::Request { 0 } else { taken })
 }
 
-/// What compression makes of them does not count, as the manual says of `bytes_out`.
+/// Bytes before compression, as the manual defines `bytes_out`.
 fn bytes_of_server<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     count(stream(context)?.received)
 }

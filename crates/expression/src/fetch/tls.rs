@@ -1,5 +1,5 @@
-//! Fetches of TLS on both connections, and of the certificates that were shown (sections 7.3.3 and 7.3.4). Must never
-//! shake a hand.
+//! Fetches of TLS on both connections, and of the certificates presented (sections 7.3.3 and 7.3.4). Must never take
+//! part in a handshake.
 
 use super::{Fetch, SampleOf, plain};
 use crate::sample::{Context, Places, Type, Value};
@@ -14,10 +14,10 @@ use tls::x509::{self, Part};
 const CLIENT: Places = Places::CLIENT_LAYER5;
 const SERVER: Places = Places::SERVER_LAYER5;
 const INT: Type = Type::Int;
-/// The entry of a name, its number, and the form.
+/// The attribute type of a distinguished name, its occurrence, and the output format.
 const ENTRY: Signature = Signature::new(0, &[Kind::Str, Kind::Int, Kind::Str]);
 
-/// The number of a policy.
+/// The OID of a policy.
 const POLICY: Signature = Signature::new(0, &[Kind::Str]);
 
 /// Every fetch of the family.
@@ -85,7 +85,7 @@ pub const TABLE: &[Fetch] = &[
         fault(c, |fault| fault.depth > 0, |fault| fault.code)
     }),
     plain("ssl_c_ca_err_depth", INT, CLIENT, "How deep that error was.", |c, _| {
-        // HAProxy has four bits for it.
+        // HAProxy stores it in four bits.
         fault(c, |fault| fault.depth > 0, |fault| fault.depth.min(15))
     }),
     plain("ssl_c_err", INT, CLIENT, "The first error of the client's certificate, by OpenSSL's number; 0: none.", |c, _| {
@@ -153,12 +153,12 @@ fn check_entry(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
     }
 }
 
-/// The client's connection; `None`: it speaks plainly.
+/// The client's handshake; `None`: the connection is not encrypted.
 fn fc<'a>(context: &Context<'a>) -> Option<&'a HandshakeInfo> {
     context.probes.session()?.tls
 }
 
-/// The server's.
+/// The server's handshake.
 fn bc(context: &Context<'_>) -> Option<Arc<HandshakeInfo>> {
     context.probes.server_tls()
 }
@@ -175,7 +175,7 @@ fn context_text<'a>(context: &Context<'a>, text: &str) -> Option<Value<'a>> {
     context.copy(text.as_bytes()).map(Value::Str)
 }
 
-/// The root that the client's chain ends at.
+/// The root that the client's chain leads to.
 fn root<'a>(context: &Context<'a>) -> Option<&'a [u8]> {
     let info = fc(context)?;
     x509::root(&info.peer, info.authorities.as_ref().map_or(&[], |authorities| &authorities.roots))
@@ -189,7 +189,7 @@ fn policies<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value
     }
 }
 
-/// What is told of the first fault of a kind; 0 where there is none.
+/// Returns a value of the first matching fault; 0 if there is none.
 fn fault<'a>(context: &Context<'a>, wanted: fn(&Fault) -> bool, told: fn(&Fault) -> u8) -> Option<Value<'a>> {
     let found = fc(context)?.faults.iter().find(|fault| wanted(fault));
     Some(Value::Int(found.map_or(0, told).into()))
@@ -248,7 +248,7 @@ fn sha1<'a>(context: &Context<'a>, der: &[u8]) -> Option<Value<'a>> {
     context.copy(&sha1::Sha1::digest(der)).map(Value::Bin)
 }
 
-/// A name, or one entry of it.
+/// Returns a distinguished name, or one attribute of it.
 fn dn<'a>(context: &Context<'a>, der: &[u8], of: Part, arguments: &Arguments) -> Option<Value<'a>> {
     let kind = arguments.text(0).and_then(|kind| std::str::from_utf8(kind).ok()).filter(|kind| !kind.is_empty());
     let Some(kind) = kind else {
@@ -272,7 +272,7 @@ fn dn<'a>(context: &Context<'a>, der: &[u8], of: Part, arguments: &Arguments) ->
 mod tests {
     use crate::expression::tests::{Scene, check_rows};
 
-    /// Over a connection that is plain on both sides; those that speak TLS are shown by the engine.
+    /// Over a connection without TLS on both sides; the engine's tests cover TLS.
     #[test]
     fn nothing_is_known_of_plain_connections() {
         let refused = "!invalid args in fetch method 'ssl_c_s_dn' : only rfc2253 or a blank value are currently supported \

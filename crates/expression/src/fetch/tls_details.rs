@@ -1,5 +1,6 @@
-//! Fetches of what TLS handshakes agreed on (sections 7.3.3 and 7.3.4), and fingerprints of hellos. What they show is kept from the
-//! moment on that the configuration has one of them. Must never show a secret that `tune.ssl.keylog` does not allow.
+//! Fetches of the parameters of TLS handshakes (sections 7.3.3 and 7.3.4), and fingerprints of hellos. They are
+//! recorded only if the configuration contains one of these fetches. Must never return a secret that `tune.ssl.keylog`
+//! does not allow.
 
 use super::{Fetch, plain};
 use crate::sample::{Context, Places, Type, Value};
@@ -12,7 +13,7 @@ use tls::fingerprint;
 const CLIENT: Places = Places::CLIENT_LAYER5;
 const SERVER: Places = Places::SERVER_LAYER5;
 
-/// The rows of a side: the names, the way to what is known of its connection, and where they may stand.
+/// The rows of one side: the fetch names, the function that returns the handshake, and the places.
 macro_rules! rows {
     ($side:ident, $places:ident, $whose:literal, [$($name:literal $secret:ident $of:literal),*],
      $random:literal $server_random:literal $id:literal $key:literal) => {
@@ -102,7 +103,7 @@ fn hexadecimal<'a>(context: &Context<'a>, bytes: &[u8]) -> Option<Value<'a>> {
     context.copy(&digits).map(Value::Str)
 }
 
-/// JA3 is the digest of its text.
+/// JA3 is the MD5 digest of its text.
 fn ja3<'a>(context: &Context<'a>, text: &str) -> Option<Value<'a>> {
     hexadecimal(context, &Md5::digest(text.as_bytes()))
 }
@@ -111,7 +112,7 @@ fn ja3<'a>(context: &Context<'a>, text: &str) -> Option<Value<'a>> {
 mod tests {
     use crate::expression::tests::{Scene, check_rows};
 
-    /// Over connections that are plain on both sides; those that speak TLS are shown by the engine.
+    /// Over connections without TLS on both sides; the engine's tests cover TLS.
     #[test]
     fn nothing_is_known_of_plain_connections() {
         let rows = [

@@ -1,5 +1,5 @@
-//! Fetches of what a client that speaks TLS has offered in its hello (section 7.3.3, `tune.ssl.capture-buffer-size`). Must never
-//! see a hello itself: it was kept when the handshake began.
+//! Fetches of the client's offers in its TLS hello (section 7.3.3, `tune.ssl.capture-buffer-size`). Must never parse a
+//! hello: it was captured when the handshake began.
 
 use super::{Fetch, SampleOf, plain};
 use crate::sample::{Context, Places, Type, Value};
@@ -8,7 +8,7 @@ use tls::capture::{Capture, List, without_grease};
 use tls::suites;
 
 const CLIENT: Places = Places::CLIENT_LAYER5;
-/// Whether reserved numbers are left out (RFC 8701).
+/// Whether reserved values are left out (GREASE, RFC 8701).
 const FILTER: Signature = Signature::new(0, &[Kind::Int]);
 
 /// Every fetch of the family.
@@ -38,7 +38,7 @@ fn capture<'a>(context: &Context<'a>) -> Option<&'a Capture> {
     context.probes.session()?.tls?.hello.as_deref()
 }
 
-/// A list as it was kept, or without reserved numbers.
+/// Returns a list as captured, or without reserved values.
 fn kept(context: &Context<'_>, arguments: &Arguments, list: List) -> Option<Vec<u8>> {
     let bytes = capture(context)?.list(list);
     Some(if arguments.int(0).unwrap_or(0) == 0 { bytes.to_vec() } else { without_grease(bytes) })

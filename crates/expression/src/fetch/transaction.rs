@@ -1,4 +1,4 @@
-//! Fetches of an answer's line and of what is known of a whole transaction (section 7.3.6). Must never know a field.
+//! Fetches of a response line and of a whole transaction (section 7.3.6). Must never read a header field.
 
 use super::Fetch;
 use super::request::number_of_version;
@@ -7,7 +7,7 @@ use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Signature};
 
 const NONE: Signature = Signature::NONE;
-/// HAProxy's word for what is needed where these stand.
+/// HAProxy's name of the data that these fetches need.
 const ANSWER: &str = "HTTP response";
 const VERSION: &str = "The answer's version: 1.0, 1.1.";
 const HTTP: &str = "Whether what comes from the client is HTTP.";
@@ -62,10 +62,10 @@ fn from_server<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>>
 }
 
 fn logged<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
-    // What is no request begins no transaction.
+    // Bytes that are not a request do not start a transaction.
     context.request?;
     match context.response {
-        // What is on its way to the client is what will be logged.
+        // The status that is being sent to the client is the one that will be logged.
         Some(head) => Some(Value::Int(head.status().into())),
         None => context.transaction.status.map(|status| Value::Int(status.into())),
     }

@@ -1,5 +1,5 @@
-//! Fetches of the connections themselves: who really is at their ends, how the network does, what a balancer in front has
-//! told (section 7.3.3). Must never believe what a rule has set.
+//! Fetches of the connections themselves: the real addresses of both ends, network statistics, the PROXY header of a
+//! balancer in front (section 7.3.3). Must never return an address that a rule has set.
 
 use super::process::{check_unit, in_unit};
 use super::{Fetch, SampleOf, plain};
@@ -86,7 +86,7 @@ const NAME: Signature = Signature::new(1, &[Kind::Str]);
 const UNIT: Signature = Signature::new(0, &[Kind::Str]);
 const TLV: Places = Places::CLIENT_LAYER5;
 
-/// A number that HAProxy declares with an argument that means nothing.
+/// A number that HAProxy declares with an argument that has no effect.
 const fn number(name: &'static str, doc: &'static str, eval: SampleOf) -> Fetch {
     Fetch::new(name, UNIT, INT, CLIENT, doc, eval).of_kernel()
 }
@@ -121,7 +121,7 @@ fn is_local<'a>(context: &Context<'a>, address: Option<Value<'a>>) -> Option<Val
     let address = match address {
         Some(Value::Ipv4(address)) => address.into(),
         Some(Value::Ipv6(address)) => address.into(),
-        // A client of a UNIX socket is local.
+        // A client on a UNIX socket is local.
         _ => return Some(Value::Bool(true)),
     };
     context.probes.is_local(address).map(Value::Bool)
@@ -152,14 +152,14 @@ fn in_time<'a>(context: &Context<'a>, arguments: &Arguments, fact: Transport) ->
     Some(Value::Int(micros / arguments.int(0).unwrap_or(1_000).max(1)))
 }
 
-/// The kernel returns it once: a configuration that needs it twice keeps it in a variable.
+/// The kernel returns it only once: a configuration that needs it twice stores it in a variable.
 fn saved_syn<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let mut found = None;
     context.probes.lend_saved_syn(&mut |bytes| found = context.copy(bytes));
     found.map(Value::Bin)
 }
 
-/// Types by the names that the manual gives them.
+/// The types by their names in the manual.
 const TYPES: &[(&str, u8)] = &[
     ("ALPN", kind::ALPN),
     ("AUTHORITY", kind::AUTHORITY),
@@ -193,7 +193,7 @@ fn check_tlv(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> 
     Ok(())
 }
 
-/// The first value of that type. Types inside of the one about TLS are looked for there.
+/// Returns the first value of that type. Subtypes of the SSL type are searched within it.
 fn tlv<'a>(context: &Context<'a>, wanted: u8) -> Option<Value<'a>> {
     let mut found = None;
     each_tlv(context, wanted, &mut |value| {

@@ -1,7 +1,6 @@
-//! Fetches that HAProxy has and Weir has not yet: an expression with one of them is refused by its name. Must never hold a
-//! name that a family has.
+//! Fetches of HAProxy that Weir does not implement: an expression with one of them is rejected by name. Must never
+//! contain a name that a family has.
 
-/// Their names.
 #[rustfmt::skip]
 pub const NAMES: &[&str] = &[
     "51d.all",
@@ -13,7 +12,7 @@ pub const NAMES: &[&str] = &[
     "wurfl-get", "wurfl-get-all",
 ];
 
-/// Why a name is refused that no later version will take as it is, or that waits for something larger.
+/// Returns why a fetch is rejected, if no later version will support it either or if it depends on a larger feature.
 pub fn reason(name: &str) -> Option<&'static str> {
     match name {
         _ if name.starts_with("internal.htx") => Some(

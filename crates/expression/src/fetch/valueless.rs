@@ -1,5 +1,5 @@
-//! Fetches that HAProxy has a value for and Weir has none: an expression with one of them is accepted, a notice says that it never
-//! has a sample. Must never hold a fetch that a decision about access could depend on.
+//! Fetches that have a sample in HAProxy but never in Weir: an expression with one of them is accepted with a notice.
+//! Must never contain a fetch that a decision about access could depend on.
 
 use super::{Fetch, plain};
 use crate::sample::{Places, Type};
@@ -12,7 +12,7 @@ pub const TABLE: &[Fetch] = &[
     plain("ssl_fc_unique_id", Type::Bin, Places::CLIENT_LAYER5, "No sample: Finished messages stay inside of the handshake.", |_, _| None),
 ];
 
-/// Why a fetch never has a sample; `None`: it may have one.
+/// Returns why a fetch never has a sample; `None`: it may have one.
 pub(crate) fn reason(name: &str) -> Option<&'static str> {
     match name {
         "spoe.engine-id" => Some("Weir asks agents without streams of their own"),

@@ -1,4 +1,4 @@
-//! The little of ASN.1 in DER (X.690) that keys are written in. Must never read beyond what it was given.
+//! The subset of ASN.1 in DER (X.690) in which keys are encoded. Must never read beyond the given bytes.
 
 /// `INTEGER`.
 pub const INTEGER: u8 = 0x02;
@@ -11,17 +11,17 @@ pub const SEQUENCE: u8 = 0x30;
 /// The version of a certificate: `[0]`.
 pub const EXPLICIT_0: u8 = 0xa0;
 
-/// Elements behind each other.
+/// A sequence of elements.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// From the front.
+    /// Reads from the front.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// What the next element holds, if it is of that type.
+    /// Takes the next element's contents, if it has that tag.
     pub fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (found, rest) = self.0.split_first()?;
         let (length, rest) = length(rest)?;
@@ -32,19 +32,19 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next element's elements, if it is a sequence.
+    /// Takes the next element's elements, if it is a sequence.
     pub fn sequence(&mut self) -> Option<Self> {
         self.take(SEQUENCE).map(Self)
     }
 
-    /// The next element whole, head and all, if it is of that type.
+    /// Takes the whole next element including its header, if it has that tag.
     pub fn whole(&mut self, tag: u8) -> Option<&'a [u8]> {
         let before = self.0;
         self.take(tag)?;
         before.get(..before.len() - self.0.len())
     }
 
-    /// The bytes of the next element, if it is a string of whole bytes.
+    /// Takes the bytes of the next element, if it is a bit string without unused bits.
     pub fn bits(&mut self) -> Option<&'a [u8]> {
         match self.take(BIT_STRING)? {
             [0, bytes @ ..] => Some(bytes),
@@ -81,7 +81,7 @@ pub fn put(out: &mut Vec<u8>, tag: u8, content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-/// Appends a number that is not negative: its digits in base 256, the highest first.
+/// Appends a non-negative number: its digits in base 256, the highest first.
 pub fn put_number(out: &mut Vec<u8>, digits: &[u8]) {
     let start = digits.iter().position(|digit| *digit != 0).unwrap_or(digits.len());
     let mut content = Vec::with_capacity(digits.len() + 1);

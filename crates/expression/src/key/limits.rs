@@ -1,22 +1,22 @@
-//! Which encrypted tokens are decrypted (configuration manual, section 3.1: `jwt.decrypt_alg_list`,
-//! `jwt.decrypt_enc_list`). Must never know how.
+//! The algorithms allowed in encrypted tokens (configuration manual, section 3.1: `jwt.decrypt_alg_list`,
+//! `jwt.decrypt_enc_list`). Must never decrypt.
 
 use config::spec::{TOKEN_ALGORITHMS, TOKEN_ENCODINGS, TokensSpec};
 
-/// What tokens may ask for.
+/// The algorithms that tokens may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenLimits {
-    /// Bits by the places of [`TOKEN_ALGORITHMS`].
+    /// A bit per index in [`TOKEN_ALGORITHMS`].
     algorithms: u32,
-    /// Bits by the places of [`TOKEN_ENCODINGS`].
+    /// A bit per index in [`TOKEN_ENCODINGS`].
     encodings: u32,
 }
 
 impl TokenLimits {
-    /// Everything but `RSA1_5`, which stands first (RFC 8725, section 3.2).
+    /// Everything but `RSA1_5`, which is the first (RFC 8725, section 3.2).
     pub const DEFAULT: Self = Self { algorithms: !1, encodings: !0 };
 
-    /// As they are written.
+    /// The limits of the configuration.
     pub fn new(written: &TokensSpec) -> Self {
         Self {
             algorithms: written.algorithms.unwrap_or(Self::DEFAULT.algorithms),

@@ -1,5 +1,5 @@
-//! Keys of tokens: what PEM files (RFC 7468), certificates (RFC 5280) and JSON Web Keys (RFC 7517) hold, parsed once,
-//! where the configuration is read or where a key is first seen. Must never open a file, and never tell a secret.
+//! Keys of tokens: the contents of PEM files (RFC 7468), certificates (RFC 5280) and JSON Web Keys (RFC 7517), parsed
+//! once, when the configuration is parsed or a key is first used. Must never open a file, and never reveal a secret.
 
 mod der;
 mod limits;

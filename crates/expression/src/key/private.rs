@@ -1,4 +1,4 @@
-//! Keys that decrypt: private ones of pairs, and secrets. Must never show what they hold.
+//! Decryption keys: private keys of pairs, and secrets. Must never print their contents.
 
 use super::der::{self, SEQUENCE};
 use aws_lc_rs::agreement::{self, ECDH_P256, ECDH_P384, ECDH_P521, UnparsedPublicKey};
@@ -8,7 +8,7 @@ use aws_lc_rs::rsa::{
 };
 use std::fmt;
 
-/// How RSA hides a key in a token.
+/// The padding of a content key that RSA encrypts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Padding {
     /// `RSA1_5`.
@@ -19,9 +19,8 @@ pub enum Padding {
     OaepSha256,
 }
 
-/// A curve that keys may be agreed on (RFC 7518, section 6.2.1.1).
+/// A curve for key agreement (RFC 7518, section 6.2.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Curve {
     P256,
     P384,
@@ -29,7 +28,7 @@ pub enum Curve {
 }
 
 impl Curve {
-    /// By its name.
+    /// Returns the curve of that name.
     pub fn named(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"P-256" => Self::P256,
@@ -39,7 +38,7 @@ impl Curve {
         })
     }
 
-    /// Bytes of a coordinate.
+    /// Length of a coordinate in bytes.
     const fn size(self) -> usize {
         match self {
             Self::P256 => 32,
@@ -56,7 +55,7 @@ impl Curve {
         }
     }
 
-    /// A point by its coordinates, uncompressed.
+    /// Encodes a point in uncompressed form.
     fn point(self, x: &[u8], y: &[u8]) -> Option<Vec<u8>> {
         let mut point = vec![4];
         for part in [x, y] {
@@ -65,7 +64,7 @@ impl Curve {
         Some(point)
     }
 
-    /// A number with zeros in front, as long as a coordinate.
+    /// Pads a number with leading zeros to the length of a coordinate.
     fn padded(self, number: &[u8]) -> Option<Vec<u8>> {
         let mut padded = vec![0; self.size().checked_sub(number.len())?];
         padded.extend_from_slice(number);
@@ -73,15 +72,15 @@ impl Curve {
     }
 }
 
-/// What decrypts tokens.
+/// A key that decrypts tokens.
 pub enum PrivateKey {
-    /// A secret that both sides know.
+    /// A shared secret.
     Secret(Box<[u8]>),
-    /// A private key of RSA.
+    /// An RSA private key.
     Rsa {
-        /// With the padding of OAEP.
+        /// For OAEP padding.
         oaep: OaepPrivateDecryptingKey,
-        /// With that of PKCS#1 v1.5.
+        /// For PKCS#1 v1.5 padding.
         pkcs1: Pkcs1PrivateDecryptingKey,
     },
     /// A private key on a curve.
@@ -99,7 +98,7 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl PrivateKey {
-    /// RSA from its numbers, in the order of RFC 8017, section A.1.2: n, e, d, p, q, dp, dq, qi.
+    /// Builds an RSA key from its numbers, in the order of RFC 8017, section A.1.2: n, e, d, p, q, dp, dq, qi.
     pub fn rsa(numbers: &[&[u8]; 8]) -> Option<Self> {
         let mut key = Vec::new();
         der::put_number(&mut key, &[0]);
@@ -109,7 +108,7 @@ impl PrivateKey {
         Self::rsa_from_pkcs1(&whole)
     }
 
-    /// RSA from an `RSAPrivateKey` (RFC 8017, section A.1.2).
+    /// Parses an `RSAPrivateKey` (RFC 8017, section A.1.2).
     fn rsa_from_pkcs1(key: &[u8]) -> Option<Self> {
         /// `rsaEncryption` without parameters.
         const ALGORITHM: &[u8] = &[6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
@@ -129,7 +128,7 @@ impl PrivateKey {
         Some(Self::Rsa { oaep, pkcs1: Pkcs1PrivateDecryptingKey::new(key).ok()? })
     }
 
-    /// The private key of a certificate, in DER: PKCS#8, PKCS#1 for RSA, SEC 1 for a curve. `None`: of another kind.
+    /// Parses a certificate's private key in DER: PKCS#8, PKCS#1 for RSA, SEC 1 for a curve. `None`: of another kind.
     pub fn from_der(document: &[u8]) -> Option<Self> {
         let on = |curve: Curve| {
             let key = agreement::PrivateKey::from_private_key_der(curve.algorithm(), document).ok()?;
@@ -140,14 +139,14 @@ impl PrivateKey {
             .or_else(|| [Curve::P256, Curve::P384, Curve::P521].into_iter().find_map(on))
     }
 
-    /// A number `d` on a curve, whose public point is (x, y).
+    /// Builds a key from the number `d` on a curve; its public point must be (x, y).
     pub fn elliptic(curve: Curve, d: &[u8], x: &[u8], y: &[u8]) -> Option<Self> {
         let key = agreement::PrivateKey::from_private_key(curve.algorithm(), &curve.padded(d)?).ok()?;
         let public = key.compute_public_key().ok()?;
         (public.as_ref() == curve.point(x, y)?).then_some(Self::Elliptic(curve, key))
     }
 
-    /// What RSA has hidden.
+    /// Decrypts with RSA.
     pub fn reveal(&self, padding: Padding, hidden: &[u8]) -> Option<Vec<u8>> {
         let Self::Rsa { oaep, pkcs1 } = self else { return None };
         let mut out = vec![0; oaep.min_output_size()];
@@ -163,7 +162,7 @@ impl PrivateKey {
         Some(out)
     }
 
-    /// Lends the secret that this key and another one's point on its curve make.
+    /// Passes the shared secret of this key and a peer's point on its curve.
     pub fn agree<T>(&self, curve: Curve, x: &[u8], y: &[u8], with: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let Self::Elliptic(own, key) = self else { return None };
         if *own != curve {

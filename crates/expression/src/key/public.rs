@@ -1,11 +1,11 @@
-//! Public keys and what they say of a signature (RFC 7518, section 3). Must never take a signature of another algorithm
-//! for one that was asked for.
+//! Public keys and signature verification (RFC 7518, section 3). Must never accept a signature of another algorithm
+//! than the requested one.
 
 use super::der::{EXPLICIT_0, IDENTIFIER, INTEGER, Reader, SEQUENCE};
 use aws_lc_rs::signature::{self as lc, ParsedPublicKey, VerificationAlgorithm};
 use std::fmt;
 
-/// How a token is signed with a key pair.
+/// A signature algorithm with a key pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
     /// `RS…`: RSASSA-PKCS1-v1_5.
@@ -18,7 +18,6 @@ pub enum Scheme {
 
 /// The digest of a scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Hash {
     Sha256,
     Sha384,
@@ -26,7 +25,7 @@ pub enum Hash {
 }
 
 impl Scheme {
-    /// By the name that a token's header has for it.
+    /// Returns the scheme of an `alg` value.
     pub fn named(name: &[u8]) -> Option<Self> {
         let (family, bits) = name.split_at_checked(2)?;
         let hash = match bits {
@@ -44,12 +43,12 @@ impl Scheme {
     }
 }
 
-/// Why there is no key.
+/// Why a key could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyError {
-    /// There is nothing of that kind in the file.
+    /// The file contains no PEM block of that label.
     Missing(&'static str),
-    /// It cannot be read.
+    /// The key is malformed.
     Malformed,
     /// An RSA key of fewer than 2048 bits (RFC 7518, section 3.3).
     Short,
@@ -65,18 +64,18 @@ impl fmt::Display for KeyError {
     }
 }
 
-/// A public key, ready to verify with.
+/// A public key for verification.
 pub struct PublicKey(Kind);
 
 enum Kind {
     Rsa {
-        /// `None`: the key is for RSASSA-PSS alone.
+        /// `None`: the key is for RSASSA-PSS only.
         pkcs1: Option<[ParsedPublicKey; 3]>,
         pss: [ParsedPublicKey; 3],
     },
-    /// By digest, where the library has the pair of curve and digest.
+    /// By digest; `None` if the library does not support the pair of curve and digest.
     Elliptic([Option<ParsedPublicKey>; 3]),
-    /// A key that none of the schemes is for.
+    /// A key that no scheme uses.
     Other,
 }
 
@@ -99,10 +98,10 @@ const P521: &[u8] = &[0x2b, 0x81, 4, 0, 35];
 const K256: &[u8] = &[0x2b, 0x81, 4, 0, 10];
 
 impl PublicKey {
-    /// The first one of a PEM file: `PUBLIC KEY` or `RSA PUBLIC KEY`.
+    /// Loads the first public key of a PEM file: `PUBLIC KEY` or `RSA PUBLIC KEY`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The file has none, or it is malformed.
     pub fn from_pem(file: &[u8]) -> Result<Self, KeyError> {
         let (label, der) = pem(file, &["PUBLIC KEY", "RSA PUBLIC KEY"]).ok_or(KeyError::Missing("PUBLIC KEY"))?;
         match label {
@@ -111,10 +110,10 @@ impl PublicKey {
         }
     }
 
-    /// That of the first certificate of a PEM file.
+    /// Loads the key of the first certificate in a PEM file.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The file has none, or it is malformed.
     pub fn from_certificate(file: &[u8]) -> Result<Self, KeyError> {
         let der = Self::certificate(file).ok_or(KeyError::Missing("CERTIFICATE"))?;
         Self::from_certificate_der(&der)
@@ -128,13 +127,13 @@ impl PublicKey {
     /// The key of a certificate in DER.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The certificate or its key is malformed.
     pub fn from_certificate_der(der: &[u8]) -> Result<Self, KeyError> {
         let info = info_of_certificate(der).ok_or(KeyError::Malformed)?;
         Self::from_info(info)
     }
 
-    /// From a `SubjectPublicKeyInfo`.
+    /// Parses a `SubjectPublicKeyInfo`.
     fn from_info(der: &[u8]) -> Result<Self, KeyError> {
         let read = || {
             let mut info = Reader::new(der).sequence()?;
@@ -197,9 +196,9 @@ fn elliptic(curve: &[u8], point: &[u8]) -> Result<PublicKey, KeyError> {
     Ok(PublicKey(Kind::Elliptic([parse(one)?, parse(two)?, parse(three)?])))
 }
 
-/// Lends a signature of two numbers behind each other, which a token has, in the form that it has elsewhere.
+/// Converts a signature from two concatenated numbers, as in a token, to DER, and passes it.
 fn with_pair(signature: &[u8], with: impl FnOnce(&[u8]) -> bool) -> bool {
-    /// Bytes of a number of the largest curve.
+    /// Length of a number on the largest curve in bytes.
     const LONGEST: usize = 66;
     let (one, other) = signature.split_at(signature.len() / 2);
     let mut out = [0; 2 * LONGEST + 16];
@@ -209,7 +208,7 @@ fn with_pair(signature: &[u8], with: impl FnOnce(&[u8]) -> bool) -> bool {
         if digits.len() > LONGEST {
             return false;
         }
-        // A zero in front where there is no digit, or where it would be negative.
+        // A leading zero if the number is empty or would be negative.
         let zero = usize::from(digits.first().is_none_or(|digit| *digit >= 0x80));
         let start = end + 2 + zero;
         out[end..end + 2].copy_from_slice(&[INTEGER, (zero + digits.len()) as u8]);
@@ -225,10 +224,10 @@ fn with_pair(signature: &[u8], with: impl FnOnce(&[u8]) -> bool) -> bool {
     with(&out[..end])
 }
 
-/// The `SubjectPublicKeyInfo` of a certificate.
+/// Returns the `SubjectPublicKeyInfo` of a certificate.
 fn info_of_certificate(der: &[u8]) -> Option<&[u8]> {
     let mut fields = Reader::new(der).sequence()?.sequence()?;
-    // Version, serial number, algorithm of the signature, issuer, validity, subject.
+    // Version, serial number, signature algorithm, issuer, validity, subject.
     let _ = fields.take(EXPLICIT_0);
     fields.take(INTEGER)?;
     for _ in 0..4 {
@@ -237,7 +236,7 @@ fn info_of_certificate(der: &[u8]) -> Option<&[u8]> {
     fields.whole(SEQUENCE)
 }
 
-/// The first block of a file that has one of these labels, and the label.
+/// Returns the first PEM block with one of these labels, decoded, and its label.
 fn pem<'l>(file: &[u8], labels: &[&'l str]) -> Option<(&'l str, Vec<u8>)> {
     let text = String::from_utf8_lossy(file);
     let mut lines = text.lines().map(str::trim);

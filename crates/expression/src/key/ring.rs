@@ -1,4 +1,4 @@
-//! The keys that a configuration names, by the path of their file: a variable may hold such a path while requests are
+//! The keys named by a configuration, by the path of their file: a variable may contain such a path while requests are
 //! served. Must never read a file.
 
 use super::{KeyError, PublicKey, TokenCertificate, TokenCertificates};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Keys by the path of their file.
 type Loaded = HashMap<Box<[u8]>, Arc<PublicKey>>;
 
-/// Public keys and certificates that were loaded.
+/// The loaded public keys and certificates.
 #[derive(Debug, Clone, Default)]
 pub struct Keys {
     public: Loaded,
@@ -19,7 +19,7 @@ pub struct Keys {
 }
 
 impl PartialEq for Keys {
-    /// A path alone says nothing of the key: its file may have been changed between two readings.
+    /// Equal paths do not make keys equal: the file may have changed between two loads.
     fn eq(&self, other: &Self) -> bool {
         let same = |one: &Loaded, other: &Loaded| {
             let mut known = one.iter();
@@ -33,10 +33,10 @@ impl PartialEq for Keys {
 }
 
 impl Keys {
-    /// The public key of that file, read by `read` unless it is there already.
+    /// Returns the public key of that file, loaded with `read` on first use.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The file cannot be read, or has no valid key.
     pub fn load(
         &mut self,
         path: &[u8],
@@ -45,10 +45,10 @@ impl Keys {
         load(&mut self.public, path, read, PublicKey::from_pem)
     }
 
-    /// The public key of the certificate in that file.
+    /// Returns the public key of the certificate in that file, loaded with `read` on first use.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The file cannot be read, or has no valid certificate.
     pub fn load_certificate(
         &mut self,
         path: &[u8],
@@ -63,12 +63,12 @@ impl Keys {
         Ok(key)
     }
 
-    /// Certificates that tokens may be verified by, which change.
+    /// The certificates allowed for tokens, which change at run time.
     pub fn tokens(&self) -> &TokenCertificates {
         &self.tokens
     }
 
-    /// The public key of a path.
+    /// Returns the public key of a path.
     pub fn public(&self, path: &[u8]) -> Option<&PublicKey> {
         self.public.get(path).map(|key| &**key)
     }
@@ -80,7 +80,7 @@ impl Keys {
         Some(TokenCertificate { public: Arc::clone(key), private: None, chain, file: None })
     }
 
-    /// Allows tokens to be verified by every certificate that a converter of the configuration names.
+    /// Allows every certificate that a converter of the configuration names to verify tokens.
     pub fn allow_named(&self) {
         let named = self.certificates.keys().filter(|path| !self.tokens.allows(path));
         named.for_each(|path| {
@@ -90,7 +90,7 @@ impl Keys {
         });
     }
 
-    /// The public key of a certificate's path.
+    /// Returns the public key of a certificate's path.
     pub fn certificate(&self, path: &[u8]) -> Option<&PublicKey> {
         self.certificates.get(path).map(|key| &**key)
     }

@@ -1,5 +1,5 @@
-//! Certificates that tokens are verified and decrypted by, while requests are served: the runtime API changes which. Must never
-//! read a file.
+//! Certificates that verify and decrypt tokens while requests are served; the runtime API changes them. Must never read
+//! a file.
 
 use super::{PrivateKey, PublicKey};
 use std::collections::BTreeMap;
@@ -8,9 +8,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// The keys of a certificate.
 #[derive(Debug, Clone)]
 pub struct TokenCertificate {
-    /// What verifies tokens.
+    /// Verifies tokens.
     pub public: Arc<PublicKey>,
-    /// What decrypts them; `None`: a key that decrypts none.
+    /// Decrypts tokens; `None`: the key cannot decrypt.
     pub private: Option<Arc<PrivateKey>>,
     /// The certificate and those that follow it, in DER.
     pub chain: Arc<[Vec<u8>]>,
@@ -18,7 +18,7 @@ pub struct TokenCertificate {
     pub file: Option<Box<str>>,
 }
 
-/// Certificates by name, with whether tokens may be verified by them (`jwt on`).
+/// Certificates by name; those allowed for tokens (`jwt on`) have keys.
 #[derive(Debug, Default)]
 pub struct TokenCertificates(RwLock<Known>);
 
@@ -36,14 +36,14 @@ struct Entry {
 /// Why a certificate may not be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unusable {
-    /// There is none of that name.
+    /// No certificate has that name.
     Unknown,
-    /// It is not for tokens.
+    /// The certificate is not allowed for tokens.
     Unavailable,
 }
 
 impl TokenCertificate {
-    /// The keys of a certificate and of its private key, both in DER. `None`: the certificate cannot be read.
+    /// Loads a certificate and its private key, both in DER. `None`: the certificate is malformed.
     pub fn new(certificate: &[u8], private: &[u8]) -> Option<Self> {
         let public = Arc::new(PublicKey::from_certificate_der(certificate).ok()?);
         let private = PrivateKey::from_der(private).map(Arc::new);
@@ -60,7 +60,7 @@ impl TokenCertificates {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tokens may be verified by a certificate from now on.
+    /// Allows a certificate to verify tokens.
     pub fn allow(&self, name: &[u8], certificate: TokenCertificate) {
         self.write().insert(name.into(), Entry { certificate: Some(certificate), is_allowed: true });
     }
@@ -70,22 +70,22 @@ impl TokenCertificates {
         self.write().entry(name.into()).or_default().is_allowed = true;
     }
 
-    /// A certificate is there, and no token may be verified by it.
+    /// Records a certificate that is not allowed to verify tokens.
     pub fn refuse(&self, name: &[u8]) {
         self.write().entry(name.into()).or_default().is_allowed = false;
     }
 
-    /// There is no such certificate any more.
+    /// Removes a certificate.
     pub fn forget(&self, name: &[u8]) {
         self.write().remove(name);
     }
 
-    /// Whether tokens may be verified by a certificate.
+    /// Whether a certificate may verify tokens.
     pub fn allows(&self, name: &[u8]) -> bool {
         self.read().get(name).is_some_and(|entry| entry.is_allowed)
     }
 
-    /// The names of those that tokens may be verified by, in their order.
+    /// Returns the sorted names of the certificates that may verify tokens.
     pub fn allowed(&self) -> Vec<Box<[u8]>> {
         self.read().iter().filter(|(_, entry)| entry.is_allowed).map(|(name, _)| name.clone()).collect()
     }
@@ -100,10 +100,10 @@ impl TokenCertificates {
         self.read().get(name)?.certificate.clone()
     }
 
-    /// The keys of a certificate.
+    /// Returns the keys of a certificate.
     ///
     /// # Errors
-    /// Why it may not be used.
+    /// It is unknown or not allowed for tokens.
     pub fn find(&self, name: &[u8]) -> Result<TokenCertificate, Unusable> {
         match self.read().get(name) {
             Some(Entry { is_allowed: false, .. }) => Err(Unusable::Unavailable),

@@ -1,27 +1,25 @@
-//! What an alias is, and the list of the tables that define them (configuration manual, section 8.2.6). Each family has
-//! a file: a function and a row per alias. Must never know a format.
+//! The type of an alias, and the list of the tables that define them (configuration manual, section 8.2.6). Each family
+//! has a file: a function and a row per alias. Must never depend on a particular format.
 
 use super::printer::Printer;
 use super::{connection, http, process, timer};
 use crate::record::Record;
 
-/// What an alias prints, as the manual's table types it.
+/// The type of an alias, as in the manual's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Day, time and perhaps zone.
+    /// Day, time and optionally zone.
     Date,
-    /// A number; -1 where there is none.
+    /// A number; -1 when missing.
     Numeric,
-    /// An address.
     Ip,
-    /// Text.
     String,
-    /// Several texts, one by one.
+    /// A list of texts.
     StringList,
 }
 
 impl Kind {
-    /// As the documentation writes it.
+    /// The type's name in the documentation.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Date => "date",
@@ -33,14 +31,14 @@ impl Kind {
     }
 }
 
-/// Where an alias has a meaning; elsewhere it prints what it prints for a missing value.
+/// The context in which an alias has a value; elsewhere it prints like a missing value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restriction {
     /// Everywhere.
     None,
     /// `mode http`.
     Http,
-    /// Connections by TLS.
+    /// TLS connections.
     Tls,
     /// Logs, not other uses of formats.
     Log,
@@ -58,26 +56,26 @@ impl Restriction {
     }
 }
 
-/// One alias.
+/// A row of a table of aliases.
 #[derive(Debug)]
 pub struct Alias {
-    /// Without its `%`.
+    /// The name without its `%`.
     pub name: &'static str,
-    /// What it prints.
+    /// The type of its value.
     pub kind: Kind,
-    /// Where it has a meaning.
+    /// The context in which it has a value.
     pub restriction: Restriction,
-    /// Its value is known only when the stream has ended: a format with such an alias is logged then, others are as soon
-    /// as the server has answered (HTTP) or the connection to it stands (TCP).
+    /// Its value is known only at the end of the stream: a format with such an alias is logged then; others are logged
+    /// once the server has responded (HTTP) or the connection to it is established (TCP).
     pub at_end: bool,
-    /// What it tells.
+    /// A description for the documentation.
     pub doc: &'static str,
-    /// Prints it.
+    /// Prints the value.
     pub render: fn(&Record<'_>, &mut Printer<'_>),
 }
 
 impl PartialEq for Alias {
-    /// Names are unique.
+    /// Compares names, which are unique.
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
@@ -85,12 +83,12 @@ impl PartialEq for Alias {
 
 const FAMILIES: &[&[Alias]] = &[timer::DATES, timer::TIMERS, connection::TABLE, http::TABLE, process::TABLE];
 
-/// All aliases, family by family. `%o` is not among them: it prints nothing and only sets flags.
+/// Returns all aliases, family by family. `%o` is not among them: it prints nothing and only sets flags.
 pub fn aliases() -> impl Iterator<Item = &'static Alias> {
     FAMILIES.iter().copied().flatten()
 }
 
-/// The alias of that name.
+/// Returns the alias of that name.
 pub fn find(name: &str) -> Option<&'static Alias> {
     aliases().find(|alias| alias.name == name)
 }

@@ -1,12 +1,12 @@
-//! What each alias and each format prints, line by line. Expected text is the manual's or what HAProxy 3.5 was seen to
-//! print.
+//! The output of each alias and each format, line by line. The expected text is the manual's or the observed output of
+//! HAProxy 3.5.
 
 use super::*;
 use crate::record::{Endpoint, Origin, Record, Timers};
 use base::moment::WallTime;
 use config::spec::{LogFormatSpec, Mode};
 
-/// A request like that of section 8.2.3, with something in every field.
+/// A request like that of section 8.2.3, with a value in every field.
 fn record() -> Record<'static> {
     Record {
         client: Endpoint::Inet("10.0.1.2:33317".parse().unwrap()),
@@ -71,7 +71,7 @@ fn predefined(format: LogFormatSpec, mode: Mode, record: &Record<'_>) -> String 
     String::from_utf8(out).unwrap()
 }
 
-/// Format, what [`record`] prints with it.
+/// A format and its output for [`record`].
 const CASES: &[(&str, &str)] = &[
     ("%T", "06/Feb/2009:12:14:14 +0000"),
     ("%Tl", "06/Feb/2009:13:14:14 +0100"),
@@ -197,7 +197,7 @@ fn each_alias_stands_in_the_documentation() {
     assert_eq!(told, rows.collect::<Vec<_>>());
 }
 
-/// A request that was never understood, over UNIX sockets or nowhere.
+/// A request that was never parsed, over UNIX sockets or without connections.
 #[test]
 fn each_alias_prints_something_for_a_missing_value() {
     let nothing = Record { frontend: "fe", backend: "fe", status: -1, ..Record::default() };
@@ -380,7 +380,7 @@ fn millis(request: i64, queue: i64, connect: i64, response: i64, active: i64) ->
     Timers { handshake: 0, idle: 0, request, queue, connect, response, data: 0, active, total: active }
 }
 
-/// The lines of section 8.9 that one of today's formats can print, behind "haproxy[pid]: ".
+/// The lines of section 8.9 that a current format can print, after "haproxy[pid]: ".
 #[test]
 fn examples_of_the_manual() {
     let px =
@@ -391,7 +391,7 @@ fn examples_of_the_manual() {
     };
     let head = Record { status: 200, method: b"HEAD", target: b"/", version: b"HTTP/1.0", ..px };
     let none = Record { server: "<NOSRV>", bytes_to_client: 0, timers: millis(-1, -1, -1, -1, 8490), ..px };
-    // Client's port, date, the rest; actconn, feconn, beconn, srv_conn; what is printed.
+    // Client's port, date, the rest; actconn, feconn, beconn, srv_conn; the output.
     let cases = [
         (
             33318,
@@ -445,7 +445,7 @@ fn examples_of_the_manual() {
             at(55_135, 798),
             Record { status: -1, termination: *b"CR--", ..none },
             [2, 2, 2, 0],
-            // The manual's line is older than "<BADREQ>".
+            // The manual's line predates "<BADREQ>".
             "127.0.0.1:34548 [15/Oct/2003:15:18:55.798] px-http px-http/<NOSRV> -1/-1/-1/-1/8490 -1 0 - - CR-- 2/2/2/0/0 \
              0/0 \"<BADREQ>\"",
         ),
@@ -509,7 +509,7 @@ fn predefined_formats() {
     assert_eq!(predefined(LogFormatSpec::Default, Mode::Http, &unix), "Connect to unix:1 (http-in/HTTP)");
 }
 
-/// Everything under an encoding: what has a name is told, what HAProxy 3.5 was seen to print of the same values.
+/// Encodings of whole formats: named items only, with the observed output of HAProxy 3.5 for the same values.
 #[test]
 fn encodings_tell_what_has_a_name() {
     for (format, wanted) in [

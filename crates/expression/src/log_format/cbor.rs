@@ -1,35 +1,34 @@
-//! The pieces of CBOR (RFC 8949) that log lines are made of. Must never read any.
+//! The encoding of CBOR (RFC 8949) in log lines. Must never decode any.
 
 /// Major type of text, for [`measured`].
 pub const TEXT: u8 = 0x60;
 /// Major type of bytes, for [`measured`].
 pub const BYTES: u8 = 0x40;
-/// Text in chunks, up to [`BREAK`].
+/// Text in chunks, terminated by [`BREAK`].
 pub const CHUNKED_TEXT: u8 = 0x7f;
-/// Bytes in chunks.
+/// Bytes in chunks, terminated by [`BREAK`].
 pub const CHUNKED_BYTES: u8 = 0x5f;
-/// A list of unknown length.
+/// An array of indefinite length.
 pub const LIST: u8 = 0x9f;
-/// A map of unknown length.
+/// A map of indefinite length.
 pub const MAP: u8 = 0xbf;
-/// The end of what has no length.
+/// Terminates an item of indefinite length.
 pub const BREAK: u8 = 0xff;
-/// Nothing.
 pub const NULL: u8 = 0xf6;
 
-/// A boolean.
+/// Appends a boolean.
 pub fn boolean(out: &mut Vec<u8>, flag: bool) {
     out.push(0xf4 + u8::from(flag));
 }
 
-/// An integer in as few bytes as it takes.
+/// Appends an integer in the shortest encoding.
 pub fn integer(out: &mut Vec<u8>, number: i64) {
     let (major, argument) = if number < 0 { (0x20, !number as u64) } else { (0, number as u64) };
     let (header, length) = header(major, argument);
     out.extend_from_slice(&header[..length]);
 }
 
-/// Text or bytes with their length before them: what `write` appends.
+/// Appends text or bytes of definite length: the output of `write`.
 pub fn measured(out: &mut Vec<u8>, major: u8, write: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     write(out);
@@ -39,7 +38,7 @@ pub fn measured(out: &mut Vec<u8>, major: u8, write: impl FnOnce(&mut Vec<u8>)) 
     out[start..].rotate_right(size);
 }
 
-/// A head: the bytes, and how many of them count.
+/// Encodes a head; returns the bytes and the number of significant ones.
 fn header(major: u8, argument: u64) -> ([u8; 9], usize) {
     let mut bytes = [0; 9];
     let (info, width) = match argument {
@@ -54,7 +53,7 @@ fn header(major: u8, argument: u64) -> ([u8; 9], usize) {
     (bytes, width + 1)
 }
 
-/// Makes what stands from `start` on printable: two digits for each byte.
+/// Converts the bytes from `start` on to hexadecimal digits.
 pub fn to_hexadecimal(out: &mut Vec<u8>, start: usize) {
     let length = out.len() - start;
     out.resize(start + 2 * length, 0);

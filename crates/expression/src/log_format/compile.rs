@@ -1,5 +1,5 @@
-//! Reads a format's text into items (configuration manual, section 8.2.6). What HAProxy forgives is forgiven, what it
-//! refuses is refused in its words. Must never guess what a broken format meant.
+//! Parses the text of a format into items (configuration manual, section 8.2.6). Accepts what HAProxy accepts, and
+//! rejects the rest with HAProxy's messages. Must never guess the meaning of an invalid format.
 
 use super::alias::{Alias, aliases, find};
 use super::escape::{FLAGS, Flags};
@@ -14,70 +14,69 @@ use std::ops::Range;
 /// A part of a format.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
-    /// Text that stands in every line.
+    /// Literal text.
     Text(Box<[u8]>),
-    /// A separator: several in a row, also across items that print nothing, become one space.
+    /// A separator: consecutive ones, also across items that print nothing, become one space.
     Space,
-    /// A value.
+    /// The value of an alias.
     Alias(&'static Alias, Style),
     /// The sample of an expression.
     Expression(Box<Expression>, Style),
 }
 
-/// How an item's value is printed.
+/// The formatting of an item's value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Style {
-    /// Its flags.
     pub flags: Flags,
-    /// `%(name)`: what encodings call it; they leave out what has none.
+    /// `%(name)`: its name in encodings, which omit unnamed items.
     pub name: Option<Box<str>>,
     /// `%(name:type)`.
     pub cast: Cast,
 }
 
-/// Why a format was refused, and where.
+/// Why a format is rejected, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormatError {
-    /// What is wrong.
+    /// The error.
     pub kind: FormatErrorKind,
-    /// Where it is wrong: bytes from the start of the text.
+    /// Offset of the error in the text, in bytes.
     pub at: usize,
     /// The whole text.
     pub line: String,
 }
 
-/// What is wrong with a format.
+/// An error in a format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FormatErrorKind {
-    /// The text ends within an item; what was read of it.
+    /// The text ends within an item; the part that was read.
     Truncated(String),
     /// No alias has that name.
     UnknownAlias(String),
-    /// Flags or a name, and no item behind them; the flags.
+    /// Flags or a name without an item after them; the flags.
     NoAlias(String),
-    /// What stands behind "%" cannot begin an item.
+    /// The character after "%" cannot start an item.
     NotAnItem(char),
-    /// A character that a custom name must not have; `None`: the text ends in it.
+    /// A character that is invalid in a custom name; `None`: the text ends within the name.
     BadName(Option<char>),
     /// An output type that does not exist.
     BadType(String),
-    /// `%[…]` where no expression may stand.
+    /// `%[…]` where expressions are not allowed.
     Expression,
-    /// `%[…]` without its end; what was read of it, and what stands there instead, unless the text ends.
+    /// `%[…]` without its end; the part that was read, and the character found instead, unless the text ends.
     Unclosed(String, Option<char>),
-    /// `%[…]` with an expression that is wrong; the text from there on, and what is wrong.
+    /// `%[…]` with an invalid expression; the text from there on, the message, and a hint.
     BadExpression(String, String, Option<String>),
-    /// `%[…]` with a fetch that is of no use there.
+    /// `%[…]` with a fetch that is not available there.
     Misplaced(String),
 }
 
-/// The last place up to `at`, and within the text, where a character begins or the text ends.
+/// Returns the last character boundary up to `at`.
 fn char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|place| text.is_char_boundary(*place)).unwrap_or(0)
 }
 
 impl FormatError {
-    /// The item that is wrong: bytes of the text, one at least unless it is empty.
+    /// The range of the invalid item in bytes, at least one unless the text is empty.
     pub fn item(&self) -> Range<usize> {
         let line = &self.line;
         let near = char_boundary(line, self.at.saturating_add(1));
@@ -93,7 +92,7 @@ impl FormatError {
         start..start + length
     }
 
-    /// What to write instead, when that can be told.
+    /// Returns a suggestion for correcting it, if there is one.
     pub fn hint(&self) -> Option<String> {
         match &self.kind {
             FormatErrorKind::UnknownAlias(name) => {
@@ -146,27 +145,26 @@ impl fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-/// A format that was read.
+/// A parsed format.
 #[derive(Default)]
 pub struct Read {
-    /// Its items.
     pub items: Vec<Item>,
-    /// The flags that `%o` has set at its end.
+    /// The flags set by `%o`, as of the end of the text.
     pub flags: Flags,
 }
 
-/// Where a format stands that may hold expressions.
+/// The place of a format that may contain expressions.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
-    /// What names stand for.
+    /// Resolves names.
     pub names: &'a dyn Names,
-    /// Where it is rendered.
+    /// The place where the format is rendered.
     pub place: EvalPlace,
-    /// It may be rendered there as well: what either place has may be asked for.
+    /// A second place where it may be rendered: fetches available at either place are allowed.
     pub other: Option<EvalPlace>,
 }
 
-/// Reads a whole text for that purpose; without a site expressions are refused.
+/// Parses a whole text for that purpose; without a site expressions are rejected.
 pub fn read(text: &str, site: Option<Site<'_>>, purpose: Purpose) -> Result<Read, FormatError> {
     let global = if purpose == Purpose::Log { Flags::MANDATORY } else { Flags::NONE };
     let mut reader = Reader { text, site, purpose, at: 0, items: Vec::new(), literal: Vec::new(), global };
@@ -191,12 +189,12 @@ struct Reader<'a> {
     text: &'a str,
     site: Option<Site<'a>>,
     purpose: Purpose,
-    /// Bytes that were read.
+    /// The current offset in bytes.
     at: usize,
     items: Vec<Item>,
-    /// Text that has not become an item yet.
+    /// Literal text that is not an item yet.
     literal: Vec<u8>,
-    /// What `%{…}o` set for all following items.
+    /// Flags set by `%{…}o` for all following items.
     global: Flags,
 }
 
@@ -225,7 +223,7 @@ impl<'a> Reader<'a> {
         Err(FormatError { kind, at: self.at, line: self.text.to_owned() })
     }
 
-    /// What the next bytes are as long as `belongs` says so.
+    /// Takes characters while `belongs` returns true.
     fn take_while(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let taken = &rest[..rest.find(|letter| !belongs(letter)).unwrap_or(rest.len())];
@@ -233,7 +231,7 @@ impl<'a> Reader<'a> {
         taken
     }
 
-    /// Reads from a "%" on.
+    /// Parses an item from its "%" on.
     fn item(&mut self) -> Result<(), FormatError> {
         self.at += 1;
         if self.peek() == Some('%') {
@@ -245,7 +243,7 @@ impl<'a> Reader<'a> {
             None => return self.error(FormatErrorKind::Truncated("%".to_owned())),
             Some(digit @ ('0'..='9' | ' ')) => return self.error(FormatErrorKind::NotAnItem(digit)),
             Some('{' | '[' | 'a'..='z' | 'A'..='Z') => {}
-            // A percent sign before anything else is dropped without a word.
+            // A percent sign before any other character is dropped silently.
             Some(_) => return Ok(()),
         }
         let (mut flags, mut arguments) = (self.global, "");
@@ -280,7 +278,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `[…]`: an expression up to the bracket that its own parentheses do not enclose.
+    /// Parses `[…]`: an expression up to the bracket that closes the item.
     fn expression(&mut self, style: Style) -> Result<(), FormatError> {
         let Some(Site { names, place, other }) = self.site else { return self.error(FormatErrorKind::Expression) };
         let text = &self.rest()[1..];
@@ -305,7 +303,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `(name:type)`: means something for encodings only, but must be well formed. An empty name is none.
+    /// Parses `(name:type)`: used by encodings only, but always validated. An empty name counts as none.
     fn custom_name(&mut self) -> Result<(Option<Box<str>>, Cast), FormatError> {
         self.at += 1;
         let name = self.take_while(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-');
@@ -331,12 +329,12 @@ impl<'a> Reader<'a> {
         Ok(((!name.is_empty()).then(|| name.into()), cast))
     }
 
-    /// The flags of an item: `bin` counts for whole formats only.
+    /// The flags of an item: `bin` applies to whole formats only.
     fn own(&self, flags: Flags) -> Flags {
         if self.global.contains(Flags::BINARY) { flags } else { flags.without(Flags::BINARY) }
     }
 
-    /// The flags in force with `+Q,-E` added and removed. What is no flag is passed over, as HAProxy does.
+    /// Applies `+Q,-E` to the global flags. Unknown flags are ignored, as in HAProxy.
     fn flags(&self, arguments: &str) -> Flags {
         let mut flags = self.global;
         for argument in arguments.split(',').map(str::trim) {
@@ -347,7 +345,7 @@ impl<'a> Reader<'a> {
             };
             let Some(row) = FLAGS.iter().find(|row| row.name == name) else { continue };
             let flag = row.flag;
-            // An identifier is text.
+            // An identifier is always text.
             if self.purpose == Purpose::Identifier && (flag == Flags::JSON || flag == Flags::CBOR) {
                 continue;
             }

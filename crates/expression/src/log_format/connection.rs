@@ -1,4 +1,5 @@
-//! Who talks to whom, how much, and how it ended: names, addresses, counts (configuration manual, section 8.2.6).
+//! The parties of a stream, its byte counts and its end: names, addresses, counters (configuration manual, section
+//! 8.2.6).
 
 use super::alias::{Alias, Kind, Restriction};
 use super::date;
@@ -64,8 +65,8 @@ fn transport(record: &Record<'_>, out: &mut Printer<'_>) {
     });
 }
 
-/// Appends the line about a connection that failed before any stream existed (section 8.2.5): client, date, "frontend/bind:"
-/// and what went wrong.
+/// Appends the line about a connection that failed before any stream existed (section 8.2.5): client, date,
+/// "frontend/bind:" and the error.
 pub fn connection_error(record: &Record<'_>, reason: &str, out: &mut Vec<u8>) {
     let mut printer = Printer::plain(out, Flags::MANDATORY);
     ip(record.client, &mut printer);

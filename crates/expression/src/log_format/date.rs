@@ -1,4 +1,4 @@
-//! The two shapes of dates in log lines. Must never read a clock or know a time zone: the offset is an argument.
+//! The two formats of dates in log lines. Must never read a clock or the local time zone: the offset is an argument.
 
 use super::number::{signed, three, two};
 use base::moment::WallTime;
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(text(-1, 0, 0, with_millis), "31/Dec/1969:23:59:59.000");
     }
 
-    /// As HAProxy prints them with TZ set to Berlin, Kolkata and St. John's.
+    /// As printed by HAProxy with TZ set to Berlin, Kolkata and St. John's.
     #[test]
     fn offsets_move_the_date_and_are_printed() {
         for (offset, wanted) in [

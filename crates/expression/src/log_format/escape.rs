@@ -7,14 +7,13 @@ use std::ops::BitOr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(u8);
 
-/// A flag as formats write it.
+/// A flag as written in formats.
 #[derive(Debug, Clone, Copy)]
 pub struct FlagRow {
-    /// Behind `+` or `-`.
+    /// The name after `+` or `-`.
     pub name: &'static str,
-    /// What it sets.
     pub flag: Flags,
-    /// What it does.
+    /// A description for the documentation.
     pub doc: &'static str,
 }
 
@@ -53,13 +52,13 @@ impl Flags {
     pub const HEX: Self = Self(2);
     /// `E`: a backslash before `"`, `\` and `]`.
     pub const ESCAPE: Self = Self(4);
-    /// Not to be written: a missing value prints as "-".
+    /// Set internally only: a missing value prints as "-".
     pub const MANDATORY: Self = Self(8);
     /// `json`.
     pub const JSON: Self = Self(16);
     /// `cbor`.
     pub const CBOR: Self = Self(32);
-    /// `bin`: blocks of data are printed whole and as they are.
+    /// `bin`: binary samples are printed unmodified.
     pub const BINARY: Self = Self(64);
 
     /// Whether every flag of `other` is set.
@@ -82,12 +81,12 @@ impl BitOr for Flags {
     }
 }
 
-/// Which bytes a text must have encoded as "#" and two hexadecimal digits; control characters always are.
+/// The bytes of a text that are encoded as "#" and two hexadecimal digits; control characters always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Classes(u8);
 
 impl Classes {
-    /// Names, cookies, identifiers, samples: nothing besides control characters. Bytes above 127 are printed as they are.
+    /// Names, cookies, identifiers, samples: only control characters. Bytes above 127 are printed unmodified.
     pub const NAME: Self = Self(1);
     /// Request lines: also `"`, `#` and bytes above 127.
     pub const REQUEST: Self = Self(2);
@@ -103,7 +102,7 @@ impl Classes {
 /// In [`CLASSES`]: the byte gets a backslash under [`Flags::ESCAPE`].
 const BACKSLASHED: u8 = 8;
 
-/// For each byte the encodings that replace it.
+/// The encodings of each byte.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0;
@@ -124,7 +123,7 @@ const CLASSES: [u8; 256] = {
     classes
 };
 
-/// Appends `text` without quotes.
+/// Appends `text`, encoded, without quotes.
 pub fn encoded(out: &mut Vec<u8>, text: &[u8], classes: Classes, flags: Flags) {
     let special = if flags.contains(Flags::ESCAPE) { classes.0 | BACKSLASHED } else { classes.0 };
     let mut rest = text;
@@ -146,7 +145,8 @@ pub fn encoded(out: &mut Vec<u8>, text: &[u8], classes: Classes, flags: Flags) {
 mod tests {
     use super::*;
 
-    /// HAProxy's own output for the same bytes, but for the control characters of names: it prints those as they are.
+    /// HAProxy's own output for the same bytes, except for control characters in names, which HAProxy prints
+    /// unmodified.
     #[test]
     fn each_place_has_its_own_set_of_encoded_bytes() {
         let input = "a]b\\c\"d{|}#\x01\t\x7f\u{e9} ~".as_bytes();

@@ -1,4 +1,4 @@
-//! A format, ready to render. Must never allocate while it renders, beyond what the line itself needs.
+//! A compiled log format. Must never allocate while rendering, beyond the memory of the line itself.
 
 use super::alias::Alias;
 use super::compile::{FormatError, Item, Read, Site, Style, read};
@@ -11,42 +11,42 @@ use crate::{Expression, Names};
 use config::spec::{LogFormatSpec, Mode};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a format's text is for.
+/// The purpose of a format's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A line of a log: what is missing prints as "-", and no byte can forge a line.
+    /// A log line: a missing value prints as "-", and no byte can forge a line.
     Log,
-    /// A unique identifier: as a part of a head, with its spaces merged as those of a line.
+    /// A unique identifier: part of a message head, with merged spaces as in a log line.
     Identifier,
-    /// A part of a message's head: samples bring no control character but the tab into it.
+    /// Part of a message head: samples cannot add control characters to it except the tab.
     Head,
-    /// A body, a variable, a key: samples are taken as they are.
+    /// A body, a variable, a key: samples are inserted unmodified.
     Text,
 }
 
 impl Purpose {
-    /// Whether spaces are separators: several in a row print as one.
+    /// Whether spaces are separators: consecutive ones print as one.
     pub const fn merges_spaces(self) -> bool {
         matches!(self, Self::Log | Self::Identifier)
     }
 
-    /// Whether samples bring no control character into it, but as a percent sign and two digits.
+    /// Whether control characters of samples are percent-encoded.
     const fn is_head(self) -> bool {
         matches!(self, Self::Head | Self::Identifier)
     }
 }
 
-/// A log format, compiled.
+/// A compiled log format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogFormat {
     shape: Shape,
-    /// What its text is for.
+    /// The purpose of its text.
     purpose: Purpose,
-    /// The flags of the whole.
+    /// The flags of the whole format.
     flags: Flags,
-    /// An alias stands in it: a record is needed then.
+    /// It contains an alias: rendering needs a record.
     has_aliases: bool,
-    /// One of them is `%ID`.
+    /// It contains `%ID`.
     has_identifier: bool,
 }
 
@@ -77,14 +77,14 @@ fn known(text: &str) -> Items {
 impl LogFormat {
     /// `option tcplog` (section 8.2.2).
     pub const TCP: &str = "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts %ac/%fc/%bc/%sc/%rc %sq/%bq";
-    /// `option tcplog clf` (section 8.2.2, with the quotes that HAProxy really prints).
+    /// `option tcplog clf` (section 8.2.2, with the quotes that HAProxy actually prints).
     pub const TCP_CLF: &str = "%{+Q}o %{-Q}ci - - [%T] \"TCP \" 000 %B \"\" \"\" %cp %ms %ft %b %s %Th %Tw %Tc %Tt %U \
                                %ts-- %ac %fc %bc %sc %rc %sq %bq \"\" \"\" ";
-    /// `option httpslog` (section 8.2.4) with its expressions, for frontends that speak TLS.
+    /// `option httpslog` (section 8.2.4) with its expressions, for frontends with TLS.
     pub const HTTPS: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc \
                              %sq/%bq %hr %hs %{+Q}r %[fc_err]/%[ssl_fc_err,hex]/%[ssl_c_err]/%[ssl_c_ca_err]/\
                              %[ssl_fc_is_resumed] %[ssl_fc_sni]/%sslv/%sslc";
-    /// The same with the values that its expressions have where no TLS is spoken.
+    /// `option httpslog` with the values of its expressions on connections without TLS.
     pub const HTTPS_PLAIN: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc \
                              %sq/%bq %hr %hs %{+Q}r 0/-/-/-/0 -/%sslv/%sslc";
     /// `option httplog` (section 8.2.3).
@@ -97,7 +97,7 @@ impl LogFormat {
     /// Compiles a format without expressions.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The format is invalid.
     pub fn compile(text: &str) -> Result<Self, FormatError> {
         Ok(Self::of(read(text, None, Purpose::Log)?, Purpose::Log))
     }
@@ -105,7 +105,7 @@ impl LogFormat {
     /// Compiles the argument of `log-format`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The format is invalid.
     pub fn for_log(text: &str, names: &dyn Names) -> Result<Self, FormatError> {
         Self::for_rule(text, Purpose::Log, EvalPlace::Log, names)
     }
@@ -113,15 +113,15 @@ impl LogFormat {
     /// Compiles a format that a rule at that place renders.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The format is invalid.
     pub fn for_rule(text: &str, purpose: Purpose, place: EvalPlace, names: &dyn Names) -> Result<Self, FormatError> {
         Ok(Self::of(read(text, Some(Site { names, place, other: None }), purpose)?, purpose))
     }
 
-    /// Compiles a format of an answer that may be given on the way of a request as well as of a response.
+    /// Compiles a format of a response that rules on requests and on responses may return.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The format is invalid.
     pub fn for_error(text: &str, purpose: Purpose, names: &dyn Names) -> Result<Self, FormatError> {
         let (place, other) = (EvalPlace::FrontRequestHead, Some(EvalPlace::BackResponseHead));
         Ok(Self::of(read(text, Some(Site { names, place, other }), purpose)?, purpose))
@@ -139,7 +139,7 @@ impl LogFormat {
         Self { shape, purpose, flags, has_aliases, has_identifier }
     }
 
-    /// The text, when every line is the same: nothing has to be rendered.
+    /// Returns the text if every line is the same: then nothing has to be rendered.
     pub fn constant(&self) -> Option<&[u8]> {
         match &self.shape {
             Shape::One(_) if form(self.flags) != Form::Plain => None,
@@ -152,17 +152,16 @@ impl LogFormat {
         }
     }
 
-    /// Whether it holds an expression.
+    /// Whether it contains an expression.
     pub fn has_expressions(&self) -> bool {
         self.expressions().next().is_some()
     }
 
-    /// Whether it asks for what the kernel knows of one of the connections.
+    /// Whether it queries the kernel's state of a connection.
     pub fn asks_kernel(&self) -> bool {
         self.expressions().any(|expression| expression.fetch().asks_kernel)
     }
 
-    /// Its expressions.
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         let (Shape::One(items) | Shape::Connect { inet: items, .. }) = &self.shape;
         items.iter().filter_map(|item| match item {
@@ -171,16 +170,16 @@ impl LogFormat {
         })
     }
 
-    /// Whether it holds an alias: a record is needed then.
+    /// Whether it contains an alias: rendering needs a record then.
     pub fn has_aliases(&self) -> bool {
         self.has_aliases
     }
 
-    /// The format that a proxy's options ask for. Without a request there is nothing for the HTTP formats to show: in TCP
-    /// mode their TCP counterparts take their place.
+    /// Returns the format selected by a proxy's options. The HTTP formats need a request: in TCP mode their TCP
+    /// counterparts replace them.
     ///
     /// # Errors
-    /// What is wrong with a `log-format`.
+    /// The `log-format` is invalid.
     pub fn chosen(format: &LogFormatSpec, mode: Mode) -> Result<Self, FormatError> {
         match format {
             LogFormatSpec::Custom(text) => Self::compile(&text.value),
@@ -188,7 +187,7 @@ impl LogFormat {
         }
     }
 
-    /// One of the formats that have a name; a custom one is taken for the default.
+    /// Returns a predefined format; a custom one yields the default.
     pub fn predefined(format: &LogFormatSpec, mode: Mode) -> Self {
         let name = if mode == Mode::Http { "HTTP" } else { "TCP" };
         let shape = match format {
@@ -207,9 +206,9 @@ impl LogFormat {
         Self::shaped(shape, Purpose::Log, Flags::NONE)
     }
 
-    /// Whether a line can be complete only when the stream has ended. Others are written earlier: the default format
-    /// when the connection is accepted (TCP) or the request's head has come (HTTP), custom ones when the connection to
-    /// the server stands (TCP) or the answer's head has come (HTTP).
+    /// Whether a line is complete only at the end of the stream. Others are written earlier: the default format when
+    /// the connection is accepted (TCP) or the request head has been received (HTTP), custom ones when the connection
+    /// to the server is established (TCP) or the response head has been received (HTTP).
     pub fn waits_for_end(&self) -> bool {
         self.any(|alias| alias.at_end) || self.expressions().any(|expression| expression.fetch().at_end)
     }
@@ -219,12 +218,12 @@ impl LogFormat {
         matches!(self.shape, Shape::Connect { .. })
     }
 
-    /// Whether it tells the unique identifier of a request.
+    /// Whether it contains the unique identifier of a request.
     pub fn has_identifier(&self) -> bool {
         self.has_identifier
     }
 
-    /// Whether the alias of that name (without "%") stands in it.
+    /// Whether it contains the alias of that name (without "%").
     pub fn uses(&self, name: &str) -> bool {
         self.any(|alias| alias.name == name)
     }
@@ -239,11 +238,11 @@ impl LogFormat {
         self.render_with(record, None, out);
     }
 
-    /// Appends the text that the context gives; where it has no record, aliases print what they print of nothing.
+    /// Appends the line for a context; if it has no record, aliases print missing values.
     pub fn render_in(&self, context: &Context<'_>, out: &mut Vec<u8>) {
         let mut rendered = false;
         if self.has_identifier {
-            // From now on the record tells it.
+            // Generates the identifier, so that the record contains it.
             let _ = context.probes.unique_id();
         }
         if self.has_aliases() {
@@ -258,7 +257,7 @@ impl LogFormat {
         }
     }
 
-    /// Appends the line that a record and, for expressions, a context give.
+    /// Appends the line for a record and, for expressions, a context.
     pub fn render_with(&self, record: &Record<'_>, context: Option<&Context<'_>>, out: &mut Vec<u8>) {
         let items = match &self.shape {
             Shape::Connect { unix, .. } if matches!(record.client, Endpoint::Unix(_)) => unix,
@@ -270,7 +269,7 @@ impl LogFormat {
         }
     }
 
-    /// The whole under an encoding: what has a name, and nothing else.
+    /// Renders the whole format in an encoding: named items only.
     fn render_encoded(
         &self,
         form: Form,
@@ -296,7 +295,7 @@ impl LogFormat {
             first = false;
             let before = out.len();
             if !render_value(item, style, form, record, context, out) && printable {
-                // What is printed as it is stays as it is.
+                // Unencoded output is not converted to hexadecimal.
                 let raw = out.split_off(before);
                 cbor::to_hexadecimal(out, start);
                 out.extend_from_slice(&raw);
@@ -310,7 +309,7 @@ impl LogFormat {
     }
 }
 
-/// The encoding that flags ask for.
+/// The encoding selected by the flags.
 fn form(flags: Flags) -> Form {
     match () {
         () if flags.contains(Flags::JSON) => Form::Json,
@@ -319,7 +318,7 @@ fn form(flags: Flags) -> Form {
     }
 }
 
-/// Prints an item's value under an encoding. False: it was printed as it is.
+/// Prints an item's value in an encoding. False: it was printed unencoded.
 fn render_value(
     item: &Item,
     style: &Style,
@@ -339,7 +338,7 @@ fn render_value(
     true
 }
 
-/// Appends a sample's text; where it goes into a head, control characters as a percent sign and two digits.
+/// Appends a sample's text; control characters are percent-encoded in a message head.
 fn append(text: &[u8], purpose: Purpose, flags: Flags, out: &mut Vec<u8>) {
     let is_control = |byte: &u8| purpose.is_head() && ((*byte < 32 && *byte != b'\t') || *byte == 127);
     let is_escaped = |byte: &u8| flags.contains(Flags::ESCAPE) && matches!(byte, b'"' | b'\\' | b']');
@@ -393,7 +392,7 @@ fn render_items(
     purpose: Purpose,
     out: &mut Vec<u8>,
 ) {
-    // No separator at the start, nor behind another one.
+    // No separator at the start, nor after another one.
     let mut separated = true;
     for item in items {
         match item {

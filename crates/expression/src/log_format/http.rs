@@ -1,18 +1,18 @@
-//! The request, captures and cookies (configuration manual, sections 8.2.6, 8.7 and 8.8). Must never show
-//! in one alias what `tune.http.logurilen` hides in another.
+//! The request, captures and cookies (configuration manual, sections 8.2.6, 8.7 and 8.8). Must never print in one alias
+//! what `tune.http.logurilen` truncates in another.
 
 use super::alias::{Alias, Kind, Restriction};
 use super::escape::Classes;
 use super::printer::Printer;
 use crate::record::Record;
 
-/// Stands for a request that was never received or not valid.
+/// Replaces a request that was never received or is invalid.
 const BAD_REQUEST: &[u8] = b"<BADREQ>";
 
-/// A request line as it is logged: whole lines are cut, not their parts.
+/// A request line as logged: the limit truncates the whole line, not its parts.
 struct RequestLine<'a> {
     method: &'a [u8],
-    /// `None` where the line was cut before it; so for the version.
+    /// `None` if the line was truncated before it; likewise for the version.
     uri: Option<&'a [u8]>,
     version: Option<&'a [u8]>,
 }
@@ -47,7 +47,7 @@ impl<'a> RequestLine<'a> {
         &self.uri()[self.without_query().len()..]
     }
 
-    /// Without scheme, host and query; empty for `*` and for the authority of a CONNECT.
+    /// The path without scheme, host and query; empty for `*` and for the authority of a CONNECT.
     fn path(&self) -> &'a [u8] {
         let uri = self.without_query();
         if uri.first() == Some(&b'/') {
@@ -58,7 +58,7 @@ impl<'a> RequestLine<'a> {
         behind.iter().position(|&byte| byte == b'/').map_or(b"", |slash| &behind[slash..])
     }
 
-    /// What was cut off, or never was there, makes a request of the oldest version.
+    /// A version that is truncated or missing is the oldest one.
     fn version(&self) -> &'a [u8] {
         self.version.filter(|version| !version.is_empty()).unwrap_or(b"HTTP/0.9")
     }
@@ -78,7 +78,7 @@ fn request_line(record: &Record<'_>, out: &mut Printer<'_>) {
     out.text(|out| out.put_joined(parts, Classes::REQUEST));
 }
 
-/// `{first|second}`; nothing where no capture is declared.
+/// Prints `{first|second}`; nothing if no capture is declared.
 fn braced(captures: &[Option<&[u8]>], out: &mut Printer<'_>) {
     if captures.is_empty() {
         return out.nothing();
@@ -92,7 +92,7 @@ fn braced(captures: &[Option<&[u8]>], out: &mut Printer<'_>) {
     });
 }
 
-/// Each capture as a field of its own.
+/// Prints each capture as a field of its own.
 fn listed(captures: &[Option<&[u8]>], out: &mut Printer<'_>) {
     if captures.is_empty() {
         return out.nothing();

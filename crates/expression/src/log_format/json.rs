@@ -1,9 +1,9 @@
-//! Strings of JSON (RFC 8259). What cannot stand in one is escaped, so that every line is valid JSON and no byte of a
-//! request reaches a terminal as a control character. Must never read any.
+//! Strings of JSON (RFC 8259). Other characters are escaped, so that every line is valid JSON and no byte of a request
+//! reaches a terminal as a control character. Must never parse any.
 
 use super::escape::{Classes, Flags, encoded};
 
-/// Appends a string with its quotes; a `name` has its unprintable bytes encoded before.
+/// Appends a string with its quotes; the control characters of a `name` are encoded first.
 pub fn string(out: &mut Vec<u8>, text: &[u8], name: bool) {
     out.push(b'"');
     let start = out.len();
@@ -16,7 +16,7 @@ pub fn string(out: &mut Vec<u8>, text: &[u8], name: bool) {
     out.push(b'"');
 }
 
-/// Escapes what stands from `start` on.
+/// Escapes the bytes from `start` on.
 pub fn escape_from(out: &mut Vec<u8>, start: usize) {
     let is_plain = |byte: &u8| matches!(byte, 32..=126) && !matches!(byte, b'"' | b'\\');
     let Some(first) = out[start..].iter().position(|byte| !is_plain(byte)) else { return };

@@ -2,7 +2,7 @@
 //! compiled from their text, and their rendering into bytes.
 //!
 //! A format is compiled once and rendered without allocating into a buffer that the caller reuses. Must never send a
-//! line, read a clock or know a socket: whatever a line tells comes from a [`Record`](crate::record::Record).
+//! line, read a clock or access a socket: all values of a line come from a [`Record`](crate::record::Record).
 
 mod alias;
 mod cbor;

@@ -1,4 +1,4 @@
-//! Decimal and hexadecimal numbers, appended without allocating. Must never decide which numbers a line shows.
+//! Decimal and hexadecimal numbers, appended without allocating. Must never decide which numbers are printed.
 
 /// "00" to "99".
 const PAIRS: &[u8; 200] = b"0001020304050607080910111213141516171819\
@@ -44,7 +44,7 @@ pub fn signed(out: &mut Vec<u8>, number: i64) {
     decimal(out, number.unsigned_abs());
 }
 
-/// Two digits at a fixed place, for dates.
+/// Returns two digits, for dates.
 pub fn two(number: u32) -> [u8; 2] {
     pair(u64::from(number))
 }

@@ -1,12 +1,13 @@
-//! Prints one value of a line: as text, as JSON or as CBOR (configuration manual, section 8.2.6; RFC 8259, RFC 8949). The
-//! tables of aliases and the expressions say what the value is, this says how it looks. Must never know an alias.
+//! Prints one value of a line: as text, as JSON or as CBOR (configuration manual, section 8.2.6; RFC 8259, RFC 8949).
+//! The tables of aliases and the expressions supply the value, this file its representation. Must never depend on a
+//! particular alias.
 
 use super::escape::{Classes, Flags, encoded};
 use super::number::{hexadecimal, signed, three};
 use super::{cbor, json};
 use crate::sample::{Context, Type, Value, cast};
 
-/// How values look.
+/// The representation of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// As text.
@@ -17,10 +18,10 @@ pub enum Form {
     Cbor,
 }
 
-/// The type that `%(name:type)` asks for.
+/// The output type of `%(name:type)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cast {
-    /// None: the value's own.
+    /// The value's own type.
     #[default]
     Own,
     /// `str`.
@@ -29,29 +30,26 @@ pub enum Cast {
     Int,
     /// `bool`.
     Bool,
-    /// `raw`: as it is, without an encoding.
+    /// `raw`: unencoded.
     Raw,
 }
 
 /// Prints one value.
 pub struct Printer<'o> {
-    /// Where to.
+    /// The output buffer.
     pub out: &'o mut Vec<u8>,
-    /// How.
     pub flags: Flags,
-    /// Which form.
     pub form: Form,
-    /// Which type.
     pub cast: Cast,
 }
 
 impl<'o> Printer<'o> {
-    /// A printer of plain text.
+    /// Creates a printer of plain text.
     pub fn plain(out: &'o mut Vec<u8>, flags: Flags) -> Self {
         Self { out, flags, form: Form::Plain, cast: Cast::Own }
     }
 
-    /// A number.
+    /// Prints a number.
     pub fn number(&mut self, number: i64) {
         match (self.form, self.cast) {
             (Form::Plain, _) => signed(self.out, number),
@@ -67,12 +65,12 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// A count.
+    /// Prints a count.
     pub fn count(&mut self, number: impl Into<u64>) {
         self.number(i64::try_from(number.into()).unwrap_or(i64::MAX));
     }
 
-    /// A number that will still grow: plain text tells so by a "+".
+    /// Prints a number; in plain text a "+" marks one that may still grow.
     pub fn growing(&mut self, number: i64, grows: bool) {
         if grows && self.form == Form::Plain {
             self.out.push(b'+');
@@ -80,7 +78,7 @@ impl<'o> Printer<'o> {
         self.number(number);
     }
 
-    /// A number that [`Flags::HEX`] prints with that many digits at least.
+    /// Prints a number; with [`Flags::HEX`] in hexadecimal with at least that many digits.
     pub fn number_or_hexadecimal(&mut self, number: u64, width: usize) {
         if self.flags.contains(Flags::HEX) {
             self.word(|out| hexadecimal(out, number, width));
@@ -89,7 +87,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// Milliseconds within a second, which plain text prints with three digits.
+    /// Prints milliseconds within a second, in plain text with three digits.
     pub fn millis(&mut self, millis: u32) {
         if self.form == Form::Plain && !self.flags.contains(Flags::HEX) {
             three(self.out, millis);
@@ -106,7 +104,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// Text that needs neither quotes nor escapes: dates, digits.
+    /// Prints text that needs neither quotes nor escapes: dates, digits.
     pub fn word(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         match self.form {
             Form::Plain => write(self.out),
@@ -119,7 +117,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// The same between quotes under [`Flags::QUOTE`].
+    /// Prints such text, between quotes with [`Flags::QUOTE`].
     pub fn quoted_word(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let quotes = self.form == Form::Plain && self.flags.contains(Flags::QUOTE);
         if quotes {
@@ -131,7 +129,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// A name, cookie or identifier; what is empty is missing.
+    /// Prints a name, cookie or identifier; an empty one counts as missing.
     pub fn name(&mut self, name: Option<&[u8]>) {
         match (name.filter(|name| !name.is_empty()), self.form) {
             (None, _) => self.absent(),
@@ -143,7 +141,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// Text in pieces.
+    /// Prints text in pieces.
     pub fn text(&mut self, write: impl FnOnce(&mut Pieces<'_>)) {
         match self.form {
             Form::Plain => {
@@ -171,7 +169,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// What stands for a missing value.
+    /// Prints a missing value.
     pub fn absent(&mut self) {
         match self.form {
             Form::Json => self.out.extend_from_slice(b"\"\""),
@@ -182,7 +180,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// A list that has no entries because there is no place for any; plain text tells nothing of it.
+    /// Prints the list of captures when none is declared; nothing in plain text.
     pub fn nothing(&mut self) {
         match self.form {
             Form::Json => self.out.extend_from_slice(b"null"),
@@ -191,7 +189,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// A list of texts.
+    /// Prints a list of texts.
     pub fn list<'t>(&mut self, texts: impl Iterator<Item = Option<&'t [u8]>>) {
         match self.form {
             Form::Json => self.out.push(b'['),
@@ -216,7 +214,7 @@ impl<'o> Printer<'o> {
         }
     }
 
-    /// A sample under an encoding. False: it was printed as it is, which the encoding has no part in.
+    /// Prints a sample in an encoding. False: it was printed unencoded.
     pub fn sample<'a>(&mut self, context: &Context<'a>, value: Option<Value<'a>>) -> bool {
         let kind = match self.cast {
             Cast::Own => None,
@@ -233,7 +231,7 @@ impl<'o> Printer<'o> {
             self.out.extend_from_slice(value.and_then(|value| value.bytes()).unwrap_or_default());
             return false;
         }
-        // The type that was asked for has been given.
+        // The value has been cast to the requested type.
         self.cast = Cast::Own;
         match value {
             None => self.absent(),
@@ -256,16 +254,16 @@ impl<'o> Printer<'o> {
     }
 }
 
-/// Text that is put together.
+/// A text built from pieces.
 pub struct Pieces<'o> {
     out: &'o mut Vec<u8>,
     flags: Flags,
-    /// Each piece is a chunk of CBOR.
+    /// Each piece is a CBOR chunk.
     chunked: bool,
 }
 
 impl Pieces<'_> {
-    /// Appends a text of which bytes of those classes are encoded.
+    /// Appends a text, encoding the bytes of those classes.
     pub fn put(&mut self, text: &[u8], classes: Classes) {
         if !self.chunked {
             return encoded(self.out, text, classes, self.flags);
@@ -283,7 +281,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Appends texts as if they were one, with a space between two of them.
+    /// Appends texts separated by spaces, as one piece.
     pub fn put_joined<'t>(&mut self, texts: impl Iterator<Item = &'t [u8]>, classes: Classes) {
         if self.chunked {
             let whole: Vec<&[u8]> = texts.collect();
@@ -297,7 +295,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Appends a byte as it is.
+    /// Appends a byte unencoded.
     pub fn mark(&mut self, byte: u8) {
         if self.chunked {
             cbor::measured(self.out, cbor::TEXT, |out| out.push(byte));

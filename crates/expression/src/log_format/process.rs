@@ -1,4 +1,4 @@
-//! What identifies the line itself: process, host, counters, identifiers (configuration manual, section 8.2.6).
+//! Identification of the line itself: process, host, counters, identifiers (configuration manual, section 8.2.6).
 
 use super::alias::{Alias, Kind, Restriction};
 use super::printer::Printer;

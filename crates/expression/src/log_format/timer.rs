@@ -61,7 +61,7 @@ pub const DATES: &[Alias] = &[
     }),
 ];
 
-/// Timers, in milliseconds; -1 where that point was not reached.
+/// Timers in milliseconds; -1 if the point was not reached.
 pub const TIMERS: &[Alias] = &[
     timer_row("Ta", Restriction::Http, "active time: from the request's first byte to the end", |record, out| {
         out.growing(record.timers.active, record.partial);

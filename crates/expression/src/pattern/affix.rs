@@ -1,16 +1,16 @@
-//! Texts that others begin or end with, by hash: one look for each length that may match. Which may is told by marks on the
-//! way to them, so that a long list of many lengths costs a few looks. Must never answer otherwise than comparing with one
-//! after the other would.
+//! Prefix and suffix patterns, indexed by hash: one lookup per possible length. Marks on shorter parts exclude lengths,
+//! so that a long list of many lengths costs a few lookups. Must never return another result than comparing one after
+//! the other would.
 
 use super::hash::Key;
 use super::index::{Alive, Form, PatternIndex, Texts, Whole};
 
-/// Which end of a text is compared.
+/// The end of a text that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Its beginning: of several that match the longest counts.
+    /// The beginning: the longest match wins.
     Start,
-    /// Its end: the first one in the list counts.
+    /// The end: the first match in the list wins.
     End,
 }
 
@@ -24,26 +24,26 @@ impl Side {
     }
 }
 
-/// Texts that others begin or end with.
+/// Prefix or suffix patterns.
 #[derive(Debug, Clone)]
 pub struct Affixes {
     side: Side,
-    /// The texts, compared whole.
+    /// The patterns, indexed by hash.
     pub texts: Whole,
-    /// The lengths that there are, descending.
+    /// The lengths of the patterns, descending.
     lengths: Vec<usize>,
     count: usize,
     marks: Marks,
 }
 
 impl Affixes {
-    /// None yet.
+    /// Creates an empty index.
     pub fn new(side: Side, form: Form, key: Key) -> Self {
         let marks = Marks(Box::default());
         Self { side, texts: Whole::new(form, key), lengths: Vec::new(), count: 0, marks }
     }
 
-    /// Makes room for so many.
+    /// Reserves capacity for `count` patterns.
     pub fn reserve(&mut self, count: usize, texts: &impl Texts) {
         self.texts.reserve(count, texts);
         if self.count == 0 && count >= MARKED {
@@ -51,7 +51,7 @@ impl Affixes {
         }
     }
 
-    /// Adds the text at a place.
+    /// Adds the pattern at an index of the list.
     pub fn insert(&mut self, at: PatternIndex, texts: &impl Texts) {
         let own = texts.key(at);
         if let Err(place) = self.lengths.binary_search_by(|length| own.len().cmp(length)) {
@@ -67,7 +67,7 @@ impl Affixes {
         }
     }
 
-    /// The place of the one that counts, and its length.
+    /// Returns the index of the winning pattern, and its length.
     #[inline]
     pub fn find(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<(PatternIndex, usize)> {
         if let [length] = *self.lengths {
@@ -77,7 +77,7 @@ impl Affixes {
         self.find_among(text, texts, alive)
     }
 
-    /// Of several lengths.
+    /// The same for patterns of several lengths.
     fn find_among(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<(PatternIndex, usize)> {
         let seen = if self.lengths.len() > FEW { self.marks.see(self.side, &self.texts, text) } else { Seen::ALL };
         let longest = self.lengths.partition_point(|length| *length > text.len());
@@ -91,24 +91,24 @@ impl Affixes {
     }
 }
 
-/// Texts from which on marks are kept.
+/// Number of patterns from which on marks are kept.
 const MARKED: usize = 256;
 
-/// Lengths that are looked up without asking marks.
+/// Number of lengths that are looked up without marks.
 const FEW: usize = 3;
 
-/// Bytes of the shortest part that is marked; each further one is twice as long.
+/// Length in bytes of the shortest marked part; each further one is twice as long.
 const SHORTEST: usize = 8;
 
-/// How many parts of a text are marked.
+/// Number of marked parts of a text.
 const LEVELS: usize = 7;
 
-/// The bit that says that there are texts beyond the next part's length.
+/// The bit for patterns longer than the next part.
 const BEYOND: u32 = 1 << 31;
 
-/// For parts of 8, 16, 32 bytes and so on, which longer texts there are that begin so: a bit for the lengths up to the next
-/// part, in steps, and one for those beyond. Found by hash alone: where two parts share a place both say more than is
-/// there, and a look in vain is all that comes of it.
+/// For parts of 8, 16, 32 bytes and so on, the lengths of longer patterns that begin with the part: a bit for each
+/// range of lengths up to the next part, and one for those beyond. Indexed by hash alone: a collision only adds bits,
+/// and costs a lookup without a match.
 #[derive(Debug, Clone)]
 struct Marks(Box<[u32]>);
 
@@ -148,11 +148,11 @@ impl Marks {
     }
 }
 
-/// What was seen on the way along a text.
+/// The marks found for a text.
 struct Seen([u32; LEVELS]);
 
 impl Seen {
-    /// Nothing is known.
+    /// No information: every length is possible.
     const ALL: Self = Self([u32::MAX; LEVELS]);
 
     fn may_have(&self, length: usize) -> bool {
@@ -160,7 +160,7 @@ impl Seen {
     }
 }
 
-/// The part that marks texts of that length, and their bit; `None`: they are too short for any.
+/// Returns the level of the part that marks patterns of that length, and their bit; `None`: they are too short.
 fn level(length: usize) -> Option<(usize, u32)> {
     let level = ((length.checked_sub(1)? / SHORTEST).checked_ilog2()? as usize).min(LEVELS - 1);
     let part = SHORTEST << level;
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// Texts of many lengths, of which many begin and end alike.
+    /// Texts of many lengths with common prefixes and suffixes.
     fn list(count: usize) -> Vec<String> {
         let text = |number: usize| {
             let mixed = number.wrapping_mul(0x9e37_79b9) % 1009;

@@ -1,5 +1,5 @@
-//! Lists of patterns that change at run time: what was taken from a list and what was added, beside what it was at the
-//! start. No reader takes a lock as long as a list has never been changed. Must never look at a file.
+//! Pattern lists that change at run time: removals and additions, relative to the initial entries. Readers take no lock
+//! while a list has never been changed. Must never read a file.
 
 use super::{Entries, Found, Key, List, Lists, Lookup, PatternIndex, PatternSet, Regex, Steps, Texts, View};
 use crate::sample::{Exhausted, Value};
@@ -14,13 +14,14 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 pub struct ListStates(AppendOnlyVec<Arc<ListState>>);
 
 impl ListStates {
-    /// As they are at the start. What is added is hashed under that key.
+    /// The initial states. Additions are hashed with that key.
     pub fn new(lists: &Lists, key: Key) -> Self {
         Self(lists.all.iter().enumerate().map(|(at, list)| Arc::new(ListState::new(at, list, key))).collect())
     }
 
-    /// For a program that follows another one, whose lists stand so. The list of a file that held the same then, and is
-    /// looked up in the same way, goes on as it was changed, for both; all others are as they are at the start.
+    /// Creates the states for a program that replaces another one with the given lists. The list of a file with the
+    /// same contents and the same lookups shares its changed state with the old program; all others start with their
+    /// initial entries.
     pub fn following(lists: &Lists, (before, states): (&Lists, &Self), key: Key) -> Self {
         let state = |(at, list): (usize, &List)| {
             let known = Some(&list.name).filter(|name| !name.is_empty()).and_then(|name| before.find(name));
@@ -30,7 +31,7 @@ impl ListStates {
         Self(lists.all.iter().enumerate().map(state).collect())
     }
 
-    /// Adds the state of a list that was added to the program. What is added to it is hashed under that key.
+    /// Adds the state of a list that was added to the program. Its additions are hashed with that key.
     ///
     /// # Errors
     /// [`Full`].
@@ -38,12 +39,12 @@ impl ListStates {
         self.0.push(|at| Arc::new(ListState::new(at, list, key)))
     }
 
-    /// A list's state.
+    /// Returns a list's state.
     pub fn get(&self, list: usize) -> Option<&ListState> {
         self.0.get(list).map(|state| &**state)
     }
 
-    /// The state of a list that was changed.
+    /// Returns the state of a list if it has been changed.
     #[inline]
     pub fn changed(&self, list: usize) -> Option<&ListState> {
         self.get(list).filter(|state| state.changed.load(Ordering::Acquire))
@@ -57,22 +58,22 @@ pub struct ListState {
     observer: OnceLock<Observer>,
 }
 
-/// What happens to a list.
+/// An event of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListEvent {
-    /// An entry was added to a version.
+    /// An entry was added to the current version.
     Added,
     /// Entries were removed.
     Removed,
-    /// Entries got another value.
+    /// The value of entries was changed.
     Set,
     /// A version was emptied.
     Cleared,
-    /// A version took the place of the current one.
+    /// A prepared version became the current one.
     Committed,
 }
 
-/// Is told of what has happened to a list, after its lock was released. Must return at once.
+/// Receives the events of a list, after its lock was released. Must return at once.
 pub type Observer = Box<dyn Fn(&[ListEvent]) + Send + Sync>;
 
 impl std::fmt::Debug for ListState {
@@ -102,12 +103,12 @@ impl ListState {
         Self { changed: AtomicBool::new(false), change: RwLock::new(change), observer: OnceLock::new() }
     }
 
-    /// Looks at it.
+    /// Reads it under the lock.
     pub fn read<T>(&self, with: impl FnOnce(&Change) -> T) -> T {
         with(&self.change.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes it, for all workers at once. What is removed is freed after the lock is released.
+    /// Changes it, for all workers at once. Removed entries are freed after the lock is released.
     pub fn write<T>(&self, with: impl FnOnce(&mut Change, &mut Vec<Layer>) -> T) -> T {
         let mut fallen = Vec::new();
         let mut change = self.change.write().unwrap_or_else(PoisonError::into_inner);
@@ -121,12 +122,12 @@ impl ListState {
         result
     }
 
-    /// Adds a way to look up in it, which sees what was changed before.
+    /// Adds an index, which includes the changes made so far.
     pub fn add_view(&self, view: Arc<View>) {
         self.change.write().unwrap_or_else(PoisonError::into_inner).add_view(view);
     }
 
-    /// Has this be told of what happens from now on. Only the first call has an effect.
+    /// Sets the observer of further events. Only the first call has an effect.
     pub fn observe(&self, observer: Observer) {
         if self.observer.set(observer).is_ok() {
             self.change.write().unwrap_or_else(PoisonError::into_inner).events = Some(Vec::new());
@@ -134,58 +135,58 @@ impl ListState {
     }
 }
 
-/// Why a change was refused.
+/// Why a change is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeError {
-    /// The pattern is none; HAProxy's sentence.
+    /// The pattern is invalid; HAProxy's message.
     Pattern(String),
-    /// The value is none.
+    /// The value is invalid.
     Value(String),
-    /// There is no such entry.
+    /// No such entry.
     Missing,
-    /// That version was not prepared.
+    /// The version was not prepared.
     Future,
 }
 
-/// Which entries are meant.
+/// Selects entries.
 #[derive(Debug, Clone, Copy)]
 pub enum Which<'a> {
-    /// Those of a key.
+    /// Entries with that key.
     Key(&'a [u8]),
-    /// The one that `show map` names so.
+    /// The entry with that reference in `show map`.
     Reference(u64),
 }
 
-/// What has become of a list.
+/// The current contents of a list.
 #[derive(Debug)]
 pub struct Change {
     entries: Arc<Entries>,
     views: Vec<Arc<View>>,
-    /// The version that is matched against.
+    /// The version used for lookups.
     pub current: u32,
-    /// The last one that was prepared.
+    /// The last prepared version.
     pub next: u32,
-    /// What the list held at the start still counts.
+    /// The initial entries are still part of the current version.
     base: bool,
-    /// Entries of the start that do not.
+    /// Removed initial entries.
     dead: FxHashSet<PatternIndex>,
-    /// Values of entries of the start that were changed.
+    /// Changed values of initial entries.
     values: FxHashMap<PatternIndex, Box<[u8]>>,
-    /// What was added to the current version.
+    /// Entries added to the current version.
     layer: Layer,
-    /// What the hashes of all layers depend on.
+    /// The key of the hashes of all layers.
     key: Key,
-    /// Versions that are being filled.
+    /// Versions being filled.
     pending: Vec<(u32, Layer)>,
-    /// The last reference that was given away.
+    /// The last reference assigned.
     serial: u64,
-    /// The number below the first reference of the start's entries; those follow each other.
+    /// The number before the first reference of the initial entries; these are consecutive.
     first: u64,
-    /// What has happened since an observer was told last; `None`: there is none.
+    /// Events since the observer was last called; `None`: no observer.
     events: Option<Vec<ListEvent>>,
 }
 
-/// An entry that was added.
+/// An added entry.
 #[derive(Debug)]
 struct Slot {
     key: Box<[u8]>,
@@ -194,7 +195,7 @@ struct Slot {
     alive: bool,
 }
 
-/// Entries that were added, with an index for every view.
+/// Added entries, with an index per view.
 #[derive(Debug)]
 pub struct Layer {
     slots: Slots,
@@ -217,7 +218,7 @@ impl Layer {
         Self { slots: Slots::default(), sets: views.iter().map(empty).collect(), live: 0 }
     }
 
-    /// Adds an index, with what is there already. Entries that are no patterns of its method are not found by it.
+    /// Adds an index with the existing entries. Entries that are invalid for its method are not found by it.
     fn add_view(&mut self, view: &View, key: Key) {
         let mut set = PatternSet::new(view.set.method(), view.set.ignores_case(), key);
         for at in (0..self.slots.0.len() as PatternIndex).filter(|at| self.slots.0[*at as usize].alive) {
@@ -231,7 +232,7 @@ impl Layer {
         self.slots.0.push(Slot { key: key.into(), value: value.into(), reference, alive: true });
         for set in &mut self.sets {
             if let Err(why) = set.insert(at, &self.slots) {
-                // Sets before this one keep its place, which counts for nothing.
+                // The index remains in the sets before this one, but the slot is dead.
                 self.slots.0[at as usize].alive = false;
                 return Err(why);
             }
@@ -260,7 +261,7 @@ impl Layer {
         found
     }
 
-    /// Where most of it is dead it is made anew, so that what a change costs does not grow.
+    /// Rebuilds the layer when most slots are dead, so that the cost of changes stays bounded.
     fn compact(&mut self, views: &[Arc<View>], key: Key) -> Option<Self> {
         if self.slots.0.len() < 64 || self.slots.0.len() < 2 * self.live {
             return None;
@@ -284,18 +285,18 @@ impl Change {
         self.views.push(view);
     }
 
-    /// The entry that a prepared sample matches.
+    /// Returns the entry that a prepared sample matches.
     ///
     /// # Errors
-    /// A regular expression takes too many steps.
+    /// A regular expression exhausts its steps.
     pub fn find<'s>(&'s self, lookup: &'s Lookup, value: Value<'_>) -> Result<Option<Found<'s>>, Exhausted> {
         self.find_within(lookup, value, &Steps::for_text(value.size()))
     }
 
-    /// The same with steps that others take, too.
+    /// The same with shared steps.
     ///
     /// # Errors
-    /// As of [`Change::find`].
+    /// As for [`Change::find`].
     pub fn find_within<'s>(
         &'s self,
         lookup: &'s Lookup,
@@ -318,7 +319,7 @@ impl Change {
             (Some(old), new) if new.is_none_or(|new| new.weight <= old.weight) => Some(self.base_entry(old.at)),
             (_, Some(new)) => {
                 let slot = self.layer.slots.0.get(new.at as usize);
-                // Methods without patterns find place 0, whether or not there is an entry.
+                // Methods without patterns return index 0, even without entries.
                 Some(slot.map_or(Found { at: None, added: None, key: &[], value: &[] }, |slot| Found {
                     at: None,
                     added: Some(new.at),
@@ -330,7 +331,7 @@ impl Change {
         })
     }
 
-    /// The regular expression of an entry that was added, as it was compiled then.
+    /// Returns the compiled regular expression of an added entry.
     pub fn regex(&self, lookup: &Lookup, added: PatternIndex) -> Option<&Regex> {
         self.layer.sets.get(lookup.view)?.regex(added)
     }
@@ -340,19 +341,19 @@ impl Change {
         Found { at: Some(at), added: None, key: self.entries.key(at), value }
     }
 
-    /// How many entries there are, whatever their version.
+    /// The number of entries of all versions.
     pub fn count(&self) -> usize {
         let base = if self.base { self.entries.len() - self.dead.len() } else { 0 };
         base + self.layer.live + self.pending.iter().map(|(_, layer)| layer.live).sum::<usize>()
     }
 
-    /// Entries that were added to the current version and are held, dead ones included.
+    /// The number of slots of the current version, dead ones included.
     #[cfg(test)]
     pub fn places(&self) -> usize {
         self.layer.slots.0.len()
     }
 
-    /// Some entries of a version in their order, behind that reference: what `show map` tells.
+    /// Returns up to `most` entries of a version in order, after that reference, for `show map`.
     pub fn page(&self, version: Option<u32>, behind: u64, most: usize) -> Vec<(u64, Vec<u8>, Vec<u8>)> {
         let version = version.unwrap_or(self.current);
         let mut page = Vec::new();
@@ -385,7 +386,7 @@ impl Change {
         }
     }
 
-    /// The value of the first entry of that very key in the current version.
+    /// Returns the value of the first entry with exactly that key in the current version.
     pub fn value_of(&self, key: &[u8]) -> Option<&[u8]> {
         if let Some(at) = self.base_places(Which::Key(key)).first() {
             return Some(self.base_entry(*at).value);
@@ -394,7 +395,7 @@ impl Change {
         places.first().and_then(|at| self.layer.slots.0.get(*at as usize)).map(|slot| &*slot.value)
     }
 
-    /// Whether the current version has an entry of that key.
+    /// Whether the current version has an entry with that key.
     pub fn has(&self, key: &[u8]) -> bool {
         !self.base_places(Which::Key(key)).is_empty() || !self.layer.places(Which::Key(key)).is_empty()
     }
@@ -427,13 +428,13 @@ impl Change {
         }
     }
 
-    /// Adds an entry, whether or not there is one of that key.
+    /// Adds an entry, even if there is one with that key.
     ///
     /// # Errors
-    /// Why not.
+    /// The entry is invalid, or the version was not prepared.
     pub fn add(&mut self, version: Option<u32>, key: &[u8], value: &[u8]) -> Result<(), ChangeError> {
         let version = version.unwrap_or(self.current);
-        // Numbers of versions wrap.
+        // Version numbers wrap.
         if (self.next.wrapping_sub(version) as i32) < 0 {
             return Err(ChangeError::Future);
         }
@@ -452,10 +453,10 @@ impl Change {
         Ok(())
     }
 
-    /// Gives entries of the current version another value.
+    /// Changes the value of entries of the current version.
     ///
     /// # Errors
-    /// Why not.
+    /// The value is invalid, or there is no such entry.
     pub fn set(&mut self, which: Which<'_>, value: &[u8]) -> Result<(), ChangeError> {
         let (base, added) = (self.base_places(which), self.layer.places(which));
         if base.is_empty() && added.is_empty() {
@@ -472,7 +473,7 @@ impl Change {
         Ok(())
     }
 
-    /// Takes entries out of the current version; whether there were any.
+    /// Removes entries from the current version; returns whether there were any.
     pub fn remove(&mut self, which: Which<'_>, fallen: &mut Vec<Layer>) -> bool {
         let (base, added) = (self.base_places(which), self.layer.places(which));
         let found = !base.is_empty() || !added.is_empty();
@@ -509,13 +510,13 @@ impl Change {
         self.values = FxHashMap::default();
     }
 
-    /// A number for a version to be filled.
+    /// Returns a new version number to be filled.
     pub fn prepare(&mut self) -> u32 {
         self.next = self.next.wrapping_add(1);
         self.next
     }
 
-    /// Puts a version in the place of the current one. False: it was not prepared, or is past.
+    /// Makes a version the current one. False: it was not prepared, or is older.
     pub fn commit(&mut self, version: u32, fallen: &mut Vec<Layer>) -> bool {
         let ahead = version.wrapping_sub(self.current);
         if ahead == 0 || ahead > self.next.wrapping_sub(self.current) {

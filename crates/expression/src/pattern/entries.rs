@@ -1,17 +1,16 @@
-//! What a list holds when the program starts: its patterns, and in a map the value of each, all behind each other in
-//! one piece of memory. Must never change.
+//! The initial entries of a list: its patterns, and in a map the value of each, stored contiguously. Must never change.
 
 use super::index::{PatternIndex, Texts};
 use super::lines;
 
-/// The entries of a list, in order. An entry's place is its number.
+/// The entries of a list, in order. An entry is identified by its index.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entries {
     text: Box<[u8]>,
     spans: Vec<Span>,
 }
 
-/// Where the parts of an entry lie.
+/// Offsets and lengths of the parts of an entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Span {
     key: (u32, u32),
@@ -19,7 +18,7 @@ struct Span {
 }
 
 impl Entries {
-    /// Those of a file; `map`: with values.
+    /// Parses a file; `map`: with values.
     ///
     /// # Errors
     /// The file is larger than 4 GiB.
@@ -39,7 +38,7 @@ impl Entries {
         Ok(Self { text: content.into_boxed_slice(), spans })
     }
 
-    /// Patterns of a configuration line.
+    /// Stores the patterns of a configuration line.
     pub fn of_words<'a>(words: impl Iterator<Item = &'a [u8]>) -> Self {
         let (mut text, mut spans) = (Vec::new(), Vec::new());
         for word in words {
@@ -49,22 +48,20 @@ impl Entries {
         Self { text: text.into_boxed_slice(), spans }
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The value at a place; empty where there is none.
+    /// Returns the value of an entry; empty if there is none.
     pub fn value(&self, at: PatternIndex) -> &[u8] {
         self.spans.get(at as usize).map_or(&[], |span| self.part(span.value))
     }
 
-    /// The line of the file that the entry at a place stands in, from 1; for messages.
+    /// Returns the line of the file that contains an entry, from 1; for messages.
     pub fn line(&self, at: PatternIndex) -> usize {
         let before = self.spans.get(at as usize).map_or(0, |span| span.key.0 as usize);
         memchr::memchr_iter(b'\n', &self.text[..before]).count() + 1

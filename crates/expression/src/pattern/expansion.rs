@@ -1,8 +1,8 @@
-//! Texts in which groups of a match are put in. Must never search.
+//! Substitution of a match's groups in a text. Must never search.
 
 use super::Search;
 
-/// Appends a text in which `\0` to `\9` stand for groups of a match in `value`.
+/// Appends a text with `\0` to `\9` replaced by groups of a match in `value`.
 pub fn expand(groups: &Search<'_>, value: &[u8], text: &[u8], out: &mut dyn FnMut(&[u8])) {
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {

@@ -1,20 +1,20 @@
-//! The hash of pattern indexes, under a key. Entries that rules add come from requests: who does not know the key cannot
-//! choose texts or addresses that fall together. Must never make up a key itself.
+//! The keyed hash of pattern indexes. Entries added by rules come from requests: without the key a client cannot choose
+//! colliding texts or addresses. Must never generate a key itself.
 
 use std::hash::{BuildHasher, Hasher};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// What hashes depend on. The same for all patterns of a configuration, drawn at random for what requests add.
+/// The key of the hashes. Constant for the patterns of a configuration, random for entries added by requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Key(u64);
 
 impl Key {
-    /// From a random number.
+    /// Creates a key from a random number.
     pub const fn new(random: u64) -> Self {
         Self(random)
     }
 
-    /// The hash of bytes: XXH3 with the key as its seed.
+    /// Hashes bytes: XXH3 with the key as its seed.
     #[inline]
     pub fn bytes(self, bytes: &[u8]) -> u64 {
         xxh3_64_with_seed(bytes, self.0)

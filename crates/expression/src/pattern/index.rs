@@ -1,6 +1,6 @@
-//! Indexes of patterns: whole texts by hash, networks by the length of their mask. Each
-//! finds the place of a pattern in its list; the texts themselves stay in the list. Must never answer otherwise than
-//! comparing with one after the other would.
+//! Indexes of patterns: whole texts by hash, networks by prefix length. Each returns the index of a pattern in its
+//! list; the texts themselves remain in the list. Must never return another result than comparing one after the other
+//! would.
 
 use super::hash::Key;
 use super::network::Network;
@@ -10,24 +10,24 @@ use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A pattern's place in its list.
+/// A pattern's index in its list.
 pub type PatternIndex = u32;
 
-/// Where the patterns of an index lie.
+/// A list of patterns.
 pub trait Texts {
-    /// The pattern at a place, as it was written.
+    /// Returns the pattern at an index, as written.
     fn key(&self, at: PatternIndex) -> &[u8];
 }
 
-/// Whether the pattern at a place counts.
+/// Whether the pattern at an index is active.
 pub type Alive<'a> = &'a dyn Fn(PatternIndex) -> bool;
 
-/// Patterns that are the same to an index: the places of the later ones behind the first.
+/// Equal patterns: a linked list from the first one through the later ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Same(FxHashMap<PatternIndex, PatternIndex>);
 
 impl Same {
-    /// Another one like the one at `first`.
+    /// Adds a pattern equal to the one at `first`.
     fn add(&mut self, first: PatternIndex, at: PatternIndex) {
         if let Some(next) = self.0.insert(first, at) {
             self.0.insert(at, next);
@@ -38,19 +38,19 @@ impl Same {
         std::iter::successors(Some(first), |at| self.0.get(at).copied())
     }
 
-    /// The first one that counts.
+    /// Returns the first active one.
     #[inline]
     fn first(&self, first: PatternIndex, alive: Alive<'_>) -> Option<PatternIndex> {
         if alive(first) { Some(first) } else { self.all(first).filter(|at| alive(*at)).min() }
     }
 }
 
-/// How texts are compared whole.
+/// How whole texts are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Byte by byte.
     Exact,
-    /// Letters of ASCII in either case.
+    /// ASCII letters case-insensitively.
     AnyCase,
     /// The pattern is written in hexadecimal digits.
     Hex,
@@ -82,30 +82,30 @@ impl Form {
     }
 }
 
-/// Texts that are compared whole. Of the same text twice the first one counts.
+/// Patterns that match whole texts. Of equal patterns the first one wins.
 #[derive(Debug, Clone)]
 pub struct Whole {
     form: Form,
     key: Key,
     places: HashTable<PatternIndex>,
-    /// The only text, while there is but one: comparing costs less than hashing.
+    /// The only pattern, while there is just one: comparing costs less than hashing.
     only: Option<PatternIndex>,
     same: Same,
 }
 
 impl Whole {
-    /// None yet.
+    /// Creates an empty index.
     pub fn new(form: Form, key: Key) -> Self {
         Self { form, key, places: HashTable::new(), only: None, same: Same::default() }
     }
 
-    /// Makes room for so many.
+    /// Reserves capacity for `count` patterns.
     pub fn reserve(&mut self, count: usize, texts: &impl Texts) {
         let (form, with) = (self.form, self.key);
         self.places.reserve(count, |at| form.hash(with, texts.key(*at)));
     }
 
-    /// Adds the text at a place.
+    /// Adds the pattern at an index of the list.
     pub fn insert(&mut self, at: PatternIndex, texts: &impl Texts) {
         let (form, with, key) = (self.form, self.key, texts.key(at));
         let hash = form.hash(with, key);
@@ -118,7 +118,7 @@ impl Whole {
         }
     }
 
-    /// The place of that text. Where case counts for nothing it has to be in lower case.
+    /// Returns the index of the pattern equal to a text. For case-insensitive patterns the text must be in lower case.
     #[inline]
     pub fn find(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<PatternIndex> {
         if let Some(only) = self.only {
@@ -135,7 +135,7 @@ impl Whole {
         self.same.first(*first, alive)
     }
 
-    /// The places of all texts, of the same text twice the first one.
+    /// Returns the indexes of all patterns, of equal ones only the first.
     pub(super) fn places(&self) -> impl Iterator<Item = PatternIndex> {
         self.places.iter().copied()
     }
@@ -150,7 +150,7 @@ impl Whole {
         self.key.bytes(text)
     }
 
-    /// The places of the patterns that are the same as this one.
+    /// Returns the indexes of the patterns equal to this one.
     pub fn like(&self, key: &[u8], texts: &impl Texts) -> Vec<PatternIndex> {
         let form = self.form;
         let first = self.places.find(form.hash(self.key, key), |at| form.same(texts.key(*at), key));
@@ -158,36 +158,36 @@ impl Whole {
     }
 }
 
-/// Networks: the finest one counts.
+/// Networks: the longest prefix wins.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Networks {
     v4: HashMap<(u32, u8), PatternIndex, Key>,
-    /// The lengths of masks that there are, descending.
+    /// The prefix lengths, descending.
     v4_lengths: Vec<u8>,
     v6: HashMap<(u128, u8), PatternIndex, Key>,
     v6_lengths: Vec<u8>,
-    /// Those whose mask has holes, in order.
+    /// Networks with non-contiguous masks, in order.
     odd: Vec<(Network, PatternIndex)>,
     same: Same,
 }
 
 impl Networks {
-    /// None yet.
+    /// Creates an empty index.
     pub fn new(key: Key) -> Self {
         Self { v4: HashMap::with_hasher(key), v6: HashMap::with_hasher(key), ..Self::default() }
     }
 
-    /// Makes room for so many of IPv4.
+    /// Reserves capacity for `count` IPv4 networks.
     pub fn reserve(&mut self, count: usize) {
         self.v4.reserve(count);
     }
 
-    /// Gives back what was reserved and is not used.
+    /// Releases unused capacity.
     pub fn shrink(&mut self) {
         self.v4.shrink_to_fit();
     }
 
-    /// Adds a network. Of the same one twice the first one counts.
+    /// Adds a network. Of equal networks the first one wins.
     pub fn insert(&mut self, network: Network, at: PatternIndex) {
         let add = |lengths: &mut Vec<u8>, length: u8| {
             if let Err(place) = lengths.binary_search_by(|known| length.cmp(known)) {
@@ -215,7 +215,7 @@ impl Networks {
         }
     }
 
-    /// The places of that very network.
+    /// Returns the indexes of exactly that network.
     pub fn like(&self, network: Network) -> Vec<PatternIndex> {
         let first = match network {
             Network::V4(address, mask) if mask.leading_ones() == mask.count_ones() => {
@@ -229,8 +229,8 @@ impl Networks {
         first.map(|first| self.same.all(*first).collect()).unwrap_or_default()
     }
 
-    /// The place of the finest network that the address is in, and how long its mask is (section 7.1.6 on addresses of
-    /// the other family).
+    /// Returns the index of the network with the longest prefix that contains the address, and the prefix length
+    /// (section 7.1.6 on addresses of the other family).
     pub fn find(&self, address: IpAddr, alive: Alive<'_>) -> Option<(PatternIndex, usize)> {
         let found = match address {
             IpAddr::V4(address) => {
@@ -247,7 +247,7 @@ impl Networks {
     fn find_v4(&self, address: Ipv4Addr, alive: Alive<'_>) -> Option<(PatternIndex, usize)> {
         let address = u32::from(address);
         if self.v4.len() == 1 {
-            // What most conditions ask for: one network is compared faster than its hash is computed.
+            // The common case in conditions: comparing a single network is faster than hashing.
             let ((network, length), first) = self.v4.iter().next()?;
             let mask = u32::MAX.checked_shl(32 - u32::from(*length)).unwrap_or(0);
             let found = if address & mask == *network { self.same.first(*first, alive) } else { None };

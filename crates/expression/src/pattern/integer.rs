@@ -1,9 +1,9 @@
-//! Ranges of integers (section 7.1.2): `5`, `5:7`, `5-7`, `:7`, `5:`, and operators before a number; versions of
-//! protocols as dotted numbers. Must never be kinder to a number than HAProxy is.
+//! Ranges of integers (section 7.1.2): `5`, `5:7`, `5-7`, `:7`, `5:`, and operators before a number; protocol versions
+//! as dotted numbers. Must never accept a number that HAProxy rejects.
 
 use std::ops::RangeInclusive;
 
-/// How a number in front of which an operator stands is compared.
+/// The comparison operator before a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     Equal,
@@ -26,17 +26,17 @@ impl Operator {
     }
 }
 
-/// How the numbers of a list are written.
+/// The notation of the numbers of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
     /// `5`.
     Plain,
-    /// `3.1`, which is 0x30001, as in versions of protocols; `3` is `3.0`.
+    /// `3.1`, which is 0x30001, as in protocol versions; `3` is `3.0`.
     Dotted,
 }
 
 impl Notation {
-    /// Digits alone.
+    /// Parses a number of digits only.
     fn number(self, text: &str) -> Option<i64> {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match self {
@@ -50,7 +50,7 @@ impl Notation {
         }
     }
 
-    /// The end of a range: a dash before it makes it negative, and stands for 0 when nothing follows.
+    /// Parses the end of a range: a dash before it makes it negative; a lone dash is 0.
     fn end(self, text: &str) -> Option<i64> {
         match text.strip_prefix('-').filter(|_| self == Self::Plain) {
             Some("") => Some(0),
@@ -74,15 +74,15 @@ impl Notation {
     }
 }
 
-/// Where a range is cut: at the first colon or dash, which may be the first character. So `-5` is all up to 5.
+/// Splits a range at the first colon or dash, which may be the first character. So `-5` is everything up to 5.
 fn cut(text: &str) -> Option<(&str, &str)> {
     text.split_once([':', '-'])
 }
 
-/// Reads a number or a range.
+/// Parses a number or a range.
 ///
 /// # Errors
-/// HAProxy's sentence.
+/// HAProxy's message.
 pub fn range(text: &str, notation: Notation) -> Result<RangeInclusive<i64>, String> {
     let Some((low, high)) = cut(text) else {
         let value = notation.number(text).ok_or_else(|| format!("'{text}' is not a {}", notation.name()))?;
@@ -98,11 +98,11 @@ pub fn range(text: &str, notation: Notation) -> Result<RangeInclusive<i64>, Stri
     if range.is_empty() { Err(wrong()) } else { Ok(range) }
 }
 
-/// The patterns of a configuration line, operators before numbers worked in: `gt 3` is `4:`. No operator changes a range.
-/// What is wrong comes with its place among the words.
+/// Converts the patterns of a configuration line with operators to ranges: `gt 3` is `4:`. Operators do not affect
+/// ranges. An error includes the index of the word.
 ///
 /// # Errors
-/// HAProxy's sentence.
+/// HAProxy's message.
 pub fn written(words: &[&str], notation: Notation) -> Result<Vec<String>, (usize, String)> {
     let (mut operator, mut found) = (Operator::Equal, Vec::new());
     for (at, word) in words.iter().enumerate() {
@@ -110,7 +110,7 @@ pub fn written(words: &[&str], notation: Notation) -> Result<Vec<String>, (usize
             operator = named;
             continue;
         }
-        // Behind these operators a fraction is passed over.
+        // A fraction after these operators is ignored.
         let compares = !matches!(operator, Operator::Equal) && notation == Notation::Plain;
         let whole =
             word.split_once('.').map_or(*word, |(whole, _)| if compares && !whole.is_empty() { whole } else { word });

@@ -1,18 +1,18 @@
 //! Lists of patterns in files (configuration manual, sections 2.7 and 7.1): their names, their lines. Must never open one.
 
-/// What a list's name stands for.
+/// A pattern list's name by its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListName<'a> {
-    /// A file that has to be there.
+    /// A file that must exist.
     File(&'a str),
     /// A file that may be missing.
     Optional(&'a str),
-    /// No file at all: nothing but a name, prefix included.
+    /// No file: only a name, prefix included.
     Virtual(&'a str),
 }
 
 impl<'a> ListName<'a> {
-    /// Reads a name with its prefix.
+    /// Parses a name with its prefix.
     pub fn parse(text: &'a str) -> Self {
         if let Some(path) = text.strip_prefix("opt@") {
             Self::Optional(path)
@@ -23,7 +23,7 @@ impl<'a> ListName<'a> {
         }
     }
 
-    /// What the list is known by: a file without its prefix, anything else with it.
+    /// The name that identifies the list: a file without its prefix, anything else with it.
     pub fn reference(self) -> &'a str {
         match self {
             Self::File(name) | Self::Optional(name) | Self::Virtual(name) => name,
@@ -31,24 +31,24 @@ impl<'a> ListName<'a> {
     }
 }
 
-/// A line of a list.
+/// A line of a list that contains a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListLine<'a> {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub number: usize,
-    /// The pattern: the whole line, or of a map its first word.
+    /// The pattern: the whole line, or in a map its first word.
     pub key: &'a [u8],
-    /// What stands behind it in a map.
+    /// The text after the key in a map.
     pub value: &'a [u8],
 }
 
-/// The lines of a list that hold a pattern; `map`: with a value behind it.
+/// Returns the lines of a list that contain a pattern; `map`: followed by a value.
 pub fn lines(content: &[u8], map: bool) -> impl Iterator<Item = ListLine<'_>> {
     content.split(|byte| *byte == b'\n').enumerate().filter_map(move |(index, line)| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let start = line.iter().position(|byte| !is_blank(*byte))?;
         let text = &line[start..];
-        // A pattern may begin with a sharp where a space stands before it.
+        // A `#` after a blank is part of the pattern.
         if text[0] == b'#' && start == 0 {
             return None;
         }

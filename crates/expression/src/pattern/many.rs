@@ -1,5 +1,5 @@
-//! Many patterns that are compared in part, looked for all at once: texts and regular expressions. A few are compared one
-//! after the other. Must never answer otherwise than comparing one after the other would.
+//! Substring and regular expression patterns that are searched all at once. A few are compared one after the other.
+//! Must never return another result than comparing one after the other would.
 
 use super::automaton::{Automaton, Steps, Way};
 use super::index::{Alive, PatternIndex, Texts};
@@ -9,20 +9,20 @@ use crate::sample::Exhausted;
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::sync::Arc;
 
-/// From so many patterns on they are looked for all at once.
+/// Number of patterns from which on they are searched at once.
 const MANY: usize = 8;
 
-/// Instructions of the automaton for regular expressions at most.
+/// Maximum number of instructions of the automaton for regular expressions.
 const MOST_SIZE: usize = 500_000;
 
-/// Bytes that a worker keeps of the states that texts have led to, for one set. Where they do not suffice they are forgotten
-/// and found anew.
+/// Memory limit in bytes of a worker's cached states for one set. When it is exceeded, the states are cleared and
+/// rebuilt.
 const MOST_STATES: usize = 4 << 20;
 
-/// Bytes of texts that are looked for all at once at most: their automaton takes many times that.
+/// Maximum total length of texts that are searched at once, in bytes: their automaton takes many times that.
 const MOST_TEXT: usize = 4 << 20;
 
-/// Texts: a part of the sample (`sub`), or one between delimiters (`dir`, `dom`).
+/// Texts that match a substring of the sample (`sub`), or one between delimiters (`dir`, `dom`).
 #[derive(Debug, Clone)]
 pub struct Parts {
     method: Method,
@@ -34,25 +34,25 @@ pub struct Parts {
 #[derive(Debug)]
 struct PartIndex {
     automaton: AhoCorasick,
-    /// The places of what the automaton looks for.
+    /// The list indexes of the automaton's patterns.
     places: Vec<PatternIndex>,
-    /// Texts of no byte, which it does not look for.
+    /// Empty texts, which the automaton does not contain.
     empty: Vec<PatternIndex>,
 }
 
 impl Parts {
-    /// None yet.
+    /// Creates an empty set.
     pub fn new(method: Method, ignore_case: bool) -> Self {
         Self { method, ignore_case, all: Vec::new(), index: None }
     }
 
-    /// Adds the text at a place.
+    /// Adds the text at an index of the list.
     pub fn insert(&mut self, at: PatternIndex) {
         self.all.push(at);
         self.index = None;
     }
 
-    /// Builds what looks for all of them at once, if they are many.
+    /// Builds the automaton, if there are many texts.
     pub fn build(&mut self, texts: &impl Texts) {
         let length: usize = self.all.iter().map(|at| texts.key(*at).len()).sum();
         if self.all.len() < MANY || length > MOST_TEXT {
@@ -67,7 +67,7 @@ impl Parts {
         }
     }
 
-    /// The place of the first one that the text matches.
+    /// Returns the index of the first pattern that the text matches.
     pub fn find(&self, text: &[u8], texts: &impl Texts, alive: Alive<'_>) -> Option<PatternIndex> {
         let matches = |at: &&PatternIndex| compare(self.method, text, texts.key(**at), self.ignore_case) && alive(**at);
         let Some(index) = &self.index else { return self.all.iter().find(matches).copied() };
@@ -84,49 +84,51 @@ impl Parts {
         best
     }
 
-    /// Whether a part stands between delimiters, where the method asks for that.
+    /// Whether a part is between delimiters, if the method requires it.
     fn stands_alone(&self, text: &[u8], part: std::ops::Range<usize>) -> bool {
         let is_delimiter = |at: usize| text.get(at).is_none_or(|byte| delimits(self.method, *byte));
         self.method == Method::Sub || (part.start == 0 || is_delimiter(part.start - 1)) && is_delimiter(part.end)
     }
 }
 
-/// Regular expressions.
+/// Regular expression patterns.
 #[derive(Debug, Clone)]
 pub struct Regexes {
     ignore_case: bool,
-    /// Each, and its place. One that only the automaton for all of them will look for is not kept.
+    /// Each expression, and its list index. `None`: it is only part of the automaton.
     all: Vec<(Option<Regex>, PatternIndex)>,
-    /// What is looked for at once.
+    /// The automaton for most of them.
     index: Option<Arc<RegexIndex>>,
-    /// What is not, by its place among all.
+    /// Indexes in `all` of the expressions that are not in the automaton.
     others: Vec<usize>,
-    /// More will come until all are looked for at once; `Some(true)`: each may be asked for all the same.
+    /// Expressions are being loaded, to be searched at once later; `Some(true)`: each may also be requested
+    /// individually.
     loading: Option<bool>,
 }
 
 #[derive(Debug)]
 struct RegexIndex {
     automaton: Automaton,
-    /// What the automaton looks for, by its place among all.
+    /// Indexes in `all` of the automaton's patterns.
     members: Vec<usize>,
 }
 
 impl Regexes {
-    /// None yet.
+    /// Creates an empty set.
     pub fn new(ignore_case: bool) -> Self {
         Self { ignore_case, all: Vec::new(), index: None, others: Vec::new(), loading: None }
     }
 
-    /// Many will be added, and then [`Regexes::build`] be called. `single`: each may be asked for all the same.
+    /// Announces that many will be added, followed by [`Regexes::build`]. `single`: each may also be requested
+    /// individually.
     pub fn load(&mut self, single: bool) {
         self.loading = Some(single);
     }
 
-    /// Adds one at a place.
+    /// Adds the expression at an index of the list.
     ///
     /// # Errors
-    /// HAProxy's sentence about it.
+    /// HAProxy's message about it.
     pub fn insert(&mut self, pattern: &str, at: PatternIndex) -> Result<(), String> {
         let regex = Regex::deferred(pattern, self.ignore_case)?;
         self.others.push(self.all.len());
@@ -134,12 +136,12 @@ impl Regexes {
         Ok(())
     }
 
-    /// Those that can be had one by one: all that are not looked for at once, at least.
+    /// Returns the expressions that are kept individually: at least all that are not in the automaton.
     pub fn all(&self) -> impl Iterator<Item = &Regex> {
         self.all.iter().filter_map(|(single, _)| single.as_ref())
     }
 
-    /// Builds what looks for all of them at once, if they are many.
+    /// Builds the automaton, if there are many expressions.
     pub fn build(&mut self) {
         let loading = self.loading.take();
         self.index = self.index_of_all().map(Arc::new);
@@ -163,10 +165,10 @@ impl Regexes {
         Some(RegexIndex { automaton, members })
     }
 
-    /// The place of the first one that matches.
+    /// Returns the list index of the first one that matches.
     ///
     /// # Errors
-    /// To find it takes too many steps.
+    /// The steps are exhausted.
     pub fn find(&self, text: &[u8], alive: Alive<'_>, steps: &Steps) -> Result<Option<PatternIndex>, Exhausted> {
         let is_linear = |place: usize| self.all[place].0.as_ref().is_none_or(Regex::is_linear);
         let (mut found, mut asked): (Option<usize>, Vec<usize>) = (None, Vec::new());
@@ -181,7 +183,7 @@ impl Regexes {
                     found = Some(place);
                     return;
                 }
-                // Whether it really matches is seen behind this, once.
+                // PCRE2 decides below, once per pattern, whether it really matches.
                 met.resize(index.members.len() / 64 + 1, 0);
                 let (word, bit) = (pattern as usize / 64, 1 << (pattern % 64));
                 if met[word] & bit == 0 {
@@ -211,7 +213,7 @@ impl Regexes {
         Ok(found.map(|place| self.all[place].1))
     }
 
-    /// The one at that place, where single ones may be asked for.
+    /// Returns the expression at a list index, if expressions are kept individually.
     pub fn get(&self, at: PatternIndex) -> Option<&Regex> {
         let found = self.all.binary_search_by_key(&at, |(_, place)| *place).ok()?;
         self.all[found].0.as_ref()
@@ -264,7 +266,7 @@ mod tests {
             many.build();
             assert!(many.index.is_some() && many.get(2).is_some());
             assert_eq!(many.get(0).is_some() && many.get(11).is_some(), loading != Some(false));
-            // What comes later is looked at behind them.
+            // Later additions are checked after them.
             add(&mut few, &["x"]);
             add(&mut many, &["x"]);
             for text in TEXTS.iter().chain(&["x.y"]) {
@@ -277,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Where most are PCRE2's, the automaton tells which of them are worth asking.
+    /// With mostly PCRE2 patterns, the automaton selects those that may match.
     #[test]
     fn those_of_pcre2_are_asked_where_they_may_match() {
         let mut regexes = Regexes::new(false);

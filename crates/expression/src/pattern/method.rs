@@ -1,47 +1,47 @@
-//! The methods of matching, and which types they take (section 7.1).
+//! The matching methods, and the types that they take (section 7.1).
 
 use super::Notation;
 use crate::sample::Type;
 
-/// How a sample is compared with a pattern.
+/// How a sample is matched against a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// `found`: there is a sample.
+    /// `found`: the sample exists.
     Found,
-    /// `bool`: it is true.
+    /// `bool`: the sample is true.
     Bool,
     /// `int`: the number is in a range.
     Int,
-    /// `int` for versions, whose ranges are written as dotted numbers.
+    /// `int` for versions, with ranges of dotted numbers.
     Dotted,
     /// `ip`: the address is in a network.
     Ip,
-    /// `bin`: the same bytes, written in hexadecimal digits.
+    /// `bin`: the same bytes, as hexadecimal digits.
     Bin,
     /// `len`: the length is in a range.
     Len,
     /// `str`: the same text.
     Str,
-    /// `sub`: the text is in it.
+    /// `sub`: the sample contains the text.
     Sub,
     /// `reg`: the regular expression matches.
     Reg,
-    /// `beg`: it begins with the text.
+    /// `beg`: the sample begins with the text.
     Beg,
-    /// `end`: it ends with the text.
+    /// `end`: the sample ends with the text.
     End,
-    /// `dir`: one part between slashes is the text.
+    /// `dir`: a part between slashes is the text.
     Dir,
-    /// `dom`: one part between dots is the text.
+    /// `dom`: a part between dots is the text.
     Dom,
 }
 
 impl Method {
-    /// Every name.
+    /// The names of all methods.
     pub const NAMES: [&'static str; 13] =
         ["found", "bool", "int", "ip", "bin", "len", "str", "sub", "reg", "beg", "end", "dir", "dom"];
 
-    /// By its name.
+    /// Returns the method of that name.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "found" => Self::Found,
@@ -61,7 +61,6 @@ impl Method {
         })
     }
 
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Found => "found",
@@ -80,7 +79,7 @@ impl Method {
         }
     }
 
-    /// The one that a type implies; `None`: one has to be written.
+    /// Returns the default method of a type; `None`: one must be written.
     pub const fn implied_by(kind: Type) -> Option<Self> {
         match kind {
             Type::Bool => Some(Self::Bool),
@@ -91,7 +90,7 @@ impl Method {
         }
     }
 
-    /// The type that samples are cast to before they are compared; `None`: they are taken as they are.
+    /// Returns the type that samples are cast to before matching; `None`: they are not cast.
     pub const fn input(self) -> Option<Type> {
         match self {
             Self::Found => None,
@@ -105,12 +104,12 @@ impl Method {
         }
     }
 
-    /// How the numbers of its patterns are written.
+    /// The notation of the numbers in its patterns.
     pub(crate) const fn notation(self) -> Notation {
         if matches!(self, Self::Dotted) { Notation::Dotted } else { Notation::Plain }
     }
 
-    /// Whether it compares with nothing, so that no pattern is needed.
+    /// Whether it needs no pattern.
     pub const fn takes_no_pattern(self) -> bool {
         matches!(self, Self::Found | Self::Bool)
     }

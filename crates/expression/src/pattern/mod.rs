@@ -1,5 +1,6 @@
-//! Patterns: what samples are compared with (configuration manual, sections 7.1.1 to 7.1.6). Owns the methods of matching
-//! and the sets of patterns with their indexes. Must never fetch or convert a sample beyond the cast that a method needs.
+//! Patterns that samples are matched against (configuration manual, sections 7.1.1 to 7.1.6). Owns the matching methods
+//! and the sets of patterns with their indexes. Must never fetch or convert a sample beyond the cast that a method
+//! needs.
 
 mod affix;
 mod automaton;

@@ -1,4 +1,4 @@
-//! Networks (section 7.1.6): an address with a mask, and how addresses of both families are compared.
+//! Networks (section 7.1.6): an address with a mask, and the comparison of addresses of both families.
 
 use crate::sample::embedded_ipv4;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,14 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// An address with a mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// Of IPv4: the masked address and the mask.
+    /// IPv4: the masked address and the mask.
     V4(u32, u32),
-    /// Of IPv6.
+    /// IPv6: the masked address and the mask.
     V6(u128, u128),
 }
 
 impl Network {
-    /// Reads `192.0.2.1`, `192.0.2.0/24`, `10.12/8`, `192.0.2.0/255.255.255.0`, `2001:db8::/32`. `None`: it is none.
+    /// Parses `192.0.2.1`, `192.0.2.0/24`, `10.12/8`, `192.0.2.0/255.255.255.0`, `2001:db8::/32`. `None`: invalid.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, mask) = text.split_once('/').map_or((text, None), |(address, mask)| (address, Some(mask)));
         if let Some(address) = short_ipv4(address) {
@@ -33,7 +33,7 @@ impl Network {
         Some(Self::V6(u128::from(address) & mask, mask))
     }
 
-    /// Whether the address is in it.
+    /// Whether the network contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (*self, address) {
             (Self::V4(network, mask), IpAddr::V4(address)) => u32::from(address) & mask == network,
@@ -46,7 +46,7 @@ impl Network {
     }
 }
 
-/// An IPv4 address of which parts may be missing: the last number goes to the end, zeroes fill what is left (the manual's
+/// Parses an IPv4 address with omitted parts: the last number is the last byte, zeroes fill the gap (the manual's
 /// table).
 fn short_ipv4(text: &str) -> Option<Ipv4Addr> {
     let mut parts = [0_u8; 4];

@@ -1,37 +1,37 @@
-//! Numbers and ranges of numbers as an index: single ones are found by hash, ranges one after the other. Must never answer
-//! otherwise than comparing one after the other would.
+//! An index of numbers and ranges: numbers are found by hash, ranges one after the other. Must never return another
+//! result than comparing one after the other would.
 
 use super::hash::Key;
 use super::index::{Alive, PatternIndex};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// Numbers and ranges, of which the first one in the list counts.
+/// Numbers and ranges, of which the first one in the list wins.
 #[derive(Debug, Clone)]
 pub struct Numbers {
-    /// Of the same number twice the first one.
+    /// Single numbers; of equal ones the first.
     single: HashMap<i64, PatternIndex, Key>,
-    /// What is more than one number, and what was there already; in order.
+    /// Ranges of several numbers, and repeated numbers; in order.
     ranges: Vec<(RangeInclusive<i64>, PatternIndex)>,
 }
 
 impl Numbers {
-    /// None yet.
+    /// Creates an empty index.
     pub fn new(key: Key) -> Self {
         Self { single: HashMap::with_hasher(key), ranges: Vec::new() }
     }
 
-    /// Makes room for so many.
+    /// Reserves capacity for `count` numbers.
     pub fn reserve(&mut self, count: usize) {
         self.single.reserve(count);
     }
 
-    /// Gives back what was reserved and is not used.
+    /// Releases unused capacity.
     pub fn shrink(&mut self) {
         self.single.shrink_to_fit();
     }
 
-    /// Adds the range at a place, which lies behind those of all others.
+    /// Adds a range at a list index, which must be greater than all others.
     pub fn insert(&mut self, range: RangeInclusive<i64>, at: PatternIndex) {
         if range.start() == range.end() && !self.single.contains_key(range.start()) {
             self.single.insert(*range.start(), at);
@@ -40,7 +40,7 @@ impl Numbers {
         }
     }
 
-    /// The first place whose range has that number.
+    /// Returns the index of the first range that contains the number.
     pub fn find(&self, number: i64, alive: Alive<'_>) -> Option<PatternIndex> {
         let single = if self.single.is_empty() { None } else { self.single.get(&number).copied() };
         let single = single.filter(|at| alive(*at));
@@ -48,7 +48,7 @@ impl Numbers {
         before.clone().find(|(range, at)| range.contains(&number) && alive(*at)).map(|(_, at)| *at).or(single)
     }
 
-    /// The places of that very range.
+    /// Returns the indexes of exactly that range.
     pub fn like(&self, range: &RangeInclusive<i64>) -> Vec<PatternIndex> {
         let single = self.single.get(range.start()).filter(|_| range.start() == range.end());
         let ranges = self.ranges.iter().filter(|(known, _)| known == range).map(|(_, at)| at);

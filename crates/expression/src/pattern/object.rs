@@ -1,6 +1,6 @@
-//! Lists of patterns as objects: one for each file name, shared by every ACL and map that names it, and one for the
-//! patterns of each ACL line (configuration manual, section 2.7). Owns what they are when the program starts; what
-//! changes lies in [`ListStates`](super::ListStates). Must never open a file.
+//! Pattern lists as objects: one for each file name, shared by every ACL and map that names it, and one for the
+//! patterns of each ACL line (configuration manual, section 2.7). Owns their initial entries; changes are stored in
+//! [`ListStates`](super::ListStates). Must never open a file.
 
 use super::ListState;
 use super::entries::Entries;
@@ -15,26 +15,23 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What the values of a map have to be.
+/// The type of a map's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// There are none: it is the list of an ACL.
+    /// No values: the list of an ACL.
     None,
-    /// Text.
     Text,
-    /// Text into which the groups of a match are put.
+    /// Text with references to the groups of a match.
     Groups,
-    /// Integers.
     Integer,
-    /// Addresses.
     Address,
 }
 
 impl Content {
-    /// Reads a value. The error is what it had to be.
+    /// Parses a value. The error is the name of the expected type.
     ///
     /// # Errors
-    /// It is none of these.
+    /// The value is invalid.
     pub fn parse(self, text: &[u8]) -> Result<Value<'_>, &'static str> {
         let utf8 = std::str::from_utf8(text).ok();
         match self {
@@ -45,52 +42,48 @@ impl Content {
     }
 }
 
-/// A list as one kind of lookup sees it.
+/// An index of a list for one kind of lookup.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// The patterns.
     pub set: PatternSet,
-    /// What the values have to be.
+    /// The type of the values.
     pub content: Content,
 }
 
-/// A list when the program starts.
+/// The initial state of a list.
 #[derive(Debug, Clone)]
 pub struct List {
-    /// Its number.
     pub id: u32,
-    /// The file's name; empty for the patterns of a line.
+    /// The file's name; empty for the patterns of an ACL line.
     pub name: String,
-    /// Where it is used, as `show map` tells.
+    /// Where it is used, as printed by `show map`.
     pub description: String,
     /// ACLs use it.
     pub is_acl: bool,
     /// It has values.
     pub is_map: bool,
-    /// What it holds.
     pub entries: Arc<Entries>,
-    /// How it is looked up in.
+    /// Its indexes.
     pub views: AppendOnlyVec<Arc<View>>,
 }
 
-/// Every list of a program; the place of one here is what lookups name it by.
+/// The lists of a program; lookups refer to them by index.
 #[derive(Debug, Default)]
 pub struct Lists {
-    /// All of them.
     pub all: AppendOnlyVec<List>,
     by_name: HashMap<String, usize>,
-    /// Those that were added after the configuration was compiled.
+    /// Lists added after the configuration was compiled.
     added: RwLock<HashMap<String, usize>>,
 }
 
 impl Lists {
-    /// The list of a file by its name, as [`ListName::reference`](super::ListName::reference) tells it.
+    /// Returns the list of a file by its name, which is a [`ListName::reference`](super::ListName::reference).
     pub fn find(&self, name: &str) -> Option<usize> {
         let added = || self.added.read().unwrap_or_else(PoisonError::into_inner).get(name).copied();
         self.by_name.get(name).copied().or_else(added)
     }
 
-    /// Adds a list after the configuration was compiled, and returns its place. Its number is the smallest free one.
+    /// Adds a list after the configuration was compiled, and returns its index. Its id is the smallest free one.
     ///
     /// # Errors
     /// [`Full`].
@@ -104,7 +97,7 @@ impl Lists {
 }
 
 impl View {
-    /// Whether it sees the same entries in the same way as another one.
+    /// Whether it has the same method, case sensitivity and type of values as another one.
     fn is_like(&self, other: &Self) -> bool {
         let way = |view: &Self| (view.set.method(), view.set.ignores_case(), view.content);
         way(self) == way(other)
@@ -112,7 +105,7 @@ impl View {
 }
 
 impl PartialEq for List {
-    /// A name alone says nothing of what a file holds. What is told of a list is not compared.
+    /// Equal names do not make lists equal: the entries are compared, too. The description is not compared.
     fn eq(&self, other: &Self) -> bool {
         let views = || self.views.iter().zip(&other.views);
         (&self.name, self.is_acl, self.is_map) == (&other.name, other.is_acl, other.is_map)
@@ -136,37 +129,37 @@ impl PartialEq for Lists {
     }
 }
 
-/// A handle of a list, held by its readers.
+/// A handle of a list for lookups.
 #[derive(Debug, Clone)]
 pub struct Lookup {
-    /// Which list.
+    /// The list's index.
     pub list: usize,
-    /// Which of its views.
+    /// The index of the view.
     pub view: usize,
-    /// The list as it was at the start.
+    /// The initial state of the view.
     pub base: Arc<View>,
-    /// What it held then.
+    /// The initial entries.
     pub entries: Arc<Entries>,
-    /// The only pattern, where there was just one.
+    /// The only pattern, if there is just one.
     single: Option<Single>,
 }
 
-/// What was found in a list.
+/// The entry that a lookup returns.
 #[derive(Debug, Clone, Copy)]
 pub struct Found<'a> {
-    /// Its place, where it was there at the start.
+    /// Its index, if it is an initial entry.
     pub at: Option<PatternIndex>,
-    /// Its place among what was added since, where it is one of those.
+    /// Its index among the added entries, if it was added at run time.
     pub added: Option<PatternIndex>,
-    /// The pattern as it is written.
+    /// The pattern as written.
     pub key: &'a [u8],
-    /// What stands behind it.
+    /// The value after the pattern.
     pub value: &'a [u8],
 }
 
 impl PartialEq for Lookup {
-    /// Whether they look for the same in the same place: a place alone says nothing, as the list there may be another
-    /// one in another configuration.
+    /// Whether both look up the same entries: equal indexes do not suffice, as the list may be another one in another
+    /// configuration.
     fn eq(&self, other: &Self) -> bool {
         (self.list, self.view) == (other.list, other.view)
             && self.base.is_like(&other.base)
@@ -175,13 +168,13 @@ impl PartialEq for Lookup {
 }
 
 impl Lookup {
-    /// Into a view of a list.
+    /// Creates a lookup in a view of a list.
     pub fn new(list: usize, view: usize, base: Arc<View>, entries: Arc<Entries>) -> Self {
         let single = Single::of(&base.set, &entries);
         Self { list, view, base, entries, single }
     }
 
-    /// Whether a sample matches an entry, with steps that other samples take, too.
+    /// Whether a sample matches an entry, with steps shared with other samples.
     #[inline]
     pub fn matches<'a>(&self, context: &Context<'a>, value: Value<'a>, steps: &Steps) -> bool {
         let changed = context.lists.and_then(|lists| lists.changed(self.list));
@@ -210,7 +203,7 @@ impl Lookup {
         context.bounded(found)
     }
 
-    /// The entry that a sample matches.
+    /// Returns the entry that a sample matches.
     #[inline]
     pub fn find<'a>(&'a self, context: &Context<'a>, value: Value<'a>) -> Option<Found<'a>> {
         let value = self.base.set.prepare(context, value)?;
@@ -227,8 +220,8 @@ impl Lookup {
         }
     }
 
-    /// Lends the entry that a sample matches to `with`, its regular expression, and the sample as text. Outside `None`:
-    /// there is no such entry.
+    /// Calls `with` with the matching entry, its regular expression, and the sample as text. Outer `None`: no entry
+    /// matches.
     pub fn with_regex<'a, T>(
         &'a self,
         context: &Context<'a>,
@@ -259,38 +252,36 @@ impl Lookup {
     }
 }
 
-/// What stands where a list is named.
+/// How the configuration refers to a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// An ACL.
     Acl,
-    /// An ACL that sees a map (`-M`).
+    /// An ACL that uses a map (`-M`).
     AclOfMap,
     /// A converter.
     Map,
 }
 
-/// Where a list is named: file, line, and the line's place in the order of the configuration.
+/// The line that refers to a list, in the order of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListLine {
-    /// What is read when everything else was.
+    /// The line is parsed after everything else.
     pub late: bool,
-    /// The file's number.
     pub file: u32,
     /// The line, from 1.
     pub line: u32,
-    /// The file's name.
     pub name: String,
 }
 
-/// Lists while a configuration is compiled.
+/// The lists of a configuration being compiled.
 #[derive(Debug, Default)]
 pub struct Registry {
-    /// The place of the first list.
+    /// The index of the first list.
     first: usize,
     lists: Vec<Building>,
     by_name: HashMap<String, usize>,
-    /// Regular expressions that PCRE2 matches, and where they are used.
+    /// Regular expressions matched by PCRE2, and their lines.
     backtracking: Vec<(ListLine, String)>,
 }
 
@@ -299,7 +290,7 @@ struct Building {
     name: String,
     wanted: Option<u32>,
     first: ListLine,
-    /// The keyword of the ACL whose own patterns these are.
+    /// The keyword of the ACL line that contains the patterns.
     keyword: String,
     uses: Vec<(ListLine, &'static str)>,
     is_acl: bool,
@@ -308,18 +299,18 @@ struct Building {
     views: Vec<Arc<View>>,
 }
 
-/// Where lists stand that are made while the process runs: none of the program has such a place, so that nobody changes
-/// them.
+/// The first index of lists created at run time: no list of the program has such an index, so that they are never
+/// changed.
 const APART: usize = usize::MAX / 2;
 
 impl Registry {
-    /// Whether there is a list of that name, as [`ListName::reference`](super::ListName::reference) tells it.
+    /// Whether there is a list of that name, which is a [`ListName::reference`](super::ListName::reference).
     pub fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// For one more way to look up in the list of that name, or for a list beside those of the program where it has none of
-    /// that name.
+    /// Creates a registry for a further view of the list of that name, or for a new list of the program if there is
+    /// none.
     pub fn beside(lists: &Lists, name: &str) -> Self {
         let Some((at, list)) = lists.find(name).and_then(|at| Some((at, lists.all.get(at)?))) else {
             return Self { first: lists.all.places(), ..Self::default() };
@@ -328,15 +319,15 @@ impl Registry {
         Self { first: at, lists: vec![Building::of(list)], by_name, ..Self::default() }
     }
 
-    /// For lists beside those of the program.
+    /// Creates a registry for lists outside the program.
     pub fn apart() -> Self {
         Self { first: APART, ..Self::default() }
     }
 
-    /// The list of a file, read by `read` where it was not yet.
+    /// Returns the list of a file, loaded with `read` on first use.
     ///
     /// # Errors
-    /// HAProxy's sentence.
+    /// HAProxy's message.
     pub fn file(
         &mut self,
         name: &str,
@@ -376,7 +367,7 @@ impl Registry {
         Ok(self.first + self.lists.len() - 1)
     }
 
-    /// The list of an ACL's own patterns.
+    /// Adds the list of an ACL line's own patterns.
     pub fn own(&mut self, keyword: &str, entries: Entries, wanted: Option<u32>, place: ListLine) -> usize {
         self.lists.push(Building {
             name: String::new(),
@@ -392,32 +383,32 @@ impl Registry {
         self.first + self.lists.len() - 1
     }
 
-    /// A regular expression is used at that place that may be one for PCRE2.
+    /// Records the use of a regular expression, if PCRE2 matches it.
     pub fn note(&mut self, place: ListLine, regex: &Regex) {
         if !regex.is_linear() {
             self.backtracking.push((place, regex.pattern().to_owned()));
         }
     }
 
-    /// Takes the regular expressions that PCRE2 matches, and where they are used.
+    /// Takes the regular expressions matched by PCRE2, and their lines.
     pub fn take_backtracking(&mut self) -> Vec<(ListLine, String)> {
         std::mem::take(&mut self.backtracking)
     }
 
-    /// Whether a list has that number already.
+    /// Whether a list has that id already.
     pub fn is_taken(&self, id: u32) -> bool {
         self.lists.iter().any(|list| list.wanted == Some(id))
     }
 
-    /// The line of its file that an entry stands in.
+    /// Returns the line of an entry in its file.
     pub fn line(&self, list: usize, at: PatternIndex) -> usize {
         self.lists.get(list - self.first).map_or(0, |list| list.entries.line(at))
     }
 
-    /// A way into a list. The error knows the place of the entry that does not fit.
+    /// Returns a lookup in a list. The error includes the index of the invalid entry.
     ///
     /// # Errors
-    /// HAProxy's sentence about the entry.
+    /// HAProxy's message about the entry.
     pub fn lookup(
         &mut self,
         list: usize,
@@ -453,8 +444,8 @@ impl Registry {
         Ok(Lookup::new(list, building.views.len() - 1, base, entries))
     }
 
-    /// The finished lists, with the numbers that HAProxy gives them: those that were asked for, else the smallest free
-    /// one in the order of the configuration.
+    /// Returns the finished lists, with the ids that HAProxy assigns: the requested one, or else the smallest free one
+    /// in the order of the configuration.
     pub fn finish(self) -> Lists {
         let mut order: Vec<usize> = (0..self.lists.len()).filter(|at| self.lists[*at].wanted.is_none()).collect();
         order.sort_by(|one, other| self.lists[*one].first.cmp(&self.lists[*other].first));
@@ -479,7 +470,7 @@ impl Registry {
 }
 
 impl Building {
-    /// A list that is known already.
+    /// Starts from an existing list.
     fn of(list: &List) -> Self {
         Self {
             name: list.name.clone(),

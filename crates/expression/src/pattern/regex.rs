@@ -1,7 +1,7 @@
-//! Regular expressions over bytes (section 7.1.4), with the syntax of PCRE2, which HAProxy uses. Whether a pattern matches is
-//! told by an automaton, in one pass over the text; which text its groups hold, and patterns that look around, refer back or
-//! forbid backtracking, are PCRE2's interpreter's business, which is asked only where a match may begin. Steps of both are
-//! counted. Must never go on without steps, nor be given a pattern that is compiled while requests wait.
+//! Regular expressions over bytes (section 7.1.4), with the syntax of PCRE2, which HAProxy uses. An automaton decides
+//! in one pass over the text whether a pattern matches. PCRE2's interpreter determines the text of groups, and handles
+//! lookarounds, back references and atomic groups; it is called only where a match may begin. Steps of both are
+//! counted. Must never continue without steps, nor compile a pattern while requests wait.
 
 mod backtracking;
 mod translate;
@@ -14,59 +14,59 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use translate::{demanded, translate};
 
-/// Instructions of one automaton at most. A pattern that takes more has a looser automaton, and PCRE2 decides.
+/// Maximum number of instructions of one automaton. A larger pattern gets a relaxed automaton, and PCRE2 decides.
 const MOST_SIZE: usize = 20_000;
 
-/// Repetitions that a looser automaton counts.
+/// Maximum repetition count in a relaxed automaton.
 const MOST_COUNTED: u32 = 8;
 
-/// Bytes that a worker keeps of the states of one automaton.
+/// Memory limit in bytes of a worker's cached states of one automaton.
 const MOST_MEMORY: usize = 192 << 10;
 
-/// Bytes of a rest of a text of which it does not matter how much of it is looked at.
+/// Length in bytes up to which the rest of a text need not be limited for an attempt.
 const SHORT: usize = 128;
 
-/// Bytes that are read to learn how far an attempt may look; one that may look further may look at all of the text.
+/// Bytes read to determine the reach of an attempt; beyond them the reach is the whole text.
 const NEAR: usize = 512;
 
-/// Steps of a match that takes no search.
+/// Steps charged for a match that needs no search.
 const MATCH: u64 = 5;
 
-/// A compiled regular expression.
+/// A compiled regular expression. A clone shares the automata.
 #[derive(Clone)]
 pub struct Regex(Arc<Inner>);
 
 struct Inner {
     pattern: Box<str>,
     ignore_case: bool,
-    /// The pattern is translated exactly.
+    /// The pattern was translated exactly.
     exact: bool,
     forward: OnceLock<Forward>,
     backward: OnceLock<Option<Backward>>,
-    /// What reads as far as an attempt to match at a place may look.
+    /// Determines how far an attempt to match at a position may read.
     reach: OnceLock<Option<Automaton>>,
     backtracking: Backtracking,
 }
 
-/// What tells whether it matches.
+/// Decides whether the pattern matches.
 #[derive(Default)]
 struct Forward {
-    /// What a text has to hold, each of it.
+    /// Parts that a text must all contain.
     required: Vec<Required>,
-    /// `None`: nothing can be told without PCRE2.
+    /// `None`: only PCRE2 can decide.
     automaton: Option<Automaton>,
-    /// The automaton matches where the pattern does, and nowhere else.
+    /// The automaton matches exactly where the pattern does.
     exact: bool,
 }
 
-/// What tells where matches begin.
+/// Finds the positions where matches begin.
 struct Backward {
     automaton: Automaton,
-    /// How far the matches of each of its patterns go; none if it also finds places where none begins.
+    /// The extents of the matches of each of its patterns; empty if it may also find positions where no match begins.
     extents: Vec<Extent>,
 }
 
-/// Where the groups of a match are.
+/// The offsets of a match's groups.
 #[derive(Default)]
 pub struct Places {
     groups: Groups,
@@ -79,17 +79,17 @@ impl Regex {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// HAProxy's sentence, with PCRE2's reason.
+    /// HAProxy's message, with PCRE2's reason.
     pub fn new(pattern: &str, ignore_case: bool) -> Result<Self, String> {
         let regex = Self::deferred(pattern, ignore_case)?;
         regex.0.forward();
         Ok(regex)
     }
 
-    /// A pattern that is right, and is compiled when it is first asked for.
+    /// Validates a pattern, and compiles it on first use.
     ///
     /// # Errors
-    /// As of [`Regex::new`].
+    /// As for [`Regex::new`].
     pub fn deferred(pattern: &str, ignore_case: bool) -> Result<Self, String> {
         let translated = translate(&config::text::to_bytes(pattern), false);
         let text = translated.as_ref().filter(|translated| Shape::new(&translated.text, ignore_case).is_some());
@@ -108,33 +108,34 @@ impl Regex {
         })))
     }
 
-    /// As it was written.
+    /// The pattern as written.
     pub fn pattern(&self) -> &str {
         &self.0.pattern
     }
 
-    /// Whether an automaton can tell all there is to tell about a match. Otherwise PCRE2 decides.
+    /// Whether an automaton alone decides about a match. Otherwise PCRE2 decides.
     pub fn is_linear(&self) -> bool {
         self.0.exact
     }
 
-    /// Its tree, for an automaton of several; of one that is not linear a tree that matches wherever it does, and elsewhere.
+    /// Returns the tree for an automaton of several patterns; the tree of a non-linear pattern matches wherever the
+    /// pattern does, and elsewhere.
     pub fn shape(&self) -> Option<Hir> {
         self.0.shape().map(|shape| shape.whether)
     }
 
-    /// Whether it matches somewhere.
+    /// Whether it matches anywhere.
     ///
     /// # Errors
-    /// That takes too many steps.
+    /// The steps are exhausted.
     pub fn is_match(&self, text: &[u8]) -> Result<bool, Exhausted> {
         self.is_match_within(text, &Steps::for_text(text.len()))
     }
 
-    /// The same with steps that others take, too.
+    /// The same with shared steps.
     ///
     /// # Errors
-    /// As of [`Regex::is_match`].
+    /// As for [`Regex::is_match`].
     pub fn is_match_within(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         let forward = self.0.forward();
         if !forward.required.iter().all(|required| required.is_in(text)) {
@@ -147,10 +148,10 @@ impl Regex {
         }
     }
 
-    /// The same of a pattern that an automaton of its [`Regex::shape`] has found, among others.
+    /// Confirms a match that an automaton of several [`Regex::shape`]s has found.
     ///
     /// # Errors
-    /// As of [`Regex::is_match`].
+    /// As for [`Regex::is_match`].
     pub fn is_confirmed_within(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         match self.0.exact {
             true => Ok(true),
@@ -158,10 +159,10 @@ impl Regex {
         }
     }
 
-    /// Begins to look for matches, and for what their groups hold if `groups` says so.
+    /// Starts a search for matches; with `groups` also for the text of their groups.
     ///
     /// # Errors
-    /// That takes too many steps.
+    /// The steps are exhausted.
     pub fn search<'s>(
         &'s self,
         places: &'s mut Places,
@@ -181,7 +182,7 @@ impl Regex {
                 starts.set(0);
             }
         } else if inner.asks_for_begin() {
-            // PCRE2 has to be asked from where the search begins, not from where a match may begin.
+            // PCRE2 must start where the search begins, not where a match may begin.
             unanchored = true;
         } else if let Some(backward) = inner.backward() {
             backward.automaton.starts(text, starts, steps)?;
@@ -193,16 +194,16 @@ impl Regex {
     }
 }
 
-/// Matches in a text, one after the other.
+/// The successive matches in a text.
 pub struct Search<'s> {
     regex: &'s Inner,
     groups: &'s mut Groups,
-    /// Where a match may begin.
+    /// Positions where a match may begin.
     starts: &'s Starts,
     whole: &'s mut Option<(usize, usize)>,
-    /// How far matches go, where groups do not matter.
+    /// The extents of matches, if groups are not needed.
     extents: &'s [Extent],
-    /// Where they may begin is not known.
+    /// The positions where matches begin are unknown.
     unanchored: bool,
     text: &'s [u8],
     steps: &'s Steps,
@@ -211,10 +212,10 @@ pub struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// The first match from a place on: where it begins and ends.
+    /// Returns the bounds of the first match from a position on.
     ///
     /// # Errors
-    /// To find it takes too many steps.
+    /// The steps are exhausted.
     pub fn next(&mut self, from: usize) -> Result<Option<(usize, usize)>, Exhausted> {
         *self.whole = self.find(from)?;
         Ok(*self.whole)
@@ -229,7 +230,7 @@ impl Search<'_> {
         let mut from = from;
         while let Some(start) = self.starts.next(from) {
             if !self.regex.exact && backtracking.is_brief() {
-                // Each attempt is short: PCRE2 finds the place faster itself.
+                // Each attempt is short: PCRE2 finds the position faster itself.
                 return asker.search(start);
             }
             if let Some(extent) = self.extents.get(self.starts.pattern(start))
@@ -249,14 +250,14 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// Where the nth group of the last match is; the whole match is the group 0.
+    /// Returns the bounds of the nth group of the last match; group 0 is the whole match.
     pub fn get(&self, group: usize) -> Option<(usize, usize)> {
         if group == 0 { *self.whole } else { self.groups.get(group).filter(|_| self.whole.is_some()) }
     }
 }
 
 impl Inner {
-    /// Whether the pattern says `\G`: what it matches depends on where the search begins.
+    /// Whether the pattern contains `\G`: its matches depend on where the search begins.
     fn asks_for_begin(&self) -> bool {
         !self.exact && self.pattern.contains("\\G")
     }
@@ -272,7 +273,7 @@ impl Inner {
             let Some(shape) = self.shape() else { return Forward::default() };
             let properties = shape.whether.properties();
             let at_start = properties.look_set_prefix().contains(Look::Start);
-            // What stands at the end is seen from there at once.
+            // An anchor at the end is decided sooner when reading backwards.
             let at_end = !at_start && properties.look_set_suffix().contains(Look::End);
             let way = if at_end { Way::Backward } else { Way::Forward };
             let (automaton, exact) = automaton(&shape.whether, way);
@@ -280,7 +281,7 @@ impl Inner {
         })
     }
 
-    /// What a text has to hold. Before PCRE2 is asked, more of it is looked for, lookarounds included.
+    /// Returns parts that a text must contain. For PCRE2 patterns they include parts of lookarounds.
     fn required(&self, shape: &Shape) -> Vec<Required> {
         let demanded = if self.exact { None } else { demanded(&config::text::to_bytes(&self.pattern)) };
         let tree = demanded.and_then(|text| Shape::tree(&text, self.ignore_case));
@@ -288,7 +289,8 @@ impl Inner {
         if all.is_empty() { Required::of(&shape.whether).into_iter().collect() } else { all }
     }
 
-    /// The bytes that an attempt to match at the start of a text may look at. Of a pattern that PCRE2 decides that is all of them.
+    /// Returns the number of bytes that an attempt to match at the start of a text may read. For PCRE2 patterns that is
+    /// the whole text.
     fn reach(&self, text: &[u8], steps: &Steps) -> Result<usize, Exhausted> {
         if !self.exact || self.backtracking.is_brief() || text.len() < SHORT {
             return Ok(text.len());
@@ -320,7 +322,7 @@ impl Inner {
     }
 }
 
-/// The automaton of a tree, and whether it is exact.
+/// Builds the automaton of a tree; returns whether it is exact.
 fn automaton(hir: &Hir, way: Way) -> (Option<Automaton>, bool) {
     let exact = Automaton::new([hir].into_iter(), way, MOST_SIZE, MOST_MEMORY);
     let is_exact = exact.is_ok();
@@ -343,7 +345,7 @@ impl fmt::Debug for Regex {
     }
 }
 
-/// The version of PCRE2, which decides about patterns that no automaton of bounded size matches.
+/// The version of PCRE2, which matches patterns without an exact automaton.
 pub fn pcre2_version() -> (u32, u32) {
     pcre2::version()
 }

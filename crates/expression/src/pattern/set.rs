@@ -1,5 +1,5 @@
-//! A set of patterns of one method, indexed by kind. The texts of the patterns lie in the list that the set is of. Must
-//! never answer otherwise than comparing one after the other would.
+//! A set of patterns of one matching method, indexed. The texts of the patterns are stored in the set's list. Must
+//! never return another result than comparing one after the other would.
 
 use super::affix::{Affixes, Side};
 use super::index::{Alive, Form, Networks, PatternIndex, Texts, Whole};
@@ -11,42 +11,43 @@ use super::{Key, Method, Regex, Steps};
 use crate::sample::{Context, Exhausted, Type, Value, cast, unhex};
 use config::text::from_bytes;
 
-/// A pattern that was found.
+/// A matching pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
-    /// Its place.
+    /// Its index.
     pub at: PatternIndex,
-    /// How fine it is, where the finest counts and not the first: bits of a mask, bytes of a beginning.
+    /// Its specificity, if the most specific match wins: the prefix length of a network, the length of a prefix
+    /// pattern.
     pub weight: usize,
 }
 
-/// Patterns of one method and one opinion on case.
+/// Patterns of one method and one case sensitivity.
 #[derive(Debug, Clone)]
 pub struct PatternSet {
     method: Method,
     ignore_case: bool,
-    /// Texts are compared as they are.
+    /// Strings are matched without conversion.
     takes_text: bool,
     patterns: Patterns,
 }
 
 #[derive(Debug, Clone)]
 enum Patterns {
-    /// The method needs none.
+    /// The method needs no patterns.
     None,
     Numbers(Box<Numbers>),
     Networks(Box<Networks>),
-    /// Texts that are compared whole.
+    /// Whole texts.
     Whole(Whole),
-    /// Beginnings or ends of texts.
+    /// Prefixes or suffixes.
     Affixes(Affixes),
-    /// Texts that are compared in part.
+    /// Substrings.
     Parts(Parts),
     Regexes(Regexes),
 }
 
 impl PatternSet {
-    /// An empty set, which hashes under that key.
+    /// Creates an empty set, which hashes with that key.
     pub fn new(method: Method, ignore_case: bool, key: Key) -> Self {
         let form = if ignore_case { Form::AnyCase } else { Form::Exact };
         let patterns = match method {
@@ -65,17 +66,16 @@ impl PatternSet {
         Self { method, ignore_case, takes_text, patterns }
     }
 
-    /// The method.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// Letters of ASCII are the same in either case.
+    /// Whether ASCII letters are matched case-insensitively.
     pub fn ignores_case(&self) -> bool {
         self.ignore_case
     }
 
-    /// Whether patterns are found by hash or mask, or one after the other.
+    /// Whether patterns are found by hash or mask, rather than one after the other.
     pub fn is_tree(&self) -> bool {
         !self.ignore_case
             && match self.patterns {
@@ -85,12 +85,12 @@ impl PatternSet {
             }
     }
 
-    /// Whether the finest pattern that matches counts, and not the first.
+    /// Whether the most specific matching pattern wins, rather than the first.
     pub fn finest_counts(&self) -> bool {
         matches!(self.method, Method::Ip | Method::Beg)
     }
 
-    /// Makes room for so many patterns.
+    /// Reserves capacity for `count` patterns.
     pub fn reserve(&mut self, count: usize, texts: &impl Texts) {
         match &mut self.patterns {
             Patterns::Whole(whole) => whole.reserve(count, texts),
@@ -101,16 +101,15 @@ impl PatternSet {
         }
     }
 
-    /// All that is there at the start will be added now, and then [`PatternSet::finish`] be called. `single`: regular
-    /// expressions will be asked for one by one.
+    /// Announces the initial patterns, followed by [`PatternSet::finish`]. `single`: regular expressions will be
+    /// requested individually.
     pub fn load(&mut self, single: bool) {
         if let Patterns::Regexes(regexes) = &mut self.patterns {
             regexes.load(single);
         }
     }
 
-    /// Everything is there that was there at the start: gives back what was reserved and is not used, and builds what
-    /// looks for many at once.
+    /// Ends the loading of the initial patterns: releases unused capacity and builds the automata for many patterns.
     pub fn finish(&mut self, texts: &impl Texts) {
         match &mut self.patterns {
             Patterns::Networks(networks) => networks.shrink(),
@@ -121,16 +120,16 @@ impl PatternSet {
         }
     }
 
-    /// The regular expressions that can be had one by one: all that are not looked for at once, at least.
+    /// Returns the regular expressions that are kept individually: at least all that are not in the automaton.
     pub fn regexes(&self) -> impl Iterator<Item = &Regex> {
         let found = if let Patterns::Regexes(regexes) = &self.patterns { Some(regexes.all()) } else { None };
         found.into_iter().flatten()
     }
 
-    /// Adds the pattern at a place of the list.
+    /// Adds the pattern at an index of the list.
     ///
     /// # Errors
-    /// HAProxy's sentence about what is wrong with it.
+    /// HAProxy's message about the pattern.
     pub fn insert(&mut self, at: PatternIndex, texts: &impl Texts) -> Result<(), String> {
         let key = texts.key(at);
         match &mut self.patterns {
@@ -150,7 +149,7 @@ impl PatternSet {
         Ok(())
     }
 
-    /// A sample as the method compares it: `None` when it cannot.
+    /// Converts a sample for matching: `None` if that fails.
     #[inline]
     pub fn prepare<'a>(&self, context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
         match value {
@@ -172,19 +171,19 @@ impl PatternSet {
         }
     }
 
-    /// The pattern that a prepared sample matches: the finest network, the longest beginning, else the first one.
-    /// Methods without patterns find place 0.
+    /// Returns the pattern that a prepared sample matches: the most specific network, the longest prefix, or else the
+    /// first one. Methods without patterns return index 0.
     ///
     /// # Errors
-    /// A regular expression takes too many steps.
+    /// A regular expression exhausts its steps.
     pub fn find(&self, value: Value<'_>, texts: &impl Texts, alive: Alive<'_>) -> Result<Option<Hit>, Exhausted> {
         self.find_within(value, texts, alive, &Steps::for_text(value.size()))
     }
 
-    /// The same with steps that others take, too.
+    /// The same with shared steps.
     ///
     /// # Errors
-    /// As of [`PatternSet::find`].
+    /// As for [`PatternSet::find`].
     pub fn find_within(
         &self,
         value: Value<'_>,
@@ -198,7 +197,7 @@ impl PatternSet {
         Ok(self.find_simple(value, texts, alive))
     }
 
-    /// The same for whatever is no regular expression.
+    /// The same for all methods but regular expressions.
     fn find_simple(&self, value: Value<'_>, texts: &impl Texts, alive: Alive<'_>) -> Option<Hit> {
         let first = |at: PatternIndex| Hit { at, weight: 0 };
         match &self.patterns {
@@ -224,7 +223,7 @@ impl PatternSet {
         }
     }
 
-    /// The places of the patterns that are written like this one; a few others may be among them.
+    /// Returns the indexes of the patterns written like this one; may include a few others.
     pub fn like(&self, key: &[u8], count: usize, texts: &impl Texts) -> Vec<PatternIndex> {
         match &self.patterns {
             Patterns::Whole(whole) => whole.like(key, texts),
@@ -238,14 +237,14 @@ impl PatternSet {
         }
     }
 
-    /// The regular expression at that place, where they are asked for one by one.
+    /// Returns the regular expression at that index, if they are kept individually.
     pub fn regex(&self, at: PatternIndex) -> Option<&Regex> {
         let Patterns::Regexes(regexes) = &self.patterns else { return None };
         regexes.get(at)
     }
 }
 
-/// What is wrong with bytes in hexadecimal digits.
+/// Returns the message about invalid hexadecimal digits.
 fn broken_hex(key: &[u8]) -> String {
     match key.iter().find(|digit| !digit.is_ascii_hexdigit()) {
         Some(digit) if key.len().is_multiple_of(2) => {
@@ -260,7 +259,7 @@ fn network(key: &[u8]) -> Result<Network, String> {
     found.ok_or_else(|| format!("'{}' is not a valid IPv4 or IPv6 address", from_bytes(key)))
 }
 
-/// A text in lower case.
+/// Converts a text to lower case.
 fn lower<'a>(context: &Context<'a>, bytes: &'a [u8]) -> Option<&'a [u8]> {
     if !bytes.iter().any(u8::is_ascii_uppercase) {
         return Some(bytes);
@@ -270,7 +269,7 @@ fn lower<'a>(context: &Context<'a>, bytes: &'a [u8]) -> Option<&'a [u8]> {
     text.finish()
 }
 
-/// Whether a sample can be compared without a cast.
+/// Whether a sample can be matched without a cast.
 fn fits(kind: Type, wanted: Type) -> bool {
     kind == wanted
         || (wanted == Type::Addr && matches!(kind, Type::Ipv4 | Type::Ipv6))

@@ -1,5 +1,5 @@
-//! A list of one pattern: what most conditions compare with. A sample of the very type is compared without conversion,
-//! hash or walk. Must never answer otherwise than the index of the list would.
+//! A list of one pattern, the common case in conditions. A sample of exactly its type is compared without conversion or
+//! hash. Must never return another result than the index of the list would.
 
 use super::entries::Entries;
 use super::index::Texts;
@@ -13,16 +13,16 @@ use std::ops::RangeInclusive;
 /// The only pattern of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Single {
-    /// Numbers from one to another.
+    /// A range of numbers.
     Numbers(RangeInclusive<i64>),
     /// A network.
     Network(Network),
-    /// A text that is compared whole, byte by byte.
+    /// A whole text, compared byte by byte.
     Text(Box<[u8]>),
 }
 
 impl Single {
-    /// That of a list; `None`: it has more than one, or is compared in another way.
+    /// Creates it from a list; `None`: the list has several patterns, or another method.
     pub fn of(set: &PatternSet, entries: &Entries) -> Option<Self> {
         if entries.len() != 1 {
             return None;
@@ -38,7 +38,7 @@ impl Single {
         }
     }
 
-    /// Whether a sample matches; `None`: it has to be converted before.
+    /// Whether a sample matches; `None`: it must be converted first.
     #[inline]
     pub fn matches(&self, value: Value<'_>) -> Option<bool> {
         match (self, value) {

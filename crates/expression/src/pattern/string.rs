@@ -1,8 +1,8 @@
-//! Texts that are compared in part: beginnings, ends, parts between delimiters (section 7.1.3).
+//! Partial comparison of texts: prefixes, suffixes, parts between delimiters (section 7.1.3).
 
 use super::Method;
 
-/// Compares in the way of a method; letters of ASCII in either case where `ignore_case` says so.
+/// Compares a text with a pattern by that method; `ignore_case`: ASCII letters case-insensitively.
 pub fn compare(method: Method, text: &[u8], pattern: &[u8], ignore_case: bool) -> bool {
     let equal = |a: &[u8], b: &[u8]| if ignore_case { a.eq_ignore_ascii_case(b) } else { a == b };
     match method {
@@ -27,7 +27,7 @@ pub fn delimits(method: Method, byte: u8) -> bool {
     }
 }
 
-/// A pattern without the delimiters at its own ends, which count for nothing.
+/// Removes the delimiters at the ends of a pattern, which are ignored.
 pub fn trimmed(method: Method, pattern: &[u8]) -> &[u8] {
     let inside = |byte: &u8| !delimits(method, *byte);
     let start = pattern.iter().position(inside).unwrap_or(pattern.len());
@@ -35,8 +35,7 @@ pub fn trimmed(method: Method, pattern: &[u8]) -> &[u8] {
     &pattern[start..end]
 }
 
-/// Whether the pattern is found where a delimiter, or an end of the text, stands on both of its sides. One that holds
-/// nothing but delimiters names no part.
+/// Whether the pattern occurs between delimiters or ends of the text. A pattern of delimiters only never matches.
 fn between(text: &[u8], pattern: &[u8], delimits: impl Fn(u8) -> bool, equal: impl Fn(&[u8], &[u8]) -> bool) -> bool {
     if pattern.is_empty() || pattern.len() > text.len() {
         return false;
@@ -71,7 +70,7 @@ mod tests {
         for (method, text, pattern, expected) in rows {
             assert_eq!(compare(method, text.as_bytes(), pattern.as_bytes(), false), expected, "{method:?} {text}");
         }
-        // Patterns that are nothing without the delimiters at their ends.
+        // Patterns that are empty without the delimiters at their ends.
         for (method, patterns) in
             [(Method::Dir, &["", "/", "//", "?", "/?"][..]), (Method::Dom, &["", "/", ".", "..", ":", "?", "/.:?"])]
         {

@@ -1,5 +1,5 @@
-//! From one type of sample into another, as HAProxy does it without being asked. Must never lose a value in silence: what
-//! cannot be cast makes the sample fail.
+//! Implicit casts between the types of samples, as in HAProxy. Must never lose a value silently: if a cast fails, there
+//! is no sample.
 
 use super::written::ipv4;
 use super::{Context, Type, Value};
@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Casts one sample.
 pub type Cast = for<'a> fn(&Context<'a>, Value<'a>) -> Option<Value<'a>>;
 
-/// How a type becomes another one; `None`: never. A value that is of the wanted type already passes as it is.
+/// Returns the cast between two types; `None`: there is none. A value that already has the target type is not changed.
 pub fn cast(from: Type, to: Type) -> Option<Cast> {
     use Type::{Addr, Any, Bin, Bool, Int, Ipv4, Ipv6, Method, Str};
     Some(match (from, to) {
@@ -56,8 +56,8 @@ fn to_int<'a>(_: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
     }))
 }
 
-/// The integer that a text begins with, as HAProxy reads it: a sign, then digits up to whatever else follows; 0 without
-/// any. Out of range it is the nearest that there is.
+/// Parses the integer at the start of a text as HAProxy does: an optional sign, then digits; 0 without digits. Values
+/// out of range saturate.
 fn parse_integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [] => return None,
@@ -75,7 +75,7 @@ fn parse_integer(text: &[u8]) -> Option<i64> {
 fn to_str<'a>(context: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
     let mut text = match value {
         Value::Str(bytes) | Value::Method(bytes) => return Some(Value::Str(bytes)),
-        // A block becomes text up to its first NUL.
+        // Binary becomes text up to its first NUL.
         Value::Bin(bytes) => {
             let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
             return Some(Value::Str(&bytes[..end]));
@@ -125,8 +125,7 @@ fn to_ipv4<'a>(_: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
     }))
 }
 
-/// The IPv4 address that a text begins with, as HAProxy reads it: with a port or anything else behind it, unless the dots
-/// go on.
+/// Parses the IPv4 address at the start of a text as HAProxy does: a port or other text may follow it, but not a dot.
 fn leading_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     let (address, rest) = ipv4(text)?;
     (!rest.starts_with(b".")).then_some(address)
@@ -142,7 +141,8 @@ fn to_ipv6<'a>(_: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
     }))
 }
 
-/// The IPv4 address in `::ffff:a.b.c.d`, `::a.b.c.d` and `2002:aabb:ccdd::` (section 7.1.6), the latter whatever follows.
+/// Returns the IPv4 address in `::ffff:a.b.c.d`, `::a.b.c.d` and `2002:aabb:ccdd::` (section 7.1.6), in the latter with
+/// any remaining segments.
 pub fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let join = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));

@@ -1,6 +1,6 @@
-//! What evaluations are lent of what stands above: the configuration, and state that only rows from there ask for. These
-//! find their own types again behind [`Any`]; that nothing else is lent in their place, a handle of such a type for example,
-//! is what the traits are for. Must never know what state there is.
+//! Interfaces to upper crates for evaluations: the configuration, and state that only rows defined there use. Those
+//! rows downcast it through [`Any`]; the traits ensure that no other type, such as a handle of it, is passed by
+//! mistake. Must never depend on the concrete types.
 
 use crate::capture::CapturePlan;
 use crate::key::{Keys, TokenLimits};
@@ -8,27 +8,27 @@ use std::any::Any;
 
 /// A compiled configuration.
 pub trait Configuration: Any {
-    /// Public keys that tokens are verified with.
+    /// Public keys that verify tokens.
     fn keys(&self) -> &Keys;
 
-    /// Which encrypted tokens are decrypted.
+    /// The algorithms allowed in encrypted tokens.
     fn tokens(&self) -> &TokenLimits;
 
-    /// The name of a file, by [`RulePlace::file`](super::RulePlace::file).
+    /// Returns the name of a file, by [`RulePlace::file`](super::RulePlace::file).
     fn file(&self, number: u32) -> Option<&str>;
 
-    /// Whether a frontend speaks HTTP.
+    /// Whether a frontend is in HTTP mode.
     fn is_http(&self, frontend: usize) -> bool;
 
-    /// What a frontend keeps of requests and answers for the log; `None`: nothing.
+    /// The captures of a frontend; `None`: none.
     fn captures(&self, frontend: usize) -> Option<&CapturePlan>;
 }
 
-/// What changes while a configuration is served.
+/// State that changes while a configuration is served.
 pub trait LiveState: Any {}
 
-/// What is counted.
+/// Counters.
 pub trait Counted: Any {}
 
-/// What a stream or a session tracks.
+/// A stick-table entry that a stream or a session tracks.
 pub trait TrackedEntry: Any {}

@@ -1,73 +1,73 @@
-//! What may go wrong with a connection, by the numbers, names and sentences of HAProxy's manual (`fc_err_str`, section
-//! 7.3.3). Must never be made up from a sentence.
+//! Connection errors with the numbers, names and messages of HAProxy's manual (`fc_err_str`, section 7.3.3). Must never
+//! be derived from a message.
 
 use std::io::ErrorKind;
 
-/// One of them; the default is that nothing went wrong.
+/// A connection error; the default is no error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConnectionError(u8);
 
 impl ConnectionError {
-    /// Nothing went wrong.
+    /// No error.
     pub const NONE: Self = Self(0);
-    /// The process has no descriptor left.
+    /// The process has no free descriptor.
     pub const DESCRIPTORS: Self = Self(2);
-    /// The system has none.
+    /// The system has no free descriptor.
     pub const SYSTEM_DESCRIPTORS: Self = Self(3);
-    /// The system has no memory for it.
+    /// The system is out of memory.
     pub const MEMORY: Self = Self(4);
-    /// The range of source ports is used up.
+    /// The range of source ports is exhausted.
     pub const PORT_RANGE: Self = Self(7);
-    /// The source address cannot be had.
+    /// The source address cannot be bound.
     pub const SOURCE: Self = Self(8);
-    /// The system has no port left.
+    /// The system has no free port.
     pub const PORTS: Self = Self(9);
 
     /// The client closed instead of sending a PROXY protocol header.
     pub const PROXY_EMPTY: Self = Self(11);
-    /// Its connection failed.
+    /// The client's connection failed.
     pub const PROXY_ABORTED: Self = Self(12);
-    /// The header did not come in time.
+    /// The header was not received in time.
     pub const PROXY_TIMEOUT: Self = Self(13);
-    /// It was cut off.
+    /// The header was truncated.
     pub const PROXY_TRUNCATED: Self = Self(14);
-    /// What came was none.
+    /// The received bytes are not a header.
     pub const PROXY_MISSING: Self = Self(15);
-    /// It was an invalid one.
+    /// The header is invalid.
     pub const PROXY_INVALID: Self = Self(16);
-    /// It told of a protocol that is not known.
+    /// The header contains an unknown protocol.
     pub const PROXY_PROTOCOL: Self = Self(17);
     /// The client closed instead of sending a NetScaler header.
     pub const NETSCALER_EMPTY: Self = Self(18);
-    /// Its connection failed.
+    /// The client's connection failed.
     pub const NETSCALER_ABORTED: Self = Self(19);
-    /// The header did not come in time.
+    /// The header was not received in time.
     pub const NETSCALER_TIMEOUT: Self = Self(20);
-    /// It was cut off.
+    /// The header was truncated.
     pub const NETSCALER_TRUNCATED: Self = Self(21);
-    /// It began with another number.
+    /// The header has another magic number.
     pub const NETSCALER_MAGIC: Self = Self(22);
-    /// It told of a protocol that is not known.
+    /// The header contains an unknown protocol.
     pub const NETSCALER_PROTOCOL: Self = Self(23);
 
-    /// The peer closed without a byte of a TLS handshake.
+    /// The peer closed before sending a byte of a TLS handshake.
     pub const TLS_EMPTY: Self = Self(24);
-    /// The connection failed during one.
+    /// The connection failed during the handshake.
     pub const TLS_ABORTED: Self = Self(25);
-    /// It took too long.
+    /// The handshake timed out.
     pub const TLS_TIMEOUT: Self = Self(26);
-    /// There are as many connections by TLS as `maxsslconn` permits.
+    /// The limit of TLS connections (`maxsslconn`) is reached.
     pub const TLS_TOO_MANY: Self = Self(27);
-    /// The chain of a client's certificate cannot be verified.
+    /// The issuer of a client's certificate is unknown.
     pub const TLS_UNKNOWN_CA: Self = Self(30);
-    /// A client's certificate is not believed.
+    /// A client's certificate is not trusted.
     pub const TLS_UNTRUSTED: Self = Self(31);
-    /// The server's certificate is another's.
+    /// The server's certificate is for another name.
     pub const TLS_WRONG_NAME: Self = Self(33);
     /// The handshake failed.
     pub const TLS_HANDSHAKE: Self = Self(34);
 
-    /// What the system said.
+    /// Converts an error of the system.
     pub fn of_system(kind: ErrorKind) -> Self {
         Self(match kind {
             ErrorKind::ConnectionRefused => 46,
@@ -81,17 +81,15 @@ impl ConnectionError {
         })
     }
 
-    /// Its number.
     pub const fn number(self) -> u8 {
         self.0
     }
 
-    /// Its name; empty where nothing went wrong.
+    /// Its name; empty without an error.
     pub fn name(self) -> &'static str {
         self.row().1
     }
 
-    /// Its sentence.
     pub fn message(self) -> &'static str {
         self.row().2
     }
@@ -101,7 +99,7 @@ impl ConnectionError {
     }
 }
 
-/// Those that can happen here.
+/// The errors that can occur in Weir.
 const TABLE: &[(u8, &str, &str)] = &[
     (0, "", "Success"),
     (2, "PROC_FDLIM", "Too many sockets on the process"),

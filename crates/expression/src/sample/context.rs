@@ -1,6 +1,6 @@
-//! What an evaluation may see: facts, messages, the moment. The caller lends it all; what costs a system call is
-//! asked for through [`Probes`] when it is needed. Must never change anything but its own scratch memory, and variables,
-//! which is what they are for.
+//! The context of an evaluation: messages, connection state, the current time. The caller supplies it all; data that
+//! costs a system call is requested through [`Probes`] on demand. Must never change anything but its own scratch memory
+//! and variables.
 
 use super::{Configuration, Found, LiveState, Meter, Probes, Text, Transaction, Type, Unread, Value, cast};
 use crate::capture::{CapturePlan, Captures};
@@ -11,7 +11,7 @@ use bumpalo::Bump;
 use std::cell::{Cell, RefCell};
 use wire::http::{Framing, Head};
 
-/// Which way the message goes that is looked at.
+/// The direction of the message being processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
     /// From the client to the server.
@@ -21,102 +21,102 @@ pub enum Direction {
     Response,
 }
 
-/// The bytes that are there of what is inspected: a stream's first bytes, or those behind a message's head, of which its
-/// framing tells how they make its body.
+/// The buffered bytes of the inspected data: the first bytes of a stream, or those after a message's head, which the
+/// head's framing delimits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bytes<'a> {
-    /// Those that have come.
+    /// The received bytes.
     pub data: &'a [u8],
-    /// No more will come, or no more is waited for: what is missing now stays missing.
+    /// No more bytes will arrive, or none are waited for: missing data remains missing.
     pub complete: bool,
-    /// How many there will be in all, where that is known.
+    /// The total number, if known.
     pub announced: Option<u64>,
-    /// Finds the payload of a body in them; `None`: they are payload.
+    /// Extracts a body's payload from them; `None`: they are the payload.
     pub extract: Option<Extract>,
 }
 
-/// Finds the payload in what has come behind a head with that framing; what has to be put together is allocated in the arena.
+/// Extracts the payload from the bytes after a head with that framing; if it must be copied, it is allocated in the
+/// arena.
 pub type Extract = for<'b> fn(&'b Bump, Framing, &'b [u8]) -> &'b [u8];
 
 impl<'a> Bytes<'a> {
-    /// Bytes in no coding. `complete`: no more will come, or no more is waited for.
+    /// Creates it for bytes without a transfer coding. `complete`: no more will arrive, or none are waited for.
     pub const fn new(data: &'a [u8], complete: bool) -> Self {
         Self { data, complete, announced: None, extract: None }
     }
 }
 
-/// The bound of what one evaluation may cost was reached before its result was known.
+/// The evaluation's cost limit was reached before its result was known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhausted;
 
-/// Something that an evaluation asks for and that is not there. Whether it may still come depends on the kind of proxy, the phase and
-/// the state of the message ([`Context::missing`]): a row that may lack something has to name it.
+/// A missing input of an evaluation. Whether it may still arrive depends on the mode of the proxy, the phase and the
+/// state of the message ([`Context::missing`]): a row whose input may be missing must name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
-    /// Bytes of a stream that is not taken apart.
+    /// Bytes of a stream that is not parsed.
     Bytes,
-    /// The head of a request.
+    /// The request head.
     Request,
-    /// The head of a response.
+    /// The response head.
     Response,
-    /// More bytes of a message, also of one whose head was taken apart.
+    /// More bytes of a message, also if its head has been parsed.
     Body,
-    /// Something that an evaluation within this one waits for.
+    /// An input of a nested evaluation.
     Nested,
     /// The end of the wait.
     End,
 }
 
-/// What one evaluation may see.
+/// The context of one evaluation.
 pub struct Context<'a> {
-    /// The configuration; `None` while it is read.
+    /// The configuration; `None` while it is being parsed.
     pub program: Option<&'a dyn Configuration>,
-    /// What changes while it runs, for rows that know its type.
+    /// The live state of the configuration, for rows that downcast it.
     pub live: Option<&'a dyn LiveState>,
-    /// What has become of the program's lists of patterns.
+    /// The live state of the program's pattern lists.
     pub lists: Option<&'a ListStates>,
     /// The memory of this evaluation.
     pub arena: &'a Bump,
-    /// Bytes of the longest text that may be put together: `tune.bufsize`.
+    /// Maximum length in bytes of a constructed text: `tune.bufsize`.
     pub limit: usize,
-    /// This moment.
+    /// The current time.
     pub now: Moment,
-    /// What is asked only when it is needed.
+    /// Data requested on demand.
     pub probes: &'a dyn Probes,
-    /// Which way the message goes.
+    /// The direction of the message.
     pub direction: Direction,
     /// The frontend's index.
     pub frontend: Option<usize>,
-    /// The backend's index, once it is known.
+    /// The backend's index, once selected.
     pub backend: Option<usize>,
-    /// The server's index in its backend, once it is known.
+    /// The server's index in its backend, once selected.
     pub server: Option<usize>,
-    /// The request's head, once it is complete.
+    /// The request head, once complete.
     pub request: Option<&'a Head>,
-    /// What may be an unread request, in `bytes`.
+    /// An unparsed request that may be in `bytes`.
     pub unread: Option<&'a Unread>,
-    /// The answer's head, once it is complete.
+    /// The response head, once complete.
     pub response: Option<&'a Head>,
-    /// The bytes that are there of what is inspected.
+    /// The buffered bytes of the inspected data.
     pub bytes: Bytes<'a>,
-    /// What is known of request and answer as a pair.
+    /// The state of request and response as a pair.
     pub transaction: Transaction,
-    /// What was captured for the log.
+    /// The captures for the log.
     pub captures: Option<&'a RefCell<Captures>>,
-    /// Variables in reach.
+    /// The variables in scope.
     pub variables: Variables<'a>,
-    /// Something that was asked for may still come.
+    /// A missing input may still arrive.
     pub incomplete: Cell<bool>,
-    /// The evaluation has cost more than it may: its result counts for nothing, and the message ends with an internal
-    /// error. Set and never reset by what evaluates.
+    /// The evaluation exceeded its budget: its result is discarded, and the message ends with an internal error. Set
+    /// and never reset by the evaluation.
     pub exhausted: Cell<bool>,
-    /// What it has cost.
+    /// The cost of evaluations.
     pub meter: &'a Meter,
 }
 
 impl<'a> Context<'a> {
-    /// What an evaluation sees for which there is no stream, no configuration and no live state: others are made from it, with
-    /// the fields that they know.
+    /// Creates a context without a stream, a configuration and live state; other contexts are built from it.
     pub fn blank(arena: &'a Bump, limit: usize, now: Moment, probes: &'a dyn Probes, meter: &'a Meter) -> Self {
         Self {
             program: None,
@@ -143,14 +143,14 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Text to be put together, of about that many bytes.
+    /// Returns an empty text with that approximate capacity in bytes.
     pub fn text(&self, capacity: usize) -> Text<'a> {
         Text::new(self.arena, capacity, self.limit)
     }
 
-    /// To be asked before a step that costs about that many units ([`Meter::scan`], [`Meter::search`]), and within one that
-    /// takes long, as often as it can stop. False: what is evaluated has used up its budget; nothing comes of it, and the
-    /// caller returns as soon as it can.
+    /// Charges a step of about that many units ([`Meter::scan`], [`Meter::search`]). Must be called before the step,
+    /// and repeatedly within a long step. False: the budget is exhausted; the result will be discarded, and the caller
+    /// should return as soon as possible.
     #[inline]
     pub fn spend(&self, units: u32) -> bool {
         if self.meter.take(units) {
@@ -159,7 +159,7 @@ impl<'a> Context<'a> {
         self.look(units)
     }
 
-    /// Measures a long step that was the last one of an evaluation.
+    /// Charges the time of a long step at the end of an evaluation.
     #[inline]
     pub fn settle(&self) {
         if self.meter.is_due() {
@@ -178,17 +178,17 @@ impl<'a> Context<'a> {
         allowed
     }
 
-    /// A copy that lives as long as the evaluation; `None` when it is too long.
+    /// Copies bytes into the evaluation's memory; `None` if they exceed the limit.
     pub fn copy(&self, bytes: &[u8]) -> Option<&'a [u8]> {
         (bytes.len() <= self.limit).then(|| &*self.arena.alloc_slice_copy(bytes))
     }
 
-    /// What of a rendered format a buffer holds: `set-var-fmt` takes that much, as HAProxy does.
+    /// Truncates a rendered format to the buffer size: `set-var-fmt` does so in HAProxy.
     pub fn fitting<'t>(&self, text: &'t [u8]) -> &'t [u8] {
         &text[..text.len().min(self.limit.saturating_sub(1))]
     }
 
-    /// Marks the evaluation as incomplete where a missing value may still come.
+    /// Marks the evaluation as incomplete if the missing input may still arrive.
     pub fn missing<T>(&self, awaited: Awaited) -> Option<T> {
         if !self.bytes.complete && self.may_come(awaited) {
             self.incomplete.set(true);
@@ -196,19 +196,19 @@ impl<'a> Context<'a> {
         None
     }
 
-    /// Whether something that is not there may come while rules wait.
+    /// Whether a missing input may arrive while rules wait.
     fn may_come(&self, awaited: Awaited) -> bool {
         match awaited {
-            // Where messages are taken apart, their heads are there before rules run, and no bytes below them follow.
+            // Where messages are parsed, their heads are complete before rules run, and no unparsed bytes follow.
             Awaited::Bytes => self.request.is_none() && self.response.is_none(),
             Awaited::Request => self.request.is_none() && self.direction == Direction::Request,
-            // It is taken apart before rules see it, or never.
+            // It is parsed before the rules run, or never.
             Awaited::Response => false,
             Awaited::Body | Awaited::Nested | Awaited::End => true,
         }
     }
 
-    /// The result of something bounded; none, and the evaluation is marked as exhausted, where the bound was reached.
+    /// Returns the result; on exhaustion marks the evaluation as exhausted and returns the default.
     pub fn bounded<T: Default>(&self, result: Result<T, Exhausted>) -> T {
         result.unwrap_or_else(|Exhausted| {
             self.exhausted.set(true);
@@ -216,12 +216,12 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// What was found is final, whatever still comes: a converter says so of bytes that may go on.
+    /// Marks the result as final, whatever data follows: for converters of bytes that may continue.
     pub fn settled(&self) {
         self.incomplete.set(false);
     }
 
-    /// The request's head, also where it is unread: in the first bytes of a session in TCP mode.
+    /// Returns the request head, also an unparsed one in the first bytes of a session in TCP mode.
     pub fn request_head(&self) -> Option<&'a Head> {
         if self.request.is_some() {
             return self.request;
@@ -236,12 +236,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What the frontend keeps of requests and answers for the log; `None`: nothing.
+    /// The captures of the frontend; `None`: none.
     pub fn capture_plan(&self) -> Option<&'a CapturePlan> {
         self.program?.captures(self.frontend?)
     }
 
-    /// A sample as text.
+    /// Casts a sample to text.
     pub fn as_text(&self, value: Value<'a>) -> Option<&'a [u8]> {
         cast(value.kind(), Type::Str).and_then(|cast| cast(self, value)).and_then(|value| value.bytes())
     }

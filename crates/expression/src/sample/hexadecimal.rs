@@ -1,6 +1,6 @@
-//! Bytes that are written in hexadecimal digits. Must never skip what is no digit.
+//! Decodes hexadecimal digits. Must never skip other characters.
 
-/// The bytes that pairs of digits stand for; `None` where there is something else, or half a pair.
+/// Decodes pairs of digits; `None` for other characters, or an odd number of digits.
 pub fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let pairs = digits.chunks(2).map(|pair| match pair {

@@ -1,17 +1,18 @@
-//! What evaluations cost: an estimate in units, so that the clock is read only where it pays. Must never read it itself.
+//! Estimates the cost of evaluations in units, so that the clock is read only when it matters. Must never read it
+//! itself.
 
 use std::cell::Cell;
 
-/// Units between two readings of the clock. A unit is a rule, a comparison, or a converter over a short text: some ten to a
-/// hundred nanoseconds.
+/// Units between two readings of the clock. A unit is a rule, a comparison, or a converter on a short text: some ten to
+/// a hundred nanoseconds.
 const UNITS_A_LOOK: u32 = 64;
-/// From here on a single step may take long: it is measured exactly.
+/// Units from which on a single step is measured exactly, because it may take long.
 const LONG: u32 = 256;
 
-/// Counts what evaluations cost; a worker has one for all of them.
+/// Counts the cost of evaluations; each worker has one.
 #[derive(Debug)]
 pub struct Meter {
-    /// Units before the clock is read.
+    /// Units left before the clock is read.
     units: Cell<u32>,
 }
 
@@ -22,24 +23,24 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// Units of a step that goes over so many bytes once.
+    /// Units of a single pass over `bytes` bytes.
     #[inline]
     pub fn scan(bytes: usize) -> u32 {
         1 + (bytes / 256) as u32
     }
 
-    /// Units of a search for a regular expression in so many bytes.
+    /// Units of a regular expression search in `bytes` bytes.
     #[inline]
     pub fn search(bytes: usize) -> u32 {
         1 + (bytes / 16) as u32
     }
 
-    /// Whether a step of so many units may take long.
+    /// Whether a step of that many units may take long.
     pub(super) fn is_long(units: u32) -> bool {
         units >= LONG
     }
 
-    /// Takes units. False: the clock has to be read first.
+    /// Consumes units. False: the clock must be read first.
     #[inline]
     pub(super) fn take(&self, units: u32) -> bool {
         match self.units.get().checked_sub(units) {
@@ -51,13 +52,13 @@ impl Meter {
         }
     }
 
-    /// The clock was read before a step of so many units. After one that was worth it by itself, the next step, however
-    /// short, has it read again.
+    /// Records that the clock was read before a step of that many units. After a long step the clock is read again
+    /// before the next one, however short.
     pub(super) fn looked(&self, units: u32) {
         self.units.set(if units >= UNITS_A_LOOK { 0 } else { UNITS_A_LOOK });
     }
 
-    /// Whether a step has ended that nothing has measured yet.
+    /// Whether a completed step has not been measured yet.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.units.get() == 0
@@ -68,7 +69,7 @@ impl Meter {
 mod tests {
     use super::*;
 
-    /// Takes steps of so many units. Tells which of them read the clock first.
+    /// Runs steps of these numbers of units; returns which of them read the clock first.
     fn looks(steps: &[u32]) -> Vec<bool> {
         let meter = Meter::default();
         let step = |units: &u32| {

@@ -1,6 +1,6 @@
-//! Samples: what is fetched from a message, a connection or the process, converted, matched and stored (configuration
-//! manual, section 7). Owns their types, their casts and what an evaluation may see. Must never know one fetch or one
-//! converter.
+//! Samples: values fetched from a message, a connection or the process, converted, matched and stored (configuration
+//! manual, section 7). Owns their types, their casts and the context of an evaluation. Must never depend on a
+//! particular fetch or converter.
 
 mod cast;
 mod configuration;

@@ -1,6 +1,7 @@
-//! Where an expression stands, and where a fetch may: the columns of HAProxy's `-dKsmp`. Must never know a rule.
+//! The places of expressions, and where each fetch is available: the columns of HAProxy's `-dKsmp`. Must never depend
+//! on a particular rule.
 
-/// Where an expression is evaluated, in the order of those columns.
+/// The place where an expression is evaluated, in the order of those columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EvalPlace {
@@ -10,17 +11,17 @@ pub enum EvalPlace {
     Session,
     /// `tcp-request content` of a frontend.
     FrontRequestContent,
-    /// `http-request` of a frontend, with the head alone.
+    /// `http-request` of a frontend, with the head only.
     FrontRequestHead,
-    /// The same with the body.
+    /// `http-request` of a frontend, with the body.
     FrontRequestBody,
     /// `use_backend`.
     Switching,
     /// `tcp-request content` of a backend.
     BackRequestContent,
-    /// `http-request` of a backend, with the head alone.
+    /// `http-request` of a backend, with the head only.
     BackRequestHead,
-    /// The same with the body.
+    /// `http-request` of a backend, with the body.
     BackRequestBody,
     /// `use-server`, `balance`, `stick match`.
     ServerChoice,
@@ -28,23 +29,23 @@ pub enum EvalPlace {
     ServerSource,
     /// `tcp-response content` of a backend.
     BackResponseContent,
-    /// `http-response` of a backend, with the head alone.
+    /// `http-response` of a backend, with the head only.
     BackResponseHead,
-    /// The same with the body.
+    /// `http-response` of a backend, with the body.
     BackResponseBody,
     /// `stick store-response`.
     StickStore,
     /// `tcp-response content` of a frontend.
     FrontResponseContent,
-    /// `http-response` of a frontend, with the head alone.
+    /// `http-response` of a frontend, with the head only.
     FrontResponseHead,
-    /// The same with the body.
+    /// `http-response` of a frontend, with the body.
     FrontResponseBody,
     /// A log line.
     Log,
     /// `tcp-check` and `http-check`.
     Check,
-    /// While the configuration is read.
+    /// While the configuration is being parsed.
     Configuration,
     /// The runtime API.
     Runtime,
@@ -79,7 +80,7 @@ impl EvalPlace {
 }
 
 impl EvalPlace {
-    /// Of a proxy of both sides, messages name the place in its frontend.
+    /// For a proxy with both sides (`listen`), messages name the place in its frontend.
     pub const fn in_front(self) -> Self {
         match self {
             Self::BackRequestContent => Self::FrontRequestContent,
@@ -88,7 +89,7 @@ impl EvalPlace {
         }
     }
 
-    /// As HAProxy calls it in messages.
+    /// The place's name in HAProxy's messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Connection => "frontend tcp-request connection rule",
@@ -124,32 +125,32 @@ pub struct Places(u32);
 impl Places {
     /// Everywhere: constants, variables of the process.
     pub const EVERYWHERE: Self = Self::of("YYYYYYYYYYYYYYYYYYYYYY");
-    /// Internal state: everywhere but while the configuration is read.
+    /// Internal state: everywhere but while the configuration is being parsed.
     pub const RUNNING: Self = Self::of("YYYYYYYYYYYYYYYYYYYY.Y");
-    /// The client's connection: everywhere a connection is.
+    /// The client's connection: everywhere with a connection.
     pub const CLIENT: Self = Self::of("YYYYYYYYYYYYYYYYYYYY..");
     /// The client's session: as [`Places::CLIENT`], but not in checks.
     pub const CLIENT_SESSION: Self = Self::of("YYYYYYYYYYYYYYYYYYY...");
-    /// What the client's transport layer knows: once handshakes are done.
+    /// The client's transport layer: after the handshakes.
     pub const CLIENT_LAYER5: Self = Self::of(".YYYYYYYYYYYYYYYYYY...");
-    /// The request while it is there.
+    /// The request while it is processed.
     pub const REQUEST: Self = Self::of("..YYYYYYYYY...........");
-    /// The request as long as something of it is known.
+    /// The request, and its remaining state after it was sent.
     pub const TRANSACTION: Self = Self::of("..YYYYYYYYYYYYYYYYY...");
-    /// Either message's bytes, and those of checks.
+    /// The bytes of either message, and those of checks.
     pub const EITHER: Self = Self::of("..YYYYYYYYYYYYYYYY.Y..");
     /// The backend.
     pub const BACKEND: Self = Self::of("......YYYYYYYYYYYYYY..");
-    /// The server, once it is chosen.
+    /// The server, once selected.
     pub const SERVER: Self = Self::of("..........YYYYYYYYYY..");
-    /// What is known of the server's connection.
+    /// The server's connection.
     pub const SERVER_LAYER5: Self = Self::of("...........YYYYYYYYY..");
-    /// The choice of a server and what comes after it.
+    /// The selection of a server and everything after it.
     pub const TARGET: Self = Self::of(".........YYYYYYYYYY...");
-    /// The response while it is there.
+    /// The response while it is processed.
     pub const RESPONSE: Self = Self::of("...........YYYYYYY.Y..");
 
-    /// Reads the columns: `Y` where it may stand, `.` where not.
+    /// Parses the columns: `Y` where available, `.` elsewhere.
     pub const fn of(columns: &str) -> Self {
         let bytes = columns.as_bytes();
         let (mut bits, mut index) = (0, 0);
@@ -162,17 +163,17 @@ impl Places {
         Self(bits)
     }
 
-    /// Whether that place is one of them.
+    /// Whether the set contains that place.
     pub const fn has(self, place: EvalPlace) -> bool {
         self.0 & (1 << place as u8) != 0
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn columns(self) -> impl Iterator<Item = bool> {
         EvalPlace::ALL.into_iter().map(move |place| self.has(place))
     }
 
-    /// HAProxy's words for what a fetch of these places needs.
+    /// HAProxy's name of the data that a fetch of these places needs.
     pub fn needs(self) -> &'static str {
         [
             (Self::REQUEST, "HTTP request headers"),

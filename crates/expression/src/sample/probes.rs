@@ -1,5 +1,5 @@
-//! What is asked only when an expression wants it: facts that cost a system call, a lock or a walk. Must never be asked
-//! while a configuration is read.
+//! Data that an expression requests on demand, because it costs a system call, a lock or a search. Must never be called
+//! while a configuration is being parsed.
 
 use super::{ConnectionError, Counted, TrackedEntry, Value};
 use crate::record::{Record, Timings};
@@ -12,131 +12,129 @@ use std::time::Duration;
 use tls::HandshakeInfo;
 use wire::proxy_protocol::Header;
 
-/// What an evaluation asks its surroundings for.
+/// The environment of an evaluation.
 pub trait Probes {
-    /// The client as rules see it now (`src`); `None` for a UNIX socket.
+    /// The client's current source address for rules (`src`); `None` for a UNIX socket.
     fn source(&self) -> Option<SocketAddr>;
 
-    /// Where it connected to, as rules see it now (`dst`).
+    /// The current destination address for rules (`dst`).
     fn destination(&self) -> Option<SocketAddr>;
 
-    /// This moment on the wall clock.
+    /// The current wall-clock time.
     fn wall(&self) -> WallTime;
 
     /// A random number.
     fn random(&self) -> u64;
 
-    /// A fact about one of the connections, by the name of the fetch: what only the transport knows.
+    /// Returns a property of one of the connections, from the transport layer.
     fn transport(&self, fact: Transport) -> Option<Value<'static>>;
 
-    /// Seconds that local time is ahead of UTC at a point of the calendar, in seconds since the epoch.
+    /// UTC offset of local time in seconds, at a time in seconds since the epoch.
     fn local_offset(&self, _seconds: i64) -> i32 {
         0
     }
 
-    /// What the zone of local time is called at such a point.
+    /// The abbreviation of the local time zone at that time.
     fn zone_name(&self, _seconds: i64) -> ZoneName {
         ZoneName::UTC
     }
 
-    /// Lends what a log line would tell at this moment, if there is something: the aliases of a format print it.
+    /// Passes the record of a log line as of now, if there is one: for the aliases of a format.
     fn lend_record(&self, _take: &mut dyn FnMut(&Record<'_>)) {}
 
-    /// The unique identifier of the request (`unique-id-format`); made when it is first asked for.
+    /// The unique identifier of the request (`unique-id-format`); generated on first use.
     fn unique_id(&self) -> Option<&[u8]> {
         None
     }
 
-    /// What the TLS handshake with the server has found; `None`: it speaks plainly, or there is no connection.
+    /// The TLS handshake with the server; `None`: not encrypted, or no connection.
     fn server_tls(&self) -> Option<Arc<HandshakeInfo>> {
         None
     }
 
-    /// Lends the packet that began the client's connection, if its listening socket keeps it (`tcp-ss`) and it was not
-    /// asked for before.
+    /// Passes the SYN packet of the client's connection, if its listening socket saves it (`tcp-ss`) and it was not
+    /// requested before.
     fn lend_saved_syn(&self, _take: &mut dyn FnMut(&[u8])) {}
 
-    /// What serving the stream has cost so far; `None` where there is none.
+    /// The cost of serving the stream so far; `None` without a stream.
     fn cost(&self) -> Option<Cost> {
         None
     }
 
-    /// How much of the last turn was work, in percent.
+    /// CPU usage in the last event-loop iteration, in percent.
     fn usage(&self, _of: UsageOf) -> Option<u32> {
         None
     }
 
-    /// Where scripts keep what they want to know of the stream later; `None` where there is none.
+    /// State that scripts store with the stream; `None` without a stream.
     fn kept_by_scripts(&self) -> Option<&Cell<Option<Box<dyn Any>>>> {
         None
     }
 
-    /// Writes a debug line (`debug`).
+    /// Writes a line of the converter `debug`.
     fn tell(&self, _sink: Sink, _line: &[u8]) {}
 
-    /// Whether an address is one of this machine's; `None`: that cannot be told.
+    /// Whether an address is local to this machine; `None`: unknown.
     fn is_local(&self, _address: IpAddr) -> Option<bool> {
         None
     }
 
-    /// The process.
     fn process(&self) -> ProcessFacts<'_> {
         ProcessFacts::default()
     }
 
-    /// A variable of the environment that the configuration was read in.
+    /// Returns an environment variable, as of when the configuration was parsed.
     fn environment(&self, _name: &[u8]) -> Option<&[u8]> {
         None
     }
 
-    /// What is counted, for rows that know its type.
+    /// The counters, for rows that downcast them.
     fn counters(&self) -> Option<&dyn Counted> {
         None
     }
 
-    /// The client's connection.
     fn session(&self) -> Option<SessionFacts<'_>> {
         None
     }
 
-    /// What the stream tracks under that number, or else its session, for rows that know its type.
+    /// The stick-table entry that the stream tracks under that number, or else its session, for rows that downcast it.
     fn tracked(&self, _number: u8) -> Option<Ref<'_, dyn TrackedEntry>> {
         None
     }
 
-    /// Charges the time since the last call to what is evaluated. `long`: a step follows that may take long. False: its
-    /// budget is used up.
+    /// Charges the time since the last call to the evaluation. `long`: a long step may follow. False: the budget is
+    /// exhausted.
     fn account(&self, _long: bool) -> bool {
         true
     }
 
-    /// The stream; `None` where there is none yet.
+    /// The stream; `None` before it exists.
     fn stream(&self) -> Option<StreamFacts> {
         None
     }
 }
 
-/// What serving a stream has cost.
+/// The cost of serving a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
-    /// How often its task was called since it began, with the call that runs.
+    /// Calls of its task since it began, including the current one.
     pub calls: u32,
-    /// The time that calls took which are over; nothing without `profiling.tasks on`.
+    /// Time spent in completed calls; zero without `profiling.tasks on`.
     pub busy: Duration,
-    /// The time from its task's wakings to the calls that followed; likewise.
+    /// Time from the wake-ups of its task to the calls; zero without `profiling.tasks on`.
     pub late: Duration,
 }
 
-/// Whose work is asked for.
+/// Whose CPU usage is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageOf {
-    /// The worker that evaluates.
+    /// The worker of the evaluation.
     Worker,
     /// All workers, on average.
     Process,
 }
 
-/// Where debug lines go.
+/// The destination of debug lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sink {
     /// A descriptor: 1 or 2.
@@ -145,14 +143,14 @@ pub enum Sink {
     Ring(usize),
 }
 
-/// What the process knows of itself.
+/// The state of the process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProcessFacts<'a> {
-    /// The process number.
+    /// The process id.
     pub pid: u32,
-    /// The worker that evaluates, from 0.
+    /// The worker of the evaluation, from 0.
     pub thread: usize,
-    /// A soft stop was asked for.
+    /// A soft stop was requested.
     pub stopping: bool,
     /// Seconds since the start.
     pub uptime: u64,
@@ -160,35 +158,35 @@ pub struct ProcessFacts<'a> {
     pub hostname: &'a str,
 }
 
-/// What is known of a client's connection.
+/// The state of a client's connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionFacts<'a> {
     /// Index of its `bind` line.
     pub bind: usize,
     /// When it was accepted.
     pub accept_date: WallTime,
-    /// What the balancer in front has told.
+    /// The PROXY header received.
     pub header: Option<&'a Header>,
-    /// Why it has failed before anything was served.
+    /// The error before anything was served.
     pub error: ConnectionError,
-    /// What its TLS handshake has found; `None`: it speaks plainly.
+    /// The TLS handshake; `None`: not encrypted.
     pub tls: Option<&'a HandshakeInfo>,
-    /// Whether clients speak TLS at its address.
+    /// Whether the listening address uses TLS.
     pub is_secure: bool,
-    /// What its protocol has seen.
+    /// The state of its protocol.
     pub protocol: ProtocolFacts,
 }
 
-/// What is known of a connection by its protocol.
+/// The protocol state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProtocolFacts {
-    /// The version of HTTP on the wire: its first digit.
+    /// The major version of HTTP on the wire.
     pub major: u32,
-    /// What the peer did that a sound one would not do.
+    /// Protocol glitches of the peer.
     pub glitches: u32,
-    /// Streams that are open.
+    /// Open streams.
     pub streams: u32,
-    /// Streams that may be open at a time.
+    /// Maximum number of open streams.
     pub limit: u32,
 }
 
@@ -199,72 +197,70 @@ impl Default for ProtocolFacts {
     }
 }
 
-/// What is known of a stream by now.
+/// The current state of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamFacts {
-    /// When things happened.
+    /// Points in time.
     pub timings: Timings,
-    /// The wall clock at their start.
+    /// Wall-clock time of their start.
     pub start_date: WallTime,
-    /// How it ended, or may end now: the first two characters of the log.
+    /// The termination state, final or current: the first two characters of the log.
     pub termination: [u8; 2],
-    /// Connection attempts that failed before the last one.
+    /// Failed connection attempts before the last one.
     pub retries: u32,
-    /// The last attempt went to another server.
+    /// The last attempt was redispatched to another server.
     pub redispatched: bool,
-    /// Its class and its offset of priority.
+    /// Its priority class and offset.
     pub priority: (i16, i32),
     /// Requests processed before it in the server's queue.
     pub server_queue: u32,
     /// Requests processed before it in the backend's queue.
     pub backend_queue: u32,
-    /// Nothing went wrong so far, as `option dontlog-normal` judges.
+    /// No error so far, in the sense of `option dontlog-normal`.
     pub is_normal: bool,
     /// Bytes from the client.
     pub bytes_in: u64,
     /// Bytes to the client.
     pub bytes_out: u64,
-    /// Bytes to the server.
+    /// Bytes sent to the server.
     pub sent: u64,
-    /// Bytes from the server.
+    /// Bytes received from the server.
     pub received: u64,
-    /// Streams of the process before it.
+    /// Number of the process's streams before it.
     pub number: u32,
-    /// Requests of its connection before it.
+    /// Number of its connection's requests before it.
     pub client_streams: u32,
-    /// The connection to the server; `None` while none was tried.
+    /// The connection to the server; `None` before the first attempt.
     pub link: Option<LinkFacts>,
-    /// What rules have set for it alone.
+    /// Limits set by rules for this stream.
     pub own: OwnLimits,
-    /// The rule that ended an evaluation last: file and line.
+    /// The rule that last ended an evaluation: file and line.
     pub last_rule: Option<RulePlace>,
-    /// The rule that something was waited for.
+    /// The rule that processing waited for.
     pub waiting_rule: Option<RulePlace>,
 }
 
-/// Where a rule is written: the number of its file, from 0, and its line.
+/// The position of a rule: the number of its file, from 0, and its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RulePlace {
-    /// The file, by its number among the configuration's.
+    /// The file's index in the configuration.
     pub file: u32,
-    /// The line.
     pub line: u32,
 }
 
-/// What is known of a connection to a server.
+/// The state of a connection to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkFacts {
-    /// Requests that it has served before.
+    /// Requests served before.
     pub answers: u32,
-    /// Why it was not made.
+    /// The connection error.
     pub error: ConnectionError,
-    /// What its protocol has seen.
+    /// The state of its protocol.
     pub protocol: ProtocolFacts,
 }
 
-/// Limits of one stream that take the place of its proxies'; `None`: they do not.
+/// Limits of one stream that override those of its proxies; `None`: not overridden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct OwnLimits {
     pub client: Option<Duration>,
     pub connect: Option<Duration>,
@@ -275,11 +271,10 @@ pub struct OwnLimits {
     pub retries: Option<u32>,
 }
 
-/// Facts that only the transport knows.
+/// Properties of the transport layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Transport {
-    /// Microseconds, as all round-trip times here.
+    /// In microseconds, as all round-trip times here.
     ClientRtt,
     ClientRttVariance,
     ClientUnacked,
@@ -290,7 +285,7 @@ pub enum Transport {
     ClientReordering,
     ServerRtt,
     ServerRttVariance,
-    /// Where the client really came from, whatever rules and headers say (`fc_src`).
+    /// The real source address of the client, whatever rules and headers set (`fc_src`).
     ClientAddress,
     ClientPort,
     ClientDestination,

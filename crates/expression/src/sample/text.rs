@@ -1,5 +1,5 @@
-//! Text that is put together while an expression is evaluated. Must never grow beyond the buffer that HAProxy would have
-//! for it: what does not fit makes the sample fail.
+//! Text that is built during an evaluation. Must never exceed the buffer that HAProxy would use: if it overflows, there
+//! is no sample.
 
 use bumpalo::collections::Vec;
 use std::fmt;
@@ -16,7 +16,7 @@ impl<'a> Text<'a> {
         Self { bytes: Vec::with_capacity_in(capacity.min(limit), arena), limit, overflowed: false }
     }
 
-    /// Adds bytes, as far as there is room.
+    /// Appends bytes, if they fit.
     #[inline]
     pub fn extend(&mut self, bytes: &[u8]) {
         if bytes.len() > self.limit - self.bytes.len() {
@@ -26,7 +26,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Adds a byte, if there is room.
+    /// Appends a byte, if it fits.
     #[inline]
     pub fn push(&mut self, byte: u8) {
         if self.bytes.len() == self.limit {
@@ -36,22 +36,22 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// What is there so far.
+    /// The current contents.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Cuts it back.
+    /// Truncates it to that length.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
 
-    /// Whether something did not fit.
+    /// Whether appended bytes did not fit.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// The finished text; `None` when not all of it fitted.
+    /// Returns the finished text; `None` if it overflowed.
     pub fn finish(self) -> Option<&'a [u8]> {
         (!self.overflowed).then(|| self.bytes.into_bump_slice())
     }

@@ -1,16 +1,16 @@
-//! What is known of the request and the answer as a pair. Must never hold a head.
+//! The state of a request and its response as a pair. Must never contain a head.
 
-/// Facts of one transaction.
+/// The state of one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transaction {
     /// Its request is the first one of the client's connection.
     pub first: bool,
-    /// The status that the server sent; `None`: none came.
+    /// The status received from the server; `None`: none yet.
     pub server_status: Option<u16>,
-    /// The status that the client got; `None`: none yet.
+    /// The status sent to the client; `None`: none yet.
     pub status: Option<u16>,
-    /// The algorithm that compresses its answer; `None`: it is not compressed.
+    /// The algorithm that compresses the response; `None`: not compressed.
     pub compression: Option<&'static str>,
-    /// Index of the cache that answers; `None`: none does.
+    /// Index of the cache that serves the response; `None`: none does.
     pub cache: Option<usize>,
 }

@@ -1,32 +1,32 @@
-//! A request that lies in the bytes of a session in TCP mode: it is not parsed by the engine, but expressions may ask for parts of
-//! it. Must never take a byte away.
+//! An unparsed request in the bytes of a session in TCP mode: the engine does not parse it, but expressions may use
+//! parts of it. Must never consume a byte.
 
 use std::cell::{Cell, OnceCell};
 use wire::h1::{HeadLimits, Parse, Scan, parse_request};
 use wire::http::Head;
 
-/// What the bytes hold.
+/// The contents of the bytes.
 #[derive(Debug)]
 pub enum Found {
-    /// A whole head.
+    /// A complete head.
     Head(Head),
-    /// What may become one.
+    /// An incomplete head.
     Part,
-    /// Something else.
+    /// Not a request.
     Nothing,
 }
 
-/// What is found in the same bytes on the first request; for one evaluation.
+/// Parses the bytes on first use; for one evaluation.
 #[derive(Debug, Default)]
 pub struct Unread(OnceCell<Found>);
 
 thread_local! {
-    /// The memory of a head, kept so that no look allocates.
+    /// A spare head, kept so that parsing does not allocate.
     static SPARE: Cell<Option<Head>> = const { Cell::new(None) };
 }
 
 impl Unread {
-    /// Looks into the bytes.
+    /// Returns the contents of the bytes.
     pub fn look(&self, bytes: &[u8]) -> &Found {
         self.0.get_or_init(|| {
             let mut head = SPARE.take().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! The types of samples, and a sample's value. Must never convert one into another.
+//! The types of samples, and the value of a sample. Must never convert one into another.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What a sample is (configuration manual, section 7.1), by the names that HAProxy's dumps use.
+/// The type of a sample (configuration manual, section 7.1), with its name in HAProxy's dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// Whatever it was: the output of a converter that keeps the type, the input of one that takes all.
+    /// Any type: the output of a converter that keeps the type, the input of one that accepts all.
     Any,
     /// `bool`.
     Bool,
@@ -22,7 +22,7 @@ pub enum Type {
     Str,
     /// `bin`.
     Bin,
-    /// `meth`: a method of HTTP.
+    /// `meth`: an HTTP method.
     Method,
 }
 
@@ -42,27 +42,22 @@ impl fmt::Display for Type {
     }
 }
 
-/// A sample. What it borrows lives as long as one evaluation.
+/// A sample. It borrows from the memory of one evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
-    /// A boolean.
     Bool(bool),
-    /// An integer.
     Int(i64),
-    /// An IPv4 address.
     Ipv4(Ipv4Addr),
-    /// An IPv6 address.
     Ipv6(Ipv6Addr),
-    /// A string: bytes without a promise about their coding.
+    /// A string: bytes of unspecified encoding.
     Str(&'a [u8]),
-    /// A block of data.
+    /// Binary.
     Bin(&'a [u8]),
-    /// A method of HTTP, as it was written.
+    /// An HTTP method, as written.
     Method(&'a [u8]),
 }
 
 impl<'a> Value<'a> {
-    /// Its type.
     pub const fn kind(&self) -> Type {
         match self {
             Self::Bool(_) => Type::Bool,
@@ -75,7 +70,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes of a string, a block or a method.
+    /// Returns the bytes of a string, a binary or a method.
     pub const fn bytes(&self) -> Option<&'a [u8]> {
         match *self {
             Self::Str(bytes) | Self::Bin(bytes) | Self::Method(bytes) => Some(bytes),
@@ -83,7 +78,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How many bytes a string, a block or a method has; 0 for what has none.
+    /// Length in bytes of a string, a binary or a method; 0 for other types.
     #[inline]
     pub const fn size(&self) -> usize {
         match self {
@@ -92,7 +87,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The integer; a boolean is 0 or 1.
+    /// Returns the integer; a boolean is 0 or 1.
     pub const fn integer(&self) -> Option<i64> {
         match *self {
             Self::Int(number) => Some(number),
@@ -101,7 +96,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The address.
+    /// Returns the address.
     pub const fn address(&self) -> Option<IpAddr> {
         match *self {
             Self::Ipv4(address) => Some(IpAddr::V4(address)),

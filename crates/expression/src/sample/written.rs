@@ -1,9 +1,9 @@
-//! Numbers and addresses as clients and servers write them, read as HAProxy reads them. Must never know where they stood.
+//! Parses numbers and addresses in messages as HAProxy does. Must never depend on where they are from.
 
 use super::Value;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The number that a text begins with, in 32 bits: without digits it is 0, and what is too large wraps.
+/// Parses the number at the start of a text, in 32 bits: 0 without digits; wraps on overflow.
 pub fn number(text: &[u8]) -> i64 {
     let (negative, digits) = text.strip_prefix(b"-").map_or((false, text), |digits| (true, digits));
     let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
@@ -11,7 +11,7 @@ pub fn number(text: &[u8]) -> i64 {
     i64::from(if negative { number.wrapping_neg() } else { number })
 }
 
-/// The IPv4 address that a text begins with, and what stands behind it. Its parts may have zeroes in front.
+/// Parses the IPv4 address at the start of a text; returns the rest as well. Leading zeroes are allowed.
 pub fn ipv4(text: &[u8]) -> Option<(Ipv4Addr, &[u8])> {
     let (mut octets, mut rest) = ([0; 4], text);
     for (index, octet) in octets.iter_mut().enumerate() {
@@ -25,7 +25,7 @@ pub fn ipv4(text: &[u8]) -> Option<(Ipv4Addr, &[u8])> {
     Some((Ipv4Addr::from(octets), rest))
 }
 
-/// An address as RFC 7239 has it: IPv4 with or without a port, IPv6 with or without brackets.
+/// Parses an address in the form of RFC 7239: IPv4 with or without a port, IPv6 with or without brackets.
 pub fn address(text: &[u8]) -> Option<Value<'static>> {
     if let Some((address, rest)) = ipv4(text) {
         let port = rest.strip_prefix(b":").and_then(decimal).filter(|port| *port <= u32::from(u16::MAX));
@@ -35,7 +35,7 @@ pub fn address(text: &[u8]) -> Option<Value<'static>> {
     std::str::from_utf8(bare).ok()?.parse::<Ipv6Addr>().ok().map(Value::Ipv6)
 }
 
-/// A number of digits alone; what is too large stays so.
+/// Parses a number of digits only; saturates on overflow.
 fn decimal(text: &[u8]) -> Option<u32> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let digits = text.iter().map(|digit| u32::from(digit - b'0'));

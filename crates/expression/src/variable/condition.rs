@@ -1,25 +1,25 @@
-//! When a variable is set (`ifexists` and its kin). Must never know who sets it.
+//! The conditions for setting a variable (`ifexists` and others). Must never depend on what sets it.
 
 use super::{Scope, Variable};
 use crate::sample::{Context, Value};
 
-/// When a variable is set (`ifexists` and its kin).
+/// The conditions for setting a variable (`ifexists` and others).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VariableCondition {
-    /// Whether it has to be there already: `ifexists`, `ifnotexists`. Those of the process are there from the start.
+    /// Whether it must exist: `ifexists`, `ifnotexists`. Variables of the process always exist.
     pub exists: Option<bool>,
-    /// Whether the new value has to be empty: `ifempty`, `ifnotempty`.
+    /// Whether the new value must be empty: `ifempty`, `ifnotempty`.
     pub empty: Option<bool>,
-    /// Whether it has to have a value already: `ifset`, `ifnotset`.
+    /// Whether it must have a value: `ifset`, `ifnotset`.
     pub set: Option<bool>,
-    /// Its value has to be greater than the new one, if both are integers: `ifgt`.
+    /// Its value must be greater than the new one, if both are integers: `ifgt`.
     pub greater: bool,
-    /// Its value has to be less than the new one, if both are integers: `iflt`.
+    /// Its value must be less than the new one, if both are integers: `iflt`.
     pub less: bool,
 }
 
 impl VariableCondition {
-    /// Sets a variable to a new value, if the condition holds. Without a value nothing happens.
+    /// Sets a variable to a new value, if the condition holds. Does nothing without a value.
     pub fn set(&self, context: &Context<'_>, variable: &Variable, value: Option<Value<'_>>) {
         if let Some(value) = value
             && self.holds(context, variable, value)
@@ -47,7 +47,7 @@ impl VariableCondition {
             && (!self.less || compares(|old, new| old < new))
     }
 
-    /// Adds one of the manual's words.
+    /// Adds a condition by its keyword.
     ///
     /// # Errors
     /// There is no such condition.

@@ -1,13 +1,14 @@
-//! Variables as `dump_all_vars` shows them (configuration manual, section 7.3.2). Must never show one that is not set.
+//! Formats variables for `dump_all_vars` (configuration manual, section 7.3.2). Must never show one that is not set.
 
 use super::{Known, Scope, Stored, Variables};
 use crate::sample::{Text, Value};
 use std::fmt::Write as _;
 
-/// The scopes that can be shown, in order.
+/// The scopes that can be dumped, in order.
 pub const SCOPES: [Scope; 5] = [Scope::Session, Scope::Transaction, Scope::Request, Scope::Response, Scope::Process];
 
-/// Writes the variables of one scope, or of all, whose names begin with `prefix`: `name=value`, with `delimiter` between.
+/// Writes the variables of one scope, or of all, whose names begin with `prefix`: `name=value`, separated by
+/// `delimiter`.
 pub fn dump(
     (variables, known): (&Variables<'_>, &Known),
     (scope, prefix, delimiter): (Option<Scope>, &[u8], &[u8]),
@@ -21,7 +22,7 @@ pub fn dump(
                 if !std::mem::take(&mut first) {
                     out.extend(delimiter);
                 }
-                // A text that is too long is told when it is finished.
+                // An overflow is reported when the text is finished.
                 let _ = write!(out, "{}.{name}=", scope.name());
                 show(stored, out);
             }

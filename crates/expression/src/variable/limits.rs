@@ -1,11 +1,11 @@
-//! How much memory variables may take (`tune.vars.*`, configuration manual, section 3.2). A coarse scope's limit counts
-//! the finer ones in: the process's its sessions, a session's its transaction, a transaction's request and response.
-//! Must never know a variable.
+//! Memory limits of variables (`tune.vars.*`, configuration manual, section 3.2). The limit of a scope includes the
+//! narrower scopes: the process includes its sessions, a session its transaction, a transaction its request and
+//! response. Must never access a variable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the configuration says, bytes; `None`: no limit.
+/// The configured limits in bytes; `None`: unlimited.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct VariableSizes {
     /// `tune.vars.global-max-size`.
@@ -23,7 +23,7 @@ pub struct VariableSizes {
 }
 
 impl VariableSizes {
-    /// The limits that follow, with nothing taken yet; `None`: there are none.
+    /// Returns the resulting limits, with nothing charged yet; `None`: no limits.
     pub fn limits(&self) -> Option<VariableLimits> {
         let process = self.global.into_iter().chain(self.process).min();
         (*self != Self::default()).then(|| VariableLimits {
@@ -36,22 +36,22 @@ impl VariableSizes {
     }
 }
 
-/// The limits, bytes; `None`: no limit.
+/// The limits in bytes; `None`: unlimited.
 #[derive(Debug, Default, Clone)]
 pub struct VariableLimits {
     /// `tune.vars.sess-max-size`.
     pub session: Option<usize>,
     /// `tune.vars.txn-max-size`.
     pub transaction: Option<usize>,
-    /// `tune.vars.reqres-max-size`, of each of the two.
+    /// `tune.vars.reqres-max-size`, for request and response each.
     pub message: Option<usize>,
     /// `tune.vars.check-max-size`.
     pub check: Option<usize>,
-    /// `tune.vars.global-max-size` or `tune.vars.proc-max-size`, whichever is less: all variables there are.
+    /// The smaller of `tune.vars.global-max-size` and `tune.vars.proc-max-size`: for all variables together.
     pub process: Option<Arc<Ledger>>,
 }
 
-/// The bytes of all variables of the process, over all workers.
+/// The total size of all variables of the process in bytes, over all workers.
 #[derive(Debug)]
 pub struct Ledger {
     limit: usize,
@@ -59,29 +59,29 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Nothing is taken yet.
+    /// Creates an empty ledger.
     pub fn new(limit: usize) -> Self {
         Self { limit, bytes: AtomicUsize::new(0) }
     }
 
-    /// Takes so many bytes; false, and nothing is taken, where that would be too many.
+    /// Charges bytes; false, and nothing is charged, if that would exceed the limit.
     #[must_use]
     pub(super) fn take(&self, bytes: usize) -> bool {
         let within = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= self.limit);
         self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).is_ok()
     }
 
-    /// Counts bytes that are there already.
+    /// Charges bytes that are already in use.
     pub(super) fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Gives bytes back.
+    /// Releases bytes.
     pub(super) fn give(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that are taken.
+    /// Bytes charged.
     pub fn taken(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }

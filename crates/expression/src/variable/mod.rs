@@ -1,7 +1,7 @@
-//! Variables (configuration manual, section 2.8): their scopes and names. Must never know who sets one.
+//! Variables (configuration manual, section 2.8): their scopes and names. Must never depend on what sets one.
 //!
-//! A name becomes a number when the configuration is compiled. A store is a short list: a stream has few variables, and a
-//! list of few is faster than any table.
+//! Names are hashed to numbers when the configuration is compiled. A store is a short list: a stream has few variables,
+//! and a short list is faster than any table.
 
 mod condition;
 mod dump;
@@ -17,7 +17,7 @@ pub use store::{SessionStore, Store, Stored};
 
 use std::collections::HashMap;
 
-/// Where a variable lives, and how long.
+/// The scope of a variable, which determines its lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// `proc`: the process.
@@ -32,13 +32,13 @@ pub enum Scope {
     Response,
     /// `check`: a health check.
     Check,
-    /// `psess`, `ptxn`, `preq`, `pres`: those of the stream that this one works for. No stream works for another one
-    /// here, so they are never in reach.
+    /// `psess`, `ptxn`, `preq`, `pres`: those of the parent stream. Streams have no parents in Weir, so they are never
+    /// in scope.
     Parent,
 }
 
 impl Scope {
-    /// By the manual's word.
+    /// Returns the scope of a keyword.
     pub fn named(word: &str) -> Option<Self> {
         Some(match word {
             "proc" => Self::Process,
@@ -52,7 +52,7 @@ impl Scope {
         })
     }
 
-    /// The manual's word.
+    /// The keyword.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Process => "proc",
@@ -66,14 +66,14 @@ impl Scope {
     }
 }
 
-/// A variable's name as a number: the hash of its text, so that names met at run time need no table.
+/// A variable's name as a number: the hash of its text, so that names given at run time need no table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Name(u64);
 
 impl Name {
-    /// Of that text, without the scope.
+    /// Hashes a name without the scope.
     pub const fn of(text: &str) -> Self {
-        // FNV-1a: names come from the configuration, clients cannot choose them to collide.
+        // FNV-1a: names come from the configuration, clients cannot choose colliding ones.
         let bytes = text.as_bytes();
         let (mut hash, mut index) = (0xcbf2_9ce4_8422_2325_u64, 0);
         while index < bytes.len() {
@@ -84,22 +84,20 @@ impl Name {
     }
 }
 
-/// A variable as an expression names it.
+/// A variable as named in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Where it lives.
     pub scope: Scope,
-    /// Its name.
     pub name: Name,
-    /// As written, scope included.
+    /// The text as written, including the scope.
     pub text: Box<str>,
 }
 
 impl Variable {
-    /// Reads `scope.name`.
+    /// Parses `scope.name`.
     ///
     /// # Errors
-    /// HAProxy's sentence about what is wrong with it.
+    /// HAProxy's message about the name.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
             return Err("Empty variable name cannot be accepted".to_owned());
@@ -119,12 +117,12 @@ impl Variable {
     }
 }
 
-/// The names that a configuration uses, to tell variables by them.
+/// The names used by a configuration, for printing variables.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Known(HashMap<Name, Box<str>>);
 
 impl Known {
-    /// Remembers a name.
+    /// Adds a name.
     pub fn add(&mut self, variable: &Variable) {
         if let Some((_, name)) = variable.text.split_once('.')
             && !self.0.contains_key(&variable.name)
@@ -133,14 +131,14 @@ impl Known {
         }
     }
 
-    /// Remembers these as well.
+    /// Adds the names of another set.
     pub fn extend(&mut self, others: Self) {
         others.0.into_iter().for_each(|(name, text)| {
             self.0.entry(name).or_insert(text);
         });
     }
 
-    /// The text of a name, without the scope.
+    /// Returns the text of a name, without the scope.
     pub fn text(&self, name: Name) -> Option<&str> {
         self.0.get(&name).map(|text| &**text)
     }

@@ -1,4 +1,4 @@
-//! The stores in reach of an evaluation. Must never change one beyond its limits.
+//! The variable stores in scope of an evaluation. Must never change one beyond its limits.
 
 use super::store::Store;
 use super::{Scope, SessionStore, Stored, Variable, VariableLimits};
@@ -6,35 +6,33 @@ use crate::sample::{Context, Value};
 use std::cell::RefCell;
 use std::sync::RwLock;
 
-/// Which variables of a stream are in reach beside those of its transaction.
+/// The variables of a stream in scope in addition to those of its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
-    /// `req`: nothing was done about an answer yet.
+    /// `req`: the response has not been processed yet.
     #[default]
     Request,
-    /// `res`: an answer is looked at, or the line of the log.
+    /// `res`: a response is processed, or the log line.
     Response,
-    /// `check` alone: there is no stream.
+    /// `check` only: there is no stream.
     Check,
 }
 
-/// The stores in reach of an evaluation.
+/// The variable stores in scope of an evaluation.
 #[derive(Clone, Copy, Default)]
 pub struct Variables<'a> {
-    /// The process's.
     pub process: Option<&'a RwLock<Store>>,
-    /// The session's.
     pub session: Option<&'a SessionStore>,
-    /// Those of transaction, request and response; a health check's own.
+    /// The variables of transaction, request and response; or those of a health check.
     pub stream: Option<&'a RefCell<Store>>,
-    /// Which of these.
+    /// Selects among the variables of the stream.
     pub phase: Phase,
-    /// How much they may hold.
+    /// The memory limits.
     pub limits: Option<&'a VariableLimits>,
 }
 
 impl Variables<'_> {
-    /// Whether variables of that scope are in reach.
+    /// Whether variables of that scope are available.
     pub fn reaches(&self, scope: Scope) -> bool {
         match scope {
             Scope::Process => self.process.is_some(),
@@ -47,7 +45,7 @@ impl Variables<'_> {
         }
     }
 
-    /// Calls `with` with the store of that scope; `None` where it is out of reach, or has never held anything.
+    /// Calls `with` with the store of that scope; `None` if it is out of scope, or was never used.
     pub(super) fn read<T>(&self, scope: Scope, with: impl FnOnce(&Store) -> T) -> Option<T> {
         match scope {
             _ if !self.reaches(scope) => None,
@@ -66,13 +64,13 @@ impl Variables<'_> {
         }
     }
 
-    /// The value of a variable, copied.
+    /// Returns a copy of a variable's value.
     pub fn get<'a>(&self, context: &Context<'a>, variable: &Variable) -> Option<Value<'a>> {
         let (scope, name) = (variable.scope, variable.name);
         self.read(scope, |store| store.get(scope, name).and_then(|stored| Stored::load(stored, context)))?
     }
 
-    /// Lends the value of a variable, which may be longer than what an evaluation copies. `None`: it is out of reach.
+    /// Passes the value of a variable, which may exceed the limit of copies. `None`: it is out of scope.
     pub fn lend<T>(&self, variable: &Variable, with: impl FnOnce(Option<Value<'_>>) -> T) -> Option<T> {
         let (scope, name) = (variable.scope, variable.name);
         self.read(scope, |store| with(store.get(scope, name).map(Stored::value)))
@@ -84,7 +82,7 @@ impl Variables<'_> {
         self.read(scope, |store| store.get(scope, name).is_some()).unwrap_or(false)
     }
 
-    /// Sets a variable; false when it is out of reach or there is no room, and then it stays what it was.
+    /// Sets a variable; false if it is out of scope or exceeds a limit; then it keeps its value.
     pub fn set(&self, variable: &Variable, value: Value<'_>) -> bool {
         let (scope, name) = (variable.scope, variable.name);
         let others = self.limits.map_or(0, |_| self.others(scope));
@@ -98,7 +96,7 @@ impl Variables<'_> {
         self.write(scope, set).unwrap_or(false)
     }
 
-    /// Bytes of the session outside of the store of that scope.
+    /// Bytes of the session outside the store of that scope.
     fn others(&self, scope: Scope) -> usize {
         if scope == Scope::Session {
             return self.stream.and_then(|store| store.try_borrow().ok()).map_or(0, |store| store.bytes());
@@ -109,17 +107,16 @@ impl Variables<'_> {
             .map_or(0, |store| store.bytes())
     }
 
-    /// Removes a variable.
     pub fn unset(&self, variable: &Variable) {
         self.write(variable.scope, |store| store.unset(variable.scope, variable.name));
     }
 }
 
-/// Whether a variable may have that value; if so, what it takes of the process's bytes is taken.
+/// Whether a variable may have that value; if so, its bytes are charged to the process.
 fn has_room(limits: &VariableLimits, store: &mut Store, variable: &Variable, value: Value<'_>, others: usize) -> bool {
     let scope = variable.scope;
     if scope == Scope::Response {
-        // They are out of reach for good.
+        // They are out of scope for good.
         store.clear_scope(Scope::Request);
     }
     let (more, _) = store.change(scope, variable.name, value);
@@ -185,7 +182,7 @@ mod tests {
             assert_eq!(set(&all, name), expected, "{name}");
         }
         assert_eq!(ledger.taken(), 5 * OVERHEAD);
-        // What a request held is free behind it.
+        // The variables of a request are released after it.
         let answer = Variables { phase: Phase::Response, ..all };
         assert!(set(&answer, "res.a") && set(&answer, "res.b") && !set(&answer, "res.c"));
         all.unset(&variable("sess.a"));

@@ -1,4 +1,4 @@
-//! Where variables lie, and what they count for. Must never know a limit.
+//! Storage of variables, and their sizes. Must never check a limit.
 
 use super::{Ledger, Name, Scope};
 use crate::sample::{Context, Value};
@@ -6,30 +6,25 @@ use std::cell::{OnceCell, RefCell};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// Bytes that a variable counts for beside its data, as HAProxy counts them.
+/// Size in bytes charged for a variable in addition to its data, as in HAProxy.
 pub(super) const OVERHEAD: usize = 88;
 
-/// A value that outlives its evaluation.
+/// An owned value that outlives its evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stored {
-    /// A boolean.
     Bool(bool),
-    /// An integer.
     Int(i64),
-    /// An IPv4 address.
     Ipv4(Ipv4Addr),
-    /// An IPv6 address.
     Ipv6(Ipv6Addr),
-    /// A string.
     Str(Vec<u8>),
-    /// A block of data.
+    /// Binary.
     Bin(Vec<u8>),
-    /// A method.
+    /// An HTTP method.
     Method(Vec<u8>),
 }
 
 impl Stored {
-    /// Bytes that it counts for.
+    /// The size charged, in bytes.
     fn cost(&self) -> usize {
         match self {
             Self::Str(bytes) | Self::Bin(bytes) | Self::Method(bytes) => OVERHEAD + bytes.len(),
@@ -37,7 +32,7 @@ impl Stored {
         }
     }
 
-    /// The value, which lives as long as what is stored.
+    /// Borrows the value.
     pub fn value(&self) -> Value<'_> {
         match self {
             Self::Bool(flag) => Value::Bool(*flag),
@@ -50,7 +45,7 @@ impl Stored {
         }
     }
 
-    /// A copy that lives as long as the evaluation.
+    /// Copies the value into the evaluation's memory.
     pub(super) fn load<'a>(&self, context: &Context<'a>) -> Option<Value<'a>> {
         Some(match self.value() {
             Value::Bool(flag) => Value::Bool(flag),
@@ -63,7 +58,7 @@ impl Stored {
         })
     }
 
-    /// Takes a value over, into the memory that is there.
+    /// Replaces the value, reusing its memory.
     fn replace(&mut self, value: Value<'_>) {
         let mut memory = match self {
             Self::Str(bytes) | Self::Bin(bytes) | Self::Method(bytes) => std::mem::take(bytes),
@@ -98,41 +93,42 @@ impl From<Value<'_>> for Stored {
 #[derive(Debug, Default)]
 pub struct Store {
     entries: Vec<(Scope, Name, Stored)>,
-    /// Bytes that they count for.
+    /// The total size charged, in bytes.
     bytes: usize,
-    /// Where those bytes are counted together with others; what is given up is given back there.
+    /// The ledger that also includes those bytes; released bytes are released there, too.
     ledger: Option<Arc<Ledger>>,
 }
 
 impl Store {
-    /// The value of a variable.
+    /// Returns the value of a variable.
     pub fn get(&self, scope: Scope, name: Name) -> Option<&Stored> {
         self.entries.iter().find(|entry| entry.0 == scope && entry.1 == name).map(|entry| &entry.2)
     }
 
-    /// Every variable of a scope.
+    /// Returns every variable of a scope.
     pub fn iter(&self, scope: Scope) -> impl Iterator<Item = (Name, &Stored)> {
         self.entries.iter().filter(move |entry| entry.0 == scope).map(|entry| (entry.1, &entry.2))
     }
 
-    /// Bytes that its variables count for.
+    /// The total size of its variables in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Those of one scope.
+    /// The size of the variables of one scope in bytes.
     pub(super) fn bytes_of(&self, scope: Scope) -> usize {
         self.iter(scope).map(|(_, stored)| stored.cost()).sum()
     }
 
-    /// Bytes that a variable would count for in addition, and would not any more, if it had that value.
+    /// Returns the bytes that would be charged additionally, and those that would be released, if a variable had that
+    /// value.
     pub(super) fn change(&self, scope: Scope, name: Name, value: Value<'_>) -> (usize, usize) {
         let new = OVERHEAD + value.bytes().map_or(0, <[u8]>::len);
         let old = self.get(scope, name).map_or(0, Stored::cost);
         (new.saturating_sub(old), old.saturating_sub(new))
     }
 
-    /// Counts its bytes there from now on, too: those that it has and the `more` that were taken there for it.
+    /// Adds the store's present bytes to a ledger, which from now on includes them. The caller charges pending changes.
     pub(super) fn join(&mut self, ledger: &Arc<Ledger>) {
         if self.ledger.is_none() {
             ledger.add(self.bytes);
@@ -140,7 +136,6 @@ impl Store {
         }
     }
 
-    /// Sets a variable.
     pub fn set(&mut self, scope: Scope, name: Name, value: Value<'_>) {
         let (more, less) = self.change(scope, name, value);
         self.bytes = self.bytes + more - less;
@@ -153,7 +148,6 @@ impl Store {
         }
     }
 
-    /// Removes a variable.
     pub fn unset(&mut self, scope: Scope, name: Name) {
         if let Some(at) = self.entries.iter().position(|entry| entry.0 == scope && entry.1 == name) {
             let (_, _, old) = self.entries.swap_remove(at);
@@ -176,7 +170,6 @@ impl Store {
         self.give_back(self.bytes);
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -195,7 +188,7 @@ impl Drop for Store {
     }
 }
 
-/// The variables of a session: memory only where there is one.
+/// The variables of a session, allocated on first use.
 #[derive(Debug, Default)]
 pub struct SessionStore(OnceCell<Box<RefCell<Store>>>);
 

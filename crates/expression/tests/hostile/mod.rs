@@ -1,22 +1,22 @@
-//! Patterns in the style of web application firewalls, and texts that are meant to be expensive for them. Must never depend
-//! on a clock or on chance.
+//! Patterns in the style of web application firewalls, and texts that are expensive for them. Must never depend on a
+//! clock or on chance.
 
-/// Lengths of the texts: a header, a long one, what a buffer of the default size holds.
+/// Lengths of the texts: a header, a long one, a buffer of the default size.
 pub const LENGTHS: [usize; 3] = [1_000, 4_000, 15_000];
 
-/// The patterns, with their lines.
+/// The patterns, with their line numbers.
 pub fn patterns() -> impl Iterator<Item = (usize, &'static str)> {
     let lines = include_str!("../data/firewall.patterns").lines().zip(1..);
     lines.filter(|(line, _)| !line.starts_with("# ") && !line.is_empty()).map(|(line, number)| (number, line))
 }
 
-/// Texts of about that length that are meant for a pattern.
+/// Texts of about that length that are expensive for a pattern.
 pub fn texts(pattern: &str, length: usize) -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = UNITS.iter().map(|unit| repeated(unit, length)).collect();
     let words = words(pattern);
     let near: Vec<u8> = words.concat().into_bytes();
     if let Some(cut) = near.len().checked_sub(1).filter(|cut| *cut > 0) {
-        // All that the pattern asks for but its end, over and over; and then the whole.
+        // The pattern's text without its last character, repeated; then with the complete text.
         all.push(repeated(&near[..cut], length));
         all.push([&repeated(&near[..cut], length)[..], &near].concat());
         all.push([&near[..cut], &repeated(b"a", length), &near[cut..]].concat());
@@ -24,7 +24,7 @@ pub fn texts(pattern: &str, length: usize) -> Vec<Vec<u8>> {
         all.push(repeated(words.join("a ").as_bytes(), length));
     }
     for unit in ["a", "x", " ", "1", "'"] {
-        // A long run between what begins the pattern and what ends it.
+        // A long run between the first and the last word of the pattern.
         let (first, last) = (words.first().cloned().unwrap_or_default(), words.last().cloned().unwrap_or_default());
         all.push([first.as_bytes(), &repeated(unit.as_bytes(), length), last.as_bytes()].concat());
         all.push([&repeated(unit.as_bytes(), length), last.as_bytes(), b"!"].concat());
@@ -69,7 +69,7 @@ fn repeated(unit: &[u8], length: usize) -> Vec<u8> {
     unit.iter().copied().cycle().take(length).collect()
 }
 
-/// What of a pattern is text.
+/// The literal words of a pattern.
 fn words(pattern: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut bytes = pattern.trim_start_matches("(?i)").chars();

@@ -1,4 +1,4 @@
-//! The kept inputs of every fuzz target, run as ordinary tests: what a fuzzer once found stays found, without a fuzzer.
+//! The corpus of every fuzz target, run as ordinary tests: regression tests for earlier findings, without a fuzzer.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -7,7 +7,7 @@ use weir_fuzz::TARGETS;
 
 mod mutated;
 
-/// Files and bytes that are kept for a target.
+/// Maximum number of files and bytes in the corpus of a target.
 const MOST_FILES: usize = 40;
 const MOST_BYTES: u64 = 64 * 1024;
 
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// The files of a folder, sorted by name.
+/// Returns the files of a folder, sorted by name.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut found: Vec<_> = entries.map(|entry| entry.expect("the folder can be read").path()).collect();
@@ -23,7 +23,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The kept inputs of a target, each with its file.
+/// Returns the corpus of a target, with file names.
 fn kept(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let read = |file: PathBuf| (file.clone(), fs::read(file).expect("it can be read"));
     files(&root().join("corpus").join(target)).into_iter().map(read).collect()

@@ -1,5 +1,5 @@
-//! Inputs near the kept ones: every fuzz target gets 1,500 that a seeded generator has made of its corpus. What passes once
-//! passes always, without a fuzzer; `fuzz/run` looks further, guided by coverage.
+//! Mutations of the corpus: every fuzz target gets 1,500 inputs that a seeded generator derives from its corpus.
+//! Reproducible, without a fuzzer; `fuzz/run` explores further, guided by coverage.
 
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -9,13 +9,13 @@ use weir_fuzz::TARGETS;
 
 use super::kept;
 
-/// Inputs made for a target.
+/// Number of inputs per target.
 const INPUTS: usize = 1_500;
 
-/// Bytes of an input at most.
+/// Maximum size of an input in bytes.
 const LONGEST: usize = 2048;
 
-/// Numbers at which lengths and counters turn over.
+/// Boundary values of lengths and counters.
 const EDGES: [u8; 8] = [0, 1, 9, 0x7f, 0x80, 0xfe, 0xff, b'\n'];
 
 /// xorshift64*.
@@ -30,7 +30,7 @@ impl Random {
         usize::try_from(number).expect("31 bits fit") % bound.max(1)
     }
 
-    /// A part of some bytes.
+    /// Returns a random part of some bytes.
     fn part<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let start = self.below(bytes.len());
         let length = self.below(bytes.len() - start + 1);
@@ -50,7 +50,7 @@ fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
             input.drain(place.min(end)..end);
         }
         4 => input.truncate(place),
-        // A part of itself twice, or of another input.
+        // Duplicates a part of it, or inserts one of another input.
         choice => {
             let part = random.part(if choice == 5 { input } else { other }).to_vec();
             input.splice(place..place, part);
@@ -59,7 +59,7 @@ fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     input.truncate(LONGEST);
 }
 
-/// Runs a target on what is near its kept inputs. An input that breaks it is the answer.
+/// Runs a target on mutations of its corpus. Returns an input that violates a property.
 fn run_near(name: &str, run: fn(&[u8])) -> Option<Vec<u8>> {
     let kept: Vec<_> = kept(name).into_iter().map(|(_, input)| input).collect();
     let mut random = Random(

@@ -1,6 +1,6 @@
-//! Which responses of a cache lie in its file, where, and what is on its way there (`disk`). The file is a ring: what comes next is
-//! written over what has been there longest. A record says itself whether it is whole, by a checksum. Must never read or write
-//! the file, nor believe a record.
+//! The index of a cache's file, and the responses to be written to it (`disk`). The file is a ring: new records
+//! overwrite the oldest ones. A record contains a checksum of itself. Must never read or write the file, nor trust a
+//! record.
 
 use super::{Cache, Lifetime, Object, Signature, Varies};
 use base::moment::Moment;
@@ -11,46 +11,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::http::{Framing, Head};
 
-/// Bytes of responses that may wait for being written.
+/// Maximum size in bytes of responses waiting to be written.
 const MOST_WAITING: u64 = 16 << 20;
 
-/// What is known of the file.
+/// The index of the file.
 #[derive(Debug)]
 pub(super) struct Disk {
-    /// Bytes of the file at most.
+    /// Maximum size of the file in bytes.
     room: u64,
     ring: Mutex<Ring>,
-    /// Bytes of responses that wait for being written, or are being written.
+    /// Size in bytes of responses waiting to be written or being written.
     waiting: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Ring {
-    /// Where the next record is written.
+    /// Offset of the next record.
     next: u64,
     places: HashMap<Arc<[u8]>, Vec<Place>>,
-    /// What lies in the file, the oldest first, also where nothing refers to it any more.
+    /// The records in the file, the oldest first, including those no longer referenced.
     order: VecDeque<(u64, u64, Arc<[u8]>, u64)>,
-    /// What is to be written.
+    /// Responses to be written.
     leaving: Vec<(Arc<[u8]>, Arc<Object>)>,
-    /// What is being written, by its key: who removes a key takes it from here.
+    /// Numbers of the records being written, by key: removing a key removes them from here.
     writing: HashMap<Arc<[u8]>, Vec<u64>>,
     number: u64,
 }
 
-/// Where a response lies, and what has to be known of it before it is read.
+/// The record of a response, and the metadata needed before it is read.
 #[derive(Debug, Clone)]
 pub struct Place {
     number: u64,
-    /// Where its record begins.
+    /// Offset of the record.
     pub offset: u64,
-    /// Bytes of the record.
+    /// Length of the record in bytes.
     pub length: u64,
     about: About,
     tags: Box<[Box<[u8]>]>,
 }
 
-/// What of a response is no part of its record.
+/// The metadata of a response that its record does not contain.
 #[derive(Debug, Clone, Copy)]
 struct About {
     life: Lifetime,
@@ -61,7 +61,7 @@ struct About {
     chunked: bool,
 }
 
-/// Responses that are to be written; room is theirs until it is dropped.
+/// Responses to be written; their memory is reserved until this is dropped.
 #[derive(Debug)]
 pub struct Leaving {
     cache: Arc<Cache>,
@@ -91,7 +91,7 @@ impl Disk {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An entry leaves the memory. Where too much waits, it is gone.
+    /// Queues an entry evicted from memory for writing. If too much is waiting, the entry is dropped.
     pub(super) fn leave(&self, key: &Arc<[u8]>, object: &Arc<Object>) {
         let bytes = object.head_bytes() + object.length;
         if self.waiting.fetch_add(bytes, Relaxed).saturating_add(bytes) > MOST_WAITING {
@@ -101,7 +101,7 @@ impl Disk {
         self.lock().leaving.push((Arc::clone(key), Arc::clone(object)));
     }
 
-    /// Forgets what lies there for a key.
+    /// Removes the records of a key.
     pub(super) fn remove(&self, key: &[u8]) -> bool {
         let mut ring = self.lock();
         let mut gone = ring.places.remove(key).is_some();
@@ -119,11 +119,11 @@ impl Disk {
         gone
     }
 
-    /// Forgets what is chosen by its tags; how many there were.
+    /// Removes the responses selected by their tags; returns their number.
     pub(super) fn purge(&self, chooses: &impl Fn(&[Box<[u8]>]) -> bool) -> usize {
         let mut ring = self.lock();
         let (mut count, mut freed) = (0, 0);
-        // What is under way may be among them.
+        // Responses being written may be among them.
         ring.writing.clear();
         ring.places.retain(|_, places| {
             let before = places.len();
@@ -145,13 +145,13 @@ impl Disk {
 }
 
 impl Ring {
-    /// Room for a record: what lies there is forgotten. `None`: it is larger than the file.
+    /// Allocates space for a record: records that overlap it are removed. `None`: it is larger than the file.
     fn allocate(&mut self, length: u64, room: u64) -> Option<u64> {
         if length == 0 || length > room {
             return None;
         }
         if self.next + length > room {
-            // What is behind the last record belongs to no record of this round.
+            // Records after the last one of this round are from the previous round.
             while self.order.front().is_some_and(|(offset, ..)| *offset >= self.next) {
                 self.forget_oldest();
             }
@@ -165,7 +165,7 @@ impl Ring {
         Some(from)
     }
 
-    /// Whether a response was being written that nobody has removed meanwhile.
+    /// Ends writing a response; returns whether its key was not removed since.
     fn end_writing(&mut self, key: &[u8], number: u64) -> bool {
         let Some(numbers) = self.writing.get_mut(key) else { return false };
         let before = numbers.len();
@@ -189,12 +189,11 @@ impl Ring {
 }
 
 impl Cache {
-    /// Whether it has a file.
     pub fn has_disk(&self) -> bool {
         self.disk.is_some()
     }
 
-    /// What is to be written by now.
+    /// Takes the responses to be written now.
     pub fn take_leaving(self: &Arc<Self>) -> Option<Leaving> {
         let mut ring = self.disk.as_ref()?.lock();
         if ring.leaving.is_empty() {
@@ -211,8 +210,8 @@ impl Cache {
         Some(Leaving { cache: Arc::clone(self), list, bytes })
     }
 
-    /// Room in the file for a response: its record, and where it is to be written. `None`: it lies there already, is over, or
-    /// has no room.
+    /// Allocates space for a response in the file: returns its record, and where to write it. `None`: it is in the file
+    /// already, has expired, or does not fit.
     pub fn record(&self, (number, key): (u64, &Arc<[u8]>), object: &Object, now: Moment) -> Option<(Vec<u8>, Place)> {
         let disk = self.disk.as_ref()?;
         if object.is_over(now) {
@@ -240,7 +239,7 @@ impl Cache {
         Some((record, Place { number, offset, length, about, tags: object.tags.clone() }))
     }
 
-    /// A record was written: it is found from now on, unless its room was given to another one meanwhile.
+    /// Records that a response was written: lookups find it from now on, unless its space was reused since.
     pub fn written(&self, key: &Arc<[u8]>, place: Place) {
         let Some(disk) = &self.disk else { return };
         let mut ring = disk.lock();
@@ -251,14 +250,14 @@ impl Cache {
             return;
         }
         let places = ring.places.entry(Arc::clone(key)).or_default();
-        // A later response for the same takes the place of an older one.
+        // A newer response replaces an older one of the same variant.
         places.retain(|old| old.about.variant != place.about.variant);
         if places.len() < self.plan.variants as usize + 1 {
             places.push(place);
         }
     }
 
-    /// Where a response to a request lies.
+    /// Returns the record of a response to a request.
     pub fn place(&self, key: &[u8], request: &Signature, now: Moment) -> Option<Place> {
         let ring = self.disk.as_ref()?.lock();
         let answers = |place: &&Place| {
@@ -268,8 +267,8 @@ impl Cache {
         ring.places.get(key)?.iter().find(answers).cloned()
     }
 
-    /// The response whose record was read; `None`: it is not whole, or was removed meanwhile. A place that proves wrong is
-    /// forgotten.
+    /// Restores a response from its record; `None`: the record is invalid, or was removed since. An invalid record is
+    /// removed from the index.
     pub fn restore(&self, key: &[u8], place: &Place, record: &[u8]) -> Option<Arc<Object>> {
         let disk = self.disk.as_ref()?;
         let found = decode(place.number, key, record);
@@ -292,20 +291,20 @@ impl Cache {
         Some(object)
     }
 
-    /// Responses that lie in the file.
+    /// The number of responses in the file.
     pub fn on_disk(&self) -> usize {
         self.disk.as_ref().map_or(0, |disk| disk.lock().places.values().map(Vec::len).sum())
     }
 }
 
-/// Bytes of a piece of a body.
+/// Size of a piece of a body in bytes.
 const PIECE: usize = 16 * 1024;
-/// What a record begins with.
+/// The magic number at the start of a record.
 const MAGIC: &[u8; 8] = b"WEIRCA01";
-/// Bytes of a checksum.
+/// Length of a checksum in bytes.
 const SUM: usize = 32;
 
-/// A record: its number, the key, the head, the body, with their lengths, behind a checksum of all that.
+/// Encodes a record: magic number, checksum, then the number, the key, the head and the body with their lengths.
 fn encode(number: u64, key: &[u8], object: &Object) -> Vec<u8> {
     let size = usize::try_from(object.head_bytes() + object.length).unwrap_or(0);
     let mut record = Vec::with_capacity(size + 256 + key.len());
@@ -334,7 +333,7 @@ fn put(record: &mut Vec<u8>, text: &[u8]) {
     record.extend_from_slice(text);
 }
 
-/// Head and body of a record with that number and key, if it is whole.
+/// Decodes head and body of a record with that number and key; `None`: it is invalid.
 fn decode<'r>(number: u64, key: &[u8], record: &'r [u8]) -> Option<(Head, &'r [u8])> {
     let rest = record.strip_prefix(MAGIC)?;
     let (sum, content) = rest.split_at_checked(SUM)?;

@@ -1,4 +1,4 @@
-//! A stored response and its place in a cache. Must never change once it is found.
+//! A stored response and its entry in a cache. Must never change while it can be found.
 
 use super::{Lifetime, Signature, Varies, Wants};
 use base::moment::Moment;
@@ -6,30 +6,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::http::{Framing, Head};
 
-/// A response.
+/// A stored response.
 #[derive(Debug)]
 pub struct Object {
-    /// Its status line and fields, without those of one connection and without Age.
+    /// Its status line and fields, without hop-by-hop fields and Age.
     pub head: Head,
     /// Its body, in pieces.
     pub body: Arc<Vec<Box<[u8]>>>,
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     pub length: u64,
-    /// It came in chunks, and goes on in chunks.
+    /// It was received with chunked encoding, and is sent so.
     pub chunked: bool,
-    /// How long it is used.
+    /// Its freshness lifetime.
     pub life: Lifetime,
-    /// It must not be used once it is over (RFC 9111, section 4.2.4).
+    /// It must not be used when stale (RFC 9111, section 4.2.4).
     pub never_stale: bool,
-    /// How long after that it may be used where its server fails, as it says itself (RFC 5861, section 4).
+    /// `stale-if-error` of the response: how long after it becomes stale it may be used if its server fails (RFC 5861,
+    /// section 4).
     pub stale_if_error: Option<Duration>,
-    /// Seconds since the UNIX epoch at which what it shows was changed last.
+    /// Last modification in seconds since the UNIX epoch.
     pub modified: i64,
-    /// Which fields of a request it depends on, and what they were.
+    /// The request fields that it varies on, and their values.
     pub variant: (Varies, Signature),
-    /// The values of Link fields that may be sent before a response.
+    /// The values of its Link fields, which may be sent in a 103 response.
     pub hints: Vec<Box<[u8]>>,
-    /// The tags that it can be removed by.
+    /// The tags by which it can be purged.
     pub tags: Box<[Box<[u8]>]>,
 }
 
@@ -52,27 +53,27 @@ impl Object {
         }
     }
 
-    /// Its age, seconds.
+    /// Its age in seconds.
     pub fn age(&self, now: Moment) -> u64 {
         u64::from(self.life.age) + now.saturating_since(self.life.stored).as_secs()
     }
 
-    /// Whether it is too old.
+    /// Whether it is stale.
     pub fn is_over(&self, now: Moment) -> bool {
         now.saturating_since(self.life.stored) >= self.life.left
     }
 
-    /// Whether it was over less than that time ago.
+    /// Whether it is fresh, or has been stale for less than that time.
     pub fn is_within(&self, now: Moment, stale: Duration) -> bool {
         !self.never_stale && now.saturating_since(self.life.stored) < self.life.left.saturating_add(stale)
     }
 
-    /// The same where its server fails; what the response says itself is no more than that time.
+    /// The same if its server fails; the response's own `stale-if-error` can only shorten the time.
     pub fn is_within_error(&self, now: Moment, stale: Duration) -> bool {
         stale > Duration::ZERO && self.is_within(now, self.stale_if_error.map_or(stale, |own| own.min(stale)))
     }
 
-    /// Whether it is what a request wants (RFC 9111, section 5.2.1).
+    /// Whether it satisfies a request's Cache-Control directives (RFC 9111, section 5.2.1).
     pub fn satisfies(&self, wants: &Wants, now: Moment) -> bool {
         if wants.max_age.is_some_and(|most| self.age(now) > most.as_secs()) {
             return false;
@@ -84,7 +85,7 @@ impl Object {
         }
     }
 
-    /// The same body behind another head.
+    /// The same body with another head.
     #[must_use]
     pub fn with_head(&self, head: Head, life: Lifetime) -> Self {
         Self {
@@ -98,18 +99,18 @@ impl Object {
         }
     }
 
-    /// Bytes of its head, its tags and its hints.
+    /// Size of its head, its tags and its hints in bytes.
     pub fn head_bytes(&self) -> u64 {
         let tags: u64 = self.tags.iter().map(|tag| tag.len() as u64).sum();
         self.head.measure() as u64 + self.hint_bytes() + tags
     }
 
-    /// Bytes of its hints.
+    /// Size of its hints in bytes.
     pub fn hint_bytes(&self) -> u64 {
         self.hints.iter().map(|hint| hint.len() as u64).sum()
     }
 
-    /// Nothing but its hints.
+    /// Keeps only its hints.
     pub(super) fn hints_alone(&self) -> Self {
         let mut alone = Self::begin(Head::new(), self.life);
         alone.variant = self.variant;
@@ -118,46 +119,46 @@ impl Object {
     }
 }
 
-/// The part of a cache that an entry is in (W-TinyLFU).
+/// The segment of a cache that contains an entry (W-TinyLFU).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// What came last, whatever its frequency.
+    /// New entries, whatever their frequency.
     Window,
-    /// What was not used since it came here: it makes room.
+    /// Entries not used since they entered this segment: evicted first.
     Probation,
-    /// What was used since then.
+    /// Entries used since then.
     Protected,
-    /// Hints and no response.
+    /// Hints without a response.
     Hints,
 }
 
-/// An entry.
+/// An entry of a cache.
 #[derive(Debug)]
 pub struct Entry {
-    /// What it holds; also held by those who read it.
+    /// The response; its readers hold references as well.
     pub(super) object: Arc<Object>,
-    /// Blocks that it takes.
+    /// Its size in blocks.
     pub(super) blocks: u32,
-    /// What it is found by in the order of entries: its last use when that was looked at last.
+    /// Its key in the order of entries: its last use when it was last sorted.
     pub(super) turn: u64,
     /// Its last use.
     pub(super) used: u64,
-    /// Where it is.
+    /// Its segment.
     pub(super) segment: Segment,
 }
 
 impl Entry {
-    /// One that was used last in that turn.
+    /// Creates an entry last used at that turn.
     pub(super) fn new(object: Arc<Object>, blocks: u32, turn: u64, segment: Segment) -> Self {
         Self { object, blocks, turn, used: turn, segment }
     }
 
-    /// It has hints and no response.
+    /// Whether it has hints but no response.
     pub(super) fn hints_alone(&self) -> bool {
         self.segment == Segment::Hints
     }
 
-    /// Its blocks, once it is removed.
+    /// Its blocks, when it is removed.
     pub(super) fn freed(&self) -> Freed {
         let mut freed = Freed::default();
         *freed.of(self.segment) = self.blocks;
@@ -165,7 +166,7 @@ impl Entry {
     }
 }
 
-/// Blocks that were freed, by the part of the cache that they were in.
+/// Freed blocks by segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Freed {
     pub(super) window: u32,
@@ -184,7 +185,6 @@ impl Freed {
         }
     }
 
-    /// Adds others.
     pub(super) fn add(&mut self, more: Self) {
         self.window += more.window;
         self.probation += more.probation;
@@ -192,29 +192,29 @@ impl Freed {
         self.hints += more.hints;
     }
 
-    /// All of them.
+    /// The total of all segments.
     pub(super) fn sum(&self) -> u32 {
         self.window + self.probation + self.protected + self.hints
     }
 }
 
-/// An entry as it is shown.
+/// An entry of `show cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
-    /// Where it is.
+    /// An identifier: the address of the response.
     pub place: usize,
     /// The hash of its key.
     pub hash: u64,
-    /// The hash of what it depends on; 0: it does not vary.
+    /// The hash of its variant; 0: it does not vary.
     pub variant: u64,
-    /// It has hints and no response.
+    /// It has hints but no response.
     pub hints_alone: bool,
-    /// Bytes of head and body.
+    /// Size of head and body in bytes.
     pub bytes: u64,
-    /// Blocks that it takes.
+    /// Its size in blocks.
     pub blocks: u32,
-    /// Readers.
+    /// Number of readers.
     pub readers: usize,
-    /// Seconds that it is used; negative: it is over.
+    /// Remaining freshness in seconds; negative: stale.
     pub left: i64,
 }

@@ -1,5 +1,6 @@
-//! Requests for something that a cache has not, or that is too old: one of them goes to a server, and the others learn when its
-//! response is stored or will not be. Must never hold a response, read a clock, or wake anybody under its lock.
+//! Request coalescing: of several requests for a response that is missing or stale, one is sent to a server, and the
+//! others are woken when its response is stored or known not to be. Must never hold a response, read a clock, or call a
+//! waker under its lock.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,47 +11,48 @@ use base::moment::Moment;
 
 use super::Cache;
 
-/// What is under way, by key.
+/// The requests in flight, by key.
 #[derive(Debug, Default)]
 pub(super) struct Flights(Mutex<HashMap<Box<[u8]>, Flight>>);
 
 #[derive(Debug)]
 struct Flight {
-    /// Tells those apart that follow one another.
+    /// Distinguishes successive requests for one key.
     number: u64,
-    /// Another request may go from then on.
+    /// Another request may be sent from then on.
     until: Moment,
-    /// It has ended with a response that is stored, or known not to be.
+    /// It ended with a response that is stored, or is known not to be.
     is_known: Arc<AtomicBool>,
     wakers: Vec<Waker>,
 }
 
-/// A request that waits for the one that leads.
+/// The state of a request that waits for the leading one.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Its number, and whether its response became known.
+    /// The leading request's number, and whether its response has become known.
     flight: Option<(u64, Arc<AtomicBool>)>,
 }
 
-/// How a wait for another request has ended.
+/// How a wait for the leading request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Landed {
-    /// Its response is stored, or will not be: each request goes on by itself.
+    /// Its response is stored, or will not be: all waiting requests proceed by themselves.
     Known,
-    /// It has failed, or another one leads in its place: one of those that wait takes over.
+    /// It failed, or was replaced by another one: one of the waiting requests takes over.
     Open,
 }
 
-/// Which part a request has.
+/// The role of a request.
 #[derive(Debug)]
 pub enum Role {
-    /// It goes to a server.
+    /// It is sent to a server.
     Leads(Lead),
-    /// Another one does.
+    /// It waits for the leading one.
     Follows,
 }
 
-/// The request that goes to a server. Dropped, one of the others does, or all where its response is known not to be stored.
+/// The leading request. When dropped, one of the waiting requests takes over, or all proceed if its response is known
+/// not to be stored.
 #[derive(Debug)]
 pub struct Lead {
     cache: Arc<Cache>,
@@ -60,7 +62,7 @@ pub struct Lead {
 }
 
 impl Lead {
-    /// Whether its response is stored, or will not be: those that wait need not take over then.
+    /// Sets whether its response is stored or known not to be: then no waiting request needs to take over.
     pub fn set_known(&mut self, is_known: bool) {
         self.is_known = is_known;
     }
@@ -73,21 +75,21 @@ impl Flights {
 }
 
 impl Cache {
-    /// A request asks for that key: until when it goes alone, if it is the first one.
+    /// Joins the requests for a key: the first one leads, alone until `until`.
     pub fn join(self: &Arc<Self>, key: &[u8], now: Moment, until: Moment) -> Role {
         let number = self.next_turn();
         let mut flights = self.flights(key).lock();
         if flights.get(key).is_some_and(|flight| now < flight.until) {
             return Role::Follows;
         }
-        // Those that wait for one that takes too long wait for this one.
+        // Requests waiting for one that took too long wait for this one.
         let (wakers, is_known) = flights.remove(key).map(|flight| (flight.wakers, flight.is_known)).unwrap_or_default();
         flights.insert(key.into(), Flight { number, until, is_known, wakers });
         drop(flights);
         Role::Leads(Lead { cache: Arc::clone(self), key: key.into(), number, is_known: false })
     }
 
-    /// Ready once the request has ended that was under way for a key when this was called first with `waiting`. The task is woken then.
+    /// Ready when the request for a key ends that was in flight at the first call with `waiting`. Wakes the task then.
     pub fn poll_landed(&self, key: &[u8], cx: &Context<'_>, waiting: &mut Waiting) -> Poll<Landed> {
         let mut flights = self.flights(key).lock();
         let (flight, known) = (flights.get_mut(key), waiting.flight.as_ref());
@@ -107,7 +109,7 @@ impl Cache {
 impl Drop for Lead {
     fn drop(&mut self) {
         let mut flights = self.cache.flights(&self.key).lock();
-        // What has become known is known to those as well that wait for another one in its place.
+        // A known result also ends the wait for a successor of the request.
         let ends = flights.get(&self.key).is_some_and(|flight| self.is_known || flight.number == self.number);
         let flight = if ends { flights.remove(&self.key) } else { None };
         if let Some(flight) = &flight {

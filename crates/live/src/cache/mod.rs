@@ -1,7 +1,7 @@
-//! Responses that are kept for later requests (configuration manual, section 6). A cache is split by the hash of the key into
-//! shards, each under a short lock of its own; its size is counted over all of them in blocks of a kilobyte. Only whole responses
-//! are found. Must never hold more than its size says, never compare a key by its hash alone, never judge a message, and never
-//! read a clock.
+//! Responses stored for later requests (configuration manual, section 6). A cache is split by the hash of the key into
+//! shards, each under a short lock of its own; its total size is counted in blocks of a kilobyte. Lookups find complete
+//! responses only. Must never exceed its size, never compare a key by its hash alone, never interpret a message, and
+//! never read a clock.
 
 mod disk;
 mod entry;
@@ -35,47 +35,46 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::http::Head;
 
-/// Bytes of a block, in which room is counted.
+/// Size of a block in bytes, the unit of sizes.
 const BLOCK: u64 = 1_024;
-/// Bytes that an entry takes beside its head and its body.
+/// Size of an entry in bytes in addition to its head and its body.
 const OVERHEAD: u64 = 256;
-/// Shards: so many workers seldom meet.
+/// Number of shards: enough that workers seldom contend.
 const SHARDS: usize = 16;
 
-/// What a cache is made of.
+/// The configuration of a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CachePlan {
-    /// Its name.
     pub name: Box<str>,
-    /// Blocks that it holds at most.
+    /// Maximum size in blocks.
     pub blocks: u32,
-    /// Bytes of a head and a body at most.
+    /// Maximum size of a response (head and body) in bytes.
     pub largest: u64,
-    /// Seconds that an entry is used at most.
+    /// Maximum age of an entry in seconds.
     pub age: u32,
-    /// Responses that vary are stored.
+    /// Responses with Vary are stored.
     pub varies: bool,
-    /// Variants of one key at most.
+    /// Maximum number of variants of one key.
     pub variants: u32,
-    /// What is remembered for 103 responses.
+    /// Which hints are kept for 103 responses.
     pub hints: EarlyHints,
-    /// Blocks that entries of hints alone may take, where responses are stored as well.
+    /// Maximum size in blocks of entries with hints only, if responses are stored as well.
     pub hint_blocks: u32,
-    /// `coalesce`: how long a request waits for another one that asks for the same.
+    /// `coalesce`: how long a request waits for another one with the same key.
     pub coalesce: Option<Duration>,
-    /// `stale-while-revalidate`: how long a response that is over is used while another one is fetched.
+    /// `stale-while-revalidate`: how long a stale response is used while another one is fetched.
     pub stale: Duration,
-    /// `stale-if-error`: how long a response that is over is used where its server fails.
+    /// `stale-if-error`: how long a stale response is used if its server fails.
     pub stale_if_error: Duration,
     /// `ranges`.
     pub ranges: bool,
-    /// `rfc9111`: what it says is done, beyond what HAProxy does.
+    /// `rfc9111`: conform to the RFC, beyond what HAProxy does.
     pub standard: bool,
-    /// The path of that file.
+    /// The path of the file for `disk`.
     pub disk_path: Option<Box<str>>,
-    /// `disk`: bytes of the file for what leaves the memory; 0: there is none.
+    /// `disk`: size in bytes of the file for evicted responses; 0: none.
     pub disk: u64,
-    /// `tag-header`: the field that names the tags of a response, in lower case.
+    /// `tag-header`: the field that contains the tags of a response, in lower case.
     pub tag_field: Option<Box<[u8]>>,
 }
 
@@ -84,89 +83,89 @@ pub struct CachePlan {
 pub struct Caches(Vec<Arc<Cache>>);
 
 impl Caches {
-    /// Empty ones. `random` keys their hashes.
+    /// Creates empty caches. `random` keys their hashes.
     pub fn new(plans: &[CachePlan], random: u64) -> Self {
         let key = |at: usize| Key::new(random.wrapping_add((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         Self(plans.iter().enumerate().map(|(at, plan)| Arc::new(Cache::new(plan.clone(), key(at)))).collect())
     }
 
-    /// The cache of that index.
+    /// Returns the cache of that index.
     pub fn get(&self, index: usize) -> Option<&Arc<Cache>> {
         self.0.get(index)
     }
 
-    /// All of them, in order.
+    /// Returns all caches, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Cache>> {
         self.0.iter()
     }
 }
 
-/// What a request wants of a stored response (RFC 9111, section 5.2.1).
+/// A request's Cache-Control directives for stored responses (RFC 9111, section 5.2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wants {
-    /// It is no older.
+    /// `max-age`: the maximum age.
     pub max_age: Option<Duration>,
-    /// It is used for at least so long from now on.
+    /// `min-fresh`: the minimum remaining freshness.
     pub min_fresh: Duration,
-    /// It may have been over for so long.
+    /// `max-stale`: the maximum staleness.
     pub max_stale: Duration,
 }
 
-/// What becomes of a stored response that its server was asked about.
+/// The result of revalidating a stored response.
 pub enum Update {
-    /// Nothing.
+    /// No change.
     Keep,
-    /// It is this one from now on, with the same body.
+    /// Replace it with this one, which has the same body.
     Replace(Box<Object>),
-    /// It is gone.
+    /// Remove it.
     Remove,
 }
 
-/// What a cache has for a request.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum Found {
-    /// A response.
+    /// A fresh response.
     Hit(Arc<Object>),
-    /// A response that is over, and may be used while another one is fetched.
+    /// A stale response, which may be used while another one is fetched.
     Stale(Arc<Object>),
-    /// Values of Link fields that a response had, which is not there any more.
+    /// Values of Link fields of a response that is no longer stored.
     Hints(Arc<Object>),
-    /// Nothing.
+    /// No entry.
     Nothing,
 }
 
-/// One cache.
+/// A cache (`cache` section).
 #[derive(Debug)]
 pub struct Cache {
     plan: CachePlan,
     key: Key,
     shards: Box<[Mutex<Shard>]>,
-    /// Requests under way, split in the same way.
+    /// Requests in flight, split into shards as well.
     flights: Box<[flights::Flights]>,
-    /// Blocks that are taken: by entries, and for responses that are still coming.
+    /// Blocks in use: by entries, and by responses still being stored.
     used: AtomicU32,
-    /// Of these, blocks of entries that hold hints alone.
+    /// Blocks of entries with hints only.
     hints: AtomicU32,
-    /// Blocks of what came last.
+    /// Blocks of the window segment.
     window: AtomicU32,
-    /// Blocks of what was used since it came.
+    /// Blocks of the protected segment.
     protected: AtomicU32,
-    /// How often keys were asked for.
+    /// The frequencies of keys.
     sketch: sketch::Sketch,
-    /// Its file.
+    /// The index of its file.
     disk: Option<disk::Disk>,
-    /// The number of the last use: of entries, the one with the smallest number was not used for the longest time.
+    /// The number of the last use: the entry with the smallest number is the least recently used.
     turn: AtomicU64,
 }
 
-/// Blocks for so many bytes.
+/// The number of blocks for that many bytes.
 fn blocks(bytes: u64) -> u32 {
     u32::try_from((bytes + OVERHEAD).div_ceil(BLOCK)).unwrap_or(u32::MAX)
 }
 
 impl Cache {
     fn new(plan: CachePlan, key: Key) -> Self {
-        // Not the key that chooses the shard: what is in one has a part of that hash in common.
+        // Not the key that selects the shard: keys within a shard share bits of that hash.
         let within = Key::new(key.bytes(b"within a shard"));
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(within))).collect();
         let flights = (0..SHARDS).map(|_| flights::Flights::default()).collect();
@@ -176,17 +175,16 @@ impl Cache {
         Self { plan, key, shards, flights, used, hints, window, protected, sketch, disk, turn }
     }
 
-    /// What it is made of.
     pub fn plan(&self) -> &CachePlan {
         &self.plan
     }
 
-    /// Blocks that are free.
+    /// Free blocks.
     pub fn available(&self) -> u32 {
         self.plan.blocks.saturating_sub(self.used.load(Acquire))
     }
 
-    /// Blocks of entries that are not being read: they may be used for others.
+    /// Blocks of entries without readers: they may be evicted.
     pub fn idle_blocks(&self) -> u32 {
         (0..self.shards.len()).map(|at| self.lock(at).idle_blocks()).sum()
     }
@@ -211,12 +209,12 @@ impl Cache {
         self.turn.fetch_add(1, Relaxed) + 1
     }
 
-    /// What it has for a request with that key and these fields. The request is counted.
+    /// Looks up a response for a request with that key and these fields. Counts the request.
     pub fn look_up(&self, key: &[u8], request: &Signature, now: Moment) -> Found {
         let hash = self.hash(key);
         self.sketch.count(hash);
         let mut shard = self.lock(hash as usize);
-        // What was used last is used last again: threads that ask for the same have nothing to count.
+        // The entry used last need not be updated: threads that request the same key write nothing.
         let use_again = |used: u64| if used == self.turn.load(Relaxed) { used } else { self.next_turn() };
         let keeps_hints = self.plan.hints != EarlyHints::Off;
         let (found, freed) = shard.look_up(
@@ -231,7 +229,7 @@ impl Cache {
         found
     }
 
-    /// The same for a request that says more about what it wants.
+    /// The same for a request with Cache-Control directives.
     pub fn look_up_for(&self, key: &[u8], request: &Signature, now: Moment, wants: &Wants) -> Found {
         match self.look_up(key, request, now) {
             Found::Hit(object) | Found::Stale(object) if !object.satisfies(wants, now) => Found::Nothing,
@@ -243,26 +241,26 @@ impl Cache {
         }
     }
 
-    /// A response to such a request, however old, that a server can be asked about.
+    /// Returns a stored response to such a request, however old, that can be revalidated.
     pub fn stored(&self, key: &[u8], request: &Signature) -> Option<Arc<Object>> {
         let is_named = |object: &Object| object.head.contains(b"etag") || object.head.contains(b"last-modified");
         self.shard(key).find_over(key, request, is_named)
     }
 
-    /// Changes the stored response to such a request as `update` says.
+    /// Updates the stored response to such a request after revalidation.
     pub fn freshen(&self, key: &[u8], request: &Signature, update: impl FnOnce(&Object) -> Update) {
         let freed = self.shard(key).freshen(key, request, update);
         self.give_back(freed);
     }
 
-    /// A response that is over, for a request whose server has failed.
+    /// Looks up a stale response, for a request whose server failed.
     pub fn look_up_stale(&self, key: &[u8], request: &Signature, now: Moment) -> Option<Arc<Object>> {
         self.shard(key).look_up_stale(key, request, (now, self.plan.stale_if_error))
     }
 
-    /// Begins to store a response to a request with that key. `length`: bytes of its body, where they are known. `None`: it is too
-    /// large, another one for the same request is being stored, or there is no room for it but that of what is asked for more
-    /// often.
+    /// Begins to store a response to a request with that key. `length`: length of its body in bytes, if known. `None`:
+    /// it is too large, another response to the same request is being stored, or there is only space for it by evicting
+    /// entries requested more often.
     pub fn begin(
         self: &Arc<Self>,
         key: &[u8],
@@ -280,13 +278,13 @@ impl Cache {
         if !claimed {
             return None;
         }
-        // With a file nothing is lost that makes room.
+        // With a file evicted entries are not lost.
         let frequency = if self.disk.is_some() { u8::MAX } else { self.sketch.frequency(self.hash(key)) };
         let storing = Storing::new(Arc::clone(self), key.into(), *request, object, (length, frequency));
         storing.with_room(needed)
     }
 
-    /// Stores the hints of a response alone.
+    /// Stores only the hints of a response.
     pub fn store_hints(&self, key: &[u8], object: Object) {
         let needed = blocks(object.hint_bytes());
         if object.hint_bytes() > self.plan.largest.max(BLOCK) || !self.reserve(needed, &Newcomer::of_hints(needed)) {
@@ -296,7 +294,7 @@ impl Cache {
         self.add(key, entry);
     }
 
-    /// Forgets everything that is stored for a key.
+    /// Removes everything stored for a key.
     /// Returns whether there was anything.
     pub fn remove(&self, key: &[u8]) -> bool {
         let freed = self.shard(key).remove(key);
@@ -305,7 +303,7 @@ impl Cache {
         freed.sum() > 0 || lay_there
     }
 
-    /// Forgets every entry that a caller chooses by its tags; how many there were.
+    /// Removes all entries that a predicate selects by their tags; returns their number.
     pub fn purge(&self, chooses: impl Fn(&[Box<[u8]>]) -> bool) -> usize {
         let mut count = self.disk.as_ref().map_or(0, |disk| disk.purge(&chooses));
         for at in 0..self.shards.len() {
@@ -316,25 +314,25 @@ impl Cache {
         count
     }
 
-    /// Every entry, shard by shard, for those who show them.
+    /// Returns the entries of a shard for `show cache`.
     pub fn list(&self, shard: usize, now: Moment) -> Option<Vec<Listed>> {
         (shard < self.shards.len()).then(|| self.lock(shard).list(now, |key| self.hash(key)))
     }
 }
 
-/// How long a response is used.
+/// The freshness lifetime of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lifetime {
-    /// When it came.
+    /// When it was received.
     pub stored: Moment,
-    /// How old it was then, seconds.
+    /// Its age then, in seconds.
     pub age: u32,
-    /// How long it is used from then on.
+    /// Its freshness lifetime from then on.
     pub left: Duration,
 }
 
 impl Object {
-    /// A response whose body is still to come.
+    /// Creates a response without its body.
     pub fn new(head: Head, life: Lifetime) -> Self {
         Self::begin(head, life)
     }

@@ -1,7 +1,7 @@
-//! The room of a cache, and who gets it: W-TinyLFU (Einziger, Friedman, Manes, 2017). What comes enters a window of a hundredth of
-//! the blocks; what leaves the window, or is larger than it, takes the place of what was not used for the longest time only if it is
-//! asked for as often. What was used since it came is protected, up to four fifths of the blocks. So what is asked for once does
-//! not drive out what is asked for again and again. Must never remove what is being read, and never hold more than the cache may.
+//! Eviction with W-TinyLFU (Einziger, Friedman, Manes, 2017). New entries are added to a window of a hundredth of the
+//! blocks; an entry that leaves the window, or is larger than it, replaces the least recently used one only if it is
+//! requested as often. Entries used again are protected, up to four fifths of the blocks. So entries requested once do
+//! not evict entries requested repeatedly. Must never remove an entry with readers, and never exceed the cache's size.
 
 use super::entry::{Freed, Segment};
 use super::{Cache, Entry, Object, blocks};
@@ -9,18 +9,18 @@ use config::spec::EarlyHints;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Entries in use that are passed over in a shard while room is made.
+/// Entries with readers that are skipped in a shard during eviction.
 const PASSED_OVER: usize = 32;
-/// Entries that are removed for one that comes.
+/// Maximum number of entries evicted for a new one.
 const MOST_REMOVED: usize = 4_096;
-/// Entries that are put in another segment at a time.
+/// Maximum number of entries moved to another segment at a time.
 const MOST_MOVED: usize = 64;
 
-/// What wants room.
+/// An entry to be added.
 pub(super) struct Newcomer {
-    /// All of its blocks.
+    /// Its size in blocks.
     pub(super) blocks: u32,
-    /// How often it was asked for.
+    /// How often its key was requested.
     pub(super) frequency: u8,
 }
 
@@ -32,22 +32,22 @@ impl Newcomer {
 }
 
 impl Cache {
-    /// Blocks of the window.
+    /// Size of the window in blocks.
     fn window_size(&self) -> u32 {
         (self.plan.blocks / 100).max(1)
     }
 
-    /// Where an entry of that size begins.
+    /// The segment to which an entry of that size is added.
     pub(super) fn entrance(&self, blocks: u32) -> Segment {
         if blocks <= self.window_size() { Segment::Window } else { Segment::Probation }
     }
 
-    /// Adds an entry, whose blocks were reserved, in the place of those that it replaces.
+    /// Adds an entry, whose blocks are reserved, and removes those that it replaces.
     pub(super) fn add(&self, key: &[u8], entry: Entry) {
         let (segment, blocks) = (entry.segment, entry.blocks);
         let mut shard = self.shard(key);
         let freed = shard.insert(key, entry);
-        // Counted before anybody can remove it.
+        // Counted before the entry can be removed.
         match segment {
             Segment::Window => self.window.fetch_add(blocks, Relaxed),
             Segment::Hints => self.hints.fetch_add(blocks, Relaxed),
@@ -58,7 +58,7 @@ impl Cache {
         self.limit_window();
     }
 
-    /// Blocks that are not used any more.
+    /// Releases blocks.
     pub(super) fn give_back(&self, freed: Freed) {
         if freed.sum() > 0 {
             self.hints.fetch_sub(freed.hints, Relaxed);
@@ -68,7 +68,7 @@ impl Cache {
         }
     }
 
-    /// Takes blocks for a newcomer, and removes others until there are enough.
+    /// Reserves blocks for a new entry, and evicts others until there are enough.
     pub(super) fn reserve(&self, needed: u32, newcomer: &Newcomer) -> bool {
         if needed > self.plan.blocks {
             return false;
@@ -86,7 +86,7 @@ impl Cache {
         false
     }
 
-    /// Removes one entry, or leaves nothing of it but its hints. False: all are in use, or are asked for more often.
+    /// Evicts one entry, or strips it to its hints. False: all have readers, or are requested more often.
     fn make_room(&self, newcomer: &Newcomer) -> bool {
         let size = self.window_size();
         let enters = newcomer.blocks <= size;
@@ -112,7 +112,7 @@ impl Cache {
         true
     }
 
-    /// The entry of a segment that was not used for the longest time: its turn and its shard.
+    /// Returns the least recently used entry of a segment: its turn and its shard.
     fn oldest(&self, segment: Segment) -> Option<(u64, usize)> {
         let oldest = |at: usize| {
             let mut shard = self.lock(at);
@@ -123,20 +123,20 @@ impl Cache {
         (0..self.shards.len()).filter_map(oldest).min()
     }
 
-    /// The entry beyond the window that makes room.
+    /// Returns the entry outside the window to be evicted next.
     fn victim(&self) -> Option<(u64, usize)> {
         let found = self.oldest(Segment::Probation);
         self.limit_protected();
         found.or_else(|| self.oldest(Segment::Probation)).or_else(|| self.oldest(Segment::Protected))
     }
 
-    /// How often an entry is asked for.
+    /// How often an entry's key was requested.
     fn frequency(&self, (turn, at): (u64, usize)) -> u8 {
         let key = self.lock(at).key(turn);
         key.map_or(0, |key| self.sketch.frequency(self.hash(&key)))
     }
 
-    /// Puts what is protected beyond its share back on probation, behind what is there.
+    /// Moves entries of the protected segment beyond its limit back to probation, as most recently used.
     fn limit_protected(&self) {
         let most = self.plan.blocks / 5 * 4;
         for _ in 0..MOST_MOVED {
@@ -150,7 +150,7 @@ impl Cache {
         }
     }
 
-    /// While there is room, what leaves the window stays.
+    /// Moves entries beyond the window's limit to probation; they stay while there is free space.
     fn limit_window(&self) {
         for _ in 0..MOST_MOVED {
             if self.window.load(Relaxed) <= self.window_size() {
@@ -173,7 +173,7 @@ impl Cache {
         self.give_back(freed);
     }
 
-    /// An entry that makes room for others goes to the file, if there is one.
+    /// Queues an evicted entry for writing to the file, if there is one.
     fn leave(&self, shard: usize, turn: u64) {
         let Some(disk) = &self.disk else { return };
         let found = self.lock(shard).response(turn);
@@ -182,7 +182,7 @@ impl Cache {
         }
     }
 
-    /// Takes a response that lay in the file into the memory, where there is room.
+    /// Adds a response from the file to the memory, if there is space.
     pub(super) fn admit(&self, key: &[u8], object: &Arc<Object>) {
         let needed = blocks(object.head_bytes() + object.length);
         let newcomer = Newcomer { blocks: needed, frequency: self.sketch.frequency(self.hash(key)) };
@@ -192,7 +192,7 @@ impl Cache {
         self.add(key, Entry::new(Arc::clone(object), needed, self.next_turn(), self.entrance(needed)));
     }
 
-    /// Leaves the hints of an entry alone; where these have no room, the oldest ones go first.
+    /// Strips an entry to its hints; if the limit of hints is reached, evicts the oldest ones first.
     fn strip(&self, shard: usize, turn: u64) {
         let bytes = self.lock(shard).hint_bytes(turn);
         let needed = match bytes {

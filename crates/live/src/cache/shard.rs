@@ -1,5 +1,5 @@
-//! Entries of a cache whose keys have similar hashes, by key and by their last use. Must never be asked without its lock, and
-//! never count the blocks of the whole cache.
+//! The entries of a cache whose keys hash to one shard, by key and by last use. Must never be used without its lock,
+//! and never count the blocks of the whole cache.
 
 use super::entry::{Freed, Segment};
 use super::{Entry, Found, Listed, Object, Signature, Update, blocks};
@@ -9,29 +9,29 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Entries that were used since they were put in order and are put there anew while the oldest one is looked for: at most.
+/// Maximum number of used entries that are sorted again during one search for the oldest.
 const REORDERED: usize = 64;
 
-/// A part of a cache.
+/// A shard of a cache.
 #[derive(Debug)]
 pub(super) struct Shard {
     entries: HashMap<Arc<[u8]>, Vec<Entry>, Key>,
-    /// The keys of entries by their turns, for each segment. A use does not change it: who looks for the oldest entry puts those
-    /// in order that were used meanwhile.
+    /// The keys of entries by their turns, for each segment. A use does not change the order: the search for the oldest
+    /// entry sorts entries used since.
     orders: [BTreeMap<u64, Arc<[u8]>>; 4],
-    /// Responses that are being stored: key and request.
+    /// Responses being stored: key and request.
     claims: HashSet<(Box<[u8]>, Signature)>,
 }
 
 impl Shard {
-    /// An empty one, whose hashes have that key.
+    /// Creates an empty shard; `key` keys its hashes.
     pub(super) fn new(key: Key) -> Self {
         let entries = HashMap::with_hasher(key);
         Self { entries, orders: Default::default(), claims: HashSet::new() }
     }
 
-    /// What there is for a request, and the blocks of what was removed because it is too old. `use_again` makes the number of a use of
-    /// that of the one before.
+    /// Looks up a response to a request; also returns the blocks of entries removed because they are too old.
+    /// `use_again` returns the number of a new use, given that of the last one.
     pub(super) fn look_up(
         &mut self,
         key: &[u8],
@@ -59,7 +59,7 @@ impl Shard {
         }
         let hinted = keeps_hints.then(|| entries.iter().find(|entry| !entry.object.hints.is_empty() && answers(entry)));
         let found = hinted.flatten().map_or(Found::Nothing, |entry| Found::Hints(Arc::clone(&entry.object)));
-        // What is too old and has no hints is of no use, unless its server may say that it is still the same.
+        // An entry that is too old and has no hints is useless, unless it may be revalidated.
         let old =
             |entry: &Entry| !keeps_over && is_gone(&entry.object) && (!keeps_hints || entry.object.hints.is_empty());
         let turns: Vec<u64> = entries.iter().filter(|entry| old(entry)).map(|entry| entry.turn).collect();
@@ -67,7 +67,7 @@ impl Shard {
         (found, gone)
     }
 
-    /// A response that is over, for a request whose server has failed.
+    /// Looks up a stale response, for a request whose server failed.
     pub fn look_up_stale(
         &self,
         key: &[u8],
@@ -82,8 +82,8 @@ impl Shard {
         entries.iter().find(answers).map(|entry| Arc::clone(&entry.object))
     }
 
-    /// Notes that a response to a request is being stored. False: one is already, or there are enough variants. Those that are
-    /// over make way, and their blocks are told.
+    /// Records that a response to a request is being stored. False: one is already, or the maximum number of variants
+    /// is reached. Stale variants are removed, and their blocks returned.
     pub(super) fn claim(&mut self, key: &[u8], request: &Signature, variants: u32, now: Moment) -> (bool, Freed) {
         let mut gone = Freed::default();
         let own: Vec<(u64, bool)> = self.entries.get(key).map_or_else(Vec::new, |entries| {
@@ -100,7 +100,7 @@ impl Shard {
         (count < variants as usize && self.claims.insert((key.into(), *request)), gone)
     }
 
-    /// A response to such a request that is over and chosen.
+    /// Returns a response to such a request, even a stale one, that the predicate selects.
     pub(super) fn find_over(
         &self,
         key: &[u8],
@@ -114,7 +114,7 @@ impl Shard {
         self.entries.get(key)?.iter().find(is).map(|entry| Arc::clone(&entry.object))
     }
 
-    /// Changes the response to such a request, or removes it; the blocks that were freed.
+    /// Updates the response to such a request, or removes it; returns the freed blocks.
     pub(super) fn freshen(&mut self, key: &[u8], request: &Signature, update: impl FnOnce(&Object) -> Update) -> Freed {
         let is = |entry: &&mut Entry| {
             let (varies, own) = entry.object.variant;
@@ -129,19 +129,19 @@ impl Shard {
                 entry.object = Arc::from(object);
                 return Freed::default();
             }
-            // It has grown, or is gone.
+            // It has grown, or must be removed.
             Update::Replace(_) | Update::Remove => {}
         }
         let turn = entry.turn;
         self.take(turn)
     }
 
-    /// It is stored, or will not be.
+    /// Records that a response to a request is no longer being stored.
     pub(super) fn disclaim(&mut self, key: &[u8], request: &Signature) {
         self.claims.remove(&(Box::from(key), *request));
     }
 
-    /// Adds an entry in the place of those that it replaces, whose blocks are told.
+    /// Adds an entry; removes those that it replaces, and returns their blocks.
     pub(super) fn insert(&mut self, key: &[u8], entry: Entry) -> Freed {
         let mut gone = Freed::default();
         let (varies, own) = entry.object.variant;
@@ -166,7 +166,7 @@ impl Shard {
         gone
     }
 
-    /// Removes the entries that are chosen by their tags: their blocks, and how many there were.
+    /// Removes the entries selected by their tags: returns their blocks and their number.
     pub(super) fn purge(&mut self, chooses: impl Fn(&[Box<[u8]>]) -> bool) -> (Freed, usize) {
         let chosen = self.entries.values().flatten().filter(|entry| chooses(&entry.object.tags));
         let turns: Vec<u64> = chosen.map(|entry| entry.turn).collect();
@@ -175,7 +175,7 @@ impl Shard {
         (gone, turns.len())
     }
 
-    /// The key of the entry of that turn.
+    /// Returns the key of the entry with that turn.
     pub(super) fn key(&self, turn: u64) -> Option<Arc<[u8]>> {
         self.orders.iter().find_map(|order| order.get(&turn)).map(Arc::clone)
     }
@@ -185,7 +185,7 @@ impl Shard {
         self.entries.get_mut(key)?.iter_mut().find(|entry| entry.turn == turn)
     }
 
-    /// Removes the entry of that turn.
+    /// Removes the entry with that turn.
     pub(super) fn take(&mut self, turn: u64) -> Freed {
         let Some(key) = self.orders.iter_mut().find_map(|order| order.remove(&turn)) else { return Freed::default() };
         let Some(entries) = self.entries.get_mut(&key) else { return Freed::default() };
@@ -197,8 +197,8 @@ impl Shard {
         entry.freed()
     }
 
-    /// The turn of the entry of a segment that was not used for the longest time and is not being read. What was used on probation
-    /// is protected from then on; blocks of these are told.
+    /// Returns the turn of the least recently used entry of a segment without readers. Entries of the probation segment
+    /// that were used become protected; returns their blocks as well.
     pub(super) fn oldest(&mut self, segment: Segment, passed_over: usize) -> (Option<u64>, u32) {
         let next = if segment == Segment::Probation { Segment::Protected } else { segment };
         let mut promoted = 0;
@@ -213,7 +213,7 @@ impl Shard {
         (self.first_idle(segment, passed_over).map(|(turn, _)| turn), promoted)
     }
 
-    /// The turn and the last use of the first entry that is not being read.
+    /// Returns the turn and the last use of the first entry without readers.
     fn first_idle(&self, segment: Segment, passed_over: usize) -> Option<(u64, u64)> {
         let idle = |(turn, key): (&u64, &Arc<[u8]>)| {
             let entry = self.entries.get(key)?.iter().find(|entry| entry.turn == *turn)?;
@@ -222,7 +222,7 @@ impl Shard {
         self.orders[segment as usize].iter().take(passed_over).find_map(idle)
     }
 
-    /// Puts an entry of a segment at another turn, in that segment; its blocks, and 0 where it is not there any more.
+    /// Moves an entry of a segment to another turn and segment; returns its blocks, or 0 if it no longer exists.
     pub(super) fn put_behind(&mut self, from: (u64, Segment), (turn, segment): (u64, Segment)) -> u32 {
         let Some(entry) = self.find(from.0).filter(|entry| entry.segment == from.1) else { return 0 };
         (entry.turn, entry.used, entry.segment) = (turn, turn, segment);
@@ -233,7 +233,7 @@ impl Shard {
         blocks
     }
 
-    /// The response of the entry of that turn, with its key.
+    /// Returns the response of the entry with that turn, and its key.
     pub(super) fn response(&self, turn: u64) -> Option<(Arc<[u8]>, Arc<Object>)> {
         let key = self.key(turn)?;
         let entry = self.entries.get(&key)?.iter().find(|entry| entry.turn == turn && !entry.hints_alone())?;
@@ -241,12 +241,12 @@ impl Shard {
         Some((key, object))
     }
 
-    /// Bytes of an entry's hints.
+    /// Size of an entry's hints in bytes.
     pub(super) fn hint_bytes(&mut self, turn: u64) -> Option<u64> {
         self.find(turn).map(|entry| entry.object.hint_bytes())
     }
 
-    /// Leaves nothing of an entry but its hints, which take so many blocks; what it had before is told.
+    /// Strips an entry to its hints, which take `blocks` blocks; returns the blocks that it had.
     pub(super) fn strip(&mut self, turn: u64, blocks: u32) -> Freed {
         let Some(entry) = self.find(turn).filter(|entry| Arc::strong_count(&entry.object) == 1) else {
             return Freed::default();
@@ -259,7 +259,7 @@ impl Shard {
         freed
     }
 
-    /// Blocks of entries that are not being read.
+    /// Blocks of entries without readers.
     pub(super) fn idle_blocks(&self) -> u32 {
         let idle = |entry: &&Entry| Arc::strong_count(&entry.object) == 1;
         self.entries.values().flatten().filter(idle).map(|entry| entry.blocks).sum()
@@ -288,7 +288,7 @@ impl Shard {
     }
 }
 
-/// A number that tells variants of one key apart.
+/// A number that distinguishes the variants of one key.
 fn variant_number(object: &Object) -> u64 {
     use std::hash::{BuildHasher as _, BuildHasherDefault};
     BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(object.variant)

@@ -1,42 +1,42 @@
-//! How often keys were asked for lately, about: the frequencies of TinyLFU (Einziger, Friedman, Manes: "TinyLFU: A Highly
-//! Efficient Cache Admission Policy", 2017). A key has four counters of four bits in one line of the processor's cache, and the
-//! smallest of them is its frequency. All threads count without a lock: what two count at once may be lost. Must never know a
-//! key, and never write where a counter is full.
+//! Approximate request frequencies of keys, as in TinyLFU (Einziger, Friedman, Manes: "TinyLFU: A Highly Efficient
+//! Cache Admission Policy", 2017). A key has four counters of four bits in one cache line of the processor, and the
+//! smallest of them is its frequency. Threads count without a lock: concurrent increments may be lost. Must never store
+//! a key, and never write a saturated counter.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Words of a line, each of 16 counters.
 const LINE: usize = 8;
-/// Counters of a key.
+/// Number of counters of a key.
 const ROWS: u32 = 4;
-/// What a counter holds at most.
+/// Maximum value of a counter.
 const FULL: u64 = 15;
-/// Requests that are counted until another word is aged.
+/// Number of counted requests after which a word is halved.
 const AGED_EVERY: u64 = 16;
-/// The bits of a word that its counters keep when they are halved.
+/// The bits that remain in a word when its counters are halved.
 const HALVES: u64 = 0x7777_7777_7777_7777;
-/// Words at most: 8 MB.
+/// Maximum number of words: 8 MB.
 const MOST_WORDS: usize = 1 << 20;
 
-/// The frequencies of keys.
+/// The sketch of a cache.
 #[derive(Debug)]
 pub(super) struct Sketch {
     words: Box<[AtomicU64]>,
-    /// Requests that were counted. For each 16th of them one word is halved, in turn: what is not asked for any more is
-    /// forgotten, and no request pays for all of it.
+    /// Number of counted requests. For every 16th of them one word is halved, in rotation: old keys decay, and no
+    /// request pays for all of them.
     counted: AtomicU64,
 }
 
 impl Sketch {
-    /// For a cache of that many blocks.
+    /// Creates the sketch for a cache of that many blocks.
     pub(super) fn new(blocks: u32) -> Self {
         let words = (blocks as usize / 4).next_power_of_two().clamp(LINE * 8, MOST_WORDS);
         Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), counted: AtomicU64::new(0) }
     }
 
-    /// The words of a key's counters, and how far these lie from the end of their words.
+    /// Returns the words of a key's counters, and the bit offsets of the counters.
     fn places(&self, hash: u64) -> impl Iterator<Item = (&AtomicU64, u32)> {
-        // The low bits of the hash choose the shard.
+        // The low bits of the hash select the shard.
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let line = (mixed >> 32) as usize % (self.words.len() / LINE) * LINE;
         (0..ROWS).filter_map(move |row| {
@@ -64,7 +64,7 @@ impl Sketch {
         }
     }
 
-    /// How often a key with that hash was asked for, up to 15.
+    /// The frequency of a key with that hash, up to 15.
     pub(super) fn frequency(&self, hash: u64) -> u8 {
         let counters = self.places(hash).map(|(word, shift)| (word.load(Relaxed) >> shift & FULL) as u8);
         counters.min().unwrap_or(0)
@@ -91,7 +91,7 @@ mod tests {
             (0..1_000).filter(|number| u64::from(sketch.frequency(hash(*number))) != (number % 20).min(15)).count();
         assert!(wrong < 50, "{wrong} of 1000 frequencies");
         assert_eq!(sketch.frequency(hash(5_000_000)), 0);
-        // A counter that is full is not written: threads that ask for the same key write nothing.
+        // A saturated counter is not written: threads that request the same key write nothing.
         let before = sketch.counted.load(Relaxed);
         let full = (0..1_000).find(|number| sketch.frequency(hash(*number)) == 15).expect("one of the thousand");
         (0..100).for_each(|_| sketch.count(hash(full)));

@@ -1,30 +1,30 @@
-//! A response while it is stored: it holds blocks of its cache, and is found only once all of it is there. Dropped before, it
-//! leaves nothing. Must never hold more than the cache has given it.
+//! A response being stored: it holds blocks of its cache, and can be found only when it is complete. If dropped before,
+//! it is discarded. Must never hold more than the reserved blocks.
 
 use super::entry::Freed;
 use super::{Cache, Entry, Lead, Newcomer, Object, Signature, blocks};
 use std::sync::Arc;
 
-/// Bytes of a piece of a body whose length is not known, or of a long one.
+/// Size of a piece in bytes, for a body that is long or of unknown length.
 const PIECE: usize = 16 * 1024;
 
-/// A response that is being stored.
+/// A response being stored.
 #[derive(Debug)]
 pub struct Storing {
     cache: Arc<Cache>,
     key: Box<[u8]>,
     request: Signature,
-    /// `None`: it is in the cache.
+    /// `None`: moved to the cache.
     object: Option<Object>,
-    /// The piece that is being filled.
+    /// The piece being filled.
     piece: Vec<u8>,
-    /// Bytes of the body, where they are known.
+    /// Length of the body in bytes, if known.
     length: Option<u64>,
-    /// How often it was asked for.
+    /// How often its key was requested.
     frequency: u8,
-    /// Blocks that it holds.
+    /// Reserved blocks.
     blocks: u32,
-    /// The request is one that others wait for.
+    /// Set if other requests wait for this one.
     lead: Option<Lead>,
 }
 
@@ -39,7 +39,7 @@ impl Storing {
         Self { cache, key, request, object: Some(object), piece: Vec::new(), length, frequency, blocks: 0, lead: None }
     }
 
-    /// With so many blocks; `None`: there is no room.
+    /// Reserves blocks; `None`: there is no space.
     pub(super) fn with_room(mut self, needed: u32) -> Option<Self> {
         if !self.cache.reserve(needed, &Newcomer { blocks: needed, frequency: self.frequency }) {
             return None;
@@ -48,7 +48,7 @@ impl Storing {
         Some(self)
     }
 
-    /// Others wait for it.
+    /// Marks it as the response that other requests wait for.
     #[must_use]
     pub fn led_by(mut self, lead: Option<Lead>) -> Self {
         self.lead = lead;
@@ -56,14 +56,14 @@ impl Storing {
         self
     }
 
-    /// Notes whether the outcome is known to the requests that wait.
+    /// Sets whether the result is known to the waiting requests.
     fn set_known(&mut self, is_known: bool) {
         if let Some(lead) = &mut self.lead {
             lead.set_known(is_known);
         }
     }
 
-    /// Adds payload. False: it is larger than it may be, or there is no more room; it is to be dropped.
+    /// Appends payload. False: it is too large, or there is no space left; it must be dropped.
     pub fn push(&mut self, data: &[u8]) -> bool {
         let fits = self.add(data);
         if !fits {
@@ -103,7 +103,7 @@ impl Storing {
         true
     }
 
-    /// All of it has come: it is found from now on, unless bytes are missing.
+    /// Completes it: lookups find it from now on, unless bytes are missing.
     pub fn finish(mut self) {
         let Some(mut object) = self.object.take() else { return };
         if self.length.is_some_and(|length| length != object.length) {
@@ -116,7 +116,7 @@ impl Storing {
         let blocks = std::mem::take(&mut self.blocks);
         let entry = Entry::new(Arc::new(object), blocks, self.cache.next_turn(), self.cache.entrance(blocks));
         self.cache.add(&self.key, entry);
-        // What lies in the file is older.
+        // The response in the file is older.
         if let Some(disk) = &self.cache.disk {
             disk.remove(&self.key);
         }

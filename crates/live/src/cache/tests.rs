@@ -1,4 +1,4 @@
-//! Caches from outside.
+//! Tests of the caches' interface.
 
 use super::*;
 
@@ -84,7 +84,7 @@ fn what_was_not_used_for_the_longest_time_makes_room() {
     assert!(hit(&cache, "a", 1));
     assert!(store(&cache, "d", 20_000));
     assert_eq!(["a", "b", "c", "d"].map(|key| hit(&cache, key, 1)), [true, false, true, true]);
-    // What is being read stays, and counts.
+    // An entry with readers is kept, and counted.
     let Found::Hit(read) = cache.look_up(b"c", &Signature::default(), at(1)) else { panic!("it is there") };
     ask(&cache, "e", 5);
     ask(&cache, "f", 5);
@@ -99,12 +99,12 @@ fn what_was_not_used_for_the_longest_time_makes_room() {
     assert_eq!(cache.available(), 64);
 }
 
-/// Requests that find nothing, or something.
+/// Looks up a key, hit or miss.
 fn ask(cache: &Cache, key: &str, times: usize) {
     (0..times).for_each(|_| drop(cache.look_up(key.as_bytes(), &Signature::default(), at(1))));
 }
 
-/// A request, and what its response does to the cache. Whether it was a hit.
+/// Serves a request, storing the response on a miss. Returns whether it was a hit.
 fn serve(cache: &Arc<Cache>, key: &str) -> bool {
     let found = hit(cache, key, 1);
     if !found {
@@ -113,7 +113,7 @@ fn serve(cache: &Arc<Cache>, key: &str) -> bool {
     found
 }
 
-/// A crawler asks for everything once, beside those who ask for the same again and again.
+/// A crawler requests everything once, while other clients request the same keys repeatedly.
 #[test]
 fn what_is_asked_for_once_drives_out_nothing_that_is_asked_for_again() {
     let cache = cache(plan(200));
@@ -125,12 +125,12 @@ fn what_is_asked_for_once_drives_out_nothing_that_is_asked_for_again() {
     }
     for number in 0..1_000 {
         assert!(!serve(&cache, &format!("once {number}")));
-        // What came last is there, for a while.
+        // New entries are found for a while.
         assert!(serve(&cache, &format!("once {number}")), "{number}");
     }
     let kept = known.iter().filter(|key| hit(&cache, key, 1)).count();
     assert!(kept > 140, "{kept} of 150");
-    // Others that are asked for again and again come in, and what is not asked for any more leaves.
+    // Other keys requested repeatedly are added, and those no longer requested are evicted.
     let others: Vec<String> = (0..150).map(|number| format!("other {number}")).collect();
     for _ in 0..40 {
         for key in &others {
@@ -144,7 +144,7 @@ fn what_is_asked_for_once_drives_out_nothing_that_is_asked_for_again() {
     assert_eq!(counted, [0; 4]);
 }
 
-/// A few are asked for often and many seldom: more are served than by a cache that keeps what was used last.
+/// With a few frequent keys and many rare ones, the hit rate exceeds that of LRU.
 #[test]
 fn frequencies_serve_more_than_the_order_of_uses_alone() {
     const ROOM: usize = 100;
@@ -169,7 +169,7 @@ fn frequencies_serve_more_than_the_order_of_uses_alone() {
     assert!(served * 10 > by_order * 11, "{served} of 30000, {by_order} by the order of their uses");
 }
 
-/// Threads that store and ask at a time: nothing is counted twice or lost.
+/// Threads that store and look up concurrently: nothing is counted twice or lost.
 #[test]
 fn blocks_are_counted_right_by_many_threads() {
     let cache = cache(plan(300));
@@ -272,13 +272,13 @@ fn hints_outlive_responses_within_their_share() {
     assert_eq!(["a", "b", "c", "d", "e"].map(found), ["nothing", "hints", "hints", "response", "response"]);
 }
 
-/// A cache with a file of so many bytes, and what its file holds.
+/// A cache with a file of that size, and the contents of the file.
 fn with_disk(bytes: u64) -> (Arc<Cache>, Vec<u8>) {
     let cache = cache(CachePlan { disk: bytes, ..plan(64) });
     (cache, vec![0; usize::try_from(bytes).unwrap()])
 }
 
-/// Has everything written that has left the memory.
+/// Writes everything that was evicted from memory.
 fn write(cache: &Arc<Cache>, file: &mut [u8]) {
     while let Some(leaving) = cache.take_leaving() {
         for (number, key, object) in &leaving.list {
@@ -309,14 +309,14 @@ fn what_leaves_the_memory_lies_in_the_file() {
     let found = read(&cache, &file, "a").expect("it lies in the file");
     assert_eq!((found.body.concat(), found.head.status()), (vec![b'x'; 25_000], 200));
     assert!(hit(&cache, "a", 1), "it is in the memory again");
-    // However often the others are asked for, what is new is stored.
+    // New responses are stored, however often the others are requested.
     ask(&cache, "a", 9);
     ask(&cache, "d", 9);
     for key in ["x", "y"] {
         assert!(store(&cache, key, 25_000));
         write(&cache, &mut file);
     }
-    // What is over is not looked for.
+    // Stale responses are not returned.
     assert!(cache.place(b"a", &Signature::default(), at(60)).is_none());
     assert!(cache.place(b"e", &Signature::default(), at(1)).is_none());
 }
@@ -327,7 +327,7 @@ fn the_file_is_a_ring() {
     for number in 0..20 {
         assert!(store(&cache, &format!("{number}"), 20_000 + number * 100));
         write(&cache, &mut file);
-        // Whatever it says to have is whole.
+        // Every record that it returns is valid.
         for key in 0..=number {
             let found = read(&cache, &file, &format!("{key}"));
             assert!(found.is_none_or(|object| object.length == (20_000 + key * 100) as u64));
@@ -377,7 +377,7 @@ fn what_is_removed_does_not_come_back_from_the_file() {
             _ => assert!(cache.purge(|_| true) > 0),
         };
         if how < 2 {
-            // It is on its way there.
+            // It is being written.
             let leaving = cache.take_leaving().unwrap();
             let (number, key, object) = &leaving.list[0];
             let (_, place) = cache.record((*number, key), object, at(0)).unwrap();
@@ -390,7 +390,7 @@ fn what_is_removed_does_not_come_back_from_the_file() {
         assert_eq!(cache.on_disk(), 0, "{how}");
         assert!(read(&cache, &file, "a").is_none());
     }
-    // A newer one takes the place of an older one, too.
+    // A newer response also replaces an older one.
     let (cache, mut file) = with_disk(100_000);
     for key in ["a", "b", "c"] {
         assert!(store(&cache, key, 25_000));

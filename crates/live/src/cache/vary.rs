@@ -1,11 +1,11 @@
-//! What a response may depend on beside its key (RFC 9111, section 4.1): Accept-Encoding, by the codings that are acceptable, Referer
-//! and Origin. Must never know which response is asked for.
+//! The request fields that a response may vary on (RFC 9111, section 4.1): Accept-Encoding, by the acceptable codings,
+//! Referer and Origin. Must never depend on the requested key.
 
 use sha2::{Digest, Sha256};
 use wire::http::Head;
 use wire::http::coding::accepted;
 
-/// Codings that are registered (RFC 9110, section 8.4.1, and the registry of IANA), without the second names of two.
+/// Registered codings (RFC 9110, section 8.4.1, and the IANA registry), without aliases.
 const CODINGS: &[&[u8]] = &[
     b"identity",
     b"gzip",
@@ -20,7 +20,7 @@ const CODINGS: &[&[u8]] = &[
     b"pack200-gzip",
 ];
 
-/// Elements of Accept-Encoding that are read.
+/// Maximum number of elements of Accept-Encoding.
 const MOST_ELEMENTS: usize = 16;
 
 /// A set of content codings.
@@ -39,7 +39,8 @@ impl Codings {
         CODINGS.iter().position(|known| known.eq_ignore_ascii_case(name)).map_or(0, |at| 1 << at)
     }
 
-    /// Those that a request accepts: all where it says nothing, `identity` alone where it lists none. `None`: the field is too long.
+    /// The codings acceptable to a request: all without the field, only `identity` if it is empty. `None`: the field
+    /// has too many elements.
     pub fn of_request(head: &Head) -> Option<Self> {
         let mut fields = head.all(b"accept-encoding").peekable();
         if fields.peek().is_none() {
@@ -66,7 +67,7 @@ impl Codings {
         Some(Self(yes | others & !no))
     }
 
-    /// Those of a response; `None`: one is not known.
+    /// The codings of a response; `None`: one is unknown.
     pub fn of_response(head: &Head) -> Option<Self> {
         let mut all = 0;
         for name in head.all(b"content-encoding").flat_map(|value| value.split(|byte| *byte == b',')) {
@@ -80,25 +81,22 @@ impl Codings {
         Some(Self(if all == 0 { Self::bit(b"identity") } else { all }))
     }
 
-    /// Whether all of these are among others.
+    /// Whether it is a subset of others.
     pub fn are_among(self, others: Self) -> bool {
         self.0 & !others.0 == 0
     }
 }
 
-/// The fields that a response depends on.
+/// The fields that a response varies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Varies {
-    /// Accept-Encoding.
     pub coding: bool,
-    /// Referer.
     pub referer: bool,
-    /// Origin.
     pub origin: bool,
 }
 
 impl Varies {
-    /// By the Vary fields of a response; `None`: it depends on something else.
+    /// Parses the Vary fields of a response; `None`: it varies on other fields.
     pub fn of(head: &Head) -> Option<Self> {
         let mut all = Self::default();
         for name in head.all(b"vary").flat_map(|value| value.split(|byte| *byte == b',')) {
@@ -115,25 +113,25 @@ impl Varies {
         Some(all)
     }
 
-    /// Whether it depends on any.
+    /// Whether it varies on any.
     pub fn any(self) -> bool {
         self != Self::default()
     }
 }
 
-/// What a request, or the request that a response answered, has in these fields.
+/// The values of these fields in a request, or in the request that a response was stored for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Signature {
-    /// Codings: those that the request accepts, or those that the response has.
+    /// The codings that the request accepts, or those of the response.
     pub codings: Codings,
     /// A digest of the Referer fields; 0: none.
     pub referer: u128,
-    /// The same of Origin.
+    /// A digest of the Origin fields; 0: none.
     pub origin: u128,
 }
 
 impl Signature {
-    /// Of a request. `None`: too much is accepted to be told apart.
+    /// Computes the signature of a request. `None`: Accept-Encoding has too many elements.
     pub fn of(head: &Head) -> Option<Self> {
         let joined = |name: &[u8]| {
             if !head.contains(name) {
@@ -150,14 +148,14 @@ impl Signature {
         Some(Self { codings: Codings::of_request(head)?, referer: joined(b"referer"), origin: joined(b"origin") })
     }
 
-    /// Whether a response with this signature, which varies so, answers a request.
+    /// Whether a response with this signature that varies on these fields matches a request.
     pub fn answers(&self, varies: Varies, request: &Self) -> bool {
         (!varies.coding || self.codings.are_among(request.codings))
             && (!varies.referer || self.referer == request.referer)
             && (!varies.origin || self.origin == request.origin)
     }
 
-    /// Whether responses that vary alike take each other's place.
+    /// Whether responses that vary on the same fields replace each other.
     pub fn is_same(&self, varies: Varies, other: &Self) -> bool {
         (!varies.coding || self.codings == other.codings)
             && (!varies.referer || self.referer == other.referer)

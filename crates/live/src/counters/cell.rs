@@ -1,32 +1,29 @@
-//! Numbers that one worker writes and everybody reads. Must never be written by two threads: adding is a load and a
-//! store, which cost nothing beside an atomic addition, and would lose what another writer adds meanwhile.
+//! Counters written by one worker and read by all. Must never be written by two threads: an addition is a load and a
+//! store, far cheaper than an atomic addition, and would lose concurrent additions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A sum.
+/// A cumulative count.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds one.
     #[inline]
     pub fn increment(&self) {
         self.add(1);
     }
 
-    /// Adds.
     #[inline]
     pub fn add(&self, more: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(more), Relaxed);
     }
 
-    /// Takes away; sums may pass zero on the way.
+    /// Subtracts; may wrap below zero temporarily.
     #[inline]
     pub fn subtract(&self, less: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_sub(less), Relaxed);
     }
 
-    /// Sets.
     #[inline]
     pub fn set(&self, value: u64) {
         self.0.store(value, Relaxed);
@@ -39,12 +36,12 @@ impl Count {
     }
 }
 
-/// The largest value that its worker has seen.
+/// The maximum value recorded by its worker.
 #[derive(Debug, Default)]
 pub struct Peak(AtomicU64);
 
 impl Peak {
-    /// Notes a value.
+    /// Records a value.
     #[inline]
     pub fn note(&self, value: u64) {
         if value > self.0.load(Relaxed) {
@@ -52,35 +49,34 @@ impl Peak {
         }
     }
 
-    /// The largest so far.
+    /// The maximum so far.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    /// Forgets it.
     pub fn reset(&self) {
         self.0.store(0, Relaxed);
     }
 }
 
-/// Things whose averages are told.
+/// Number of averages.
 const MEASURES: usize = 4;
 
-/// Sliding averages of things that are measured together, over the last values of its worker, [`Averages::WINDOW`] of
-/// them at most.
+/// Moving averages of values that are measured together, over the last values of its worker, at most
+/// [`Averages::WINDOW`].
 #[derive(Debug, Default)]
 pub struct Averages {
-    /// The number of values that each of them stands for.
+    /// The number of values included in each average.
     values: Count,
-    /// Each average times that number.
+    /// Each average multiplied by that number.
     sums: [Count; MEASURES],
 }
 
 impl Averages {
-    /// Values that an average stands for at most (management manual, "over the 1024 last requests").
+    /// Maximum number of values included in an average (management manual, "over the 1024 last requests").
     pub const WINDOW: u64 = 1024;
 
-    /// Adds a value of each.
+    /// Adds a value to each average.
     #[inline]
     pub fn add(&self, values: [u64; MEASURES]) {
         let known = self.values.get();
@@ -88,12 +84,12 @@ impl Averages {
             self.values.set(known + 1);
             self.sums.iter().zip(values).for_each(|(sum, value)| sum.add(value));
         } else {
-            // One value of average size leaves.
+            // Removes one value of average size.
             self.sums.iter().zip(values).for_each(|(sum, value)| sum.set(sum.get() - sum.get() / Self::WINDOW + value));
         }
     }
 
-    /// One of the averages, over several workers' values.
+    /// Returns one of the averages over the values of several workers.
     pub fn of<'a>(which: usize, parts: impl Iterator<Item = &'a Self>) -> u64 {
         let (sum, values) = parts.fold((0, 0), |(sum, values), part| {
             (sum + part.sums.get(which).map_or(0, Count::get), values + part.values.get())
@@ -101,7 +97,6 @@ impl Averages {
         sum.checked_div(values).unwrap_or(0)
     }
 
-    /// Forgets all values.
     pub fn reset(&self) {
         self.sums.iter().for_each(|sum| sum.set(0));
         self.values.set(0);

@@ -1,25 +1,23 @@
-//! What is counted of bodies that are compressed or cached, on one side of a proxy. Must never be written by two threads.
+//! Counters of compressed and cached bodies, for one side of a proxy. Must never be written by two threads.
 
 use super::cell::Count;
 
-/// Of the responses of a frontend or a backend.
+/// Counters of the responses of a frontend or a backend.
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct ContentCounters {
-    /// Bytes that the compressor has read and written, and those that passed it unchanged.
+    /// Bytes read and written by the compressor, and those that bypassed it.
     pub compressor_in: Count,
     pub compressor_out: Count,
     pub compressor_bypassed: Count,
-    /// Responses that were compressed.
+    /// Compressed responses.
     pub compressed: Count,
-    /// Requests that a cache was asked for, those that it answered, and those that it sent hints to.
+    /// Cache lookups, hits, and hits of hints only.
     pub cache_lookups: Count,
     pub cache_hits: Count,
     pub cache_hint_hits: Count,
 }
 
 impl ContentCounters {
-    /// Forgets everything.
     pub(super) fn clear(&self) {
         let counts = [
             &self.compressor_in,

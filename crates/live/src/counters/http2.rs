@@ -1,11 +1,10 @@
-//! What is counted of HTTP/2 on one side of a proxy. Must never be written by two threads.
+//! Counters of HTTP/2 on one side of a proxy. Must never be written by two threads.
 
 use super::cell::Count;
 
-/// Of the connections of a frontend with clients, or of a backend with servers. Frames are those of HAProxy's counters of the
-/// same names; the last five are Weir's own.
+/// Counters of a frontend's connections with clients, or of a backend's with servers. The frames counted are those of
+/// HAProxy's counters of the same names; the last five counters are Weir's own.
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct Http2Counters {
     pub headers_received: Count,
     pub data_received: Count,
@@ -14,23 +13,23 @@ pub struct Http2Counters {
     pub departures_received: Count,
     pub connection_errors: Count,
     pub stream_errors: Count,
-    /// RST_STREAM and GOAWAY frames that were sent because of errors.
+    /// RST_STREAM and GOAWAY frames sent because of errors.
     pub resets_sent: Count,
     pub departures_sent: Count,
-    /// Connections and streams that are open.
+    /// Open connections and streams.
     pub open_connections: Count,
     pub open_streams: Count,
     pub connections: Count,
     pub streams: Count,
-    /// Glitches, also those of HTTP/1.
+    /// Glitches, including those of HTTP/1.
     pub glitches: Count,
-    /// Times that payload waited for a window of its stream, or of its connection.
+    /// How often payload was blocked by the window of its stream, or of its connection.
     pub stream_stalls: Count,
     pub connection_stalls: Count,
 }
 
 impl Http2Counters {
-    /// Forgets all but what is open.
+    /// Clears all but the open connections and streams.
     pub(super) fn clear(&self) {
         let counts = [
             &self.headers_received,

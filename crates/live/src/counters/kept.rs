@@ -1,17 +1,17 @@
-//! Counts that outlive a process: the text of "dump stats-file" (management manual, section 9.5). Must never keep more of
-//! a file than is asked for, whatever its size, and must never be used once a worker counts.
+//! Counters preserved across processes: the format of "dump stats-file" (management manual, section 9.5). Must never
+//! retain more of a file than requested, whatever its size, and must never be used after a worker has begun to count.
 
 use super::{ContentCounters, Count, Http2Counters, ObjectCounters};
 use base::Moment;
 
-/// Longest line with its end.
+/// Maximum length of a line including its end.
 const LONGEST: usize = 2_048;
-/// Columns of a section.
+/// Maximum number of columns of a section.
 const MOST_COLUMNS: usize = 256;
-/// Lines that are complained about.
+/// Maximum number of lines reported.
 const MOST_COMPLAINTS: usize = 50;
 
-/// The side of what has a `guid`.
+/// The side of an object with a `guid`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Frontends and listening addresses.
@@ -20,12 +20,12 @@ pub enum Side {
     Back,
 }
 
-/// What one line says.
+/// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// The section that it stands in.
+    /// Its section.
     pub side: Side,
-    /// Whose counts they are.
+    /// The object.
     pub guid: Box<str>,
     /// Columns and their values.
     pub values: Vec<(Box<str>, u64)>,
@@ -43,17 +43,16 @@ impl Kept {
 /// What a file says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptCounts {
-    /// Its lines, in order.
     pub lines: Vec<Kept>,
-    /// It does not have the form of such a file; what stands in front of the fault counts.
+    /// The format is invalid; the lines before the error are used.
     pub is_invalid: bool,
-    /// Lines that are too long, by their numbers.
+    /// Numbers of lines that are too long.
     pub ignored: Vec<usize>,
 }
 
-/// The section that a line belongs to.
+/// The section of a line.
 enum Section {
-    /// None has begun.
+    /// Before the first section.
     None,
     /// An unknown one.
     Unknown,
@@ -61,7 +60,7 @@ enum Section {
 }
 
 impl Section {
-    /// From a line behind its sharp: the name, a blank, `guid` and columns, each with a comma behind it.
+    /// Parses a section's header after its `#`: the name, a blank, `guid` and columns, each followed by a comma.
     fn begin(text: &str) -> Option<Self> {
         let (name, columns) = text.split_once(' ')?;
         let side = match name {
@@ -76,14 +75,14 @@ impl Section {
     }
 }
 
-/// A number; what goes beyond all is the largest.
+/// Parses a number; saturates on overflow.
 fn number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 impl KeptCounts {
-    /// Reads a file; only of those `guid` that are `known`.
+    /// Parses a file; keeps only the lines whose `guid` is `known`.
     pub fn read(text: &[u8], known: impl Fn(Side, &str) -> bool) -> Self {
         let mut read = Self::default();
         let mut section = Section::None;
@@ -113,7 +112,7 @@ impl KeptCounts {
     }
 }
 
-/// What a line says of a known object.
+/// Parses the line of a known object.
 fn values(line: &str, side: Side, columns: &[Box<str>], known: impl Fn(Side, &str) -> bool) -> Option<Kept> {
     let (guid, rest) = line.split_once(',')?;
     if !known(side, guid) {
@@ -125,8 +124,7 @@ fn values(line: &str, side: Side, columns: &[Box<str>], known: impl Fn(Side, &st
 }
 
 impl ObjectCounters {
-    /// Sets what a column of the statistics tells, before anything is counted. Columns that are reckoned from others, and
-    /// rates, stay as they are.
+    /// Sets a column of the statistics before anything is counted. Derived columns and rates are ignored.
     pub fn preset(&self, column: &str, value: u64, now: Moment) {
         let count: &Count = match column {
             "stot" => &self.sessions,

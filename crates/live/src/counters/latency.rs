@@ -1,4 +1,4 @@
-//! How long requests take, as a histogram over the last seconds. It exists only where something shows it. Must never be
+//! A histogram of request latencies over the last seconds. Allocated only if it is displayed somewhere. Must never be
 //! written by two threads, and never grow.
 
 use std::sync::OnceLock;
@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use base::Moment;
 
-/// Bits of a time below its leading one that choose a bucket: buckets are at most an eighth of their time wide.
+/// Number of bits after the leading one that select a bucket: the width of a bucket is at most an eighth of its value.
 const FINE_BITS: u32 = 3;
 const FINE: usize = 1 << FINE_BITS;
-/// Times from 2^27 microseconds on, more than two minutes, share the last bucket.
+/// Latencies from 2^27 microseconds on, more than two minutes, share the last bucket.
 const OCTAVES: usize = 25;
-/// Buckets of a histogram.
+/// Number of buckets of a histogram.
 const BUCKETS: usize = OCTAVES * FINE;
-/// Seconds that a bank is written. A reader sees between one and two such times.
+/// Seconds that a bank is written. A reader sees between one and two such periods.
 const BANK_SECONDS: u64 = 5;
 
-/// Servers that have a histogram: those with the lowest serial numbers. It bounds the memory, which is 1.7 kilobytes an object
-/// and worker.
+/// Maximum number of servers with a histogram: those with the lowest serial numbers. Bounds the memory, 1.7 kilobytes
+/// per object and worker.
 pub(super) const MOST_SERVERS: usize = 1024;
 
-/// Counts of one worker, in two banks that are written in turns.
+/// The counts of one worker, in two banks that are written alternately.
 #[derive(Debug)]
 pub struct Latencies {
     banks: [Bank; 2],
@@ -29,7 +29,7 @@ pub struct Latencies {
 
 #[derive(Debug)]
 struct Bank {
-    /// The number of the time span that it counts, from 1; 0: none.
+    /// The number of the period that it counts, from 1; 0: none.
     epoch: AtomicU64,
     buckets: [AtomicU32; BUCKETS],
 }
@@ -40,12 +40,12 @@ impl Default for Bank {
     }
 }
 
-/// The time span that a moment belongs to.
+/// The period of a time.
 const fn epoch_of(now: Moment) -> u64 {
     now.as_nanos() / (BANK_SECONDS * 1_000_000_000) + 1
 }
 
-/// The bucket of a time in microseconds.
+/// The bucket of a latency in microseconds.
 fn bucket_of(micros: u64) -> usize {
     if micros < FINE as u64 {
         return micros as usize;
@@ -55,7 +55,7 @@ fn bucket_of(micros: u64) -> usize {
     place.min(BUCKETS - 1)
 }
 
-/// The middle of a bucket, in microseconds.
+/// The middle of a bucket in microseconds.
 fn middle_of(bucket: usize) -> f64 {
     if bucket < FINE {
         return bucket as f64 + 0.5;
@@ -83,24 +83,24 @@ impl Latencies {
     }
 }
 
-/// A place for a histogram.
+/// An optional histogram.
 #[derive(Debug, Default)]
 pub struct LatencyCell(OnceLock<Box<Latencies>>);
 
 impl LatencyCell {
-    /// The histogram; `None`: nothing shows it.
+    /// Returns the histogram; `None`: not displayed.
     #[inline]
     pub fn get(&self) -> Option<&Latencies> {
         self.0.get().map(|latencies| &**latencies)
     }
 
-    /// From now on there is one.
+    /// Allocates the histogram.
     pub(super) fn begin(&self) {
         self.0.get_or_init(Latencies::new);
     }
 }
 
-/// Requests of the last seconds, of several workers or objects.
+/// The requests of the last seconds, of several workers or objects.
 #[derive(Debug)]
 pub struct LatencySum {
     counts: [u64; BUCKETS],
@@ -114,7 +114,7 @@ impl Default for LatencySum {
 }
 
 impl LatencySum {
-    /// Adds what a worker has counted of an object in the last seconds.
+    /// Adds the counts of the last seconds of one worker and object.
     pub fn add(&mut self, latencies: &Latencies, now: Moment) {
         let newest = epoch_of(now);
         for bank in &latencies.banks {
@@ -135,7 +135,8 @@ impl LatencySum {
         self.total += other.total;
     }
 
-    /// The time in milliseconds that so many of a thousand requests did not exceed; `None`: there was no request.
+    /// Returns the latency in milliseconds that `per_mille` thousandths of the requests did not exceed; `None`: no
+    /// requests.
     pub fn quantile(&self, per_mille: u64) -> Option<f64> {
         let wanted = (self.total * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
@@ -192,7 +193,7 @@ mod tests {
             assert!(near(half, 50.0) && near(most, 95.0) && near(nearly_all, 99.0), "{now}: {half:?} {most:?}");
         }
         assert_eq!(read(at(110)), [None; 3]);
-        // The bank of that time span begins anew.
+        // The bank of that period is cleared.
         latencies.add(Duration::from_millis(7), at(110));
         assert!(near(read(at(110))[0], 7.0));
         assert!(near(read(at(110))[2], 7.0));

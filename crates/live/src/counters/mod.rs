@@ -1,5 +1,5 @@
-//! What is counted, for the runtime API and statistics (management manual, section 9.1). Every worker counts in cells of
-//! its own; a reader adds them up. Must never be asked by a decision: limits and queues have their own counts.
+//! Counters for the runtime API and statistics (management manual, section 9.1). Every worker counts in its own cells;
+//! a reader adds them up. Must never be used for decisions: limits and queues have their own counts.
 
 mod cell;
 mod content;
@@ -22,38 +22,37 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is counted of a frontend, a listening address, a backend or a server; of each what applies to it.
+/// Counters of a frontend, a listening address, a backend or a server; each uses those that apply to it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-#[allow(missing_docs)]
 pub struct ObjectCounters {
     pub sessions: Count,
-    /// Sessions that have ended, since the start as `begun` is.
+    /// Ended sessions, cumulative like `begun`.
     pub ended: Count,
     pub begun: Count,
     pub most_sessions: Peak,
     pub most_queued: Peak,
     pub connections: Count,
     pub requests: Count,
-    /// Bytes of requests: from clients, and to servers.
+    /// Bytes of requests: received from clients, and sent to servers.
     pub bytes_in: Count,
     pub sent: Count,
-    /// Bytes of responses: from servers, and to clients.
+    /// Bytes of responses: received from servers, and sent to clients.
     pub received: Count,
     pub bytes_out: Count,
-    /// What the protocol's counters show beyond the requests and responses above.
+    /// Counts of the protocol's counters beyond the requests and responses above.
     pub protocol: ProtocolCounts,
-    /// TLS: sessions that are new, those that go on with one that was there before, and handshakes that failed.
+    /// TLS: new sessions, resumed sessions, and failed handshakes.
     pub tls_sessions: Count,
     pub tls_resumed: Count,
     pub tls_failed: Count,
-    /// Bytes that the kernel moved, from the peer and to it.
+    /// Bytes spliced by the kernel, from the peer and to it.
     pub spliced_in: Count,
     pub spliced_out: Count,
-    /// Answers by class: none of the following, 1xx to 5xx.
+    /// Responses by class: others, 1xx to 5xx.
     pub answers: [Count; 6],
     pub request_errors: Count,
-    /// Refused by rules: connections, sessions, requests, answers.
+    /// Denied by rules: connections, sessions, requests, responses.
     pub denied_connections: Count,
     pub denied_sessions: Count,
     pub denied_requests: Count,
@@ -61,7 +60,7 @@ pub struct ObjectCounters {
     pub connect_errors: Count,
     pub response_errors: Count,
     pub internal_errors: Count,
-    /// Changes of heads that did not fit.
+    /// Header rewrites that failed for lack of space.
     pub failed_rewrites: Count,
     pub retries: Count,
     pub redispatches: Count,
@@ -71,7 +70,7 @@ pub struct ObjectCounters {
     pub balanced: Count,
     pub connects: Count,
     pub reuses: Count,
-    /// Milliseconds in the queue, connecting, until the answer began, and in all.
+    /// Milliseconds in the queue, connecting, until the response began, and in total.
     pub times: Averages,
     pub longest: [Peak; 4],
     /// The second of the last session, counted from 1 at the clock's zero.
@@ -79,14 +78,14 @@ pub struct ObjectCounters {
     pub session_rate: Rate,
     pub request_rate: Rate,
     pub connection_rate: Rate,
-    /// From the first byte of a request to the head of its answer; where something shows that.
+    /// From the first byte of a request to the head of its response; if displayed.
     pub latency: LatencyCell,
 }
 
-/// What a protocol has counted beyond the requests and responses of an object: of health checks, of what was no request.
-/// And what its counters had counted when they were cleared: `clear counters` zeroes them, and not the others.
+/// Protocol-level counts that are not requests or responses of an object: health checks, connections without a request.
+/// Also the values of the protocol's counters when they were last cleared: `clear counters` zeroes them, and not the
+/// others.
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct ProtocolCounts {
     pub connections: Count,
     pub streams: Count,
@@ -95,9 +94,7 @@ pub struct ProtocolCounts {
     cleared: [Count; 6],
 }
 
-/// Counters of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum ProtocolCounter {
     Connections,
     Streams,
@@ -113,7 +110,7 @@ impl ProtocolCounter {
 }
 
 impl ObjectCounters {
-    /// A counter of the protocol since it was cleared; `front`: of the side of the clients.
+    /// Returns a counter of the protocol since it was cleared; `front`: of the client side.
     pub fn protocol_count(&self, which: ProtocolCounter, front: bool) -> u64 {
         self.protocol_total(which, front).wrapping_sub(self.protocol.cleared[which as usize].get())
     }
@@ -135,14 +132,14 @@ impl ObjectCounters {
         }
     }
 
-    /// Has the protocol's counters begin anew.
+    /// Clears the protocol's counters.
     fn clear_protocol(&self, front: bool) {
         for which in ProtocolCounter::ALL {
             self.protocol.cleared[which as usize].set(self.protocol_total(which, front));
         }
     }
 
-    /// Notes the moment of a session.
+    /// Records the time of a session.
     #[inline]
     pub fn note_session(&self, now: Moment) {
         self.last_session.set(now.as_nanos() / 1_000_000_000 + 1);
@@ -187,7 +184,7 @@ impl ObjectCounters {
         counts.into_iter().chain(&self.answers)
     }
 
-    /// Forgets the maxima, or everything; `front`: what faces clients.
+    /// Clears the maxima, or everything; `front`: of the client side.
     fn clear(&self, all: bool, front: bool) {
         self.peaks().for_each(Peak::reset);
         let rates = [&self.session_rate, &self.request_rate, &self.connection_rate];
@@ -209,7 +206,7 @@ pub struct FrontCounters {
     pub front: ObjectCounters,
     /// Its listening addresses.
     pub binds: AppendOnlyVec<ObjectCounters>,
-    /// Its connections of HTTP/2 with clients.
+    /// Its HTTP/2 connections with clients.
     pub front_http2: Http2Counters,
     /// Bodies of its responses.
     pub front_content: ContentCounters,
@@ -258,41 +255,39 @@ impl Deref for ProxyCounters {
     }
 }
 
-/// What is counted of the process.
+/// The counters of the process.
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct ProcessCounters {
     pub connections: Count,
     pub requests: Count,
-    /// Connections of the runtime API that began, and those that ended.
+    /// Connections of the runtime API: accepted, and closed.
     pub commands_begun: Count,
     pub commands_ended: Count,
     pub bytes_out: Count,
     pub spliced_out: Count,
     pub connection_rate: Rate,
     pub session_rate: Rate,
-    /// Connections by TLS, of clients and to servers.
+    /// TLS connections, with clients and servers.
     pub tls_connections: Count,
-    /// Handshakes with clients; those of them, and with servers, that made a new session.
+    /// TLS handshakes with clients; key exchanges (new sessions) with clients, and with servers.
     pub tls_rate: Rate,
     pub front_key_rate: Rate,
     pub back_key_rate: Rate,
     /// In units of 32 bytes.
     pub bytes_out_rate: Rate,
-    /// Bytes that the compressor reads and writes.
+    /// Bytes read and written by the compressor.
     pub compressor_in_rate: Rate,
     pub compressor_out_rate: Rate,
 }
 
-/// What one worker counts.
+/// The counters of one worker.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct WorkerCounters {
-    /// Of the process.
     pub process: ProcessCounters,
-    /// Of each proxy, by index.
+    /// By proxy index.
     pub proxies: AppendOnlyVec<Arc<ProxyCounters>>,
-    /// Of each server, by serial.
+    /// By server serial.
     pub servers: AppendOnlyVec<ObjectCounters>,
     /// Those of backends as frontends.
     unused: Arc<FrontCounters>,
@@ -314,7 +309,7 @@ impl WorkerCounters {
         }
     }
 
-    /// Forgets the maxima, or everything (`clear counters`). By the worker itself.
+    /// Clears the maxima, or everything (`clear counters`). Called by the worker itself.
     pub fn clear(&self, all: bool) {
         for proxy in &self.proxies {
             std::iter::once(&proxy.front).chain(&proxy.binds).for_each(|counters| counters.clear(all, true));
@@ -333,7 +328,7 @@ impl WorkerCounters {
         rates.for_each(Rate::reset_most);
     }
 
-    /// Forgets everything about one backend. By the worker itself.
+    /// Clears all counters of one backend. Called by the worker itself.
     pub fn clear_backend(&self, index: usize) {
         if let Some(proxy) = self.proxies.get(index) {
             proxy.back.clear(true, false);
@@ -342,7 +337,7 @@ impl WorkerCounters {
         }
     }
 
-    /// Forgets everything about one server. By the worker itself.
+    /// Clears all counters of one server. Called by the worker itself.
     pub fn clear_server(&self, serial: usize) {
         if let Some(counters) = self.servers.get(serial) {
             counters.clear(true, false);
@@ -350,15 +345,15 @@ impl WorkerCounters {
     }
 }
 
-/// What all workers count.
+/// The counters of all workers.
 #[derive(Debug)]
 pub struct Counters {
-    /// Of each worker; behind them, cells that no worker writes to, where counts are shared with other processes
-    /// ([`Counters::of_others`]).
+    /// One per worker, followed by the cells of other processes if counters are shared with them
+    /// ([`Counters::of_others`]); no worker writes those.
     pub workers: Box<[Arc<WorkerCounters>]>,
-    /// The last of them stands for other processes.
+    /// The last element belongs to other processes.
     is_shared: bool,
-    /// There are histograms of latencies.
+    /// Latency histograms are allocated.
     measures_latency: AtomicBool,
 }
 
@@ -380,15 +375,14 @@ impl Counters {
         Self { is_shared: true, ..Self::new(binds, servers, workers + 1) }
     }
 
-    /// The workers' cells, and those for what other processes count; `None`: nothing is shared. One thread at a time writes to
-    /// the latter.
+    /// Returns the workers' cells, and those of other processes; `None`: nothing is shared. Writers of the latter must
+    /// be serialized.
     pub fn of_others(&self) -> Option<(&[Arc<WorkerCounters>], &WorkerCounters)> {
         let (others, workers) = self.workers.split_last().filter(|_| self.is_shared)?;
         Some((workers, others))
     }
 
-    /// From now on there are histograms of latencies: of all frontends and backends, and of the servers with the lowest serial
-    /// numbers.
+    /// Allocates latency histograms: of all frontends and backends, and of the servers with the lowest serial numbers.
     pub fn measure_latency(&self) {
         self.measures_latency.store(true, Ordering::Relaxed);
         for worker in &self.workers {
@@ -399,14 +393,15 @@ impl Counters {
         }
     }
 
-    /// What those who add an object do about its latencies.
+    /// Allocates the histogram of an added object, if histograms are in use.
     fn begin_latency(&self, counters: &ObjectCounters) {
         if self.measures_latency.load(Ordering::Relaxed) {
             counters.latency.begin();
         }
     }
 
-    /// One more server, or why not: every worker's list has to have the same places. To be called by one thread at a time.
+    /// Adds a server; false on failure: the lists of all workers must have the same indexes. Callers must be
+    /// serialized.
     pub fn add_server(&self, serial: usize) -> bool {
         self.workers.iter().all(|worker| {
             let added = worker.servers.push(|_| ObjectCounters::default()) == Ok(serial);
@@ -432,7 +427,7 @@ impl Counters {
         })
     }
 
-    /// One more listening address of a proxy, likewise.
+    /// Adds a listening address of a proxy; likewise.
     pub fn add_bind(&self, proxy: usize, index: usize) -> bool {
         let add = |worker: &WorkerCounters| {
             worker.proxies.get(proxy).map(|proxy| proxy.binds.push(|_| ObjectCounters::default())) == Some(Ok(index))
@@ -440,7 +435,7 @@ impl Counters {
         self.workers.iter().all(|worker| add(worker))
     }
 
-    /// One thing's counters, one of each worker.
+    /// Returns the counters of one object, one of each worker.
     pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerCounters) -> &'a ObjectCounters) -> Sum<'a> {
         let mut sum = Sum { few: [None; FEW], more: Vec::new() };
         let mut places = sum.few.iter_mut();
@@ -455,7 +450,7 @@ impl Counters {
 }
 
 impl Counters {
-    /// The sum of a count of HTTP/2, with clients (`front`) or servers of a proxy.
+    /// Sums an HTTP/2 counter, of a proxy's connections with clients (`front`) or servers.
     pub fn http2(&self, proxy: usize, front: bool, of: impl Fn(&Http2Counters) -> &Count) -> u64 {
         let part = |worker: &Arc<WorkerCounters>| {
             let counters = &worker.proxies[proxy];
@@ -464,7 +459,7 @@ impl Counters {
         self.workers.iter().map(part).fold(0, u64::wrapping_add)
     }
 
-    /// The sum of a count of bodies, of a frontend (`front`) or a backend.
+    /// Sums a counter of bodies, of a frontend (`front`) or a backend.
     pub fn content(&self, proxy: usize, front: bool, of: impl Fn(&ContentCounters) -> &Count) -> u64 {
         let part = |worker: &Arc<WorkerCounters>| {
             let counters = &worker.proxies[proxy];
@@ -473,23 +468,23 @@ impl Counters {
         self.workers.iter().map(part).fold(0, u64::wrapping_add)
     }
 
-    /// The sum of a count of the process.
+    /// Sums a counter of the process.
     pub fn process(&self, of: impl Fn(&ProcessCounters) -> &Count) -> u64 {
         self.workers.iter().map(|worker| of(&worker.process).get()).sum()
     }
 
-    /// A rate of the process now, and its most in a second.
+    /// Returns a current rate of the process, and its maximum per second.
     pub fn process_rate(&self, now: Moment, of: impl Fn(&ProcessCounters) -> &Rate) -> (f64, u64) {
         let parts: Vec<&Rate> = self.workers.iter().map(|worker| of(&worker.process)).collect();
         (Rate::read(now, parts.iter().copied()), Rate::most(now, parts.iter().copied()))
     }
 }
 
-/// Workers whose counters are added up without memory being allocated.
+/// Number of workers up to which adding up their counters does not allocate.
 const FEW: usize = 8;
 
-/// One thing's counters of all workers, to be added up. Statistics make one for each thing, and the exporter for each of its
-/// lines.
+/// The counters of one object from all workers, to be added up. Created for each object by the statistics, and for each
+/// line by the exporter.
 #[derive(Debug, Clone)]
 pub struct Sum<'a> {
     few: [Option<&'a ObjectCounters>; FEW],
@@ -501,18 +496,16 @@ impl<'a> Sum<'a> {
         self.few.iter().flatten().chain(&self.more).copied()
     }
 
-    /// The sum of a count.
     pub fn count(&self, of: impl Fn(&'a ObjectCounters) -> &'a Count) -> u64 {
-        // Cells that stand for other processes may be below zero for a while.
+        // The cells of other processes may temporarily be below zero.
         self.parts().map(|counters| of(counters).get()).fold(0, u64::wrapping_add)
     }
 
-    /// The sum of a counter of the protocol; `front`: of the side of the clients.
+    /// Sums a counter of the protocol; `front`: of the client side.
     pub fn protocol(&self, which: ProtocolCounter, front: bool) -> u64 {
         self.parts().map(|counters| counters.protocol_count(which, front)).fold(0, u64::wrapping_add)
     }
 
-    /// The largest value.
     pub fn peak(&self, of: impl Fn(&'a ObjectCounters) -> &'a Peak) -> u64 {
         self.parts().map(|counters| of(counters).get()).max().unwrap_or(0)
     }
@@ -522,18 +515,18 @@ impl<'a> Sum<'a> {
         Rate::read(now, self.parts().map(of))
     }
 
-    /// Sessions that run: for what has no gate that counts them.
+    /// Current sessions, for objects without a gate that counts them.
     pub fn running(&self) -> u64 {
         self.count(|counters| &counters.begun).saturating_sub(self.count(|counters| &counters.ended))
     }
 
-    /// The most events of a second.
+    /// The maximum number of events per second.
     pub fn most(&self, now: Moment, of: impl Fn(&'a ObjectCounters) -> &'a Rate + Clone) -> u64 {
         let parts: Vec<&Rate> = self.parts().map(of).collect();
         Rate::most(now, parts.iter().copied())
     }
 
-    /// One of the averages of [`ObjectCounters::times`].
+    /// Returns one of the averages of [`ObjectCounters::times`].
     pub fn average(&self, which: usize) -> u64 {
         Averages::of(which, self.parts().map(|counters| &counters.times))
     }

@@ -1,9 +1,9 @@
-//! Events in a second: the count of the second that runs, of the one before, and the most that one ever had. Each worker
-//! counts its own; a rate is the sum. Must never be written by two threads.
+//! Event rates: the counts of the current second and of the previous one, and the maximum of any second. Each worker
+//! counts its own events; a rate is the sum. Must never be written by two threads.
 //!
-//! A worker that enters a new second looks at what all workers counted in the last one and keeps the highest sum it has
-//! seen. The first writer in a second after the last event of the one before sees all of it, so that the highest sum
-//! over the workers is exact, without a word that two of them write.
+//! A worker that enters a new second sums all workers' counts of the last one and keeps the maximum of the sums seen.
+//! The first writer in a second after the last event of the previous one sees all of its events, so that the maximum
+//! over the workers is exact, without a word written by two of them.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -15,18 +15,18 @@ use base::Moment;
 /// One worker's part of a rate.
 #[derive(Debug, Default)]
 pub struct Rate {
-    /// The second that runs in the upper half, its events in the lower.
+    /// The current second in the upper half, its events in the lower.
     current: AtomicU64,
-    /// The last one before it that had events, likewise.
+    /// The last second before it with events, likewise.
     previous: AtomicU64,
-    /// The most of a second, as this worker has seen it.
+    /// The maximum per second seen by this worker.
     most: AtomicU64,
-    /// `current` and `previous` when the most was forgotten: what they count belongs to it no more, until more is counted
-    /// in that second.
+    /// `current` and `previous` when the maximum was reset: their counts are excluded from it, until more is counted in
+    /// that second.
     forgotten: [AtomicU64; 2],
 }
 
-/// Seconds count from 1, so that an empty word belongs to none.
+/// Seconds count from 1, so that a zero word belongs to none.
 fn second(now: Moment) -> u64 {
     (now.as_nanos() / 1_000_000_000 + 1) & 0xffff_ffff
 }
@@ -36,7 +36,7 @@ const fn split(word: u64) -> (u64, u64) {
 }
 
 impl Rate {
-    /// Counts events. `all` are the parts of all workers, this one included; they are looked at once a second.
+    /// Counts events. `all` are the parts of all workers, including this one; they are read once per second.
     #[inline]
     pub fn add<'a, I: Iterator<Item = &'a Self>>(&self, now: Moment, events: u64, all: impl FnOnce() -> I) {
         let second = second(now);
@@ -56,17 +56,17 @@ impl Rate {
             let sum = all.map(|part| part.in_second(last)).sum();
             self.most.store(self.most.load(Relaxed).max(sum), Relaxed);
         }
-        // A reader that sees the new second sees the last one here.
+        // A reader that sees the new second also sees the last one here.
         self.previous.store(word, Release);
         self.current.store((second << 32) | events.min(0xffff_ffff), Release);
     }
 
-    /// Whether nothing was counted in a word's second since the most was forgotten.
+    /// Whether nothing was counted in a word's second since the maximum was reset.
     fn is_forgotten(&self, word: u64) -> bool {
         self.forgotten.iter().any(|forgotten| forgotten.load(Relaxed) == word)
     }
 
-    /// Events of a second, if it is one of the two that are remembered.
+    /// Events of a second, if it is one of the two stored.
     fn in_second(&self, second: u64) -> u64 {
         for word in [self.current.load(Acquire), self.previous.load(Acquire)] {
             let (counted, count) = split(word);
@@ -77,7 +77,7 @@ impl Rate {
         0
     }
 
-    /// Events in the last second: those of the second that runs, and of the one before the share that is not over.
+    /// Events in the last second: those of the current second, and the proportionate part of the previous one.
     pub fn read<'a>(now: Moment, parts: impl Iterator<Item = &'a Self>) -> f64 {
         let this = second(now);
         let share = 1.0 - (now.as_nanos() % 1_000_000_000) as f64 / 1e9;
@@ -87,11 +87,11 @@ impl Rate {
         now as f64 + before as f64 * share
     }
 
-    /// The most events of any second, the one that runs included; never less than the rate of now.
+    /// The maximum per second, including the current second; never less than the current rate.
     pub fn most<'a>(now: Moment, parts: impl Iterator<Item = &'a Self> + Clone) -> u64 {
         let this = second(now);
         let seen = parts.clone().map(|part| part.most.load(Relaxed)).max().unwrap_or(0);
-        // Seconds after which nothing was counted yet are in their own words alone.
+        // Seconds after which nothing was counted yet are only in their own words.
         let words = |part: &'a Self| [part.current.load(Acquire), part.previous.load(Acquire)].map(|word| (part, word));
         let forgets = parts.clone().flat_map(words).any(|(part, word)| word != 0 && part.is_forgotten(word));
         let sliding = if forgets { 0 } else { Self::read(now, parts.clone()) as u64 };
@@ -102,14 +102,14 @@ impl Rate {
         seen.max(open).max(sliding)
     }
 
-    /// Forgets the most. By its own worker.
+    /// Resets the maximum. Called by its own worker.
     pub fn reset_most(&self) {
         let words = [&self.current, &self.previous];
         self.forgotten.iter().zip(words).for_each(|(forgotten, word)| forgotten.store(word.load(Relaxed), Relaxed));
         self.most.store(0, Relaxed);
     }
 
-    /// Sets the rate and its most to 0. By its own worker.
+    /// Resets the rate and its maximum. Called by its own worker.
     pub fn reset(&self) {
         [&self.current, &self.previous, &self.most].into_iter().for_each(|word| word.store(0, Relaxed));
     }
@@ -163,7 +163,7 @@ mod tests {
         for now in [1_200, 2_500, 9_000] {
             assert_eq!(Rate::most(at(now), all()), 0, "{now}");
         }
-        // The rate goes on, and what was counted in the same second belongs to the next most, as in HAProxy.
+        // The rate continues, and further events in the same second count for the next maximum, as in HAProxy.
         assert!((Rate::read(at(1_200), all()) - (2.0 + 12.0 * 0.8)).abs() < 0.001);
         parts[0].add(at(1_300), 1, all);
         assert_eq!(Rate::most(at(1_300), all()), 3);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_most_of_a_second_is_the_sum_of_all_workers_whoever_counts_on() {
-        // Which workers count on, and when.
+        // Which workers continue to count, and when.
         let rows: &[&[(usize, u64)]] = &[&[], &[(0, 1_000)], &[(1, 1_000)], &[(0, 1_000), (1, 1_001)], &[(1, 60_000)]];
         for later in rows {
             let parts = [Rate::default(), Rate::default()];

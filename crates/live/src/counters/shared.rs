@@ -1,7 +1,8 @@
-//! Counts that several processes share through a file (configuration manual, "shm-stats-file"): the form of the file, and what
-//! becomes of the counts when they are exchanged. Must never read or write one.
+//! Counters that several processes share through a file (configuration manual, "shm-stats-file"): the file format, and
+//! the exchange of counts. Must never read or write a file.
 //!
-//! The file is a header of [`RECORD`] bytes and records of [`RECORD`] bytes each, one an object; numbers are little-endian.
+//! The file is a header of [`RECORD`] bytes and records of [`RECORD`] bytes each, one per object; numbers are
+//! little-endian.
 //!
 //! | Bytes of the header | |
 //! |---|---|
@@ -20,24 +21,24 @@
 
 use super::{Count, ObjectCounters};
 
-/// Bytes of a record, and of the header.
+/// Size of a record, and of the header, in bytes.
 pub const RECORD: usize = 512;
-/// The file begins with it.
+/// The magic number at the start of the file.
 pub const MAGIC: &[u8; 8] = b"weirstat";
-/// Changes with the meaning of a byte.
+/// Incremented when the format changes.
 pub const VERSION: u32 = 1;
-/// Processes that share a file at a time.
+/// Maximum number of processes that share a file.
 pub const SEATS: u32 = 64;
 
-/// Where the counts of a record begin.
+/// Offset of the counts in a record.
 const VALUES_AT: usize = 144;
 const LONGEST_GUID: usize = 127;
 const _: () = assert!(VALUES_AT + VALUES * 8 <= RECORD);
 
-/// Counts of a record.
+/// Number of counts in a record.
 pub const VALUES: usize = NAMES.len();
 
-/// What each count of a record is, by the name of its column in the statistics where it has one.
+/// The counts of a record, named by their columns in the statistics if they have one.
 pub const NAMES: [&str; 36] = [
     "stot",
     "conn_tot",
@@ -74,19 +75,17 @@ pub const NAMES: [&str; 36] = [
     "hrsp_3xx",
     "hrsp_4xx",
     "hrsp_5xx",
-    // The second of the last session by the machine's clock, counted from 1: no sum, but the latest.
+    // The second of the last session by the machine's clock, counted from 1: not a sum, but the maximum.
     "last_session",
 ];
 
-/// Counts that are sums; what follows them is the latest of all.
+/// Number of counts that are sums; the rest are maxima.
 const SUMS: usize = VALUES - 1;
 
-/// All counts of an object, in the order of [`NAMES`].
 pub type Values = [u64; VALUES];
 
-/// An object with counts.
+/// The kind of an object with counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum SharedKind {
     Frontend = 1,
     Listener = 2,
@@ -100,12 +99,11 @@ impl SharedKind {
     }
 }
 
-/// One record.
+/// The record of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// What has the counts.
+    /// The kind of the object.
     pub kind: SharedKind,
-    /// Its identifier.
     pub guid: Box<str>,
     /// A bit for each process that counts it, by its seat.
     pub seats: u64,
@@ -113,18 +111,17 @@ pub struct Record {
     pub values: Values,
 }
 
-/// What a place of the file has.
+/// A record of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Nothing.
+    /// No object.
     Free,
-    /// A record.
     Taken(Box<Record>),
     /// Bytes that no process of this version has written.
     Damaged,
 }
 
-/// The header of a file.
+/// Encodes the header of a file.
 pub fn header() -> [u8; RECORD] {
     let mut bytes = [0; RECORD];
     bytes[..8].copy_from_slice(MAGIC);
@@ -134,7 +131,7 @@ pub fn header() -> [u8; RECORD] {
     bytes
 }
 
-/// What is wrong with a header; `None`: nothing.
+/// Returns what is wrong with a header; `None`: it is valid.
 pub fn header_fault(bytes: &[u8]) -> Option<String> {
     if bytes.len() < RECORD || bytes[..8] != *MAGIC {
         return Some("it is no stats file of Weir".to_owned());
@@ -148,7 +145,6 @@ pub fn header_fault(bytes: &[u8]) -> Option<String> {
 }
 
 impl Record {
-    /// The bytes of the record.
     pub fn encode(&self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
         let guid = &self.guid.as_bytes()[..self.guid.len().min(LONGEST_GUID)];
@@ -161,7 +157,7 @@ impl Record {
         bytes
     }
 
-    /// What the bytes of a place say.
+    /// Decodes a record.
     pub fn decode(bytes: &[u8]) -> Place {
         if bytes.len() < RECORD {
             return Place::Free;
@@ -222,7 +218,7 @@ fn counts(of: &ObjectCounters) -> [&Count; VALUES] {
     ]
 }
 
-/// What the workers of this process have counted of one object.
+/// Sums the counts of one object over the workers of this process.
 pub fn counted<'a>(workers: impl Iterator<Item = &'a ObjectCounters>) -> Values {
     workers.map(counts).fold([0; VALUES], |mut sum, counts| {
         for (index, (sum, count)) in sum.iter_mut().zip(counts).enumerate() {
@@ -232,8 +228,8 @@ pub fn counted<'a>(workers: impl Iterator<Item = &'a ObjectCounters>) -> Values 
     })
 }
 
-/// Exchanges the counts of an object with its record: adds what this process has counted since it did last, and returns
-/// what others have counted. `given`: what this process has given to the record so far.
+/// Exchanges the counts of an object with its record: adds the counts of this process since the last exchange, and
+/// returns those of other processes. `given`: the counts added to the record so far.
 pub fn exchange(record: &mut Values, given: &mut Values, own: Values) -> Values {
     let mut others = [0; VALUES];
     for index in 0..VALUES {
@@ -249,7 +245,7 @@ pub fn exchange(record: &mut Values, given: &mut Values, own: Values) -> Values 
     others
 }
 
-/// Has the cells that stand for other processes say what these have counted. By one thread at a time.
+/// Stores the counts of other processes in their cells. Callers must be serialized.
 pub fn show(cells: &ObjectCounters, others: &Values) {
     for (count, value) in counts(cells).into_iter().zip(others) {
         count.set(*value);
@@ -313,7 +309,7 @@ mod tests {
         assert_eq!((others[0], others[SUMS], record[0]), (5, 70, 7));
         one.sessions.add(1);
         assert_eq!(exchange(&mut record, &mut given_one, own(&one))[0], 2);
-        // The second one clears all: what both have counted until then is forgotten, in both.
+        // The second one clears all: the counts of both so far are cleared, in both.
         (record, given_two) = ([0; VALUES], [0; VALUES]);
         two.sessions.set(0);
         one.sessions.add(3);

@@ -1,5 +1,5 @@
-//! The health of one server: what its checks add up to (configuration manual, section 5.2, `rise`, `fall`, `inter` and
-//! `init-state`). Plain data that is told of results; it must never run a check or know a clock.
+//! The health of one server: the accumulated results of its checks (configuration manual, section 5.2, `rise`, `fall`,
+//! `inter` and `init-state`). Plain data updated with results; it must never run a check or read a clock.
 
 mod status;
 mod symptom;
@@ -10,39 +10,38 @@ pub use symptom::Symptom;
 use config::spec::{InitialState, OnError};
 use std::time::Duration;
 
-/// What one check found.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// How it ended.
     pub status: CheckStatus,
-    /// The application's code, where it gave one.
+    /// The application's status code, if it returned one.
     pub code: Option<i64>,
-    /// How long it took.
+    /// The duration of the check.
     pub took: Duration,
-    /// More about it, for people; empty where there is nothing to say.
+    /// A message for humans; may be empty.
     pub info: String,
 }
 
-/// Times between two checks.
+/// Intervals between checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// `inter`: while the server is well.
+    /// `inter`: while the server is up.
     pub steady: Duration,
-    /// `fastinter`: while its state is changing, or not known.
+    /// `fastinter`: while its state is changing, or unknown.
     pub fast: Duration,
     /// `downinter`: while it is down.
     pub down: Duration,
 }
 
-/// What checks, agents or orders say that a server does.
+/// The operational state of a server by checks, agents or commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Operation {
-    /// It serves.
+    /// It accepts requests.
     #[default]
     Up,
-    /// It goes on with what it has, and wants no new clients (`http-check disable-on-404`).
+    /// It serves existing sessions, but no new clients (`http-check disable-on-404`).
     Stopping,
-    /// It does not serve.
+    /// It accepts no requests.
     Down,
 }
 
@@ -53,27 +52,27 @@ pub struct Health {
     fall: u32,
     /// From 0, down, to `rise + fall - 1`, up; up from `rise` on.
     level: u32,
-    /// Counts as up although its checks have not said so yet (`init-state none`): until one fails, or `rise` have passed.
+    /// Counts as up before its checks have confirmed it (`init-state none`): until one fails, or `rise` have passed.
     trusted: bool,
     /// Cleared by `disable health` and `disable agent`.
     enabled: bool,
-    /// Set from the begin of a maintenance to its end if checks were enabled then.
+    /// Set during a maintenance if checks were enabled when it began.
     paused: bool,
-    /// The last check that counted passed conditionally (`http-check disable-on-404`).
+    /// The last counted check passed conditionally (`http-check disable-on-404`).
     conditional: bool,
-    /// A check is under way.
+    /// A check is running.
     running: bool,
-    /// The next check comes at the fast pace whatever the level is.
+    /// The next check uses the fast interval whatever the level is.
     hurried: bool,
     last: Report,
     /// Checks that failed while `level` was above 0.
     failed: u64,
-    /// How often traffic has shown too many errors.
+    /// How often observed traffic exceeded the error limit.
     analyzed: u64,
 }
 
 impl Health {
-    /// Of a server that was not checked yet. Both numbers are at least 1.
+    /// Creates the health of a server before its first check. Both thresholds are at least 1.
     pub fn new(rise: u32, fall: u32, initial: InitialState) -> Self {
         let (rise, fall) = (rise.max(1), fall.max(1));
         let level = match initial {
@@ -102,7 +101,7 @@ impl Health {
         }
     }
 
-    /// Of a server whose agent was not asked yet: one answer changes it.
+    /// Creates the health of an agent before its first check: a single result changes it.
     pub fn of_agent() -> Self {
         Self::new(1, 1, InitialState::FullyUp)
     }
@@ -112,7 +111,7 @@ impl Health {
         self.trusted || self.level >= self.rise
     }
 
-    /// Whether results count at the moment.
+    /// Whether results are currently counted.
     pub fn is_enabled(&self) -> bool {
         self.enabled
     }
@@ -122,7 +121,7 @@ impl Health {
         self.enabled = enabled;
     }
 
-    /// Whether this keeps the server from serving.
+    /// Whether it keeps the server from accepting requests.
     pub fn objects(&self) -> bool {
         self.enabled && !self.is_up()
     }
@@ -132,18 +131,18 @@ impl Health {
         self.paused
     }
 
-    /// Whether the last check that counted wants no new clients for the server.
+    /// Whether the last counted check excludes new clients.
     pub fn is_conditional(&self) -> bool {
         self.conditional && self.enabled
     }
 
-    /// Sets whether the server counts as up although its checks have not passed: after an order, until a check fails.
+    /// Sets whether the server counts as up before its checks have passed: after a command, until a check fails.
     pub(crate) fn trust(&mut self, trusted: bool) {
         self.trusted = trusted && self.level < self.rise;
     }
 
-    /// Begins a maintenance of a server: checks that are enabled pause, and results so far no longer count, unless
-    /// checks are disabled and the server did not serve.
+    /// Begins a maintenance of a server: enabled checks pause, and previous results no longer count, unless checks are
+    /// disabled and the server was down.
     pub(crate) fn pause(&mut self, served: bool) {
         self.paused = self.enabled;
         if served || self.enabled {
@@ -151,14 +150,13 @@ impl Health {
         }
     }
 
-    /// A check begins.
     pub fn begin(&mut self) {
         self.running = true;
         self.hurried = false;
     }
 
-    /// A check ended: what the server does by that, if it says so, and whether it differs from the one before in a way
-    /// that `option log-health-checks` tells.
+    /// Ends a check: returns the server's new operational state, if the check determines it, and whether
+    /// `option log-health-checks` logs the result.
     pub fn end(&mut self, report: Report) -> (Option<Operation>, bool) {
         self.running = false;
         let before = (self.last.status, self.level);
@@ -178,7 +176,7 @@ impl Health {
         (wanted, told)
     }
 
-    /// An agent answered: only what it says itself counts, not that it could not be asked.
+    /// Ends an agent check: only the agent's own answer counts, not a failure to connect to it.
     pub fn end_of_agent(&mut self, report: Report) -> (Option<Operation>, bool) {
         match report.status {
             CheckStatus::L7Ok | CheckStatus::L7Status => self.end(report),
@@ -215,13 +213,13 @@ impl Health {
         self.rise + self.fall - 1
     }
 
-    /// An order says what the server does.
+    /// Forces the operational state by a command.
     pub fn force(&mut self, operation: Operation) {
         self.set_level(if operation == Operation::Down { 0 } else { self.full() });
     }
 
-    /// Traffic has shown `errors` in a row, the last of which was `last` (`on-error`). What the server does by that, and
-    /// whether that is worth a line.
+    /// Records that observed traffic had `errors` consecutive errors, the last of which was `last` (`on-error`).
+    /// Returns the server's new operational state, and whether to log it.
     pub fn suspect(&mut self, on_error: OnError, errors: u32, last: &str) -> (Option<Operation>, bool) {
         self.analyzed += 1;
         self.hurried = true;
@@ -238,32 +236,32 @@ impl Health {
         (wanted, before != (self.last.status, self.level))
     }
 
-    /// So far its checks have counted; no further than they can.
+    /// Sets the level, limited to its range.
     pub(crate) fn set_level(&mut self, level: u32) {
         self.level = level.min(self.full());
         self.trusted = false;
     }
 
-    /// So many checks have failed, so often traffic has shown too many errors; `None`: as it is.
+    /// Sets the numbers of failed checks and of exceeded error limits; `None`: unchanged.
     pub(crate) fn preset(&mut self, failed: Option<u64>, analyzed: Option<u64>) {
         self.failed = failed.unwrap_or(self.failed);
         self.analyzed = analyzed.unwrap_or(self.analyzed);
     }
 
-    /// This is what the last check found.
+    /// Sets the result of the last check.
     pub(crate) fn set_last(&mut self, last: Report) {
         self.last = last;
     }
 
-    /// It comes out of maintenance: as `initial` has it, which is up where it says nothing. What the last check found is
-    /// told until there is another one.
+    /// Leaves maintenance: the level is that of `initial`, up if `None`. The result of the last check is kept until the
+    /// next one.
     pub fn restart(&mut self, initial: InitialState) {
         let initial = if initial == InitialState::None { InitialState::Up } else { initial };
         self.set_level(Self::new(self.rise, self.fall, initial).level);
         (self.hurried, self.paused, self.conditional) = (false, false, false);
     }
 
-    /// The time to the next check.
+    /// The interval to the next check.
     pub fn interval(&self, pace: &Pace) -> Duration {
         match self.level {
             _ if self.hurried || self.trusted || self.last.status == CheckStatus::Initializing => pace.fast,
@@ -273,7 +271,7 @@ impl Health {
         }
     }
 
-    /// How many checks in a row say so, of how many that are needed, and the state that they say: `2/3 UP`.
+    /// The number of consecutive results, the number required, and the state that they confirm: `2/3 UP`.
     pub fn progress(&self) -> (u32, u32, &'static str) {
         match self.level.checked_sub(self.rise) {
             Some(above) => (above + 1, self.fall, "UP"),
@@ -281,8 +279,8 @@ impl Health {
         }
     }
 
-    /// How far a server of that `word` is from a state that lasts, unless it is in one: `DOWN 1/2`. One that serves before its
-    /// checks have found it well is so many of them away: `UP -1/3`.
+    /// Formats a server's state `word` with its progress, unless the state is stable: `DOWN 1/2`. For a server admitted
+    /// early the number is that of checks still required: `UP -1/3`.
     pub fn standing(&self, word: &str, serves: bool) -> String {
         let (now, of) = match serves {
             true => (i64::from(self.level) - i64::from(self.rise) + 1, self.fall),
@@ -292,12 +290,12 @@ impl Health {
         if lasts { word.to_owned() } else { format!("{word} {now}/{of}") }
     }
 
-    /// The last check that ended.
+    /// Returns the result of the last check.
     pub fn last(&self) -> &Report {
         &self.last
     }
 
-    /// Whether a check is under way.
+    /// Whether a check is running.
     pub fn is_running(&self) -> bool {
         self.running
     }
@@ -312,22 +310,22 @@ impl Health {
         (self.rise, self.fall)
     }
 
-    /// Whether the next check is to come sooner than it was to.
+    /// Whether the next check is due earlier than scheduled.
     pub fn is_hurried(&self) -> bool {
         self.hurried
     }
 
-    /// How often traffic has shown too many errors.
+    /// How often observed traffic exceeded the error limit.
     pub fn analyzed(&self) -> u64 {
         self.analyzed
     }
 
-    /// Has both counts begin anew (`clear counters all`).
+    /// Resets both counts (`clear counters all`).
     pub fn forget_counts(&mut self) {
         (self.failed, self.analyzed) = (0, 0);
     }
 
-    /// Checks that failed while the server was up, or on its way there.
+    /// Checks that failed while the server was up, or recovering.
     pub fn failed(&self) -> u64 {
         self.failed
     }
@@ -341,7 +339,7 @@ mod tests {
         Report { status, ..Report::default() }
     }
 
-    /// What a row of letters does to a server: `.` passes, `x` fails, `c` passes conditionally.
+    /// The effect of a row of results on a server: `.` passes, `x` fails, `c` passes conditionally.
     fn course(initial: InitialState, rise: u32, fall: u32, results: &str) -> String {
         let mut health = Health::new(rise, fall, initial);
         let mut course = String::new();
@@ -400,7 +398,7 @@ mod tests {
             health.end(report(status));
         }
         assert_eq!(health.failed(), 2);
-        // So does one that takes back what passed before.
+        // A failure that resets earlier successes counts, too.
         for status in [CheckStatus::L7Ok, CheckStatus::L4Connection, CheckStatus::L4Connection] {
             health.end(report(status));
         }
@@ -477,7 +475,7 @@ mod tests {
     #[test]
     fn checks_come_faster_while_the_state_changes() {
         let pace = Pace { steady: Duration::from_secs(1), fast: Duration::from_secs(2), down: Duration::from_secs(3) };
-        // From the start; the first one comes as fast as the state of its server is unknown.
+        // From the start; before the first check the interval is the fast one, as the state is unknown.
         let rows: [(_, _, &[u64]); 6] = [
             (InitialState::None, "..xx..", &[2, 2, 1, 2, 3, 2, 1]),
             (InitialState::None, "x...", &[2, 3, 2, 1, 1]),
@@ -512,7 +510,7 @@ mod tests {
         health.end(report(CheckStatus::L7Ok));
         told.push(health.standing("DOWN", health.is_up()));
         assert_eq!(told, ["UP -2/2", "UP -1/2", "UP 0/2", "UP", "NOLB 1/2", "DOWN", "DOWN 1/3"]);
-        // Behind a maintenance it has to be found ill once.
+        // After a maintenance a single failure counts.
         health.restart(InitialState::None);
         assert_eq!((health.standing("UP", true), health.last().status), ("UP 1/2".to_owned(), CheckStatus::L7Ok));
     }

@@ -1,58 +1,58 @@
-//! How a check ended, in HAProxy's words (management manual, section 9.1, field "check_status"). Must never decide what
-//! follows from that.
+//! The results of checks, with HAProxy's names (management manual, section 9.1, field "check_status"). Must never
+//! decide the consequences.
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CheckStatus {
-    /// None has ended yet, and none will.
+    /// No result, and none expected.
     #[default]
     Unknown,
-    /// None has ended yet.
+    /// No result yet.
     Initializing,
-    /// An agent answered, and said nothing of whether the server is well.
+    /// An agent responded without stating the server's health.
     Checked,
-    /// Traffic has shown too many errors (`observe`).
+    /// Observed traffic exceeded the error limit (`observe`).
     Analyzed,
-    /// The system or the peer broke the connection.
+    /// A socket error of the system or the peer.
     SocketError,
-    /// It connected, and no more was asked for.
+    /// The connection was established, and nothing else was checked.
     L4Ok,
-    /// It did not connect in time.
+    /// Connecting timed out.
     L4Timeout,
-    /// It did not connect.
+    /// Connecting failed.
     L4Connection,
-    /// The layer below the application is fine.
+    /// Layer 6 (TLS) succeeded.
     L6Ok,
-    /// That layer was not there in time.
+    /// Layer 6 timed out.
     L6Timeout,
-    /// That layer is not what it should be.
+    /// Layer 6 failed.
     L6Response,
-    /// The application did not answer in time.
+    /// The application timed out.
     L7Timeout,
-    /// The application's answer is not what it should be.
+    /// The application's response is invalid.
     L7Response,
-    /// The application's answer is fine.
+    /// The application's response is valid.
     L7Ok,
-    /// The application asks to be left alone.
+    /// The application requests no new clients.
     L7Conditional,
-    /// The application says that it cannot serve.
+    /// The application reports a failure.
     L7Status,
-    /// The program that checks could not run, or says that the server is ill.
+    /// The external check could not run, or reports a failure.
     ProgramError,
-    /// That program did not end in time.
+    /// The external check timed out.
     ProgramTimeout,
-    /// That program says that the server is well.
+    /// The external check succeeded.
     ProgramOk,
 }
 
-/// What a check says about its server.
+/// The verdict of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is well.
+    /// The server is healthy.
     Passed,
-    /// It goes on with what it has, and wants nothing new.
+    /// It serves existing sessions, but no new clients.
     Conditional,
-    /// It is ill.
+    /// The server failed.
     Failed,
 }
 
@@ -84,12 +84,12 @@ impl CheckStatus {
         ROWS.iter().find(|row| row.0 == self).unwrap_or(&ROWS[0])
     }
 
-    /// Its name: `L7OK`.
+    /// Its name, such as `L7OK`.
     pub fn name(self) -> &'static str {
         self.row().1
     }
 
-    /// The same in words.
+    /// Its description.
     pub fn description(self) -> &'static str {
         self.row().2
     }
@@ -99,17 +99,17 @@ impl CheckStatus {
         self.row().3
     }
 
-    /// The status of that number.
+    /// Returns the status of that number.
     pub fn of_number(number: u32) -> Option<Self> {
         ROWS.iter().find(|row| row.3 == number).map(|row| row.0)
     }
 
-    /// The status of that name, where `names` permits it.
+    /// Returns the status of that name, if it is permitted.
     pub fn named(name: &str, permitted: &[Self]) -> Option<Self> {
         permitted.iter().copied().find(|status| status.name() == name)
     }
 
-    /// What it says about the server; `None`: nothing.
+    /// The verdict about the server; `None`: none.
     pub fn verdict(self) -> Option<Verdict> {
         match self {
             Self::Unknown | Self::Initializing | Self::Checked => None,
@@ -119,7 +119,7 @@ impl CheckStatus {
         }
     }
 
-    /// Whether the application, or a program, was asked: then there is a code.
+    /// Whether the application, or a program, was checked: then there is a code.
     pub fn is_application(self) -> bool {
         use CheckStatus::{L7Conditional, L7Ok, L7Status, ProgramError, ProgramOk, ProgramTimeout};
         matches!(self, L7Ok | L7Conditional | L7Status | ProgramError | ProgramTimeout | ProgramOk)

@@ -1,24 +1,24 @@
-//! Signs of a server's illness in traffic (configuration manual, "observe"), in HAProxy's words. Must never count.
+//! Errors in observed traffic (configuration manual, "observe"), with HAProxy's messages. Must never count.
 
-/// What was wrong with a connection to a server, or with its answer.
+/// An error of a connection to a server, or of its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symptom {
-    /// It did not connect.
+    /// Connecting failed.
     Connection,
-    /// It answered with a status that tells of its own failure.
+    /// The status of the response indicates a failure of the server.
     Status,
-    /// Its answer is no HTTP.
+    /// The response head is invalid.
     Head,
-    /// The body of its answer is none.
+    /// The response body is invalid.
     Body,
-    /// Its answer did not come in time.
+    /// The response timed out.
     Timeout,
-    /// The connection broke before an answer.
+    /// The connection failed before a response.
     Read,
 }
 
 impl Symptom {
-    /// The same in words.
+    /// HAProxy's message.
     pub fn text(self) -> &'static str {
         match self {
             Self::Connection => "L4 unsuccessful connection",
@@ -30,7 +30,7 @@ impl Symptom {
         }
     }
 
-    /// What a status tells: 100 to 499, 501 and 505 are fine.
+    /// Classifies a status: 100 to 499, 501 and 505 are no errors.
     pub fn of_status(status: u16) -> Option<Self> {
         (!matches!(status, 100..=499 | 501 | 505)).then_some(Self::Status)
     }

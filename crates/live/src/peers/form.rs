@@ -1,5 +1,5 @@
-//! Entries as peers tell them: a table's definition, an entry's data as messages have them, and back. Must never let a peer
-//! store what the table does not.
+//! Conversion of stick-table entries to and from the peers protocol: a table's definition, an entry's data. Must never
+//! let a peer store data that the table does not.
 
 use super::names::{Learned, Sent, Told};
 use super::plan::Shared;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::peers::{Datum, Definition, KeyKind, Store, Update, is_array, update};
 
-/// What is left of an entry's life is told when it is that much shorter than that of a fresh one.
+/// The remaining life of an entry is sent if it is shorter than that of a new one by this much.
 const WORTH_TELLING: Duration = Duration::from_millis(500);
 
-/// The definition of a table, under a number.
+/// The definition of a table, with its id on the connection.
 pub(super) fn definition(shared: &Shared, id: u64) -> Definition {
     let plan = &shared.table.plan;
     let (key, key_length) = match plan.key {
@@ -32,7 +32,7 @@ pub(super) fn definition(shared: &Shared, id: u64) -> Definition {
     Definition { id, name: shared.name.as_bytes().to_vec(), key, key_length, stores: stores.collect(), expire }
 }
 
-/// An entry that is told.
+/// An entry to be sent.
 pub(super) struct Entry<'a> {
     pub(super) number: u32,
     pub(super) key: &'a [u8],
@@ -40,7 +40,7 @@ pub(super) struct Entry<'a> {
     pub(super) until: Moment,
 }
 
-/// Appends an entry. The receiver learns how long it stays where that differs from the table's expiry.
+/// Appends an entry. Its remaining life is included if it differs from the table's expiry.
 pub(super) fn tell(
     out: &mut Vec<u8>,
     told: &Definition,
@@ -56,7 +56,7 @@ pub(super) fn tell(
     if plan.expire.is_some() && life.is_zero() {
         return;
     }
-    // A name that was told is kept until the message is written.
+    // The name is kept until the message is written.
     let name = plan.layout.place(DataKind::ServerKey, 0).and_then(|place| entry.words.get(place)?.first().copied());
     let name = names.tell(index, name.unwrap_or(0), &table.servers);
     let tick = Table::tick(now);
@@ -81,7 +81,7 @@ pub(super) fn tell(
             data.push((store.kind as u8, element, datum));
         }
     }
-    // Each tells its number: HAProxy 3.5 miscounts those that it has to count itself, and confirms others.
+    // Each update contains its number: HAProxy 3.5 miscounts updates without one, and acknowledges wrong ones.
     update(out, told, &Update { number: Some(entry.number), left, key: entry.key, data });
 }
 
@@ -89,7 +89,7 @@ fn millis(life: Duration) -> u32 {
     u32::try_from(life.as_millis()).unwrap_or(u32::MAX).max(1)
 }
 
-/// Whether a peer's table is the same as ours, so that its entries can be learned.
+/// Whether a peer's table is compatible with ours, so that its entries can be learned.
 pub(super) fn fits(plan: &StickTable, told: &Definition) -> bool {
     match plan.key {
         TableKeySpec::Integer => told.key == KeyKind::Integer,
@@ -100,8 +100,8 @@ pub(super) fn fits(plan: &StickTable, told: &Definition) -> bool {
     }
 }
 
-/// Puts what a peer told of an entry into the table, and into the one that gets what peers tell. Names of servers are
-/// noted even where there is no room.
+/// Stores a peer's update in the table, and in the one of `write-to`. Names of servers are recorded even if the table
+/// is full.
 pub(super) fn learn(shared: &Shared, told: &Definition, heard: &Update<'_>, names: &mut Learned, now: Moment) {
     for (_, _, datum) in &heard.data {
         if let Datum::Named { number, name } = datum {
@@ -118,7 +118,7 @@ pub(super) fn learn(shared: &Shared, told: &Definition, heard: &Update<'_>, name
         let Some(kind) = DataKind::ALL.get(usize::from(*number)).copied() else { continue };
         let Some(ours) = plan.layout.store(kind) else { continue };
         let period = told.stores.iter().find(|store| store.kind == *number).map_or(0, |store| store.period);
-        // Events of one period say nothing about those of another one.
+        // Rates over another period cannot be converted.
         if period != 0 && ours.period != 0 && period != ours.period {
             continue;
         }
@@ -138,7 +138,7 @@ pub(super) fn learn(shared: &Shared, told: &Definition, heard: &Update<'_>, name
     }
 }
 
-/// What is no sum is written to another table too (`write-to`).
+/// Writes data that are not sums to the other table (`write-to`).
 fn pass_on(
     target: &Arc<Table>,
     source: &Table,
@@ -163,7 +163,7 @@ fn pass_on(
     });
 }
 
-/// A key as a peer writes it.
+/// Decodes a key as sent by a peer.
 fn key(spec: TableKeySpec, bytes: &[u8]) -> Option<TableKey<'_>> {
     let short = |length: usize| {
         let mut padded = [0; 16];
@@ -174,7 +174,7 @@ fn key(spec: TableKeySpec, bytes: &[u8]) -> Option<TableKey<'_>> {
         TableKeySpec::Integer | TableKeySpec::Ipv4 => short(4),
         TableKeySpec::Ipv6 => short(16),
         TableKeySpec::Text(length) => {
-            // HAProxy counts the NUL that ends its strings.
+            // HAProxy includes the terminating NUL of its strings.
             let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
             (text.len() <= length as usize).then_some(TableKey::Long(text))
         }

@@ -1,5 +1,5 @@
-//! The exchange of stick tables with other instances (configuration manual, section 11.2; the protocol is `wire::peers`).
-//! Must never do I/O, wait, or read a clock.
+//! The synchronization of stick tables with other instances (configuration manual, section 11.2; the protocol is
+//! `wire::peers`). Must never do I/O, wait, or read a clock.
 
 mod form;
 mod names;

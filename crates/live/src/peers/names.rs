@@ -1,37 +1,37 @@
-//! Names of servers on a connection: each is told once with a number, then by the number alone. Must never hold more than
-//! both sides remember.
+//! Server names on a connection: each is sent once with an id, then by its id only. Must never hold more than both
+//! sides remember.
 
 use crate::table::ServerNames;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use wire::peers::NAMES;
 
-/// A table and the number that a name has in it.
+/// A table and the number of a name in it.
 type Owner = (usize, u32);
 
-/// Those that the peer was told.
+/// Names sent to the peer.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
-    /// The number on the connection, by the table and the number that it has there.
+    /// The id on the connection, by the table and the number in that table.
     numbers: FxHashMap<Owner, u64>,
-    /// By the number on the connection, from 1: who has it, and the name.
+    /// By the id on the connection, from 1: its owner, and the name.
     slots: Vec<(Owner, Arc<[u8]>)>,
-    /// The slot that goes next when all are taken.
+    /// The slot to be reused next when all are taken.
     next: usize,
 }
 
-/// How a name is told.
+/// How a name is sent.
 pub(super) enum Told {
-    /// There is none.
+    /// No name.
     Nothing,
-    /// By a number that is known.
+    /// By an id that was sent to the peer before.
     Known(u64),
-    /// The first time.
+    /// With its id, the first time.
     New(u64, Arc<[u8]>),
 }
 
 impl Sent {
-    /// How to tell the name that a table knows by a number.
+    /// Returns how to send the name with a table's number.
     pub(super) fn tell(&mut self, table: usize, number: u32, names: &ServerNames) -> Told {
         if number == 0 {
             return Told::Nothing;
@@ -56,18 +56,18 @@ impl Sent {
         Told::New(told, name)
     }
 
-    /// All of them.
+    /// All names, by id.
     pub(super) fn list(&self) -> Vec<(u64, Box<[u8]>)> {
         self.slots.iter().zip(1..).map(|((_, name), number)| (number, Box::from(&**name))).collect()
     }
 }
 
-/// Those that the peer has told.
+/// Names received from the peer.
 #[derive(Debug, Default)]
 pub(super) struct Learned(Vec<Option<Arc<[u8]>>>);
 
 impl Learned {
-    /// Remembers one. The reader bounds the numbers.
+    /// Records a name. The decoder bounds the ids.
     pub(super) fn note(&mut self, number: u64, name: &[u8]) {
         let at = number.min(NAMES) as usize;
         if self.0.len() <= at {
@@ -76,12 +76,12 @@ impl Learned {
         self.0[at] = Some(name.into());
     }
 
-    /// The one of a number that was told before.
+    /// Returns the name of an id received before.
     pub(super) fn name(&self, number: u64) -> Option<&[u8]> {
         self.0.get(usize::try_from(number).ok()?)?.as_deref()
     }
 
-    /// All of them.
+    /// All names, by id.
     pub(super) fn list(&self) -> Vec<(u64, Box<[u8]>)> {
         let known = self.0.iter().zip(0..).filter_map(|(name, number)| Some((number, Box::from(name.as_deref()?))));
         known.collect()

@@ -1,15 +1,14 @@
-//! A stick table that is shared, as the exchange needs it. Must never change.
+//! A shared stick table, as the synchronization needs it. Must never change.
 
 use crate::table::Table;
 use std::sync::Arc;
 
-/// A table that is shared.
+/// A shared stick table.
 #[derive(Debug, Clone)]
 pub struct Shared {
-    /// Its entries.
     pub table: Arc<Table>,
-    /// What peers call it.
+    /// Its name in the protocol.
     pub name: Box<str>,
-    /// The table that gets what peers tell of it.
+    /// The table of `write-to`, which receives learned entries.
     pub write_to: Option<Arc<Table>>,
 }

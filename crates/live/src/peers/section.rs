@@ -1,5 +1,5 @@
-//! A section: who is connected, from whom everything is learned, when a peer is tried again. It is lent bytes and moments
-//! by the owner of the connections. Must never hold more than one connection with a peer.
+//! A `peers` section: its connections, the resynchronization, reconnection attempts. The owner of the connections
+//! supplies bytes and the time. Must never hold more than one connection with a peer.
 
 use super::plan::Shared;
 use super::session::{Around, Event, Fault, Manner, PATIENCE, Reach, Session};
@@ -8,121 +8,118 @@ use base::moment::Moment;
 use std::time::Duration;
 use wire::peers::{Hello, Malformed, Status};
 
-/// Between two attempts to reach a peer.
+/// The delay between two connection attempts.
 const RECONNECT: Duration = Duration::from_secs(5);
 /// How long a peer to learn from is waited for.
 const RESYNC: Duration = Duration::from_secs(5);
-/// How long the greeting of a peer may be on its way.
+/// The maximum transit time of a peer's hello.
 const CROSSING: Duration = Duration::from_secs(1);
-/// The version of the protocol that is spoken: 2.1.
+/// The supported version of the protocol: 2.1.
 const MINOR: u32 = 1;
 
 /// Another instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
-    /// Its name.
     pub name: Box<str>,
-    /// The part of the keys that it gets, from 1; 0: all of them.
+    /// The shard of keys that it receives, from 1; 0: all.
     pub shard: u32,
 }
 
-/// What a section is about.
+/// The configuration of a section.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// Its name.
     pub name: Box<str>,
-    /// The name of this instance.
+    /// The name of the local instance.
     pub local: Box<str>,
-    /// The others.
+    /// The remote peers.
     pub remotes: Vec<Remote>,
-    /// What is shared.
+    /// The shared tables.
     pub tables: Vec<Shared>,
-    /// Updates in a row.
+    /// Maximum number of consecutive updates.
     pub updates: usize,
-    /// Bytes of a message at most.
+    /// Maximum length of a message in bytes.
     pub limit: usize,
-    /// The process, as peers are told it.
+    /// The process id, as sent to peers.
     pub pid: u32,
 }
 
-/// A connection with a peer. It is of no use any more when the peer has another one.
+/// A connection with a peer. Invalid once the peer has a newer one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket {
-    /// The peer: its place in [`Setting::remotes`]; behind them: this instance itself.
+    /// The peer: its index in [`Setting::remotes`]; the index after them is the local peer.
     pub peer: usize,
     generation: u64,
 }
 
-/// What became of bytes.
+/// The result of received bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// So many are done with; the rest is no whole message yet.
+    /// That many bytes were processed; the rest is an incomplete message.
     Taken(usize),
-    /// The connection has to end.
+    /// The connection must be closed.
     End(End),
 }
 
-/// Why a connection ends.
+/// Why a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The peer or the network has ended it, or it was never made.
+    /// Closed by the peer or the network, or never established.
     Closed,
-    /// Nothing was heard for too long.
+    /// Nothing was received for too long.
     Silent,
-    /// The peer sent what is no message, and is to be told so.
+    /// The peer sent an invalid message, and must be notified.
     Malformed(Malformed),
-    /// The peer could not read something.
+    /// The peer reported an error.
     Told,
-    /// There is a newer one.
+    /// A newer connection replaced it.
     Replaced,
-    /// A newer process of this instance knows everything.
+    /// A newer process of this instance has learned everything.
     Taught,
-    /// The peer does not want to be greeted.
+    /// The peer rejected the hello.
     Refused,
 }
 
-/// From whom everything is learned.
+/// The source of the resynchronization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resync {
-    /// From an older process of this instance, which may come until then.
+    /// An older process of this instance, which may connect until then.
     Local(Moment),
-    /// From another instance, if one is there before that.
+    /// Another instance, if one is connected by then.
     Remote(Moment),
-    /// It was, or no peer was there.
+    /// Complete, or no peer was available.
     Finished,
 }
 
-/// A peer, whether it is connected or not.
+/// A peer, connected or not.
 #[derive(Debug, Default)]
 struct Peer {
     session: Option<Session>,
-    /// A connection is being made; its generation.
+    /// A connection is being established; its generation.
     calling: Option<u64>,
-    /// It is there, and the peer is greeted.
+    /// It is established, and the hello has been sent.
     greeting: bool,
     reach: Vec<Reach>,
-    /// It does not know everything itself.
+    /// It has not learned everything itself.
     knows_part: bool,
     reconnect: Option<Moment>,
     status: PeerStatus,
 }
 
-/// A section.
 #[derive(Debug)]
 pub struct Section {
     setting: Setting,
-    /// The remotes, then the local one.
+    /// The remote peers, then the local one.
     peers: Vec<Peer>,
     resync: Resync,
-    /// The peer from which everything is learned.
+    /// The peer that teaches everything.
     teacher: Option<usize>,
     generation: u64,
-    /// The process stops: the local peer alone is taught.
+    /// The process stops: only the local peer is taught.
     leaving: bool,
 }
 
 impl Section {
-    /// No peer is connected. `successor`: an older process may come to teach this one.
+    /// Creates a section without connections. `successor`: an older process may connect to teach this one.
     pub fn new(setting: Setting, now: Moment, successor: bool) -> Self {
         let names = setting.remotes.iter().map(|remote| (&remote.name, false));
         let peers = names.chain([(&setting.local, true)]).map(|(name, local)| Peer {
@@ -135,22 +132,21 @@ impl Section {
         Self { peers: peers.collect(), resync, teacher: None, generation: 0, leaving: false, setting }
     }
 
-    /// What it is about.
     pub fn setting(&self) -> &Setting {
         &self.setting
     }
 
-    /// The place of this instance behind the others.
+    /// The index of the local peer, after the remote ones.
     pub fn local(&self) -> usize {
         self.setting.remotes.len()
     }
 
-    /// Whether everything that was to be learned has been.
+    /// Whether the resynchronization is complete.
     pub fn is_complete(&self) -> bool {
         self.resync == Resync::Finished
     }
 
-    /// When [`Section::tick`] is to be called.
+    /// When to call [`Section::tick`].
     pub fn deadline(&self) -> Option<Moment> {
         match self.resync {
             Resync::Local(until) | Resync::Remote(until) if self.teacher.is_none() => Some(until),
@@ -158,8 +154,9 @@ impl Section {
         }
     }
 
-    /// Time has passed, or a peer has connected or disconnected. `random` chooses among those who may be asked for everything; true:
-    /// one of them is to be asked.
+    /// Advances the resynchronization; call it when time has passed, or a peer has connected or disconnected. `random`
+    /// selects among the peers that can teach; true: a request for a full resynchronization is to be sent to one of
+    /// them.
     pub fn tick(&mut self, now: Moment, random: u64) -> bool {
         if self.teacher.is_some() || self.leaving {
             return false;
@@ -188,7 +185,7 @@ impl Section {
         }
     }
 
-    /// When a peer is to be called; `None`: not, as things are. An older process teaches first.
+    /// When to connect to a peer; `None`: not at present. An older process teaches first.
     pub fn call_at(&self, peer: usize) -> Option<Moment> {
         let found = self.peers.get(peer)?;
         let free = found.session.is_none() && found.calling.is_none();
@@ -196,7 +193,7 @@ impl Section {
         if free && first && found.status.local == self.leaving { found.reconnect } else { None }
     }
 
-    /// A peer is being called: what to say to it.
+    /// Begins a connection to a peer: returns the hello to send.
     pub fn call(&mut self, peer: usize, now: Moment, random: u64) -> Option<(Ticket, Hello)> {
         let generation = self.next_generation();
         let local = self.setting.local.to_string();
@@ -213,14 +210,14 @@ impl Section {
         Some((Ticket { peer, generation }, hello))
     }
 
-    /// The peer that is called can be reached, and is greeted now.
+    /// Records that the peer was reached, and the hello is being sent.
     pub fn reached(&mut self, ticket: Ticket) {
         if let Some(found) = self.peers.get_mut(ticket.peer) {
             found.greeting |= found.calling == Some(ticket.generation);
         }
     }
 
-    /// What a peer that was called has answered. True: the connection stands.
+    /// Processes the peer's answer to the hello. True: the connection is established.
     pub fn answered(&mut self, ticket: Ticket, status: Status, now: Moment) -> bool {
         let (leaving, tables) = (self.leaving, self.setting.tables.len());
         let Some(found) = self.peers.get_mut(ticket.peer) else { return false };
@@ -246,10 +243,10 @@ impl Section {
         true
     }
 
-    /// A peer has connected and given its name. A connection that there was with them ends.
+    /// Processes the hello of a peer that has connected. Closes an existing connection with it.
     ///
     /// # Errors
-    /// What they are to be told instead of 200.
+    /// The status to be sent instead of 200.
     pub fn greeted(&mut self, hello: &Hello, now: Moment) -> Result<Ticket, Status> {
         let generation = self.next_generation();
         if hello.minor > MINOR {
@@ -265,8 +262,8 @@ impl Section {
             return Err(Status::TryAgain);
         }
         if found.calling.is_some() || found.session.is_some() {
-            // Both have called each other: the call of the one whose name comes first stands, be it that the other's
-            // greeting was on its way still when that one gave up.
+            // Both peers have connected to each other: the connection of the one whose name sorts first is kept, even
+            // if the other's hello was still in transit when that one gave up.
             let both = match &found.session {
                 Some(session) => session.called && now < session.since + CROSSING,
                 None => found.greeting,
@@ -285,14 +282,14 @@ impl Section {
         found.status.last_handshake = Some(now);
         found.begin(Session::new(generation, false, tables, now));
         if found.status.local {
-            // It teaches without being asked.
+            // It teaches without a request.
             self.teacher = Some(peer);
             found.session.iter_mut().for_each(|session| session.learning = true);
         }
         Ok(Ticket { peer, generation })
     }
 
-    /// Whether a connection, or the attempt to make it, is still wanted.
+    /// Whether a connection, or an attempt to establish it, is still current.
     pub fn stands(&self, ticket: Ticket) -> bool {
         self.peers.get(ticket.peer).is_some_and(|peer| {
             peer.calling == Some(ticket.generation)
@@ -300,7 +297,7 @@ impl Section {
         })
     }
 
-    /// A peer has sent bytes.
+    /// Processes bytes received from a peer.
     pub fn hear(&mut self, ticket: Ticket, bytes: &[u8], now: Moment) -> Heard {
         let mut events = Vec::new();
         let Some((session, mut around, status)) = self.split(ticket, now) else { return Heard::End(End::Replaced) };
@@ -327,11 +324,11 @@ impl Section {
         end
     }
 
-    /// A peer has told all that it knows.
+    /// Processes the end of a peer's teaching.
     fn taught(&mut self, at: usize, everything: bool, now: Moment) {
         let peer = &mut self.peers[at];
         if let Some(session) = &mut peer.session {
-            // Who says that it is done without end is answered once.
+            // A peer that repeats it endlessly gets a bounded number of confirmations.
             session.confirms = session.confirms.saturating_add(1).min(8);
             session.learning = false;
         }
@@ -355,11 +352,11 @@ impl Section {
         }
     }
 
-    /// Appends what a peer is to be told now, about `most` bytes. True: there is more, though nothing may have been
+    /// Appends the messages to be sent to a peer, about `most` bytes. True: there is more, even if nothing was
     /// appended.
     ///
     /// # Errors
-    /// The connection has to end.
+    /// The connection must be closed.
     pub fn say(&mut self, ticket: Ticket, out: &mut Vec<u8>, now: Moment, most: usize) -> Result<bool, End> {
         let remote = self.setting.remotes.get(ticket.peer);
         let shard = remote.map_or(0, |remote| remote.shard);
@@ -375,15 +372,15 @@ impl Section {
         Ok(session.teaching.has_more)
     }
 
-    /// When [`Section::say`] is to be called for a connection though nothing has happened. `blocked`: the peer does not
-    /// take what it was told already; then it is when the connection has to end unless something is heard.
+    /// When to call [`Section::say`] for a connection without other events. `blocked`: the peer does not read what was
+    /// sent; then it is when the connection must be closed unless something is received.
     pub fn say_at(&self, ticket: Ticket, blocked: bool) -> Option<Moment> {
         let session = self.peers.get(ticket.peer)?.session.as_ref()?;
         let at = if blocked { session.heard + PATIENCE } else { session.deadline() };
         (session.generation == ticket.generation).then_some(at)
     }
 
-    /// A connection has ended, or was not made. `random` spreads the next attempts of many.
+    /// Records that a connection was closed, or not established. `random` spreads the reconnection attempts.
     pub fn ended(&mut self, ticket: Ticket, now: Moment, random: u64) {
         if !self.stands(ticket) {
             return;
@@ -398,7 +395,7 @@ impl Section {
         }
     }
 
-    /// What was to be learned from a peer is to be learned from another one.
+    /// Restarts the resynchronization with another peer, if this one was teaching.
     fn lost(&mut self, at: usize, now: Moment) {
         if self.teacher == Some(at) {
             self.teacher = None;
@@ -407,7 +404,8 @@ impl Section {
         }
     }
 
-    /// The process stops: all connections end, and the local peer, a newer process, is called to be taught everything.
+    /// Stops the section: closes all connections, and connects to the local peer, a newer process, to teach it
+    /// everything.
     pub fn leave(&mut self, now: Moment) {
         self.leaving = true;
         for peer in &mut self.peers {
@@ -429,7 +427,7 @@ impl Section {
         Some((session, around, status))
     }
 
-    /// What is told of it.
+    /// Returns the status for `show peers`.
     pub fn status(&self) -> SectionStatus {
         SectionStatus {
             name: self.setting.name.clone(),
@@ -441,11 +439,11 @@ impl Section {
 }
 
 impl Peer {
-    /// A connection stands.
+    /// Records an established connection.
     fn begin(&mut self, session: Session) {
         self.knows_part = false;
         for reach in &mut self.reach {
-            // What was not confirmed is told again.
+            // Updates that were not acknowledged are sent again.
             reach.pushed = reach.acked;
         }
         self.session = Some(session);

@@ -1,5 +1,5 @@
-//! One connection with a peer, once both know each other: what is said next, and what was said means. Must never touch a
-//! socket, and never hold more than one message of what the peer sent.
+//! One connection with a peer after the handshake: the messages to be sent, and the processing of received ones. Must
+//! never touch a socket, and never hold more than one message from the peer.
 
 use super::form;
 use super::names;
@@ -10,85 +10,85 @@ use base::moment::Moment;
 use std::time::Duration;
 use wire::peers::{Control, Definition, Malformed, Message, Update, ack, decode, definition};
 
-/// After so long without a word a peer says that it is still there.
+/// A heartbeat is sent after this time without other messages.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(3);
-/// After so long without a word the other one is dead.
+/// The peer is considered dead after this time without messages.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How far a peer knows a table. It outlives connections.
+/// The synchronization state of a table with a peer. It outlives connections.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reach {
-    /// It has confirmed the updates up to this number.
+    /// The last update acknowledged by the peer.
     pub(super) acked: u32,
-    /// It was told those up to this number.
+    /// The last update sent to it.
     pub(super) pushed: u32,
-    /// The last one when everything began to be told.
+    /// The last update when the full resynchronization began.
     pub(super) origin: u32,
 }
 
-/// What a peer has told of a table that it shares with us.
+/// The peer's definition of a shared table.
 #[derive(Debug)]
 struct Remote {
     definition: Definition,
-    /// The table is the same here.
+    /// The table is compatible with ours.
     fits: bool,
     last: u32,
-    /// The last one that was confirmed.
+    /// The last acknowledged update.
     confirmed: u32,
 }
 
-/// What messages lead to.
+/// An event from received messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The peer has told all that it knows; true: and that was all there is.
+    /// The peer has sent all entries; true: it has learned everything itself.
     Taught(bool),
-    /// The peer has heard that everything was told.
+    /// The peer has confirmed the end of teaching.
     Confirmed,
-    /// A heartbeat came.
+    /// A heartbeat was received.
     Heartbeat,
 }
 
-/// Why a connection has to end.
+/// Why a connection must be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The peer says that it cannot read what it was told.
+    /// The peer reported an error.
     Told,
-    /// What it said is no message.
+    /// It sent an invalid message.
     Malformed(Malformed),
 }
 
-/// What a connection works on.
+/// The environment of a connection.
 pub(super) struct Around<'a> {
     pub(super) tables: &'a [Shared],
     pub(super) reach: &'a mut [Reach],
-    /// Bytes of a message at most.
+    /// Maximum length of a message in bytes.
     pub(super) limit: usize,
     pub(super) now: Moment,
 }
 
-/// A connection.
+/// A connection after its handshake.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) generation: u64,
-    /// This instance has called.
+    /// The local instance established it.
     pub(super) called: bool,
-    /// It stands since then.
+    /// When it was established.
     pub(super) since: Moment,
-    /// When the peer said something last.
+    /// When the last bytes were received.
     pub(super) heard: Moment,
-    /// When it was told something last.
+    /// When the last bytes were sent.
     pub(super) said: Moment,
-    /// What is learned from it is all that it knows.
+    /// The peer is teaching all its entries.
     pub(super) learning: bool,
-    /// To be asked for everything.
+    /// A request for a full resynchronization is to be sent.
     pub(super) asks: bool,
-    /// Ends of teaching to be confirmed.
+    /// Number of confirmations of the end of teaching to be sent.
     pub(super) confirms: u32,
     pub(super) teaching: Teaching,
-    /// By table: an update to be confirmed.
+    /// By table: an update to be acknowledged.
     acks: Vec<Option<u32>>,
     remotes: Vec<Option<Remote>>,
-    /// The table that updates are about; none: one that is not shared here.
+    /// The table that updates refer to; `None`: one that is not shared here.
     pub(super) current: Option<usize>,
     names: names::Learned,
 }
@@ -112,12 +112,12 @@ impl Session {
         }
     }
 
-    /// When something has to be said or the peer is dead.
+    /// When a heartbeat is due or the peer is considered dead.
     pub(super) fn deadline(&self) -> Moment {
         (self.heard + PATIENCE).min(self.said + HEARTBEAT)
     }
 
-    /// What the peer has told of a table: its number, the kinds of data, the last update, the last one that was confirmed.
+    /// Returns the peer's definition of a table: its id, the kinds of data, the last update, the last one acknowledged.
     pub(super) fn remote(&self, table: usize) -> (u64, u64, u32, u32) {
         let remote = self.remotes.get(table).and_then(Option::as_ref);
         remote.map_or((0, 0, 0, 0), |remote| {
@@ -126,12 +126,12 @@ impl Session {
         })
     }
 
-    /// Names of servers that the peer told.
+    /// Names of servers received from the peer.
     pub(super) fn names_learned(&self) -> Vec<(u64, Box<[u8]>)> {
         self.names.list()
     }
 
-    /// Reads the messages that bytes begin with, those that are whole; how many bytes that were.
+    /// Processes the complete messages at the start of the bytes; returns their total length.
     pub(super) fn hear(
         &mut self,
         bytes: &[u8],
@@ -164,7 +164,7 @@ impl Session {
                 Message::Ack { table, number } => {
                     let index = table.checked_sub(1).and_then(|index| usize::try_from(index).ok());
                     if let Some(reach) = index.and_then(|index| around.reach.get_mut(index)) {
-                        // What is out of range means nothing: HAProxy sends such after updates without a number.
+                        // Numbers out of range are ignored: HAProxy sends them after updates without a number.
                         if number.wrapping_sub(reach.acked) <= reach.pushed.wrapping_sub(reach.acked) {
                             reach.acked = number;
                         }
@@ -181,7 +181,7 @@ impl Session {
         let Some(index) = self.current else { return Ok(()) };
         let fits = form::fits(&around.tables[index].table.plan, &definition);
         let (last, confirmed) = self.remotes[index].as_ref().map_or((0, 0), |before| (before.last, before.confirmed));
-        // A number means one table alone.
+        // An id refers to one table only.
         for other in self.remotes.iter_mut() {
             if other.as_ref().is_some_and(|other| other.definition.id == definition.id) {
                 *other = None;
@@ -203,7 +203,7 @@ impl Session {
         Ok(())
     }
 
-    /// Appends what is to be said, until that is about `most` bytes. True: it is a heartbeat.
+    /// Appends the messages to be sent, about `most` bytes. True: it is a heartbeat.
     pub(super) fn say(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) -> bool {
         let before = out.len();
         for _ in 0..std::mem::take(&mut self.confirms) {
@@ -231,19 +231,19 @@ impl Session {
     }
 }
 
-/// How a peer is told.
+/// How updates are sent to a peer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Manner {
-    /// Everything there is was learned here.
+    /// This instance has learned everything.
     pub(super) complete: bool,
-    /// The part of the keys that the peer gets, from 1; 0: all of them.
+    /// The shard of keys that the peer receives, from 1; 0: all.
     pub(super) shard: u32,
-    /// Updates in a row.
+    /// Maximum number of consecutive updates.
     pub(super) updates: usize,
 }
 
 impl Manner {
-    /// Whether the peer gets a key of a table.
+    /// Whether the peer receives a key of a table.
     pub(super) fn takes(&self, table: &Table, key: &[u8]) -> bool {
         self.shard == 0 || table.plan.shard(key) == self.shard
     }

@@ -1,31 +1,30 @@
-//! What is told of a section and its peers (`show peers`). Must never decide anything.
+//! The status of a section and its peers (`show peers`). Must never decide anything.
 
 use base::moment::Moment;
 
-/// How the last attempt to speak with a peer went: the words of HAProxy's `show peers`.
+/// The result of the last connection attempt, with HAProxy's words of `show peers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LastStatus {
-    /// There was none.
+    /// No attempt.
     #[default]
     None,
-    /// It was greeted, and has not answered yet, or could not be reached.
+    /// The hello was sent and not answered yet, or the peer could not be reached.
     Handshake,
-    /// It is connected, or was.
+    /// It is or was connected.
     Established,
-    /// It said to try again later (300).
+    /// It responded 300: try again later.
     TryAgain,
-    /// It did not understand (501).
+    /// It responded 501: protocol error.
     Protocol,
-    /// It does not speak this version (502).
+    /// It responded 502: unsupported version.
     Version,
-    /// It is not who it was taken for (503).
+    /// It responded 503: it has another name.
     Name,
-    /// It does not know this instance (504).
+    /// It responded 504: this instance is not one of its peers.
     Unknown,
 }
 
 impl LastStatus {
-    /// The word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::None => "NONE",
@@ -40,18 +39,17 @@ impl LastStatus {
     }
 }
 
-/// What this instance learns from a peer: the words of HAProxy's `show peers`.
+/// The extent of learning from a peer, with HAProxy's words of `show peers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LearnState {
-    /// Nothing but what happens there.
+    /// Only new updates.
     #[default]
     NotAssigned,
-    /// All that it knows.
+    /// All its entries.
     Processing,
 }
 
 impl LearnState {
-    /// The word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::NotAssigned => "NOTASSIGNED",
@@ -60,85 +58,80 @@ impl LearnState {
     }
 }
 
-/// What is told of a table that is shared with a peer.
+/// The status of a table shared with a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableStatus {
     /// Its name in the configuration.
     pub name: Box<str>,
-    /// The number that it is told by.
+    /// Its id in messages sent.
     pub local_id: u64,
-    /// The number that the peer tells it by; 0: it has not.
+    /// Its id in messages received; 0: none yet.
     pub remote_id: u64,
-    /// The kinds of data that the peer tells, by their bits.
+    /// The kinds of data that the peer sends, as bits.
     pub remote_data: u64,
-    /// The last update of the peer's that it was told to have been heard.
+    /// The last update received that was acknowledged.
     pub last_acked: u32,
-    /// The last one that it was told.
+    /// The last update sent.
     pub last_pushed: u32,
-    /// The last one that it told.
+    /// The last update received.
     pub last_get: u32,
-    /// The last one when everything began to be told; 0: it did not.
+    /// The last update when the full resynchronization began; 0: it did not.
     pub teaching_origin: u32,
-    /// The last one of the table.
+    /// The last update of the table.
     pub update: u32,
 }
 
-/// What is told of a peer.
+/// The status of a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PeerStatus {
-    /// Its name.
     pub name: Box<str>,
-    /// It is this instance: an older process of it, or a newer one.
+    /// It is this instance: an older or a newer process of it.
     pub local: bool,
-    /// There is a connection, or an attempt to make one.
+    /// It is connected, or connecting.
     pub active: bool,
-    /// They speak: `app_state` is RUNNING, else STOPPED.
+    /// The session is established: `app_state` is RUNNING, else STOPPED.
     pub running: bool,
-    /// What is learned from it.
     pub learn_state: LearnState,
-    /// How the last attempt went.
     pub last_status: LastStatus,
-    /// When the last hello was said or heard.
+    /// When the last hello was sent or received.
     pub last_handshake: Option<Moment>,
-    /// When it will be tried again.
+    /// When the next connection attempt is due.
     pub reconnect: Option<Moment>,
-    /// When it is told that this instance is still here.
+    /// When the next heartbeat is due.
     pub heartbeat: Option<Moment>,
-    /// Ends of teaching that are to be confirmed.
+    /// Number of confirmations of the end of teaching to be sent.
     pub confirm: u32,
-    /// Heartbeats that were sent.
+    /// Heartbeats sent.
     pub tx_heartbeats: u32,
-    /// Heartbeats that came.
+    /// Heartbeats received.
     pub rx_heartbeats: u32,
-    /// How often it was silent for too long.
+    /// Number of timeouts without a heartbeat.
     pub no_heartbeat: u32,
-    /// Connections that were tried.
+    /// Connection attempts.
     pub new_connections: u32,
-    /// Messages that were none.
+    /// Invalid messages received.
     pub protocol_errors: u32,
-    /// Connections that were ended because there was another one.
+    /// Connections closed because there was another one.
     pub collisions: u32,
-    /// It told of this table last, by its place in [`PeerStatus::tables`].
+    /// The table of the last message received, by its index in [`PeerStatus::tables`].
     pub remote_table: Option<usize>,
-    /// It was told of this table last, by its place in [`PeerStatus::tables`].
+    /// The table of the last message sent, by its index in [`PeerStatus::tables`].
     pub last_local_table: Option<usize>,
-    /// What is shared with it.
     pub tables: Vec<TableStatus>,
-    /// Names of servers that it was told, by their numbers.
+    /// Names of servers sent, by id.
     pub names_sent: Vec<(u64, Box<[u8]>)>,
-    /// Names of servers that it told, by their numbers.
+    /// Names of servers received, by id.
     pub names_learned: Vec<(u64, Box<[u8]>)>,
 }
 
-/// What is told of a section.
+/// The status of a section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SectionStatus {
-    /// Its name.
     pub name: Box<str>,
-    /// Whether it has learned what there was to learn when it began.
+    /// Whether the resynchronization is complete.
     pub complete: bool,
     /// Until when it waits for a peer to learn from.
     pub resync_timeout: Option<Moment>,
-    /// The others, then the local one.
+    /// The remote peers, then the local one.
     pub peers: Vec<PeerStatus>,
 }

@@ -1,4 +1,4 @@
-//! What a peer is told: what happens here, in its order, or everything there is. Must never go through a table in one go.
+//! The entries sent to a peer: updates in their order, or everything. Must never scan a table in one go.
 
 use super::form::{self, Entry};
 use super::names::Sent;
@@ -7,54 +7,54 @@ use crate::table::Cursor;
 use base::moment::Moment;
 use wire::peers::{Control, Definition};
 
-/// Places of a table that are looked at in a row.
+/// Number of table slots scanned at a time.
 const PAGE: u32 = 64;
-/// Pages that are looked at before others get their turn.
+/// Maximum number of pages scanned before the task yields.
 const PAGES: usize = 64;
-/// Updates behind which a table is gone through place by place, instead of in the order of its updates.
+/// Number of pending updates beyond which a table is scanned slot by slot, instead of in the order of its updates.
 const FAR: u32 = 4_096;
 
-/// What a connection is told.
+/// The state of sending on one connection.
 #[derive(Debug, Default)]
 pub(super) struct Teaching {
     task: Task,
-    /// The table that the peer was told of last, and its definition.
+    /// The table selected last, and its definition.
     current: Option<(usize, Definition)>,
-    /// The table whose turn it is.
+    /// The table to be served next.
     turn: usize,
     names: Sent,
-    /// More is left to be told than there was room for.
+    /// More is left to be sent than there was space for.
     pub(super) has_more: bool,
 }
 
 #[derive(Debug, Default)]
 enum Task {
-    /// What happens.
+    /// Sends updates as they occur.
     #[default]
     Follow,
-    /// A table in which very much has happened: from a number on, up to another one.
+    /// Scans a table with very many updates: those after one number, up to another one.
     Catch { table: usize, cursor: Option<Cursor>, after: u32, up_to: u32 },
-    /// Everything, table by table.
+    /// Sends everything, table by table.
     Teach { table: usize, cursor: Option<Cursor>, begun: bool },
-    /// Everything was told, and is to be confirmed.
+    /// Everything was sent, and the confirmation is pending.
     Wait,
 }
 
 impl Teaching {
-    /// Everything is to be told, unless that is going on.
+    /// Begins to send everything, unless that is in progress.
     pub(super) fn begin(&mut self) {
         if !matches!(self.task, Task::Teach { .. } | Task::Wait) {
             self.task = Task::Teach { table: 0, cursor: None, begun: false };
         }
     }
 
-    /// The peer has heard everything. False: it was not told.
+    /// Records that the peer has confirmed everything. False: nothing was pending.
     pub(super) fn confirmed(&mut self, reach: &mut [Reach]) -> bool {
         if !matches!(self.task, Task::Wait) {
             return false;
         }
         for reach in reach {
-            // What was told meanwhile in its order stays told.
+            // Updates sent in order since then are not sent again.
             if (reach.origin.wrapping_sub(reach.pushed) as i32) > 0 {
                 reach.pushed = reach.origin;
             }
@@ -64,12 +64,12 @@ impl Teaching {
         true
     }
 
-    /// The table that the peer was told of last.
+    /// The table selected last.
     pub(super) fn current(&self) -> Option<usize> {
         self.current.as_ref().map(|(index, _)| *index)
     }
 
-    /// Names of servers that it was told.
+    /// Names of servers sent.
     pub(super) fn names_sent(&self) -> Vec<(u64, Box<[u8]>)> {
         self.names.list()
     }
@@ -85,7 +85,7 @@ impl Teaching {
         }
     }
 
-    /// The definition of a table, told if the last one was another.
+    /// Selects a table: appends its definition if another one was selected.
     fn select(&mut self, out: &mut Vec<u8>, around: &Around<'_>, index: usize) -> Option<Definition> {
         match self.current.take() {
             Some((told, definition)) if told == index => Some(definition),
@@ -93,7 +93,7 @@ impl Teaching {
         }
     }
 
-    /// Updates in their order, table by table.
+    /// Appends updates in their order, table by table.
     fn follow(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) {
         for step in 0..around.tables.len() {
             let index = (self.turn + step) % around.tables.len();
@@ -134,12 +134,12 @@ impl Teaching {
         }
     }
 
-    /// One table, place by place: what has happened behind a number.
+    /// Scans one table slot by slot for updates after a number.
     fn catch_up(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) {
         let Task::Catch { table: index, mut cursor, after, up_to } = std::mem::take(&mut self.task) else { return };
         self.has_more = true;
         let Some(definition) = self.select(out, around, index) else { return };
-        // Their order is not that of their numbers: none of them is confirmed before all are told.
+        // They are not in the order of their numbers: none of them is acknowledged before all are sent.
         let tables = around.tables;
         for _ in 0..PAGES {
             if out.len() >= most {
@@ -164,7 +164,7 @@ impl Teaching {
         self.task = Task::Catch { table: index, cursor, after, up_to };
     }
 
-    /// Everything, place by place.
+    /// Scans all tables slot by slot.
     fn teach(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) {
         let Task::Teach { mut table, mut cursor, mut begun } = std::mem::take(&mut self.task) else { return };
         self.has_more = true;

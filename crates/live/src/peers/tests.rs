@@ -1,4 +1,4 @@
-//! Sections that speak with each other over pipes of bytes, on a virtual clock.
+//! Sections that communicate over in-memory pipes, on a virtual clock.
 
 mod hostile;
 mod mesh;

@@ -1,21 +1,20 @@
-//! Dates in persistence cookies: seconds since 1970, divided by four, as five characters of base 64. Must never judge
-//! them.
+//! Dates in persistence cookies: seconds since 1970, divided by four, as five base64 characters. Must never judge them.
 
-/// Characters of a date.
+/// Length of a date in characters.
 pub(super) const LENGTH: usize = 5;
 
-/// Seconds that one step of a date is.
+/// Resolution of a date in seconds.
 pub(super) const STEP: u64 = 4;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The date of a moment.
+/// Encodes a time.
 pub(super) fn encode(seconds: u64) -> [u8; LENGTH] {
     let steps = seconds / STEP;
     std::array::from_fn(|place| ALPHABET[(steps >> (6 * (LENGTH - 1 - place)) & 63) as usize])
 }
 
-/// The moment of the date that a text begins with; `None`: it begins with none, or with that of 1970.
+/// Decodes the date at the start of a text; `None`: invalid, or 1970.
 pub(super) fn decode(text: &[u8]) -> Option<u64> {
     let mut steps = 0;
     for byte in text.get(..LENGTH)? {
@@ -36,7 +35,7 @@ pub(super) fn decode(text: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// As HAProxy 3.5 wrote it.
+    /// As HAProxy 3.5 encodes them.
     #[test]
     fn dates_are_written_and_read() {
         assert_eq!(&encode(1_795_348_868), b"awLZh");

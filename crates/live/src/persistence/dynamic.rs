@@ -1,9 +1,10 @@
-//! Values of dynamic cookies: a hash of a backend's key and a server's address. Must never be asked for servers without an
-//! internet address.
+//! Values of dynamic cookies: a hash of a backend's key and a server's address. Must never be called for servers
+//! without an internet address.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The value of a server at that address, as HAProxy reckons it: other balancers with the same key find the same server.
+/// Computes the value of a server at that address as HAProxy does: other balancers with the same key select the same
+/// server.
 pub fn value(key: &[u8], address: SocketAddr) -> Box<[u8]> {
     let mut text = key.to_vec();
     match address.ip() {
@@ -18,7 +19,7 @@ pub fn value(key: &[u8], address: SocketAddr) -> Box<[u8]> {
 mod tests {
     use super::*;
 
-    /// As HAProxy 3.5 shows them.
+    /// As displayed by HAProxy 3.5.
     #[test]
     fn values_are_those_of_haproxy() {
         for (key, address, expected) in [

@@ -1,13 +1,12 @@
-//! Whether a cache might keep an answer and give it to other clients, as HAProxy judges it for `nocache`. Must never change
-//! the answer.
+//! Whether a shared cache may store a response, by HAProxy's rules for `nocache`. Must never change the response.
 
 use expression::fields::each_value;
 use wire::http::{Head, Method};
 
-/// Statuses that may be kept where nothing forbids it (RFC 9110, section 15.1).
+/// Statuses cacheable by default (RFC 9110, section 15.1).
 const STATUSES: &[u16] = &[200, 203, 204, 206, 300, 301, 404, 405, 410, 414, 501];
 
-/// Whether a cache might keep the answer to a request of that method.
+/// Whether a cache may store the response to a request with that method.
 pub(super) fn is_cacheable(head: &Head, method: Method) -> bool {
     let is_safe = matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace);
     if !is_safe || !STATUSES.contains(&head.status()) {

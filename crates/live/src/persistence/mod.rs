@@ -1,5 +1,5 @@
-//! Cookies that keep clients on their servers (configuration manual, section 4.2, `cookie`): what requests bring is read
-//! and taken out, what answers need is put in. Must never choose a server or read a clock.
+//! Persistence cookies (configuration manual, section 4.2, `cookie`): parsed in requests and removed from them, added
+//! to responses. Must never select a server or read a clock.
 
 mod date;
 mod dynamic;
@@ -19,33 +19,32 @@ pub use values::{CookieValues, Placed};
 use config::spec::{CookieMode, CookieSpec};
 use config::text;
 
-/// `cookie`, ready to be used.
+/// A compiled `cookie` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cookie {
-    /// Its name.
     pub name: Box<[u8]>,
-    /// What sets it; `None`: it is not set, only what clients send is read.
+    /// The mode; `None`: the cookie is only read, never set.
     pub mode: Option<CookieMode>,
-    /// Servers do not see it, and clients that have it do not get it again.
+    /// `indirect`: removed from requests, and not sent again to clients that have it.
     pub indirect: bool,
-    /// Answers that set it are not cached.
+    /// `nocache`: responses that set it are not cacheable.
     pub nocache: bool,
-    /// Only answers to POST requests set it.
+    /// `postonly`: only responses to POST requests set it.
     pub postonly: bool,
-    /// What a server sets itself stays.
+    /// `preserve`: a cookie set by the server is kept.
     pub preserve: bool,
     /// `dynamic`.
     pub dynamic: bool,
-    /// `maxidle`, seconds.
+    /// `maxidle` in seconds.
     max_idle: Option<u64>,
-    /// `maxlife`, seconds.
+    /// `maxlife` in seconds.
     max_life: Option<u64>,
-    /// What stands behind its value: from the path on.
+    /// The attributes after its value: from the path on.
     tail: Box<[u8]>,
 }
 
 impl Cookie {
-    /// What a configuration asks for.
+    /// Compiles a `cookie` line.
     pub fn new(spec: &CookieSpec) -> Self {
         let mut tail = b"; path=/".to_vec();
         for domain in &spec.domains {
@@ -77,23 +76,23 @@ impl Cookie {
         }
     }
 
-    /// Whether the log tells of it (`%tsc`): not where it has no mode.
+    /// Whether the log reports it (`%tsc`): not without a mode.
     pub fn is_told(&self) -> bool {
         self.mode.is_some() || self.indirect
     }
 
-    /// Whether its values carry dates.
+    /// Whether its values contain dates.
     fn is_dated(&self) -> bool {
         !matches!(self.mode, Some(CookieMode::Rewrite | CookieMode::Prefix))
     }
 }
 
-/// What a backend says about persistence beside its rules.
+/// The persistence settings of a backend, besides its rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PersistencePlan {
     /// `cookie`.
     pub cookie: Option<Cookie>,
-    /// The value of each server, as the process starts.
+    /// The value of each server at the start of the process.
     pub values: CookieValues,
     /// `dynamic-cookie-key`.
     pub dynamic_key: Option<Box<[u8]>>,
@@ -101,28 +100,27 @@ pub struct PersistencePlan {
     pub rdp_cookie: Option<Box<[u8]>>,
 }
 
-/// What became of the cookies that a client brought: the third letter of the termination state.
+/// The state of the cookies in a request: the third letter of the termination state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Presented {
-    /// There was none.
+    /// No cookie.
     #[default]
     None,
-    /// It leads to no server.
+    /// No server has its value.
     Invalid,
     /// Its server is down.
     Down,
-    /// It leads to a server.
+    /// It selected a server.
     Valid,
-    /// It was not used for too long.
+    /// Idle for too long (`maxidle`).
     Expired,
-    /// It is too old.
+    /// Too old (`maxlife`).
     Old,
-    /// Something else chooses the server.
+    /// The server was selected otherwise.
     Unused,
 }
 
 impl Presented {
-    /// The letter.
     pub const fn letter(self) -> u8 {
         match self {
             Self::None => b'N',
@@ -136,26 +134,25 @@ impl Presented {
     }
 }
 
-/// What became of the cookie of an answer: the fourth letter of the termination state.
+/// The state of the cookie in a response: the fourth letter of the termination state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Returned {
-    /// There is none.
+    /// No cookie.
     #[default]
     None,
-    /// It was put in.
+    /// Inserted.
     Inserted,
-    /// It was put in with new dates.
+    /// Inserted with new dates.
     Updated,
-    /// The server's is left as it is.
+    /// The server's, unchanged.
     Provided,
-    /// The server's has another value now.
+    /// The server's, with another value.
     Rewritten,
-    /// The server's is gone.
+    /// The server's, deleted.
     Deleted,
 }
 
 impl Returned {
-    /// The letter.
     pub const fn letter(self) -> u8 {
         match self {
             Self::None => b'N',
@@ -168,49 +165,49 @@ impl Returned {
     }
 }
 
-/// Who knows where values lead.
+/// Resolves cookie values to servers.
 pub trait Lookup {
-    /// Where one leads. A server may turn out to be down when its place is asked for.
+    /// Returns the server of a value. It may later turn out to be down.
     fn find(&self, value: &[u8]) -> Found;
 
-    /// Whether a server that was found gets the request; asked only where several cookies lead to servers.
+    /// Whether a found server can be used; called only if several cookies match servers.
     fn is_usable(&self, server: usize) -> bool;
 }
 
-/// Where a cookie's value leads.
+/// The server of a cookie's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// Nowhere.
+    /// No server.
     Unknown,
-    /// To a server that gets nothing.
+    /// A server that is down.
     Down,
-    /// To this server; it is down, and gets the request all the same.
+    /// This server; it is down, but must be used.
     Forced(usize),
-    /// To this server.
+    /// This server.
     Server(usize),
 }
 
-/// What is known of a request's persistence.
+/// The persistence state of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Persistence {
-    /// What its client brought.
+    /// The state of the cookies in the request.
     pub presented: Presented,
-    /// What became of the answer's cookie.
+    /// The state of the cookie in the response.
     pub returned: Returned,
-    /// The server that a cookie leads to, or a rule.
+    /// The server selected by a cookie or a rule.
     pub server: Option<usize>,
-    /// Something beside the balance has chosen the server: a cookie or a rule.
+    /// The server was selected by a cookie or a rule, not by load balancing.
     pub direct: bool,
-    /// A rule wants persistence left alone.
+    /// A rule disables persistence.
     pub ignored: bool,
-    /// When its client was last seen, in seconds since 1970, by its cookie.
+    /// The client's last visit in seconds since 1970, by its cookie.
     last: Option<u64>,
-    /// When its client was first seen.
+    /// The client's first visit, likewise.
     first: Option<u64>,
 }
 
 impl Persistence {
-    /// A rule has chosen the server; no cookie counts.
+    /// Records that a rule selected the server; cookies are ignored.
     pub fn overrule(&mut self, server: usize) {
         if matches!(self.presented, Presented::Valid | Presented::Down | Presented::Invalid) {
             self.presented = Presented::Unused;
@@ -218,14 +215,14 @@ impl Persistence {
         (self.server, self.direct) = (Some(server), true);
     }
 
-    /// A stick table has chosen the server, where nothing else had.
+    /// Records the server of a stick table, if nothing else selected one.
     pub fn recall(&mut self, server: Option<usize>) {
         if server.is_some() {
             (self.server, self.direct) = (server, true);
         }
     }
 
-    /// This server gets the request.
+    /// Records the server that gets the request.
     #[inline]
     pub fn meet(&mut self, server: Option<usize>) {
         if self.direct && self.server != server {
@@ -233,7 +230,7 @@ impl Persistence {
         }
     }
 
-    /// The server is down or could not be reached, and another one is chosen.
+    /// Records that the server is down or unreachable, and another one is selected.
     fn leave_server(&mut self) {
         (self.server, self.direct) = (None, false);
         if self.presented == Presented::Valid {

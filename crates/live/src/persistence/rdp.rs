@@ -1,9 +1,9 @@
-//! The token that a terminal server gives its clients (`persist rdp-cookie`): its own address and port as decimal numbers,
-//! the bytes of each in the order of the network. Must never look for a server.
+//! The token that a terminal server sends to its clients (`persist rdp-cookie`): its own address and port as decimal
+//! numbers, the bytes of each in network order. Must never look up a server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// The server that a token names.
+/// Returns the server of a token.
 pub fn server(token: &[u8]) -> Option<SocketAddr> {
     let mut parts = token.splitn(3, |byte| *byte == b'.');
     let address: u32 = number(parts.next()?)?;

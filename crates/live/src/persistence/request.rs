@@ -1,30 +1,30 @@
-//! The cookies of a request: each one of the name is judged, prefixes are cut off, and what servers must not see is taken
-//! out. Must never touch another cookie, except for spaces around its sign of equality.
+//! The persistence cookies of a request: each is evaluated, prefixes are cut off, and hidden cookies are removed. Must
+//! never modify another cookie, except for blanks around its equal sign.
 
 use super::{Cookie, Found, Lookup, Persistence, Presented, date};
 use config::spec::CookieMode;
 use wire::http::{Fields, Head};
 
-/// Dates so far in the future are not believed, in seconds.
+/// Dates further in the future are invalid, in seconds.
 const FUTURE: u64 = 86_400;
 
 const FIELD: &[u8] = b"cookie";
 
-/// A cookie in a field's value: where it begins, where its name ends, where its value is, and where the next delimiter is.
+/// The offsets of a cookie in a field's value: its start, the end of its name, its value, and the next delimiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) start: usize,
     pub(super) name_end: usize,
     pub(super) value: usize,
     pub(super) value_end: usize,
-    /// The value's end, or the delimiter behind it.
+    /// The value's end, or the delimiter after it.
     pub(super) end: usize,
-    /// There is a sign of equality.
+    /// It has an equal sign.
     pub(super) is_pair: bool,
 }
 
 impl Pair {
-    /// The cookie that stands at `at` or behind spaces there. Semicolons and commas end it, but not within double quotes of
+    /// Parses the cookie at `at` or after blanks there. Semicolons and commas end it, but not within double quotes of
     /// its value.
     pub(super) fn at(list: &[u8], at: usize) -> Self {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
@@ -52,7 +52,7 @@ impl Pair {
         Self { start, name_end, value, value_end: trimmed(value, end), end, is_pair: true }
     }
 
-    /// Takes spaces around the sign of equality out of the field.
+    /// Removes blanks around the equal sign from the field.
     pub(super) fn close_up(&mut self, fields: &mut Fields, index: usize) {
         let surplus = self.value.saturating_sub(self.name_end + 1);
         if self.is_pair && surplus > 0 {
@@ -64,7 +64,7 @@ impl Pair {
 }
 
 impl Cookie {
-    /// Reads what a request brings, `now` being in seconds since 1970. `lookup` tells where a value leads.
+    /// Evaluates the cookies of a request; `now` is in seconds since 1970. `lookup` resolves values to servers.
     pub fn read(&self, head: &mut Head, now: u64, ignored: bool, lookup: &dyn Lookup) -> Persistence {
         let mut state = Persistence { ignored, ..Persistence::default() };
         let mut index = 0;
@@ -78,7 +78,7 @@ impl Cookie {
         state
     }
 
-    /// Reads one field. True: nothing of it is left.
+    /// Evaluates one field. True: nothing of it remains.
     fn read_field(
         &self,
         head: &mut Head,
@@ -88,7 +88,7 @@ impl Cookie {
     ) -> bool {
         let hides = self.indirect && self.mode == Some(CookieMode::Insert);
         let fields = &mut head.fields;
-        // The delimiter in front of what is read; 0: there is none.
+        // The delimiter before the current cookie; 0: none.
         let (mut before, mut at) = (0, 0);
         let mut hidden: Option<usize> = None;
         let (mut keeps, mut hid) = (false, false);
@@ -125,11 +125,11 @@ impl Cookie {
             Some(from) => cut_tail(fields, index, from),
             None => {}
         }
-        // Delimiters alone are nothing.
+        // A field of delimiters only is removed.
         hid && fields.value_if(index, FIELD).is_some_and(|left| left.trim_ascii().is_empty())
     }
 
-    /// Judges one value. Returns how long a prefix is that goes.
+    /// Evaluates one value. Returns the length of the prefix to be cut off.
     fn judge(&self, value: &[u8], state: &mut Persistence, now: u64, lookup: &dyn Lookup) -> usize {
         let (mut id, mut prefix) = (value, 0);
         if self.is_dated()
@@ -145,12 +145,12 @@ impl Cookie {
                 (id, prefix) = (&value[..end], end + 1);
             }
         } else {
-            // Another proxy may have dated it.
+            // Another proxy may have added a date.
             id = value.split(|byte| *byte == b'|').next().unwrap_or_default();
         }
         match state.server {
             Some(server) if lookup.is_usable(server) => return prefix,
-            // What had been found is not worth more than what is here.
+            // The server found before is no better than the one of this cookie.
             Some(_) => state.leave_server(),
             None => {}
         }
@@ -174,7 +174,7 @@ impl Cookie {
         prefix
     }
 
-    /// Reads the dates behind a value. What is late is told, and its dates do not count.
+    /// Parses the dates after a value. Returns the state of an expired cookie, whose dates are ignored.
     fn read_dates(&self, dates: &[u8], state: &mut Persistence, now: u64) -> Option<Presented> {
         state.last = date::decode(dates);
         let first = dates.iter().position(|byte| *byte == b'|');
@@ -193,8 +193,8 @@ impl Cookie {
     }
 }
 
-/// Cuts out what lies between two delimiters: the one at `from` (0: the front) and the one at `to`. Returns by how much the
-/// value got shorter.
+/// Removes the text between two delimiters: the one at `from` (0: the start) and the one at `to`. Returns the number of
+/// bytes removed.
 fn cut(fields: &mut Fields, index: usize, from: usize, to: usize) -> usize {
     let list = fields.value_if(index, FIELD).unwrap_or_default();
     let length = list.len();
@@ -209,7 +209,7 @@ fn cut(fields: &mut Fields, index: usize, from: usize, to: usize) -> usize {
     length - fields.value_if(index, FIELD).map_or(0, <[u8]>::len)
 }
 
-/// Cuts off what stands behind the delimiter at `from`, and that itself.
+/// Removes the delimiter at `from` and all text after it.
 fn cut_tail(fields: &mut Fields, index: usize, from: usize) {
     let list = fields.value_if(index, FIELD).unwrap_or_default();
     let start = from - list[..from].iter().rev().take_while(|byte| **byte == b' ').count();

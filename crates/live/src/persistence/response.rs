@@ -1,5 +1,5 @@
-//! The cookie of an answer: the server's is replaced, taken out or left alone, and one is put in where the client needs it.
-//! Must never touch an answer where persistence is ignored.
+//! The persistence cookie of a response: the server's is rewritten, deleted or kept, and one is inserted if the client
+//! needs it. Must never modify a response if persistence is ignored.
 
 use super::request::Pair;
 use super::{Cookie, Persistence, Returned, date, freshness};
@@ -8,13 +8,13 @@ use wire::http::{Head, Method};
 
 const FIELD: &[u8] = b"set-cookie";
 
-/// Makes a client forget its cookie.
+/// Deletes a client's cookie.
 const FORGET: &[u8] = b"=; Expires=Thu, 01-Jan-1970 00:00:01 GMT";
 
-/// What an answer's cookie depends on beside what is known of its request.
+/// The inputs of a response's cookie, besides the state of its request.
 #[derive(Debug, Clone, Copy)]
 pub struct Answering<'a> {
-    /// The value that leads to the server that answers; `None`: it has none.
+    /// The value of the server that responds; `None`: it has none.
     pub value: Option<&'a [u8]>,
     /// The request's method.
     pub method: Method,
@@ -23,7 +23,7 @@ pub struct Answering<'a> {
 }
 
 impl Cookie {
-    /// Does to an answer's head what the configuration asks for.
+    /// Applies the configured mode to a response head.
     pub fn answer(&self, head: &mut Head, state: &mut Persistence, answering: &Answering<'_>) {
         if state.ignored {
             return;
@@ -44,7 +44,7 @@ impl Cookie {
         }
     }
 
-    /// Deals with what the server sets itself. Whether it sets the cookie.
+    /// Processes a cookie set by the server. Returns whether the server set it.
     fn meet_server(&self, head: &mut Head, state: &mut Persistence, value: Option<&[u8]>) -> bool {
         let fields = &mut head.fields;
         let (mut index, mut provided) = (0, false);

@@ -1,10 +1,10 @@
-//! Cookies in every mode, as HAProxy 3.5 was seen to treat them.
+//! Cookies in every mode, with the observed results of HAProxy 3.5.
 
 use super::{Answering, Cookie, CookieValues, Found, Lookup, Persistence, date};
 use config::spec::{CookieMode, CookieSpec};
 use wire::http::{Head, Method};
 
-/// A moment at the beginning of a date's step.
+/// A time at a multiple of a date's resolution.
 const NOW: u64 = 1_795_348_984;
 
 fn cookie(options: &str) -> Cookie {
@@ -31,7 +31,7 @@ fn cookie(options: &str) -> Cookie {
     Cookie::new(&spec)
 }
 
-/// Server 0 is `a`, server 1 is `b`, `d` is one that is down, `late` one of which that shows later.
+/// Server 0 is `a`, server 1 is `b`, `d` is one that is down, `late` one that later turns out to be down.
 struct Servers;
 
 impl Lookup for Servers {
@@ -61,7 +61,7 @@ fn shown(head: &Head, name: &str) -> String {
     values.join(" & ")
 }
 
-/// What the server sees of a field, the letter, the server.
+/// The fields sent to the server, the letter, the server.
 fn request(options: &str, list: &str) -> (String, char, Option<usize>) {
     let fields: Vec<_> = list.split(" & ").map(|value| ("cookie", value)).collect();
     let mut head = head(&fields);
@@ -152,7 +152,7 @@ fn prefixes_are_cut_off() {
     }
 }
 
-/// What the client gets, and the letters.
+/// The fields sent to the client, and the letters.
 fn exchange(options: &str, list: &str, sets: &[(&str, &str)], method: Method) -> (String, String) {
     let cookie = cookie(options);
     let mut asked = head(&[("cookie", list)]);
@@ -243,7 +243,7 @@ fn what_is_ignored_is_left_alone() {
     assert_eq!(shown(&asked, "cookie"), "x=1");
 }
 
-/// Options, seconds from now of the last and the first visit, what the client gets, letters.
+/// Options, the offsets of the last and the first visit in seconds, the fields sent to the client, the letters.
 #[test]
 fn dates_decide() {
     type Row = (&'static str, Option<i64>, Option<i64>, &'static str, &'static str);

@@ -1,4 +1,4 @@
-//! Which value leads to which server. Must never know whether a server is up.
+//! The mapping of cookie values to servers. Must never depend on whether a server is up.
 
 use std::net::SocketAddr;
 
@@ -7,23 +7,22 @@ use std::net::SocketAddr;
 pub struct CookieValues {
     /// By server.
     values: Vec<Option<Box<[u8]>>>,
-    /// The servers that have one, by value, then by index.
+    /// The servers with a value, by value, then by index.
     sorted: Vec<usize>,
 }
 
-/// A server and what its value may depend on.
+/// A server, and the inputs of its value.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed<'a> {
-    /// Its index.
     pub server: usize,
-    /// The value of its `server` line.
+    /// The value in its `server` line.
     pub own: Option<&'a [u8]>,
-    /// Where it is, if that is an internet address.
+    /// Its address, if it is an internet address.
     pub address: Option<SocketAddr>,
 }
 
 impl CookieValues {
-    /// The values of these servers; with a key, those that have none of their own get dynamic ones.
+    /// Computes the values of these servers; with a key, servers without a configured value get dynamic ones.
     pub fn of_servers<'a>(servers: impl Iterator<Item = Placed<'a>>, key: Option<&[u8]>) -> Self {
         let mut values = Vec::new();
         for Placed { server, own, address } in servers {
@@ -34,19 +33,19 @@ impl CookieValues {
         Self::new(values)
     }
 
-    /// Those values, by server.
+    /// Creates the mapping from values by server.
     pub fn new(values: Vec<Option<Box<[u8]>>>) -> Self {
         let mut sorted: Vec<usize> = (0..values.len()).filter(|server| values[*server].is_some()).collect();
         sorted.sort_by(|one, other| (&values[*one], one).cmp(&(&values[*other], other)));
         Self { values, sorted }
     }
 
-    /// The value of a server.
+    /// Returns the value of a server.
     pub fn of(&self, server: usize) -> Option<&[u8]> {
         self.values.get(server)?.as_deref()
     }
 
-    /// The servers with that value, in the order of the configuration.
+    /// Returns the servers with that value, in the order of the configuration.
     pub fn servers(&self, value: &[u8]) -> &[usize] {
         let key = |server: &usize| self.of(*server).unwrap_or_default();
         let start = self.sorted.partition_point(|server| key(server) < value);

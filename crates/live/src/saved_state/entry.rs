@@ -1,5 +1,4 @@
-//! What the fields of a line mean, and what is said of those that mean nothing, in HAProxy's words. Must never look at a
-//! server.
+//! Parses the fields of a line, and reports invalid ones with HAProxy's messages. Must never access a server.
 
 use std::time::Duration;
 
@@ -7,9 +6,9 @@ use super::file::{Entry, Field};
 use super::{FormerAdmin, FormerOperation, FormerTargets, SavedState};
 use crate::health::CheckStatus;
 
-/// Longest name of a host.
+/// Maximum length of a host name.
 const LONGEST_NAME: usize = 255;
-/// The highest weight.
+/// Maximum weight.
 const MOST_WEIGHT: i64 = 256;
 /// Bits of `srv_admin_state`.
 const MAINTENANCE: i64 = 0x01;
@@ -21,12 +20,12 @@ const RENAMED: i64 = 0x40;
 const CHECK_CONFIGURED: i64 = 0x02;
 const CHECK_ENABLED: i64 = 0x04;
 
-/// The complaints about a line.
+/// The errors in a line.
 #[derive(Default)]
 struct Complaints(Vec<String>);
 
 impl Complaints {
-    /// A field that has to be a number between these.
+    /// Parses a numeric field within these bounds.
     fn number(&mut self, entry: &Entry, field: Field, name: &str, least: i64, most: i64) -> i64 {
         let text = entry.field(field);
         match text.parse::<i64>() {
@@ -43,21 +42,21 @@ impl Complaints {
     }
 }
 
-/// What is written, unless it is a hyphen.
+/// Returns the text, unless it is a hyphen.
 fn written(text: &str) -> Option<Box<str>> {
     (!text.is_empty() && text != "-").then(|| text.into())
 }
 
-/// The same for ports, where nothing is 0.
+/// The same for ports, where 0 means none.
 fn written_port(text: &str) -> Option<Box<str>> {
     written(text).filter(|text| &**text != "0")
 }
 
 impl Entry {
-    /// What it says.
+    /// Parses the line.
     ///
     /// # Errors
-    /// What is wrong with it; nothing of it is to be used then.
+    /// The errors in the line; nothing of it may be used then.
     pub fn state(&self) -> Result<SavedState, String> {
         let mut wrong = Complaints::default();
         let operation = match wrong.number(self, Field::Operation, "srv_op_state", 0, 3) {
@@ -90,7 +89,7 @@ impl Entry {
         if self.field(Field::Name).len() > LONGEST_NAME {
             wrong.add("srv_fqdn", self.field(Field::Name));
         }
-        // What is no number is none: a server whose port follows the client's has none.
+        // An invalid number counts as no port: a server whose port is that of the client has none.
         let port = self.field(Field::Port).parse::<i64>().unwrap_or(0);
         if port > i64::from(u16::MAX) {
             wrong.add("srv_port", self.field(Field::Port));

@@ -1,25 +1,25 @@
-//! The lines of a state file, version 1: fields between blanks, comments behind a sharp. Must never keep more of a file
-//! than is asked for, whatever its size.
+//! The lines of a state file, version 1: fields separated by blanks, comments after a `#`. Must never retain more of a
+//! file than requested, whatever its size.
 
-/// Longest line with its end, as HAProxy has it.
+/// Maximum length of a line including its end, as in HAProxy.
 const LONGEST: usize = 1_999;
-/// Fields that every line has, up to the SRV record.
+/// Number of required fields, up to the SRV record.
 const FEWEST: usize = 20;
-/// Fields that mean something.
+/// Number of known fields.
 const MOST: usize = 25;
 
-/// What is wrong with a whole file.
+/// An error in a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaw {
-    /// Nothing is in it.
+    /// The file is empty.
     Empty,
-    /// It does not begin with a line that holds the version 1.
+    /// The first line does not contain version 1.
     Version,
-    /// The line of that number, counted behind the version, is none.
+    /// The line of that number, counted after the version, is invalid.
     Corrupted(usize),
 }
 
-/// Places in a line.
+/// Indexes of the fields in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Backend = 1,
@@ -46,37 +46,35 @@ pub(super) enum Field {
     AgentPort = 24,
 }
 
-/// A line about a server.
+/// The line of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry(Box<[Box<str>]>);
 
 impl Entry {
-    /// The name of its backend.
     pub fn backend(&self) -> &str {
         self.field(Field::Backend)
     }
 
-    /// The name of the server.
     pub fn server(&self) -> &str {
         self.field(Field::Server)
     }
 
-    /// A field; those of later versions may be missing, and are empty then.
+    /// Returns a field; those of later versions may be missing, and are empty then.
     pub(super) fn field(&self, field: Field) -> &str {
         self.0.get(field as usize).map_or("", |text| text)
     }
 }
 
-/// The lines of a file about those whom `wanted` (backend, server) asks for, in order.
+/// Returns the lines of the servers that `wanted` (backend, server) selects, in order.
 ///
 /// # Errors
-/// What is wrong with the file; nothing of it is to be used then.
+/// The error in the file; nothing of it may be used then.
 pub fn entries(text: &[u8], mut wanted: impl FnMut(&str, &str) -> bool) -> Result<Vec<Entry>, Flaw> {
     if text.is_empty() {
         return Err(Flaw::Empty);
     }
     let (version, mut rest) = line(text).ok_or(Flaw::Version)?;
-    // As far as a number is read: blanks may stand in front of it, and zeros.
+    // Leading blanks and zeros are allowed.
     let version = version.trim_ascii_start();
     if version.is_empty()
         || version[version.len() - 1] != b'1'
@@ -107,7 +105,7 @@ pub fn entries(text: &[u8], mut wanted: impl FnMut(&str, &str) -> bool) -> Resul
     Ok(found)
 }
 
-/// The first line and what is behind it; `None`: it is too long, or has no end.
+/// Returns the first line and the rest; `None`: it is too long, or has no end.
 fn line(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = text.iter().take(LONGEST).position(|byte| *byte == b'\n')?;
     Some((&text[..end], &text[end + 1..]))

@@ -1,5 +1,5 @@
-//! What servers were before this process began: the text of "show servers state", kept in a file (management manual,
-//! section 9.3; configuration manual, "server-state-file"). Must never open a file, and never change a server.
+//! The state of servers in the previous process: the output of "show servers state", saved in a file (management
+//! manual, section 9.3; configuration manual, "server-state-file"). Must never open a file, and never change a server.
 
 mod entry;
 mod file;
@@ -11,68 +11,63 @@ use crate::health::CheckStatus;
 
 pub use file::{Entry, Flaw, entries};
 
-/// What a server did (`srv_op_state`).
+/// The operational state of a server (`srv_op_state`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormerOperation {
-    /// It did not serve.
+    /// Down.
     Stopped,
-    /// It had come back, and got a part of its share (`slowstart`).
+    /// Up with a part of its share (`slowstart`).
     Starting,
-    /// It served.
+    /// Up.
     Running,
-    /// It served, and wanted no new clients.
+    /// Up, but without new clients.
     Stopping,
 }
 
-/// What its administrator wanted (`srv_admin_state`), as far as it outlives a process.
+/// The administrative state of a server (`srv_admin_state`), as far as it outlives a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FormerAdmin {
-    /// 0x01: maintenance, by order or by the configuration.
+    /// 0x01: maintenance, by a command or by the configuration.
     pub maintenance: bool,
-    /// 0x04: the configuration of then wanted maintenance.
+    /// 0x04: maintenance by the configuration of that time.
     pub configured: bool,
-    /// 0x08: drained by order.
+    /// 0x08: drained by a command.
     pub drain: bool,
-    /// 0x02 and 0x20: in maintenance for a reason that this process finds out for itself.
+    /// 0x02 and 0x20: in maintenance for a reason that the new process determines itself.
     pub passing: bool,
-    /// 0x40: its name was given by order.
+    /// 0x40: its host name was set by a command.
     pub renamed: bool,
 }
 
-/// All that is taken over of a server.
+/// The saved state of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedState {
-    /// What it did.
     pub operation: FormerOperation,
-    /// What was wanted of it.
     pub admin: FormerAdmin,
-    /// Its weight.
     pub weight: u32,
-    /// The weight that it was configured with.
+    /// The configured weight.
     pub initial_weight: u32,
-    /// How long ago it last began or ceased to serve.
+    /// Time since its last change between usable and unusable.
     pub since: Duration,
-    /// How its last check ended.
+    /// The result of its last check.
     pub status: CheckStatus,
-    /// How far its checks had counted.
+    /// Its health level.
     pub level: u32,
-    /// Its checks were not switched off; `None`: it had none.
+    /// Whether its checks were enabled; `None`: it had none.
     pub checked: Option<bool>,
-    /// Its agent was not switched off; `None`: it had none.
+    /// Whether its agent was enabled; `None`: it had none.
     pub asked: Option<bool>,
-    /// The name that its address came from.
+    /// The host name of its address.
     pub fqdn: Option<Box<str>>,
-    /// Its port.
     pub port: Option<u16>,
-    /// The service that it stood for.
+    /// Its SRV record.
     pub service: Option<Box<str>>,
-    /// Where its checks went, and its agent was: as written, for they are looked at where they are taken over.
+    /// The targets of its checks and its agent, unparsed: they are validated when applied.
     pub targets: FormerTargets,
 }
 
-/// Where checks went, as written; `None`: nothing was.
+/// The targets of checks as written; `None`: not set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct FormerTargets {
     pub check_port: Option<Box<str>>,
     pub check_address: Option<Box<str>>,
@@ -81,7 +76,7 @@ pub struct FormerTargets {
 }
 
 impl Entry {
-    /// The address that the server had.
+    /// Returns the server's address.
     pub fn address(&self) -> Option<IpAddr> {
         self.field(file::Field::Address).parse().ok()
     }

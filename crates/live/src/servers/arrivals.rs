@@ -1,5 +1,5 @@
-//! Servers that come and go while requests flow. Must never give a place to another server unless told that nothing refers to the
-//! one before, and never remove one that has something to do.
+//! Servers added and removed while requests are served. Must never reuse an index unless the caller guarantees that
+//! there are no references to the former server, and never remove a server with requests.
 
 use super::Servers;
 use crate::ramp::Ramps;
@@ -8,7 +8,7 @@ use crate::{Admin, Removal, ServerPlan};
 use balance::{Load, Loads};
 use base::moment::Moment;
 
-/// Notes the limits of a server.
+/// Sets the limits of a server.
 pub(super) fn enter(server: &ServerPlan, index: usize, loads: &mut Loads, ramps: &mut Ramps) {
     loads[index].limit = server.maxconn.unwrap_or(u32::MAX);
     loads[index].maxqueue = server.maxqueue.unwrap_or(u32::MAX);
@@ -17,7 +17,7 @@ pub(super) fn enter(server: &ServerPlan, index: usize, loads: &mut Loads, ramps:
     }
 }
 
-/// A server that is added: in maintenance, and its checks wait until they are enabled.
+/// The initial state of an added server: in maintenance, with disabled checks.
 fn arrival(server: &ServerPlan, now: Moment) -> ServerState {
     let mut state = ServerState::new(server);
     state.forced = Admin::Maintenance;
@@ -30,7 +30,7 @@ fn arrival(server: &ServerPlan, now: Moment) -> ServerState {
 }
 
 impl Servers {
-    /// Another server, in maintenance. False: its place is not the next one.
+    /// Adds a server, in maintenance. False: its index is not the next one.
     pub(crate) fn add(&mut self, server: &ServerPlan, now: Moment) -> bool {
         let index = self.servers.len();
         if server.index != index {
@@ -44,17 +44,17 @@ impl Servers {
         true
     }
 
-    /// Since when the place of a removed server is empty.
+    /// Returns since when the index of a removed server is free.
     pub(crate) fn removed(&self, server: usize) -> Option<Moment> {
         self.servers.get(server)?.removed
     }
 
-    /// How many servers had a place before the one that has it now.
+    /// The number of servers that had an index before the current one.
     pub(crate) fn occupant(&self, server: usize) -> u32 {
         self.servers.get(server).map_or(0, |state| state.occupant)
     }
 
-    /// Another server, in maintenance, at the place of one that was removed. False: none was.
+    /// Adds a server, in maintenance, at the index of a removed one. False: none was removed there.
     pub(crate) fn replace(&mut self, server: &ServerPlan, now: Moment) -> bool {
         let index = server.index;
         if self.removed(index).is_none() || self.loads[index].served > 0 {
@@ -72,7 +72,7 @@ impl Servers {
         true
     }
 
-    /// Whether a server may be removed: it is in maintenance, and has nothing to do.
+    /// Whether a server may be removed: it is in maintenance, and has no requests.
     pub(crate) fn removal(&self, server: usize) -> Removal {
         match self.servers.get(server) {
             None => Removal::Unknown,
@@ -83,7 +83,7 @@ impl Servers {
         }
     }
 
-    /// Removes a server if that is possible.
+    /// Removes a server if possible.
     pub(crate) fn remove(&mut self, server: usize, now: Moment) -> Removal {
         let removal = self.removal(server);
         if removal == Removal::Possible {

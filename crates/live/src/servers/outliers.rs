@@ -1,5 +1,5 @@
-//! `eject-outliers`, Weir's own: servers whose requests fail, or take longer than those of the others, get none for a
-//! while. Must never read a clock, and never eject the last server.
+//! `eject-outliers`, Weir's own: servers whose requests fail, or are slower than those of the others, are ejected for a
+//! period. Must never read a clock, and never eject the last server.
 
 use super::Servers;
 use crate::{Ejection, Reason, Seen};
@@ -13,7 +13,7 @@ use std::time::Duration;
 struct Half {
     requests: u32,
     failed: u32,
-    /// Answers that were timed, and how long they took.
+    /// Timed responses, and their total latency.
     answers: u32,
     nanos: u64,
 }
@@ -33,29 +33,29 @@ impl Half {
     }
 }
 
-/// What is remembered of a server.
+/// The record of a server.
 #[derive(Debug, Clone, Copy, Default)]
 struct Record {
-    /// This half of the window, and the one before.
+    /// The current half of the window, and the previous one.
     halves: [Half; 2],
-    /// Ejections that it is not forgiven yet.
+    /// The number of recent ejections; decremented over time.
     level: u32,
     /// The end of its ejection.
     until: Option<Moment>,
-    /// Since when it has behaved.
+    /// When its last ejection ended, or its level was last decremented.
     calm: Moment,
 }
 
-/// All of a backend.
+/// The records of a backend.
 #[derive(Debug)]
 pub(super) struct Outliers {
     written: OutlierSpec,
     records: Vec<Record>,
-    /// When this half of the window began.
+    /// When the current half of the window began.
     began: Moment,
 }
 
-/// Answers of a server between two looks at how long they take.
+/// Number of responses of a server between two latency evaluations.
 const LOOK_EVERY: u32 = 16;
 
 impl Outliers {
@@ -63,14 +63,14 @@ impl Outliers {
         Self { written, records: Vec::new(), began: Moment::ZERO }
     }
 
-    /// Nothing is known of a server.
+    /// Clears the record of a server.
     pub(super) fn forget(&mut self, server: usize) {
         if let Some(record) = self.records.get_mut(server) {
             *record = Record::default();
         }
     }
 
-    /// Goes on to the half of the window that it is now.
+    /// Advances to the current half of the window.
     fn roll(&mut self, now: Moment) {
         let half = Duration::from_millis(self.written.window) / 2;
         let age = now.saturating_since(self.began);
@@ -89,7 +89,7 @@ impl Outliers {
         self.began = now;
     }
 
-    /// Notes what became of a request.
+    /// Records the result of a request.
     fn note(&mut self, server: usize, seen: Seen, now: Moment) {
         self.roll(now);
         if self.records.len() <= server {
@@ -108,7 +108,7 @@ impl Outliers {
         self.records.get(server).map_or_else(Half::default, |record| record.halves[0].with(record.halves[1]))
     }
 
-    /// Why a server ought to be ejected after that request.
+    /// Returns why a server should be ejected after that request.
     fn reason(&self, server: usize, seen: Seen, others: impl Iterator<Item = usize>) -> Option<Reason> {
         let own = self.window(server);
         if own.requests < self.written.min_requests || self.records[server].until.is_some() {
@@ -129,7 +129,7 @@ impl Outliers {
         })
     }
 
-    /// How long the next ejection of a server lasts, which begins now.
+    /// Begins an ejection of a server; returns its duration.
     fn begin(&mut self, server: usize, now: Moment) -> Duration {
         let record = &mut self.records[server];
         record.level = record.level.saturating_add(1);
@@ -141,7 +141,7 @@ impl Outliers {
 }
 
 impl Servers {
-    /// A server has answered, or failed to: what follows for the balance, and whether it is ejected.
+    /// Records a response or a failure of a server: updates load balancing, and ejects the server if necessary.
     pub(crate) fn heed(&mut self, server: usize, seen: Seen, now: Moment) -> (Option<Ejection>, Vec<Waker>) {
         if self.servers.get(server).is_none_or(|state| state.removed.is_some()) {
             return (None, Vec::new());
@@ -169,7 +169,8 @@ impl Servers {
         found
     }
 
-    /// Whether one more server may be ejected: this one, which gets requests and is not the only one.
+    /// Whether the server may be ejected: the limit of ejected servers is not reached, and it is not the only available
+    /// one.
     fn may_eject(&self, server: usize, most: u32) -> bool {
         let members = self.servers.iter().filter(|state| state.candidate || state.ejected).count();
         let ejected = self.servers.iter().filter(|state| state.ejected).count();
@@ -177,7 +178,7 @@ impl Servers {
         self.servers[server].candidate && self.candidates > 1 && ejected < allowed
     }
 
-    /// An ejection that ends at that moment is over. False: it is over already, or another one.
+    /// Ends the ejection scheduled to end at `until`. False: it has ended already, or is another one.
     pub(crate) fn end_ejection(&mut self, server: usize, until: Moment, now: Moment) -> (bool, Vec<Waker>) {
         let Some(outliers) = &mut self.outliers else { return (false, Vec::new()) };
         let Some(record) = outliers.records.get_mut(server).filter(|record| record.until == Some(until)) else {
@@ -187,7 +188,7 @@ impl Servers {
         (true, self.set_ejected(server, false, now))
     }
 
-    /// The administrator's command ends an ejection.
+    /// Ends an ejection by the administrator's command.
     pub(crate) fn pardon(&mut self, server: usize) {
         let record = self.outliers.as_mut().and_then(|outliers| outliers.records.get_mut(server));
         if let Some(record) = record {

@@ -1,11 +1,11 @@
-//! Servers that warm up (`slowstart`), step by step. Must never decide when one begins to.
+//! Advances servers in `slowstart`. Must never decide when it begins.
 
 use super::Servers;
 use base::moment::Moment;
 use std::task::Waker;
 
 impl Servers {
-    /// Servers that warm up get what is due by now. When the next step is due, if one is.
+    /// Advances servers in `slowstart` to their level as of `now`. Returns the time of the next step, if there is one.
     pub(crate) fn advance(&mut self, now: Moment) -> (Option<Moment>, Vec<Waker>) {
         let mut changed = false;
         for server in 0..self.servers.len() {

@@ -1,5 +1,5 @@
-//! Wakes the task that passes a table's updates on. Must never cost more than a look at one word where
-//! there is no waiter, and never wake a task while a shard is locked.
+//! Wakes the task that sends a table's updates to peers. Must never cost more than reading one word if there is no
+//! waiter, and never wake a task while a shard is locked.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// Wakes who waits, once.
+    /// Wakes the waiter, once.
     #[inline]
     pub(super) fn ring(&self) {
         if self.awaited.load(SeqCst) {
@@ -31,7 +31,7 @@ impl Bell {
         }
     }
 
-    /// From now on there is a waiter. Updates from before have to be looked for after this.
+    /// Registers a waiter. Earlier updates must be checked for after this call.
     pub(super) fn wait(&self, waker: &Waker) {
         *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
         self.awaited.store(true, SeqCst);

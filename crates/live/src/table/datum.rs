@@ -1,13 +1,14 @@
-//! Kinds of data as fetches, converters and actions name them, and where a table keeps each. Must never know who asks.
+//! Kinds of data as named by fetches, converters and actions, and their location in a table's entries. Must never
+//! depend on the caller.
 
 use super::{EntryMut, EntryView, Layout, Table, Tracked};
 use base::moment::Moment;
 use config::spec::DataKind;
 
-/// Elements of the largest array.
+/// Maximum number of elements of an array.
 const LARGEST_ARRAY: i64 = 100;
 
-/// A kind of data as a name says it.
+/// A kind of data, and an array element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datum {
     kind: DataKind,
@@ -15,18 +16,18 @@ pub struct Datum {
 }
 
 impl Datum {
-    /// One of a kind that is no array.
+    /// Creates a datum of a kind that is no array.
     pub const fn first(kind: DataKind) -> Self {
         Self { kind, element: 0 }
     }
 
-    /// An element of an array; `None`: arrays never have that one.
+    /// Creates an element of an array; `None`: the index is out of range.
     pub fn array(kind: DataKind, index: i64) -> Option<Self> {
         let element = u32::try_from(index).ok().filter(|_| index < LARGEST_ARRAY)?;
         Some(Self { kind, element })
     }
 
-    /// Where a table keeps it: what is an array there has `gpc0` and its kin as its first elements.
+    /// Returns its location in a table: if the table stores the array, `gpc0` and the like are its first elements.
     fn resolve(self, layout: &Layout) -> (DataKind, u32) {
         let (array, element) = match self.kind {
             DataKind::Gpc0 => (DataKind::Gpc, 0),
@@ -49,14 +50,14 @@ impl Datum {
         Self { kind, ..self }
     }
 
-    /// What an entry holds of it; `None`: it is not stored.
+    /// Reads its value in an entry; `None`: not stored.
     #[inline]
     pub fn read(self, entry: &EntryView<'_>, table: &Table) -> Option<u64> {
         let (kind, element) = self.resolve(&table.plan.layout);
         entry.get(kind, element).map(|found| in_units(kind, found, table))
     }
 
-    /// The same of an entry that is tracked.
+    /// Reads its value in a tracked entry; `None`: not stored.
     #[inline]
     pub fn read_tracked(self, tracked: &Tracked, now: Moment) -> Option<u64> {
         let table = tracked.table();
@@ -64,7 +65,8 @@ impl Datum {
         tracked.get(now, kind, element).map(|found| in_units(kind, found, table))
     }
 
-    /// Adds to a counter and to its rate; what came out, or the rate where there is no counter. `None`: neither is stored.
+    /// Adds to a counter and to its rate; returns the counter, or the rate if there is no counter. `None`: neither is
+    /// stored.
     #[inline]
     pub fn count(self, entry: &mut EntryMut<'_>, table: &Table, more: u64) -> Option<u64> {
         let layout = &table.plan.layout;
@@ -74,7 +76,7 @@ impl Datum {
         entry.add(kind, element, more).or(rate)
     }
 
-    /// Sets it; what it was. `None`: it is not stored.
+    /// Sets its value; returns the former one. `None`: not stored.
     #[inline]
     pub fn set(self, entry: &mut EntryMut<'_>, table: &Table, value: u64) -> Option<u64> {
         let (kind, element) = self.resolve(&table.plan.layout);
@@ -82,7 +84,7 @@ impl Datum {
     }
 }
 
-/// A rate of bytes in bytes, anything else as it is.
+/// Converts a rate of bytes to bytes; other values are unchanged.
 #[inline]
 fn in_units(kind: DataKind, found: u64, table: &Table) -> u64 {
     match kind {

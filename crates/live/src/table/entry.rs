@@ -1,43 +1,43 @@
-//! One entry, lent while its shard is locked: its data by kind. Must never be kept.
+//! One entry, borrowed while its shard is locked: its data by kind. Must never be retained.
 
 use super::Layout;
 use super::rate;
 use base::moment::Moment;
 use config::spec::{DataForm, DataKind};
 
-/// An entry that may be read.
+/// Read access to an entry.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryView<'a> {
     pub(super) layout: &'a Layout,
     pub(super) words: &'a [u32],
-    /// Its key, as the table's type says.
+    /// Its key, encoded by the table's type.
     pub key: &'a [u8],
-    /// Who tracks it.
+    /// Number of trackers.
     pub trackers: u32,
-    /// It is there until then; [`Moment::MAX`]: until there is no room.
+    /// Its expiry; [`Moment::MAX`]: kept until it is evicted.
     pub until: Moment,
     pub(super) now: Moment,
 }
 
 impl<'a> EntryView<'a> {
-    /// All of them, as the table's layout says.
+    /// All words, in the table's layout.
     pub fn words(&self) -> &'a [u32] {
         self.words
     }
 
-    /// An element of a kind of data: a number, or the events of the last period. `None`: it is not stored.
+    /// Returns an element of a kind of data: a number, or the events of the last period. `None`: not stored.
     #[inline]
     pub fn get(&self, kind: DataKind, element: u32) -> Option<u64> {
         read(self.layout, self.words, kind, element, rate::tick(self.now))
     }
 
-    /// The words of an element, as peers are told them.
+    /// Returns the words of an element, as sent to peers.
     pub fn raw(&self, kind: DataKind, element: u32) -> Option<&[u32]> {
         Some(&self.words[self.layout.place(kind, element)?])
     }
 }
 
-/// An entry that may be changed.
+/// Write access to an entry.
 #[derive(Debug)]
 pub struct EntryMut<'a> {
     pub(super) layout: &'a Layout,
@@ -46,14 +46,14 @@ pub struct EntryMut<'a> {
 }
 
 impl EntryMut<'_> {
-    /// Adds to an element of a kind of data; what came out. `None`: it is not stored.
+    /// Adds to an element of a kind of data; returns the result. `None`: not stored.
     #[inline]
     pub fn add(&mut self, kind: DataKind, element: u32, more: u64) -> Option<u64> {
         let (place, period) = self.layout.find(kind, element)?;
         let words = &mut self.words[place];
         let few = u32::try_from(more).unwrap_or(u32::MAX);
         Some(match kind.form() {
-            // Counters wrap as HAProxy's do.
+            // Counters wrap as in HAProxy.
             DataForm::Number | DataForm::Server => {
                 words[0] = words[0].wrapping_add(more as u32);
                 words[0].into()
@@ -70,30 +70,30 @@ impl EntryMut<'_> {
         })
     }
 
-    /// Adds bytes to a count of them, and to their rate, of which `factor` bytes are one event.
+    /// Adds bytes to a byte counter and to its rate, in which `factor` bytes are one event.
     #[inline]
     pub fn add_bytes(&mut self, count: DataKind, rate: DataKind, bytes: u64, factor: u32) {
         self.add(count, 0, bytes);
-        // It is one as a rule, and a division takes longer than all the rest.
+        // It is usually one, and a division would dominate the cost.
         let events = if factor == 1 { bytes } else { bytes.div_ceil(factor.into()) };
         self.add(rate, 0, events);
     }
 
-    /// Adds up to `wanted` events to a rate while a limit leaves `least`; the error: in how many milliseconds it will.
-    /// `None`: it is not stored.
+    /// Adds up to `wanted` events to a rate if its limit leaves at least `least`; the error: milliseconds until it
+    /// will. `None`: not stored.
     pub fn take(&mut self, kind: DataKind, limit: u32, least: u32, wanted: u32) -> Option<Result<u32, u32>> {
         let (place, period) = self.layout.find(kind, 0)?;
         Some(rate::take(&mut self.words[place], self.now, period, limit, least, wanted))
     }
 
-    /// Takes events of a rate back that did not happen.
+    /// Removes events of a rate that did not happen.
     pub fn take_back(&mut self, kind: DataKind, events: u32) {
         if let Some(place) = self.layout.place(kind, 0) {
             rate::take_back(&mut self.words[place], events);
         }
     }
 
-    /// Takes one from a number; below nothing it does not go.
+    /// Decrements a number; saturates at zero.
     #[inline]
     pub fn decrement(&mut self, kind: DataKind) {
         if let Some(place) = self.layout.place(kind, 0) {
@@ -102,7 +102,7 @@ impl EntryMut<'_> {
         }
     }
 
-    /// Makes it that much; what it was. `None`: it is not stored.
+    /// Sets an element; returns the former value. `None`: not stored.
     pub fn set(&mut self, kind: DataKind, element: u32, value: u64) -> Option<u64> {
         let (place, period) = self.layout.find(kind, element)?;
         let words = &mut self.words[place];
@@ -121,12 +121,12 @@ impl EntryMut<'_> {
         })
     }
 
-    /// An element as it is now.
+    /// Returns the current value of an element.
     pub fn get(&self, kind: DataKind, element: u32) -> Option<u64> {
         read(self.layout, self.words, kind, element, self.now)
     }
 
-    /// The words of an element, as peers tell them; as many as it has.
+    /// Sets the words of an element, as received from peers, if their number is right.
     pub fn set_raw(&mut self, kind: DataKind, element: u32, from: &[u32]) {
         if let Some(place) = self.layout.place(kind, element) {
             let words = &mut self.words[place];
@@ -137,7 +137,7 @@ impl EntryMut<'_> {
     }
 }
 
-/// An element of an entry's words: a number, or the events of the last period. `None`: it is not stored.
+/// Reads an element of an entry's words: a number, or the events of the last period. `None`: not stored.
 #[inline]
 pub(super) fn read(layout: &Layout, words: &[u32], kind: DataKind, element: u32, now: u32) -> Option<u64> {
     let (place, period) = layout.find(kind, element)?;

@@ -1,5 +1,5 @@
-//! What peers are told of a table and what they tell: refreshments in the order of their numbers, and entries that were
-//! learned. Must never number what was learned: it would come back.
+//! The synchronization of a table with peers: updates in the order of their numbers, and learned entries. Must never
+//! number a learned update: it would be sent back.
 
 use super::page::Cursor;
 use super::{EntryView, Table, TableKey, rate};
@@ -8,49 +8,48 @@ use config::spec::DataKind;
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::Waker;
 
-/// A refreshment of an entry. Only the last one of an entry is told.
+/// An update of an entry. Only the last one of an entry is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Update {
-    /// Its number.
     pub number: u32,
-    /// The key, as the table's type says.
+    /// The key, encoded by the table's type.
     pub key: Box<[u8]>,
-    /// The entry's data, as the table's layout says.
+    /// The entry's data, in the table's layout.
     pub words: Box<[u32]>,
-    /// It is there until then.
+    /// Its expiry.
     pub until: Moment,
 }
 
-/// Refreshments behind a number.
+/// The updates after a number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Told {
     /// In their order.
     pub updates: Vec<Update>,
-    /// With them everything is told up to this number.
+    /// With them everything up to this number has been sent.
     pub up_to: u32,
 }
 
 impl Table {
-    /// A moment in the milliseconds of rates, as their words have it.
+    /// A time in milliseconds, as stored in the words of rates.
     pub fn tick(now: Moment) -> u32 {
         rate::tick(now)
     }
 
-    /// The number of the last refreshment: a reader that has all of them waits until it grows.
+    /// The number of the last update: a reader that has all of them waits until it grows.
     pub fn last_update(&self) -> u32 {
         self.updates.load(SeqCst)
     }
 
-    /// Wakes the task when something is refreshed behind `known`; true: something was already. One task waits at a time.
+    /// Registers a waker for updates after `known`; true: there are some already. Only one task may wait.
     pub fn wait_for_update(&self, known: u32, waker: &Waker) -> bool {
         self.bell.wait(waker);
         self.last_update() != known
     }
 
-    /// The refreshments behind a number, in their order, `most` at a time. None where the table is not shared, or only
-    /// learns.
+    /// Returns the updates after a number, in their order, at most `most`. None if the table is not shared, or
+    /// `recv-only`.
     pub fn updates(&self, after: u32, most: usize) -> Told {
-        // A number is given under the lock of a shard, and what has one up to this is found under those locks.
+        // A number is assigned under the lock of a shard, and all updates up to this one are found under those locks.
         let last = self.last_update();
         let mut found: Vec<Update> = Vec::new();
         if !self.plan.shared || self.plan.recv_only || most == 0 {
@@ -66,7 +65,7 @@ impl Table {
                 }
                 true
             });
-            // The newest come first; of those that are too many, the oldest are told.
+            // The newest come first; if there are too many, the oldest are sent.
             here.reverse();
             here.truncate(most);
             found.extend(here.into_iter().map(|(slot, number)| {
@@ -80,8 +79,8 @@ impl Table {
         Told { updates: found, up_to }
     }
 
-    /// Hands the entries to `take` that were refreshed here behind a number, looking at `most` places behind the cursor:
-    /// for a reader that has very much to send. `None`: that was all.
+    /// Passes the entries updated locally after a number, scanning `most` slots from the cursor: for a reader that has
+    /// very much to send. `None`: that was all.
     pub fn page_updates(
         &self,
         from: Cursor,
@@ -97,8 +96,8 @@ impl Table {
         })
     }
 
-    /// A peer has told of an entry: its data are set, element by element, as `data` gives them. It stays until `until`,
-    /// if the table's entries end, and is not told to others. False: there is no room for it.
+    /// Stores an entry learned from a peer: `data` are its elements. It expires at `until`, if the table's entries
+    /// expire, and is not sent to other peers. False: the table is full.
     pub fn learn<'d>(
         &self,
         key: &TableKey<'_>,
@@ -112,7 +111,7 @@ impl Table {
         shard.note_learned(slot, self.last_update());
         let mut entry = self.lend(&mut shard, slot, now);
         for (kind, element, words) in data {
-            // How many connections there are here is known here best.
+            // The number of local connections is not learned.
             if kind != DataKind::ConnCur || self.plan.recv_only {
                 entry.set_raw(kind, element, words);
             }

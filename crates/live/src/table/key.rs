@@ -1,21 +1,20 @@
-//! Keys of tables: what a sample becomes, and how keys lie in memory. Must never shorten a key in any way but the
-//! manual's: at the length that the table says.
+//! Keys of tables: conversion of samples, and storage. Must never truncate a key except as the manual specifies: to the
+//! length of the table.
 
 use config::spec::TableKeySpec;
 use expression::sample::{Context, Type, Value, cast};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A key as the bytes that are compared.
+/// The bytes of a key.
 #[derive(Debug, Clone, Copy)]
 pub enum TableKey<'a> {
     /// Of a fixed size.
     Short([u8; 16], usize),
-    /// A string or a block.
+    /// A string or binary.
     Long(&'a [u8]),
 }
 
 impl<'a> TableKey<'a> {
-    /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -24,7 +23,7 @@ impl<'a> TableKey<'a> {
         }
     }
 
-    /// An IPv4 address.
+    /// Creates a key from an IPv4 address.
     #[inline]
     pub fn ipv4(address: Ipv4Addr) -> Self {
         let mut bytes = [0; 16];
@@ -32,19 +31,19 @@ impl<'a> TableKey<'a> {
         Self::Short(bytes, 4)
     }
 
-    /// An IPv6 address.
+    /// Creates a key from an IPv6 address.
     pub fn ipv6(address: Ipv6Addr) -> Self {
         Self::Short(address.octets(), 16)
     }
 
-    /// A number.
+    /// Creates a key from a number.
     pub fn integer(number: u32) -> Self {
         let mut bytes = [0; 16];
         bytes[..4].copy_from_slice(&number.to_be_bytes());
         Self::Short(bytes, 4)
     }
 
-    /// What a sample is as a key of that type; `None`: it cannot be one.
+    /// Converts a sample to a key of that type; `None`: it cannot be converted.
     #[inline]
     pub fn of_sample(spec: TableKeySpec, context: &Context<'a>, value: Value<'a>) -> Option<Self> {
         if let (TableKeySpec::Ipv4, Value::Ipv4(address)) = (spec, value) {
@@ -79,7 +78,7 @@ impl<'a> TableKey<'a> {
     }
 }
 
-/// What a sample has to be cast to, to become a key.
+/// The type to which a sample is cast before it becomes a key.
 pub fn sample_type(spec: TableKeySpec) -> Type {
     match spec {
         TableKeySpec::Ipv4 => Type::Ipv4,
@@ -90,7 +89,7 @@ pub fn sample_type(spec: TableKeySpec) -> Type {
     }
 }
 
-/// A key as a sample (`sc_key`).
+/// Converts a key to a sample (`sc_key`).
 pub fn sample_of<'a>(spec: TableKeySpec, key: &'a [u8]) -> Option<Value<'a>> {
     Some(match spec {
         TableKeySpec::Ipv4 => Value::Ipv4(<[u8; 4]>::try_from(key).ok()?.into()),
@@ -101,7 +100,7 @@ pub fn sample_of<'a>(spec: TableKeySpec, key: &'a [u8]) -> Option<Value<'a>> {
     })
 }
 
-/// The keys of a shard, by place.
+/// The keys of a shard, by slot.
 #[derive(Debug)]
 pub(super) enum Keys {
     Four(Vec<[u8; 4]>),
@@ -135,7 +134,7 @@ impl Keys {
         }
     }
 
-    /// A key at the end. A wrong size is impossible: the maker of a key knows the type.
+    /// Appends a key. A wrong size is impossible: keys are created with the table's type.
     pub(super) fn push(&mut self, key: &[u8]) {
         match self {
             Self::Four(list) => list.push(key.try_into().unwrap_or_default()),
@@ -152,7 +151,7 @@ impl Keys {
         }
     }
 
-    /// Gives the memory of a key back.
+    /// Releases the memory of a key.
     pub(super) fn clear(&mut self, at: usize) {
         if let Self::Long(list) = self {
             list[at] = Box::default();

@@ -1,9 +1,9 @@
 //! Stick tables (configuration manual, section 11.1): entries by key, over all workers. A table is split by the hash of
-//! the key into shards, each under a short lock of its own, so that workers seldom meet. Must never hold more entries
-//! than its size says, never drop a tracked one, and never read a clock.
+//! the key into shards, each under a short lock of its own, so that workers seldom contend. Must never hold more
+//! entries than its size, never drop a tracked one, and never read a clock.
 //!
-//! An entry costs 32 bytes, its data (4 bytes a counter, 8 a counter of bytes, 12 a rate), its key (4 bytes for `ip` and
-//! `integer`, 16 for `ipv6`, 16 and the text for the others) and 4 to 8 bytes of index.
+//! An entry takes 32 bytes, plus its data (4 bytes per counter, 8 per byte counter, 12 per rate), its key (4 bytes for
+//! `ip` and `integer`, 16 for `ipv6`, 16 and the text for the others) and 4 to 8 bytes of index.
 
 mod bell;
 mod datum;
@@ -41,16 +41,16 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Shards of a large table.
+/// Number of shards of a large table.
 const SHARDS: u32 = 64;
-/// Entries that a shard should have room for: a smaller table has fewer shards.
+/// Minimum number of entries per shard: a smaller table has fewer shards.
 const ENTRIES_PER_SHARD: u32 = 64;
-/// Entries that are over and are taken out where one is added.
+/// Expired entries removed when one is added.
 const SWEPT: usize = 2;
-/// Entries that are looked at in a shard to make room.
+/// Entries examined in a shard for eviction.
 const LOOKED_AT: usize = 64;
 
-/// The tables of a process, by their index in the program. Those that were removed are there for sessions that began before.
+/// The tables of a process, by their index in the program. Removed ones remain for sessions that began before.
 #[derive(Debug, Default)]
 pub struct Tables {
     tables: AppendOnlyVec<Arc<Table>>,
@@ -58,29 +58,29 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Empty ones. `random` keys their hashes.
+    /// Creates empty tables. `random` keys their hashes.
     pub fn new(tables: &[StickTable], random: u64) -> Self {
         let empty = |(at, table): (usize, &StickTable)| Arc::new(Table::new(table.clone(), hash_key(random, at)));
         Self { tables: tables.iter().enumerate().map(empty).collect(), random }
     }
 
-    /// Another one, which is empty. False: its index is not the next one, or there is no room.
+    /// Adds an empty table. False: its index is not the next one, or the list is full.
     pub fn add(&self, index: usize, table: StickTable) -> bool {
         self.tables.push(|at| Arc::new(Table::new(table, hash_key(self.random, at)))) == Ok(index)
     }
 
-    /// A table is removed: nothing finds it by its name.
+    /// Removes a table: lookups by name no longer find it.
     pub fn remove(&self, index: usize) {
         self.tables.strike(index);
     }
 
-    /// A table, be it removed.
+    /// Returns a table, even a removed one.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&Arc<Table>> {
         self.tables.get(index)
     }
 
-    /// All that were not removed.
+    /// Returns all tables that were not removed.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Table>> {
         self.tables.iter()
     }
@@ -90,7 +90,7 @@ fn hash_key(random: u64, at: usize) -> Key {
     Key::new(random.wrapping_add((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
-/// A place in a table. It stays that entry's as long as it is tracked.
+/// The position of an entry in a table. Stable while the entry is tracked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryRef {
     shard: u32,
@@ -98,44 +98,43 @@ pub struct EntryRef {
 }
 
 impl EntryRef {
-    /// As a number that is never 0: what the runtime API calls its address.
+    /// Returns a non-zero number: the address shown by the runtime API.
     pub fn number(self) -> u64 {
         1 << 44 | u64::from(self.shard) << 32 | u64::from(self.slot)
     }
 
-    /// The place of such a number.
+    /// Returns the position of such a number.
     pub fn of_number(number: u64) -> Option<Self> {
         let bare = number.checked_sub(1 << 44).filter(|bare| *bare < 1 << 40)?;
         Some(Self { shard: (bare >> 32) as u32, slot: bare as u32 })
     }
 }
 
-/// A shard on cache lines of its own.
+/// A shard on its own cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Part(Mutex<Shard>);
 
-/// A table.
 #[derive(Debug)]
 pub struct Table {
-    /// What the configuration says about it.
+    /// The configuration of the table.
     pub plan: StickTable,
-    /// The servers that its entries name.
+    /// The names of servers in its entries.
     pub servers: ServerNames,
     key: Key,
-    /// How long an entry stays unless it is refreshed, nanoseconds; [`u64::MAX`]: until there is no room.
+    /// Time until an entry expires unless it is refreshed, in nanoseconds; [`u64::MAX`]: kept until it is evicted.
     life: u64,
     parts: Box<[Part]>,
-    /// Entries, those included that are about to be made.
+    /// Number of entries, including reserved ones.
     used: AtomicU32,
-    /// The number of the last refreshment.
+    /// The number of the last update.
     updates: AtomicU32,
-    /// For the task that updates peers.
+    /// Wakes the task that sends updates to peers.
     bell: Bell,
 }
 
 impl Table {
-    /// An empty one.
+    /// Creates an empty table.
     pub fn new(plan: StickTable, key: Key) -> Self {
         let shards = (plan.size / ENTRIES_PER_SHARD).clamp(1, SHARDS).next_power_of_two().min(SHARDS);
         let part = || Part(Mutex::new(Shard::new(plan.key, plan.layout.words())));
@@ -145,7 +144,7 @@ impl Table {
         Self { servers: ServerNames::default(), key, life, parts, used, updates, bell: Bell::default(), plan }
     }
 
-    /// Frees all entries, except in shards of which one is tracked.
+    /// Frees all entries, except in shards with a tracked one.
     pub fn free(&self) {
         for at in 0..self.parts.len() as u32 {
             let mut shard = self.shard(at);
@@ -157,20 +156,20 @@ impl Table {
         }
     }
 
-    /// Entries at this moment, those included that are over and were not yet taken out.
+    /// The current number of entries, including expired ones that were not removed yet.
     pub fn used(&self) -> u32 {
         self.used.load(Relaxed)
     }
 
-    /// Entries that it has room for.
+    /// The number of free entries.
     pub fn available(&self) -> u32 {
         self.plan.size.saturating_sub(self.used())
     }
 
-    /// The shard and the hash of a key.
+    /// Returns the shard and the hash of a key.
     #[inline]
     fn locate(&self, key: &[u8]) -> (u32, u32) {
-        // Addresses of IPv4 and numbers take a product instead of a walk.
+        // IPv4 addresses and numbers are hashed with a multiplication.
         let hash = match <[u8; 4]>::try_from(key) {
             Ok(four) => self.key.hash_one(u32::from_ne_bytes(four)),
             Err(_) => self.key.bytes(key),
@@ -178,19 +177,20 @@ impl Table {
         ((hash >> 32) as u32 & (self.parts.len() as u32 - 1), hash as u32)
     }
 
-    /// Every change is a single step, so a panic elsewhere does not spoil it.
+    /// Every change is a single step, so a panic elsewhere does not corrupt it.
     #[inline]
     fn shard(&self, at: u32) -> MutexGuard<'_, Shard> {
         self.parts[at as usize].0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When an entry is over that is refreshed now.
+    /// The expiry of an entry that is refreshed now.
     #[inline]
     fn end(&self, now: Moment) -> Moment {
         Moment::from_nanos(now.as_nanos().saturating_add(self.life))
     }
 
-    /// Refreshes an entry, and numbers that where peers are told. Behind it, when no shard is locked any more, [`Table::ring`].
+    /// Refreshes an entry, and numbers the update if the table is shared. Call [`Table::ring`] after the shard is
+    /// unlocked.
     #[inline]
     fn touch(&self, shard: &mut Shard, at: u32, now: Moment) {
         shard.refresh(at, self.end(now));
@@ -199,7 +199,7 @@ impl Table {
         }
     }
 
-    /// Something was updated: the task that updates peers is woken.
+    /// Wakes the task that sends updates to peers.
     #[inline]
     fn ring(&self) {
         if self.plan.shared {
@@ -207,7 +207,7 @@ impl Table {
         }
     }
 
-    /// Reads the entry of a key, which lives no longer for it. `None`: there is none.
+    /// Reads the entry of a key without refreshing it. `None`: there is none.
     pub fn find<T>(&self, key: &TableKey<'_>, now: Moment, read: impl FnOnce(EntryView<'_>) -> T) -> Option<T> {
         let key = key.bytes();
         let (at, hash) = self.locate(key);
@@ -216,7 +216,7 @@ impl Table {
         Some(read(self.view(&shard, slot, now)))
     }
 
-    /// The same, with the entry's place.
+    /// The same with the entry's position.
     pub fn find_place<T>(
         &self,
         key: &TableKey<'_>,
@@ -230,7 +230,7 @@ impl Table {
         Some(read(EntryRef { shard: at, slot }, self.view(&shard, slot, now)))
     }
 
-    /// Changes the entry of a key, which is refreshed. `None`: there is none.
+    /// Changes and refreshes the entry of a key. `None`: there is none.
     pub fn refresh<T>(
         &self,
         key: &TableKey<'_>,
@@ -248,7 +248,7 @@ impl Table {
         Some(result)
     }
 
-    /// Changes the entry of a key, which is refreshed, or made if there is none. `None`: there is no room for one.
+    /// Changes and refreshes the entry of a key, creating it if necessary. `None`: the table is full.
     pub fn upsert<T>(&self, key: &TableKey<'_>, now: Moment, change: impl FnOnce(&mut EntryMut<'_>) -> T) -> Option<T> {
         let (_, slot, mut shard) = self.obtain(key.bytes(), now)?;
         self.touch(&mut shard, slot, now);
@@ -258,8 +258,8 @@ impl Table {
         Some(result)
     }
 
-    /// Pins the entry of a key, which is refreshed, or made if there is none, and changes it. `None`: there is no room.
-    /// The caller has to release the place once.
+    /// Pins the entry of a key, creating it if necessary, and changes and refreshes it. `None`: the table is full. The
+    /// caller must release the position once.
     #[inline]
     fn pin(&self, key: &TableKey<'_>, now: Moment, change: impl FnOnce(&mut EntryMut<'_>)) -> Option<EntryRef> {
         let (at, slot, mut shard) = self.obtain(key.bytes(), now)?;
@@ -271,7 +271,7 @@ impl Table {
         Some(EntryRef { shard: at, slot })
     }
 
-    /// Changes a pinned entry, which is refreshed.
+    /// Changes and refreshes a pinned entry.
     #[inline]
     pub fn change<T>(&self, at: EntryRef, now: Moment, change: impl FnOnce(&mut EntryMut<'_>) -> T) -> T {
         let mut shard = self.shard(at.shard);
@@ -289,7 +289,7 @@ impl Table {
         read(self.view(&shard, at.slot, now))
     }
 
-    /// Reads an element of a pinned entry. `None`: it is not stored.
+    /// Reads an element of a pinned entry. `None`: not stored.
     #[inline]
     pub fn get(&self, at: EntryRef, now: Moment, kind: DataKind, element: u32) -> Option<u64> {
         let shard = self.shard(at.shard);
@@ -308,8 +308,8 @@ impl Table {
         EntryMut { layout: &self.plan.layout, words: shard.words_mut(slot), now: rate::tick(now) }
     }
 
-    /// The entry of a key, with the lock of its shard. It is made where there is none and there is room, or where room
-    /// can be made.
+    /// Returns the entry of a key, with the lock of its shard. Creates it if necessary, evicting another one if the
+    /// table is full.
     #[inline]
     fn obtain(&self, key: &[u8], now: Moment) -> Option<(u32, u32, MutexGuard<'_, Shard>)> {
         let (at, hash) = self.locate(key);
@@ -320,7 +320,7 @@ impl Table {
         }
     }
 
-    /// The same for a key that has none in the shard which is locked.
+    /// The same for a key that has no entry in the locked shard.
     #[inline(never)]
     fn make<'t>(
         &'t self,
@@ -329,9 +329,9 @@ impl Table {
         now: Moment,
         mut shard: MutexGuard<'t, Shard>,
     ) -> Option<(u32, u32, MutexGuard<'t, Shard>)> {
-        // The second time a place is held: the capacity that was freed, which no other caller can take.
+        // In the second pass an entry is reserved: the freed capacity, which no other caller can take.
         for holds_place in [false, true] {
-            // What was over goes first, the old entry of that very key included.
+            // Expired entries are removed first, including the former entry of the same key.
             let swept = shard.forget(hash, key) + shard.expire(now, self.end(now), SWEPT);
             self.give_back(swept);
             if holds_place || self.reserve() {
@@ -351,7 +351,7 @@ impl Table {
         None
     }
 
-    /// Takes a place, if there is one. Where memory is short the table is as full as it may be, whatever its size.
+    /// Reserves an entry, if the table is not full. When memory is short, the table counts as full, whatever its size.
     fn reserve(&self) -> bool {
         let size = if base::memory::PROCESS.may_keep() { self.plan.size } else { 0 };
         self.used.fetch_update(Relaxed, Relaxed, |used| (used < size).then(|| used + 1)).is_ok()
@@ -363,8 +363,8 @@ impl Table {
         }
     }
 
-    /// Takes out what is over, or the oldest entry if the table may: in the shard at `first`, else in another one. True:
-    /// one of those places is the caller's.
+    /// Removes expired entries, or the oldest entry if the table allows it: in the shard `first`, or else in another
+    /// one. True: one of the freed entries is reserved for the caller.
     #[cold]
     fn make_room(&self, first: u32, now: Moment) -> bool {
         let shards = self.parts.len() as u32;
@@ -379,7 +379,7 @@ impl Table {
         })
     }
 
-    /// Takes out entries that are over, `most` of each shard; the moment when the next one will be, if there is one.
+    /// Removes expired entries, `most` of each shard; returns when the next one expires, if there is one.
     pub fn sweep(&self, now: Moment, most: usize) -> Option<Moment> {
         self.plan.expire?;
         let ends = (0..self.parts.len() as u32).filter_map(|at| {
@@ -391,7 +391,7 @@ impl Table {
         ends.min()
     }
 
-    /// Takes the entry of a key out. False: it is tracked. True where there is none.
+    /// Removes the entry of a key. False: it is tracked. True if there is none.
     pub fn remove(&self, key: &TableKey<'_>, now: Moment) -> bool {
         let key = key.bytes();
         let (at, hash) = self.locate(key);

@@ -1,11 +1,11 @@
-//! Going through a table from outside, some entries at a time: what the runtime API shows, sets and clears. Must never
-//! hold a lock longer than for one page of one shard.
+//! Iterates over a table some entries at a time: for the runtime API's show, set and clear. Must never hold a lock
+//! longer than for one page of one shard.
 
 use super::shard::Shard;
 use super::{EntryMut, EntryRef, EntryView, Table};
 use base::moment::Moment;
 
-/// How far a walk through a table has come.
+/// The position of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {
     shard: u32,
@@ -13,7 +13,7 @@ pub struct Cursor {
 }
 
 impl Table {
-    /// Hands entries to `take`, looking at `most` places behind the cursor. `None`: that was all.
+    /// Passes the entries in the next `most` slots after the cursor. `None`: that was all.
     pub fn page(
         &self,
         from: Cursor,
@@ -24,7 +24,7 @@ impl Table {
         self.page_of_shard(from, most, now, |at, view, _| take(at, view))
     }
 
-    /// The same, with the shard.
+    /// The same with the shard.
     pub(super) fn page_of_shard(
         &self,
         from: Cursor,
@@ -50,7 +50,7 @@ impl Table {
         ((next.shard as usize) < self.parts.len()).then_some(next)
     }
 
-    /// Reads the entry at a place that may be none any more.
+    /// Reads the entry at a position, if it still exists.
     pub fn read_at<T>(&self, at: EntryRef, now: Moment, read: impl FnOnce(EntryView<'_>) -> T) -> Option<T> {
         if at.shard as usize >= self.parts.len() {
             return None;
@@ -59,7 +59,7 @@ impl Table {
         shard.is_used(at.slot).then(|| read(self.view(&shard, at.slot, now)))
     }
 
-    /// Changes the entry at a place that may be none any more; it is refreshed.
+    /// Changes and refreshes the entry at a position, if it still exists.
     pub fn change_at<T>(&self, at: EntryRef, now: Moment, change: impl FnOnce(&mut EntryMut<'_>) -> T) -> Option<T> {
         if at.shard as usize >= self.parts.len() {
             return None;
@@ -75,7 +75,7 @@ impl Table {
         Some(result)
     }
 
-    /// Takes out the entry at a place, if there is one that is not tracked and that `wanted` accepts.
+    /// Removes the entry at a position, if it exists, is not tracked, and `wanted` returns true.
     pub fn remove_at(&self, at: EntryRef, now: Moment, wanted: impl FnOnce(EntryView<'_>) -> bool) -> bool {
         if at.shard as usize >= self.parts.len() {
             return false;

@@ -1,44 +1,43 @@
-//! A stick table, ready to be filled (configuration manual, section 11.1), and where each kind of data lies in an entry.
-//! Must never hold an entry.
+//! The configuration of a stick table (configuration manual, section 11.1), and the layout of its entries. Must never
+//! hold an entry.
 
 use config::spec::{DataForm, DataKind, ServerKeySpec, StoreSpec, TableKeySpec, TableSpec};
 use std::ops::Range;
 use std::time::Duration;
 use xxhash_rust::xxh64::xxh64;
 
-/// A stick table.
+/// The configuration of a stick table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StickTable {
     /// Its name: that of its proxy, or that of its `peers` section, a slash and its own.
     pub name: Box<str>,
-    /// Index of the proxy that declares it; `None`: a `peers` section does.
+    /// Index of the proxy that declares it; `None`: declared in a `peers` section.
     pub proxy: Option<usize>,
-    /// What its keys are.
+    /// The type of its keys.
     pub key: TableKeySpec,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub size: u32,
-    /// How long an entry stays unless it is refreshed; `None`: until there is no room.
+    /// Time until an entry expires unless it is refreshed; `None`: kept until it is evicted.
     pub expire: Option<Duration>,
-    /// Where there is no room, no entry makes any.
+    /// No entry is evicted when the table is full.
     pub nopurge: bool,
-    /// It learns from peers and tells them nothing.
+    /// It learns from peers and sends them nothing.
     pub recv_only: bool,
-    /// The table that gets what peers tell.
+    /// The table that also receives learned entries.
     pub write_to: Option<usize>,
-    /// What servers are known by.
+    /// How servers are identified.
     pub server_key: ServerKeySpec,
-    /// So many bytes are one event of a rate.
+    /// Number of bytes that are one event of a rate.
     pub byte_rate_factor: u32,
-    /// What an entry holds.
     pub layout: Layout,
-    /// Its updates are told to peers: it keeps their order.
+    /// Its updates are sent to peers: their order is maintained.
     pub shared: bool,
-    /// Parts that its keys are spread over when peers are told of them; 0: they are not.
+    /// Number of shards over which its keys are distributed to peers; 0: not sharded.
     pub shards: u32,
 }
 
 impl StickTable {
-    /// From what the configuration says; `write_to` is resolved by the caller, which knows the other tables.
+    /// Creates it from the parsed line; the caller resolves `write_to`, which refers to another table.
     pub fn new(name: &str, proxy: Option<usize>, written: &TableSpec) -> Self {
         Self {
             name: name.into(),
@@ -57,31 +56,31 @@ impl StickTable {
         }
     }
 
-    /// What is left of a table that is removed from a running process: its place.
+    /// Returns the placeholder for a table removed from a running process.
     pub fn removed(&self) -> Self {
         Self { name: Box::default(), proxy: None, shared: false, write_to: None, ..self.clone() }
     }
 
-    /// Whether that is so.
+    /// Whether it is such a placeholder.
     pub fn is_removed(&self) -> bool {
         self.name.is_empty()
     }
 
-    /// The part that a key belongs to, from 1, as every HAProxy with a table of that name has it; 0: keys are not spread.
+    /// Returns the shard of a key, from 1, as HAProxy computes it for a table of that name; 0: not sharded.
     pub fn shard(&self, key: &[u8]) -> u32 {
         if self.shards == 0 {
             return 0;
         }
         let seed = xxh64(self.name.as_bytes(), 0);
         let hash = match (self.key, key.first_chunk::<4>()) {
-            // Numbers lie here the other way around.
+            // Numbers are stored here in the opposite byte order.
             (TableKeySpec::Integer, Some(number)) => xxh64(&u32::from_be_bytes(*number).to_le_bytes(), seed),
             _ => xxh64(key, seed),
         };
         (hash % u64::from(self.shards)) as u32 + 1
     }
 
-    /// Sees to it that entries hold a number of that kind: what rules store without being told to (`server_id`).
+    /// Adds a kind of data if it is missing: for data that rules store implicitly (`server_id`).
     pub fn require(&mut self, kind: DataKind) {
         if !self.layout.has(kind) {
             let mut stores = std::mem::take(&mut self.layout).stores;
@@ -91,25 +90,25 @@ impl StickTable {
     }
 }
 
-/// Where a kind of data lies in an entry.
+/// The location of a kind of data in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Placed {
     /// Its first word.
     start: u32,
-    /// None: it is not there.
+    /// 0: not stored.
     elements: u32,
-    /// Milliseconds, of a rate.
+    /// The period of a rate in milliseconds.
     period: u32,
 }
 
-/// Where each kind of data lies in an entry, in words of 32 bits.
+/// The location of each kind of data in an entry, in words of 32 bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// What is stored, in the order of the kinds.
+    /// The stored kinds, in order.
     pub stores: Vec<StoreSpec>,
     /// By kind.
     places: [Placed; DataKind::ALL.len()],
-    /// Words of an entry.
+    /// Number of words of an entry.
     words: usize,
 }
 
@@ -120,7 +119,7 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// For these kinds, in any order.
+    /// Creates a layout for these kinds, in any order.
     pub fn new(mut stores: Vec<StoreSpec>) -> Self {
         stores.sort_by_key(|store| store.kind);
         stores.dedup_by_key(|store| store.kind);
@@ -132,7 +131,7 @@ impl Layout {
         Self { stores, places, words }
     }
 
-    /// Words of one element.
+    /// The number of words of one element.
     pub const fn width(kind: DataKind) -> usize {
         match kind.form() {
             DataForm::Number | DataForm::Server => 1,
@@ -141,23 +140,23 @@ impl Layout {
         }
     }
 
-    /// Words of an entry.
+    /// The number of words of an entry.
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// Whether entries hold it.
+    /// Whether it is stored.
     #[inline]
     pub fn has(&self, kind: DataKind) -> bool {
         self.places[kind as usize].elements > 0
     }
 
-    /// What is said about a kind that is stored.
+    /// Returns the settings of a stored kind.
     pub fn store(&self, kind: DataKind) -> Option<&StoreSpec> {
         self.stores.iter().find(|store| store.kind == kind)
     }
 
-    /// Where an element lies, and the period of its kind in milliseconds.
+    /// Returns the location of an element, and the period of its kind in milliseconds.
     #[inline]
     pub fn find(&self, kind: DataKind, element: u32) -> Option<(Range<usize>, u32)> {
         let placed = &self.places[kind as usize];
@@ -169,7 +168,7 @@ impl Layout {
         Some((start..start + width, placed.period))
     }
 
-    /// Where an element lies.
+    /// Returns the location of an element.
     #[inline]
     pub fn place(&self, kind: DataKind, element: u32) -> Option<Range<usize>> {
         self.find(kind, element).map(|(place, _)| place)
@@ -183,7 +182,7 @@ mod tests {
 
     #[test]
     fn keys_are_spread_as_haproxy_spreads_them() {
-        // What `show table` of HAProxy 3.5 tells of tables under `shards 1000`.
+        // The shards that `show table` of HAProxy 3.5 reports with `shards 1000`.
         let rows: &[(&str, TableKeySpec, &[u8], u32)] = &[
             ("p/t1", TableKeySpec::Text(30), b"hello", 467),
             ("p/t1", TableKeySpec::Text(30), b"a", 852),

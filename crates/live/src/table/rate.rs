@@ -1,9 +1,9 @@
-//! Events of a sliding period in three words: when the period began (milliseconds, wrapping), events in it, events of the
-//! one before. Must never read a clock.
+//! Events of a sliding period in three words: the start of the period (milliseconds, wrapping), its events, and those
+//! of the previous period. Must never read a clock.
 
 use base::moment::Moment;
 
-/// A moment in the milliseconds of rates.
+/// A time in milliseconds, wrapping.
 #[inline]
 pub(super) fn tick(now: Moment) -> u32 {
     (now.as_nanos() / 1_000_000) as u32
@@ -22,8 +22,8 @@ pub(super) fn add(words: &mut [u32], now: u32, period: u32, events: u32) {
     *current = current.saturating_add(events);
 }
 
-/// Adds up to `wanted` events as long as no more than `limit` are of the last period, if `least` of them may be added.
-/// The error: in how many milliseconds that will be.
+/// Adds up to `wanted` events, if the last period then has at most `limit` and at least `least` may be added. The
+/// error: milliseconds until that is possible.
 pub(super) fn take(words: &mut [u32], now: u32, period: u32, limit: u32, least: u32, wanted: u32) -> Result<u32, u32> {
     let period = period.max(1);
     let free = limit.saturating_sub(read(words, now, period));
@@ -34,11 +34,11 @@ pub(super) fn take(words: &mut [u32], now: u32, period: u32, limit: u32, least: 
     }
     let [begin, current, previous] = words else { return Ok(wanted) };
     let passed = now.wrapping_sub(*begin);
-    // Events of the period that is fading, and how long ago this one began; there is one, as there is no room.
+    // The events of the ending period, and the time since this one began; there are some, as the limit is reached.
     let (past, events, passed) =
         if passed < period { (*previous, *current, passed) } else { (*current, 0, passed - period) };
     let room = limit.saturating_sub(least.min(limit).max(1));
-    // How much of a period may be left so that no more than `room` of what fades still count: shares are rounded down.
+    // The remaining part of a period at which at most `room` of its events still count: shares are rounded down.
     let left = |past: u32, room: u32| {
         let left = ((u64::from(room) + 1) * u64::from(period) - 1) / u64::from(past.max(1));
         left.min(u64::from(period)) as u32
@@ -50,22 +50,22 @@ pub(super) fn take(words: &mut [u32], now: u32, period: u32, limit: u32, least: 
     Err(wait.max(1))
 }
 
-/// Takes events back that did not happen.
+/// Removes events that did not happen.
 pub(super) fn take_back(words: &mut [u32], events: u32) {
     if let [_, current, _] = words {
         *current = current.saturating_sub(events);
     }
 }
 
-/// Makes it so many events, now.
+/// Sets the number of events, as of now.
 pub(super) fn set(words: &mut [u32], now: u32, events: u32) {
     if let [begin, current, previous] = words {
         (*begin, *current, *previous) = (now, events, 0);
     }
 }
 
-/// Events of the last period: those of this one, and of the one before the share that it still reaches into. One single
-/// event counts until it is over, as in HAProxy, where a rate does not flap around nothing.
+/// Returns the events of the last period: those of the current one, and the proportionate part of the previous one. A
+/// single event counts fully until it expires, as in HAProxy, so that a rate does not oscillate around zero.
 #[inline]
 pub(super) fn read(words: &[u32], now: u32, period: u32) -> u32 {
     let [begin, current, previous] = words else { return 0 };

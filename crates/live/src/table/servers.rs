@@ -1,15 +1,14 @@
-//! The names or addresses of servers that entries hold: each is kept once, entries hold its number. Must never hold more
-//! than a configuration and its peers may reasonably name.
+//! Names or addresses of servers in entries: each is stored once, entries store its number. Must never hold more than a
+//! configuration and its peers may reasonably name.
 
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Names at most. A peer that tells more tells nonsense.
+/// Maximum number of names. A peer that sends more is faulty.
 const MOST: usize = 65_535;
-/// Bytes of a name at most.
+/// Maximum length of a name in bytes.
 const LONGEST: usize = 1_024;
 
-/// The names.
 #[derive(Debug, Default)]
 pub struct ServerNames {
     inner: RwLock<Inner>,
@@ -22,7 +21,7 @@ struct Inner {
 }
 
 impl ServerNames {
-    /// The number of a name, from 1; 0: there is no room for it.
+    /// Returns the number of a name, from 1; 0: the limit is reached.
     pub fn number(&self, name: &[u8]) -> u32 {
         if let Some(number) = self.inner.read().unwrap_or_else(PoisonError::into_inner).numbers.get(name) {
             return *number;
@@ -41,7 +40,7 @@ impl ServerNames {
         number
     }
 
-    /// The name of a number; `None` for 0, and for what was never given.
+    /// Returns the name of a number; `None` for 0 and for unknown numbers.
     pub fn name(&self, number: u32) -> Option<Arc<[u8]>> {
         let at = (number as usize).checked_sub(1)?;
         self.inner.read().unwrap_or_else(PoisonError::into_inner).names.get(at).cloned()

@@ -1,5 +1,5 @@
-//! A part of a table: its entries in an array, chained by hash, and in a list by when they were refreshed. Everything in
-//! it happens under the lock of its owner. Must never make an entry without a request for it, and never drop a tracked one.
+//! A shard of a table: its entries in an array, chained by hash, and in a list by their last refresh. Used only under
+//! the lock of its owner. Must never create an entry without a request for it, and never drop a tracked one.
 
 use super::key::Keys;
 use base::moment::Moment;
@@ -7,35 +7,35 @@ use config::spec::TableKeySpec;
 
 /// No entry.
 pub(super) const NONE: u32 = u32::MAX;
-/// In the place of a neighbour: the entry is free.
+/// Stored as `older`: the entry is free.
 const FREE: u32 = u32::MAX - 1;
-/// Who tracks an entry; the bit above says that a peer has told of it.
+/// Mask of the number of trackers; the bit above is [`LEARNED`].
 const TRACKERS: u32 = LEARNED - 1;
-/// A peer has told of it: it is not told on.
+/// The last update was learned from a peer: it is not sent to others.
 const LEARNED: u32 = 1 << 31;
-/// Buckets that a shard begins with.
+/// Initial number of buckets.
 const FIRST_BUCKETS: usize = 8;
 
-/// What every entry has beside its key and its data: 32 bytes.
+/// The fixed part of every entry besides its key and its data: 32 bytes.
 #[derive(Debug)]
 struct Slot {
-    /// Of the key.
+    /// Hash of the key.
     hash: u32,
     /// The next one in its chain, or the next free one.
     next: u32,
-    /// The one that was refreshed before it.
+    /// The one refreshed before it.
     older: u32,
-    /// The one that was refreshed behind it.
+    /// The one refreshed after it.
     newer: u32,
-    /// How many track it ([`TRACKERS`]), and where it is from ([`LEARNED`]).
+    /// The number of trackers ([`TRACKERS`]), and the origin ([`LEARNED`]).
     trackers: u32,
-    /// The number of its last refreshment, where their order is told to peers; it wraps.
+    /// The number of its last update, if updates are sent to peers; wraps.
     update: u32,
-    /// It is there until then; [`Moment::MAX`]: until there is no room.
+    /// Its expiry; [`Moment::MAX`]: kept until it is evicted.
     until: Moment,
 }
 
-/// A part of a table.
+/// A shard of a table.
 #[derive(Debug)]
 pub(super) struct Shard {
     slots: Vec<Slot>,
@@ -70,12 +70,12 @@ impl Shard {
         self.slots.iter().any(|slot| slot.older != FREE && slot.trackers & TRACKERS > 0)
     }
 
-    /// Entries.
+    /// The number of entries.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// The entry of a key that is there at that moment. An expired one counts only while it is tracked.
+    /// Returns the entry of a key at that time. An expired one is found only while it is tracked.
     #[inline]
     pub(super) fn find(&self, hash: u32, key: &[u8], now: Moment) -> Option<u32> {
         let at = self.position(hash, key)?;
@@ -86,7 +86,7 @@ impl Shard {
     #[inline]
     fn position(&self, hash: u32, key: &[u8]) -> Option<u32> {
         let mut at = *self.buckets.get(self.bucket(hash))?;
-        // Behind the last one there is none.
+        // The chain ends with [`NONE`], which is out of bounds.
         while let Some(slot) = self.slots.get(at as usize) {
             if slot.hash == hash && self.keys.is(at as usize, key) {
                 return Some(at);
@@ -101,7 +101,7 @@ impl Shard {
         hash as usize & self.buckets.len().wrapping_sub(1)
     }
 
-    /// Makes an entry of a key that has none, as the newest one.
+    /// Creates an entry for a key that has none, as the newest one.
     pub(super) fn insert(&mut self, hash: u32, key: &[u8], until: Moment) -> u32 {
         if self.used >= self.buckets.len() {
             self.grow();
@@ -145,7 +145,7 @@ impl Shard {
         }
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub(super) fn remove(&mut self, at: u32) {
         let (hash, next) = (self.slots[at as usize].hash, self.slots[at as usize].next);
         let bucket = self.bucket(hash);
@@ -190,7 +190,7 @@ impl Shard {
         }
     }
 
-    /// Makes an entry the newest one, there until then.
+    /// Makes an entry the newest one, with that expiry.
     #[inline]
     pub(super) fn refresh(&mut self, at: u32, until: Moment) {
         self.slots[at as usize].until = until;
@@ -200,8 +200,8 @@ impl Shard {
         }
     }
 
-    /// Takes out of the oldest `most` entries those that are over at that moment; how many that were. Tracked ones stay
-    /// until `end` at least.
+    /// Removes the expired ones of the `most` oldest entries; returns their number. Tracked ones are kept until `end`
+    /// at least.
     pub(super) fn expire(&mut self, now: Moment, end: Moment, most: usize) -> usize {
         let mut removed = 0;
         for _ in 0..most {
@@ -217,30 +217,30 @@ impl Shard {
         removed
     }
 
-    /// Puts a tracked entry behind the others, as if it were refreshed; peers are not told.
+    /// Moves a tracked entry to the end of the list, as if it were refreshed; nothing is sent to peers.
     fn postpone(&mut self, at: u32, end: Moment) {
         self.refresh(at, end);
         let newest = self.newest;
-        // The order of numbers has to hold.
+        // The numbers must remain in order.
         let before = self.slots[newest as usize].older;
         if let Some(number) = self.slots.get(before as usize).map(|slot| slot.update) {
             self.note_learned(at, number);
         }
     }
 
-    /// Takes the entry of a key out that is over, wherever it stands; how many that were.
+    /// Removes the expired entry of a key, whatever its position; returns the number removed.
     pub(super) fn forget(&mut self, hash: u32, key: &[u8]) -> usize {
         let Some(at) = self.position(hash, key) else { return 0 };
         self.remove(at);
         1
     }
 
-    /// The moment at which the oldest entry is over.
+    /// Returns the expiry of the oldest entry.
     pub(super) fn next_end(&self) -> Option<Moment> {
         self.slots.get(self.oldest as usize).map(|slot| slot.until)
     }
 
-    /// Takes out the oldest entry that is not tracked, looking at so many; false: there is none.
+    /// Removes the oldest entry that is not tracked, of the `most` oldest; false: there is none.
     pub(super) fn drop_oldest(&mut self, end: Moment, most: usize) -> bool {
         for _ in 0..most {
             let at = self.oldest;
@@ -254,54 +254,53 @@ impl Shard {
         false
     }
 
-    /// The data of an entry.
+    /// Returns the data of an entry.
     #[inline]
     pub(super) fn words_mut(&mut self, at: u32) -> &mut [u32] {
         let start = at as usize * self.stride;
         &mut self.words[start..start + self.stride]
     }
 
-    /// The data of an entry.
+    /// Returns the data of an entry.
     #[inline]
     pub(super) fn words(&self, at: u32) -> &[u32] {
         let start = at as usize * self.stride;
         &self.words[start..start + self.stride]
     }
 
-    /// The data of an entry, and its key.
+    /// Returns the data of an entry, and its key.
     #[inline]
     pub(super) fn parts(&self, at: u32) -> (&[u32], &[u8]) {
         (self.words(at), self.keys.get(at as usize))
     }
 
-    /// Who tracks it, and until when it is there.
+    /// Returns the number of its trackers, and its expiry.
     #[inline]
     pub(super) fn standing(&self, at: u32) -> (u32, Moment) {
         let slot = &self.slots[at as usize];
         (slot.trackers & TRACKERS, slot.until)
     }
 
-    /// Changes the number of who tracks it.
+    /// Returns the number of its trackers, to be changed.
     #[inline]
     pub(super) fn trackers_mut(&mut self, at: u32) -> &mut u32 {
         &mut self.slots[at as usize].trackers
     }
 
-    /// Notes the number of its last refreshment.
+    /// Records the number of its last update.
     #[inline]
     pub(super) fn note_update(&mut self, at: u32, update: u32) {
         let slot = &mut self.slots[at as usize];
         (slot.update, slot.trackers) = (update, slot.trackers & TRACKERS);
     }
 
-    /// Notes that there is nothing to tell of its last refreshment, and after which number that was.
+    /// Records that its last update must not be sent, and the number after which it happened.
     pub(super) fn note_learned(&mut self, at: u32, update: u32) {
         let slot = &mut self.slots[at as usize];
         (slot.update, slot.trackers) = (update, slot.trackers | LEARNED);
     }
 
-    /// Entries whose numbers are above `after`, newest first, until `take` says that it has enough (false), or until one
-    /// is not.
+    /// Passes the entries with numbers above `after`, newest first, until `take` returns false.
     pub(super) fn each_update(&self, after: u32, mut take: impl FnMut(u32, u32) -> bool) {
         let mut at = self.newest;
         while let Some(slot) = self.slots.get(at as usize) {
@@ -316,24 +315,24 @@ impl Shard {
         }
     }
 
-    /// Whether the last refreshment of an entry happened here and has a number above `after`.
+    /// Whether the last update of an entry was local and has a number above `after`.
     pub(super) fn told_behind(&self, at: u32, after: u32) -> bool {
         let slot = &self.slots[at as usize];
         slot.trackers & LEARNED == 0 && slot.update.wrapping_sub(after) as i32 > 0
     }
 
-    /// Whether there is an entry at that place.
+    /// Whether there is an entry in that slot.
     pub(super) fn is_used(&self, at: u32) -> bool {
         self.slots.get(at as usize).is_some_and(|slot| slot.older != FREE)
     }
 
-    /// Places, free ones included.
+    /// The number of slots, including free ones.
     pub(super) fn places(&self) -> u32 {
         self.slots.len() as u32
     }
 }
 
-/// Makes room for `more` by a quarter of what is there, not by doubling: a table has a limit, and its memory is counted.
+/// Grows the capacity by a quarter instead of doubling it: a table has a limit, and its memory is counted.
 fn reserve<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() < more {
         list.reserve_exact(more.max(list.len() / 4).max(8 * more));

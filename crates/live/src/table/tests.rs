@@ -1,4 +1,4 @@
-//! A table beside a simple model, and from four threads at once.
+//! A table compared with a simple model, and used by four threads at once.
 
 use super::*;
 use config::span::Span;
@@ -116,7 +116,7 @@ fn peers_are_told_of_the_last_refreshment_of_each_entry_and_not_of_what_they_tol
     assert_eq!(numbers(4, 10), [(5, 9)]);
 }
 
-/// What a table may be asked, drawn from a number.
+/// A random operation.
 fn step(table: &Table, model: &mut HashMap<u32, (u64, u64)>, random: u64, now: u64, life: u64) {
     let (verb, number) = (random % 8, ((random >> 8) % 48) as u32);
     let key = TableKey::integer(number);
@@ -176,7 +176,7 @@ fn four_threads_count_exactly() {
             scope.spawn(move || {
                 let handle = Rc::new(table);
                 for round in 0..ROUNDS {
-                    // Half of it on one key that all share.
+                    // Half of it on one key shared by all threads.
                     let number =
                         if round % 2 == 0 { 0 } else { 1 + (round.wrapping_mul(2_654_435_761) ^ thread) % 900 };
                     let key = TableKey::integer(number);

@@ -1,5 +1,5 @@
-//! Entries that a session or a stream tracks: guards that pin them, and count a connection as long. Must never be held by
-//! another thread than the one that made them.
+//! Entries tracked by a session or a stream: guards that pin them, and count a connection while they exist. Must never
+//! be held by another thread than the one that created them.
 
 use super::{EntryMut, EntryRef, EntryView, Table, TableKey};
 use base::moment::Moment;
@@ -9,23 +9,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A worker's own handle on a table: tracking an entry counts references on one thread alone.
+/// A worker's own handle of a table: tracking an entry counts references on one thread only.
 pub type TableHandle = Rc<Arc<Table>>;
 
-/// A tracked entry. Dropping it ends that.
+/// A tracked entry. Dropping it ends the tracking.
 #[derive(Debug)]
 pub struct Tracked {
     table: TableHandle,
     at: EntryRef,
-    /// Its end was told.
+    /// The tracking was ended explicitly.
     over: bool,
 }
 
 impl TrackedEntry for Tracked {}
 
 impl Tracked {
-    /// Tracks the entry of a key, which is made if there is none: a connection is counted, and what `change` adds.
-    /// `None`: there is no room for it.
+    /// Tracks the entry of a key, creating it if necessary: counts a connection, and applies `change`. `None`: the
+    /// table is full.
     #[inline]
     pub fn new(
         table: &TableHandle,
@@ -42,41 +42,39 @@ impl Tracked {
         Some(Self { table: Rc::clone(table), at, over: false })
     }
 
-    /// Its table.
     #[inline]
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// Its place.
+    /// Its position.
     pub fn place(&self) -> EntryRef {
         self.at
     }
 
-    /// Changes the entry, which is refreshed.
+    /// Changes and refreshes the entry.
     #[inline]
     pub fn change<T>(&self, now: Moment, change: impl FnOnce(&mut EntryMut<'_>) -> T) -> T {
         self.table.change(self.at, now, change)
     }
 
-    /// Reads the entry.
     #[inline]
     pub fn read<T>(&self, now: Moment, read: impl FnOnce(EntryView<'_>) -> T) -> T {
         self.table.read(self.at, now, read)
     }
 
-    /// Reads an element of the entry. `None`: it is not stored.
+    /// Reads an element of the entry. `None`: not stored.
     #[inline]
     pub fn get(&self, now: Moment, kind: DataKind, element: u32) -> Option<u64> {
         self.table.get(self.at, now, kind, element)
     }
 
-    /// Ends the tracking after a last change; the entry is refreshed.
+    /// Ends the tracking after a last change; refreshes the entry.
     pub fn end(mut self, now: Moment, change: impl FnOnce(&mut EntryMut<'_>)) {
         self.finish(now, change);
     }
 
-    /// The same, where it is dropped behind that.
+    /// The same without consuming it; the caller drops it afterwards.
     #[inline]
     fn finish(&mut self, now: Moment, change: impl FnOnce(&mut EntryMut<'_>)) {
         self.over = true;
@@ -108,7 +106,7 @@ impl Drop for Tracked {
     }
 }
 
-/// An entry that is pinned for its rate of bytes alone: streams share a limit. Dropping it lets it go.
+/// An entry pinned only for its byte rate: streams share a limit. Dropping it unpins the entry.
 #[derive(Debug)]
 pub struct Pinned {
     table: TableHandle,
@@ -116,16 +114,16 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Pins the entry of a key, which is made if there is none. `None`: there is no room for it.
+    /// Pins the entry of a key, creating it if necessary. `None`: the table is full.
     pub fn new(table: &TableHandle, key: &TableKey<'_>, now: Moment) -> Option<Self> {
         let at = table.pin(key, now, |_| {})?;
         Some(Self { table: Rc::clone(table), at })
     }
 
-    /// Takes up to `wanted` bytes of what a limit leaves of a rate now, if that are `least`; else tells when they may go.
+    /// Takes up to `wanted` bytes from a rate's limit, if at least `least` are left.
     ///
     /// # Errors
-    /// That moment.
+    /// When they will be available.
     pub fn take_bytes(
         &self,
         kind: DataKind,
@@ -144,7 +142,7 @@ impl Pinned {
         }
     }
 
-    /// Bytes that were taken did not go.
+    /// Returns bytes that were taken but not transferred.
     pub fn give_back(&self, kind: DataKind, now: Moment, bytes: u64) {
         let events = bytes / u64::from(self.table.plan.byte_rate_factor);
         self.table.change(self.at, now, |entry| entry.take_back(kind, u32::try_from(events).unwrap_or(u32::MAX)));
@@ -157,7 +155,7 @@ impl Drop for Pinned {
     }
 }
 
-/// What a session or a stream tracks, by the number of the counter.
+/// The entries tracked by a session or a stream, by the number of the counter.
 #[derive(Debug, Default)]
 pub struct Tracking(Vec<(u8, Tracked)>);
 
@@ -168,13 +166,13 @@ impl Tracking {
         self.0.is_empty()
     }
 
-    /// What is tracked under a number.
+    /// Returns the entry tracked under a number.
     #[inline]
     pub fn get(&self, number: u8) -> Option<&Tracked> {
         self.0.iter().find(|(known, _)| *known == number).map(|(_, tracked)| tracked)
     }
 
-    /// Tracks an entry under a number that is free.
+    /// Tracks an entry under a free number.
     pub fn add(&mut self, number: u8, tracked: Tracked) {
         self.0.push((number, tracked));
     }
@@ -187,12 +185,12 @@ impl Tracking {
         }
     }
 
-    /// Ends it all and keeps the room.
+    /// Ends all tracking and keeps the capacity.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Ends it all, each after a last change.
+    /// Ends all tracking, each after a last change.
     #[inline]
     pub fn end(&mut self, now: Moment, mut change: impl FnMut(&mut EntryMut<'_>, u32)) {
         for (_, tracked) in &mut self.0 {

@@ -1,4 +1,4 @@
-//! Servers come and go: what the balance promises holds at every moment.
+//! Servers are added and removed: the guarantees of load balancing hold at all times.
 
 use super::*;
 
@@ -10,12 +10,12 @@ const ALGORITHMS: [BalanceSpec; 5] = [
     BalanceSpec::Source,
 ];
 
-/// A server for the next place, as `add server` would make it.
+/// A server for the next index, as `add server` would create it.
 pub(super) fn another(index: usize, weight: u32, maxconn: u32) -> ServerPlan {
     server(index, &Plan(weight, maxconn, 0))
 }
 
-/// What is known of a server from outside.
+/// The expected state of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Known {
     Ready,

@@ -1,4 +1,4 @@
-//! Bounds of connections, parked workers.
+//! Limits of connections, parked workers.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn a_release_wakes_exactly_one_in_order_of_arrival() {
     }
     drop(held);
     assert_eq!(bells.each_ref().map(|(bell, _)| bell.rings()), [1, 0, 0]);
-    // Someone else is faster: who was woken parks again, behind the others.
+    // Another caller is faster: the woken one parks again, after the others.
     let quick = process.enter_or_park(9, Waker::noop()).unwrap();
     assert!(process.enter_or_park(0, &bells[0].1).is_none());
     drop(quick);
@@ -89,7 +89,7 @@ fn frontends_and_addresses_have_gates_of_their_own() {
     assert_eq!(state.feconn(), 0);
 }
 
-/// A process for `maxconn` connections with one frontend for `front`, whose first address takes one.
+/// A process for `maxconn` connections with one frontend for `front`, whose first address accepts one.
 fn live(maxconn: u32, front: u32) -> Live {
     let frontend = FrontendPlan {
         maxconn: front,
@@ -150,7 +150,7 @@ fn who_is_woken_at_one_gate_and_stops_at_another_passes_the_wake_up_on() {
     let held = live.enter_or_park(0, 1, 9, Waker::noop()).unwrap();
     assert!(live.enter_or_park(0, 0, 1, &first_waker).is_none());
     assert!(live.enter_or_park(0, 1, 2, &second_waker).is_none());
-    // The first one's address fills up before it comes back.
+    // The first one's address fills up before it retries.
     let _bind = live.proxies[0].enter_bind_or_park(0, 3, Waker::noop()).unwrap();
     drop(held);
     assert_eq!((first.rings(), second.rings()), (1, 0));

@@ -1,5 +1,4 @@
-//! Live state under test: what HAProxy was seen to do, a naive model under random operations, and threads that get in
-//! each other's way.
+//! Tests of live state: observed behaviour of HAProxy, a naive model with random operations, and contending threads.
 
 mod arrivals;
 mod gates;
@@ -22,7 +21,7 @@ use std::task::{Context, Poll, Wake, Waker};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Plan(u32, u32, u32);
 
-/// A server as planned, at a place of its backend.
+/// A server as planned, at an index of its backend.
 fn server(index: usize, &Plan(weight, maxconn, maxqueue): &Plan) -> ServerPlan {
     let limit = |number: u32| (number > 0).then_some(number);
     let id = index as u32 + 1;
@@ -30,7 +29,7 @@ fn server(index: usize, &Plan(weight, maxconn, maxqueue): &Plan) -> ServerPlan {
     ServerPlan { index, id, place: id.wrapping_mul(4_096), weight, maxconn, maxqueue, ..ServerPlan::default() }
 }
 
-/// Gives a server a limit that follows the load from `minconn` on, as the compiler does; 0 means none.
+/// Gives a server a limit that depends on the load from `minconn` on, as the compiler does; 0 means none.
 fn follow_load(server: &mut ServerPlan, minconn: u32) {
     let minconn = Some(minconn).filter(|minconn| *minconn > 0);
     server.maxconn = server.maxconn.max(minconn);
@@ -43,7 +42,7 @@ fn plan(balance: BalanceSpec, servers: &[Plan]) -> BackendPlan {
     BackendPlan { servers, balance, fullconn: 1, ..BackendPlan::default() }
 }
 
-/// The live state of one proxy in a process for so many connections.
+/// The live state of one proxy in a process for that many connections.
 fn live_of(proxy: ProxyPlan, maxconn: u32) -> Live {
     Live::new(LivePlan { maxconn, proxies: vec![proxy], ..LivePlan::default() }, 7)
 }
@@ -81,24 +80,24 @@ const ANY: PickContext = PickContext {
     prefer: None,
 };
 
-/// In maintenance, or ready.
+/// Sets a server to ready or to maintenance.
 fn set_enabled(state: &ProxyState, server: usize, enabled: bool) {
     let admin = if enabled { Admin::Ready } else { Admin::Maintenance };
     state.set_admin(server, admin, Moment::ZERO);
 }
 
-/// What the checks of a server say.
+/// Sets the result of a server's checks.
 fn set_up(state: &ProxyState, server: usize, up: bool, now: Moment) {
     let operation = if up { Operation::Up } else { Operation::Down };
     state.force(server, Checker::Health, operation, now);
 }
 
-/// A request that is bound to a server.
+/// A request bound to a server.
 fn bound(server: usize) -> PickContext {
     PickContext { server: Some(server), ..ANY }
 }
 
-/// A waker that counts.
+/// Counts the calls of its waker.
 #[derive(Debug, Default)]
 struct Bell(AtomicUsize);
 
@@ -127,7 +126,7 @@ fn poll(ticket: &mut QueueTicket, waker: &Waker) -> Option<ServerSlot> {
     }
 }
 
-/// Numbers that look random, from one seed (Knuth's constants).
+/// Pseudo-random numbers from one seed (Knuth's constants).
 struct Dice(u64);
 
 impl Dice {

@@ -1,5 +1,5 @@
-//! Random operations on one thread, each compared with a model that is too simple to be wrong: a list of waiting
-//! requests in order of arrival that is searched from the front.
+//! Random operations on one thread, each compared with a model that is too simple to be wrong: a list of queued
+//! requests in order of arrival, searched from the front.
 
 use super::*;
 
@@ -7,7 +7,7 @@ use super::*;
 struct ModelServer {
     served: u32,
     limit: u32,
-    /// `minconn`: the limit follows the load.
+    /// `minconn`: the limit depends on the load.
     least: Option<u32>,
     maxqueue: u32,
     admin: Admin,
@@ -146,7 +146,7 @@ impl Model {
         positions
     }
 
-    /// Hands out free slots until nobody who could take one waits.
+    /// Assigns free slots until no queued request could take one.
     fn settle(&mut self) {
         for server in 0..self.servers.len() {
             while self.has_slot(server) {
@@ -191,12 +191,12 @@ impl Model {
     }
 
     fn held(&self) -> u32 {
-        // Slots that were granted and not taken are served already.
+        // Slots granted but not taken count as served.
         self.servers.iter().map(|server| server.served).sum::<u32>() + self.waiting.len() as u32
     }
 }
 
-/// The real thing and the model side by side.
+/// The real state and the model.
 struct Pair {
     state: Arc<ProxyState>,
     model: Model,
@@ -255,7 +255,7 @@ impl Pair {
                     let was_out = changed.admin == Admin::Maintenance;
                     changed.admin = [Admin::Ready, Admin::Ready, Admin::Drain, Admin::Maintenance][dice.below(4)];
                     self.state.set_admin(server, changed.admin, Moment::ZERO);
-                    // A server that nobody checks comes out of maintenance well.
+                    // An unchecked server is up after a maintenance.
                     changed.up |= was_out && changed.admin != Admin::Maintenance;
                 }
                 self.model.servers[server] = changed;
@@ -339,7 +339,7 @@ fn random_operations_agree_with_the_model() {
         let mut dice = Dice(seed);
         let plans: Vec<Plan> =
             (0..1 + dice.below(4)).map(|_| Plan(1, dice.below(6) as u32, dice.below(4) as u32)).collect();
-        // Every second world has limits that follow the load.
+        // Every second run has limits that depend on the load.
         let minconns: Vec<u32> = plans.iter().map(|_| dice.below(4) as u32 * (seed % 2) as u32).collect();
         let fullconn = 1 + dice.below(12) as u32;
         let mut pair = Pair::new(&plans, &minconns, fullconn);

@@ -1,4 +1,4 @@
-//! `eject-outliers`: who is ejected, for how long, and who never is.
+//! `eject-outliers`: which servers are ejected, for how long, and which never are.
 
 use super::*;
 use config::spec::OutlierSpec;
@@ -21,7 +21,7 @@ fn errors(percent: u32) -> OutlierSpec {
     OutlierSpec { errors: Some(percent), ..OutlierSpec::default() }
 }
 
-/// So many failures in a row; the ejection if there is one.
+/// Reports that number of consecutive failures; returns the ejection if there is one.
 fn fail(state: &ProxyState, server: usize, times: usize, now: Moment) -> Option<Ejection> {
     (0..times).find_map(|_| state.heed(server, FAILED, now))
 }
@@ -36,7 +36,7 @@ fn who_fails_too_often_gets_nothing_for_longer_and_longer() {
     assert!((0..12).all(|_| slot(state.assign(&ANY)).server() != 0));
     assert_eq!(slot(state.assign(&bound(0))).server(), 1, "who is bound to it goes elsewhere");
     assert!(state.status(0).unwrap().ejected);
-    // What was on its way there counts no more.
+    // Requests that were in flight are no longer counted.
     assert_eq!(fail(&state, 0, 50, at(2)), None);
     assert!(!state.end_ejection(0, at(29_000), at(30_001)), "that was another one");
     assert!(state.end_ejection(0, first.until, at(30_001)));
@@ -44,7 +44,7 @@ fn who_fails_too_often_gets_nothing_for_longer_and_longer() {
     let second = fail(&state, 0, 20, at(31_000)).unwrap();
     assert_eq!(second.period, Duration::from_secs(60));
     assert!(state.end_ejection(0, second.until, at(91_000)));
-    // It behaves: what it did is forgotten step by step.
+    // Without failures the level decreases step by step.
     for step in 0..40 {
         assert_eq!(state.heed(0, OK, at(91_000 + step * 5_000)), None);
     }

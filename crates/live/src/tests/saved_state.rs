@@ -1,4 +1,4 @@
-//! Servers that go on where they were in another process.
+//! Servers whose state is restored from another process.
 
 use super::*;
 use crate::health::{CheckStatus, Operation};
@@ -6,7 +6,7 @@ use crate::saved_state::entries;
 use config::spec::InitialState;
 use std::time::Duration;
 
-/// A backend whose one server is made by `change`, resumed from a line with those fields.
+/// A backend with one server created by `change`, restored from a line with those fields.
 fn resumed(change: impl FnOnce(&mut ServerPlan), fields: &str) -> (ServerStatus, Option<u32>) {
     let mut proxy = plan(BalanceSpec::RoundRobin, &[Plan(11, 0, 0), Plan(1, 0, 0)]);
     change(&mut proxy.servers[0]);
@@ -21,7 +21,7 @@ fn resumed(change: impl FnOnce(&mut ServerPlan), fields: &str) -> (ServerStatus,
 
 #[test]
 fn what_a_server_did_it_does() {
-    // Operation, level; rise 3 and fall 4 of a server that is checked.
+    // Operation, level; rise 3 and fall 4 of a checked server.
     let rows = [
         ("0 0 11 11 4 17 2 0", Operation::Down, 0),
         ("0 0 11 11 4 15 3 6", Operation::Down, 0),
@@ -54,14 +54,14 @@ fn orders_hold_on_and_the_configuration_has_the_last_word_on_its_own() {
         (false, "2 1", Admin::Maintenance, true),
         (false, "2 8", Admin::Drain, true),
         (false, "2 16", Admin::Ready, true),
-        // It was in maintenance only because the configuration said so then.
+        // It was in maintenance only by the configuration of that time.
         (false, "0 5", Admin::Ready, true),
-        // It had no address then, or its leader was in maintenance.
+        // It had no address then, or the tracked server was in maintenance.
         (false, "0 32", Admin::Ready, true),
         (true, "0 5", Admin::Maintenance, false),
         (true, "2 0", Admin::Maintenance, true),
         (true, "0 1", Admin::Maintenance, false),
-        // An order had ended the configuration's maintenance.
+        // A command had ended the maintenance by the configuration.
         (true, "2 4", Admin::Ready, true),
         (true, "0 4", Admin::Ready, true),
         (true, "2 12", Admin::Drain, true),

@@ -1,4 +1,4 @@
-//! What HAProxy 2.6 and 3.5 do with queues, positions and counts, case by case.
+//! Observed behaviour of HAProxy 2.6 and 3.5 with queues, positions and counts, case by case.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn requests_that_a_hash_binds_wait_in_their_servers_queue() {
     drop(held);
     assert_eq!(poll(&mut first, Waker::noop()).unwrap().server(), 1);
     assert_eq!(first.positions(), QueuePositions { server: 1, backend: 0 });
-    // `first` gave its slot back at once: it is the second one's now.
+    // `first` released its slot at once: it is passed to the second one.
     assert_eq!(second.positions(), QueuePositions { server: 2, backend: 0 });
     drop(second);
     assert_eq!(state.counts(Some(1)), Counts::default());
@@ -97,7 +97,7 @@ fn servers_that_are_disabled_or_weigh_nothing_get_no_traffic_by_the_balance() {
     proxy.servers[0].disabled = true;
     let state = state_of(proxy);
     assert!(matches!(state.assign(&ANY), Assignment::Unavailable));
-    // Persistence reaches the one without weight, not the disabled one.
+    // Persistence reaches the server without weight, not the disabled one.
     assert_eq!(slot(state.assign(&bound(1))).server(), 1);
     assert!(matches!(state.assign(&bound(0)), Assignment::Unavailable));
     assert!(matches!(farm(BalanceSpec::LeastConn, &[]).assign(&ANY), Assignment::Unavailable));
@@ -198,7 +198,7 @@ fn a_static_algorithm_heeds_weight_zero_only() {
 fn classes_go_first_then_those_that_came_first_with_their_offset() {
     let state = farm(BalanceSpec::RoundRobin, &[Plan(1, 1, 0)]);
     let mut held = slot(state.assign(&ANY));
-    // Class, offset, milliseconds of arrival; the order in which they are served.
+    // Class, offset, arrival in milliseconds; the order in which they are served.
     let rows = [
         ((0, 0, 100), 4),
         ((0, 0, 101), 5),
@@ -207,7 +207,7 @@ fn classes_go_first_then_those_that_came_first_with_their_offset() {
         ((0, 50, 104), 7),
         ((0, -50, 105), 3),
         ((-1, -10, 106), 1),
-        // A worker's clock that is a little late is no priority.
+        // A worker's clock that is slightly late does not affect the order.
         ((0, 0, 99), 6),
     ];
     let mut tickets: Vec<(usize, QueueTicket)> = Vec::new();
@@ -216,7 +216,7 @@ fn classes_go_first_then_those_that_came_first_with_their_offset() {
         let context = PickContext { priority: Priority { class, offset, now }, ..ANY };
         tickets.push((turn, ticket(state.assign(&context))));
     }
-    // One that gives up leaves the others in order.
+    // A request that gives up leaves the others in order.
     tickets.retain(|(turn, _)| *turn != 5);
     tickets.sort_by_key(|(turn, _)| *turn);
     for (turn, ticket) in &mut tickets {

@@ -1,16 +1,16 @@
-//! What each algorithm promises holds whatever happened before: servers that are added and removed, go to maintenance, down
+//! The guarantees of each algorithm hold after any history: servers that are added and removed, go to maintenance, down
 //! and back, and get other weights.
 
 use super::arrivals::another;
 use super::*;
 use config::spec::{HashFunction, HashMethod, HashSpec};
 
-/// Servers as they should be, beside the state under test.
+/// The expected state of the servers, and the state under test.
 struct Farm {
     state: Arc<ProxyState>,
     dice: Dice,
     known: Vec<Server>,
-    /// What led here, for whoever reads of a failure.
+    /// The history, for failure messages.
     story: Vec<String>,
 }
 
@@ -39,14 +39,15 @@ impl Farm {
         Self { known: known.collect(), state: state_of(proxy), dice, story }
     }
 
-    /// Something happens to one server: which. Algorithms with fixed tables know no other weights, and nobody new.
+    /// Applies a random change to one server; returns which. Algorithms with fixed tables support no other weights, and
+    /// no new servers.
     fn change(&mut self, fixed: bool) -> usize {
         let kinds = if fixed { 2 } else { 6 };
         let (server, count) = (self.dice.below(self.known.len()), self.known.len());
         let known = &mut self.known[server];
         let told = match self.dice.below(kinds) {
             0 if !known.removed => {
-                // Who comes back from maintenance is believed to be up.
+                // A server that leaves maintenance counts as up.
                 (known.ready, known.up) = (!known.ready, true);
                 set_enabled(&self.state, server, known.ready);
                 format!("{server} ready: {}", known.ready)
@@ -86,7 +87,7 @@ impl Farm {
         self.known.iter().map(|server| if server.takes_part() { server.weight } else { 0 }).collect()
     }
 
-    /// A request that keeps its place.
+    /// A request that keeps its slot.
     fn send(&mut self, hash: Option<u32>) -> Option<ServerSlot> {
         let random = (self.dice.below(1 << 30) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         match self.state.assign(&PickContext { hash, random, ..ANY }) {
@@ -131,7 +132,7 @@ fn the_least_loaded_gets_the_next_one_after_every_change() {
         let mut farm = Farm::new(&BalanceSpec::LeastConn, &HashSpec::default(), seed);
         let mut held: Vec<ServerSlot> = Vec::new();
         for _ in 0..60 {
-            // Who is served keeps its server, whatever becomes of that: those are not removed.
+            // Requests keep their server after any change, so servers with requests are not removed.
             held.retain(|slot| farm.known[slot.server()].ready);
             farm.change(false);
             for _ in 0..farm.dice.below(20) {
@@ -181,7 +182,7 @@ fn no_key_of_a_consistent_hash_moves_but_to_and_from_the_server_that_changed() {
 }
 
 impl Farm {
-    /// The server of a key, which is the hash, or the number that is drawn.
+    /// The server of a key, which is the hash, or the random number.
     fn place(&mut self, key: u32) -> Option<usize> {
         match self.state.assign(&PickContext { hash: Some(key), random: u64::from(key) << 32 | u64::from(key), ..ANY })
         {

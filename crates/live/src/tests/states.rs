@@ -1,5 +1,5 @@
-//! Servers that drain, go to maintenance, go down and come back: who gets requests, what becomes of those who wait, and how
-//! a server warms up.
+//! Servers that drain, go to maintenance, go down and come back: which get requests, what happens to queued ones, and
+//! `slowstart`.
 
 use super::*;
 use std::time::Duration;
@@ -8,7 +8,7 @@ fn at(millis: u64) -> Moment {
     Moment::ZERO + Duration::from_millis(millis)
 }
 
-/// The servers of so many requests that end at once.
+/// The servers of `count` requests that end at once.
 fn order(state: &Arc<ProxyState>, count: usize) -> String {
     (0..count)
         .map(|_| match state.assign(&ANY) {
@@ -83,7 +83,7 @@ fn who_waits_for_a_server_that_goes_down_is_served_by_another() {
     assert_eq!(poll(&mut waiting, &waker).unwrap().server(), 1);
 }
 
-/// Two servers, the first of which takes 16 seconds to warm up.
+/// Two servers, the first of which has a `slowstart` of 16 seconds.
 fn warming(balance: BalanceSpec, weight: u32, maxconn: u32) -> Arc<ProxyState> {
     let mut proxy = plan(balance, &[Plan(weight, maxconn, 0), Plan(weight, 0, 0)]);
     proxy.servers[0].slowstart = Some(Duration::from_millis(16_000));

@@ -1,5 +1,5 @@
-//! Threads that assign, wait, give up and release as fast as they can. A thread that waits is woken or fails after a
-//! long time: that time is there to find a lost wake-up, nothing is measured.
+//! Threads that assign, wait, give up and release as fast as they can. A waiting thread is woken or fails after a long
+//! time: the timeout detects lost wake-ups, nothing is measured.
 
 use super::*;
 use balance::Load;
@@ -33,7 +33,7 @@ fn wait_for<T>(mut ready: impl FnMut(&Waker) -> Option<T>) -> T {
         if let Some(value) = ready(&waker) {
             return value;
         }
-        // Polls again when woken only: a poll on the off chance would hide a lost wake-up.
+        // Polls again only when woken: polling speculatively would hide a lost wake-up.
         while unpark.1.load(SeqCst) == seen {
             assert!(start.elapsed() < LOST, "a wake-up was lost");
             thread::park_timeout(Duration::from_millis(100));
@@ -54,7 +54,7 @@ struct ObjectCounters {
 struct Hammer {
     state: Arc<ProxyState>,
     plans: Vec<Plan>,
-    /// By server: those who hold a slot by our own count, which is never more than the real one.
+    /// By server: the number of slots held, by a separate count that never exceeds the real one.
     busy: Vec<AtomicU32>,
     counters: ObjectCounters,
 }
@@ -65,7 +65,7 @@ impl Hammer {
         Self { state: farm(balance, plans), plans: plans.to_vec(), busy, counters: ObjectCounters::default() }
     }
 
-    /// With limits between 1 and `maxconn`, which is reached with so many requests.
+    /// With limits between 1 and `maxconn`, which is reached at `fullconn` requests.
     fn following_the_load(balance: BalanceSpec, plans: &[Plan], fullconn: u32) -> Self {
         let mut proxy = plan(balance.clone(), plans);
         proxy.fullconn = fullconn;
@@ -111,7 +111,7 @@ impl Hammer {
 
     fn wait(&self, mut ticket: QueueTicket, dice: &mut Dice) {
         self.counters.queued.fetch_add(1, SeqCst);
-        // Some give up at once, some after a look, some even when their turn may have come.
+        // Some give up at once, some after a poll, some even when their slot may have been granted.
         let patience = dice.below(4);
         if patience < 2 {
             for _ in 0..patience * dice.below(20) {
@@ -149,7 +149,7 @@ impl Hammer {
         for server in 0..self.plans.len() {
             assert_eq!(self.state.counts(Some(server)), Counts::default());
         }
-        // And all of it can be had again.
+        // All slots can be taken again.
         if let Some(Load { limit: 1, .. }) = self.state.load(0).map(|load| load.0).filter(|_| self.plans[0].1 > 1) {
             return;
         }
@@ -212,7 +212,7 @@ fn limits_that_change_lose_nobody() {
             match dice.below(3) {
                 0 => state.set_maxconn(server, Some(1 + dice.below(3) as u32)),
                 1 => state.set_weight(server, 1 + dice.below(9) as u32),
-                // The second server is never disabled, so there always is one.
+                // The second server is never disabled, so that one is always available.
                 _ => set_enabled(&state, 0, dice.below(2) == 0),
             }
         }
@@ -264,7 +264,7 @@ fn servers_that_come_and_go_lose_nobody_and_are_never_overloaded() {
             let mut dice = Dice(99);
             for step in 0..2_000 {
                 let now = Moment::ZERO + Duration::from_millis(step);
-                // The first server stays, so there always is one.
+                // The first server is kept, so that one is always available.
                 let server = 1 + dice.below(3);
                 match dice.below(4) {
                     0 => set_up(&state, server, dice.below(2) == 0, now),
@@ -304,10 +304,10 @@ fn every_parked_worker_gets_in_and_never_too_many_at_once() {
                 inside.fetch_sub(1, SeqCst);
                 drop(slot);
             }
-            // A worker that leaves passes on what was meant for it.
+            // A worker that leaves passes on a pending wake-up.
             process.unpark(worker);
         };
-        // Nobody gets in until everybody has parked once: however the threads are scheduled, they meet.
+        // No worker is admitted until all have parked once: however the threads are scheduled, they contend.
         let others: Vec<_> =
             (0..u64::from(bound)).filter_map(|other| process.enter_or_park(workers + other, Waker::noop())).collect();
         assert_eq!(others.len(), bound as usize);
@@ -325,13 +325,13 @@ fn every_parked_worker_gets_in_and_never_too_many_at_once() {
     }
 }
 
-/// A release and a parking at the same moment, round after round, and nobody else who could make up for a mistake.
+/// A release and a parking at the same time, round after round, without other threads that could hide a mistake.
 #[test]
 fn a_release_is_not_missed_by_who_parks_at_that_moment() {
     let process = Arc::new(ProcessState::new(1, &RatesSpec::default(), None));
     let rounds = 20_000;
     let turn = AtomicUsize::new(0);
-    // The bound is for one wait: a machine with other work may take long for all rounds.
+    // The timeout is for one wait: a busy machine may take long for all rounds.
     let other = |round: usize| {
         let (mut looks, start) = (0, Instant::now());
         while turn.load(SeqCst) < round {

@@ -1,5 +1,5 @@
-//! The words of `trace`, in the configuration and in the runtime API (management manual, section 9.3): what they change, and the
-//! lists that they print. Must never report an event.
+//! The command `trace`, in the configuration and in the runtime API (management manual, section 9.3): its changes, and
+//! the lists that it prints. Must never report an event.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,14 +7,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::source::{SourceRow, TABLE};
 use super::{Action, Criterion, FOLLOWS_NONE, Settings, State, TraceSink, Traces};
 
-/// The answer to a command.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// It was done.
     Done,
-    /// A list that was asked for, or a sentence.
+    /// The requested list, or a message.
     Text(String),
-    /// It cannot be done.
+    /// The command was rejected.
     Refused(String),
 }
 
@@ -36,7 +35,7 @@ const VERBOSITIES: [(&str, &str); 6] = [
     ("complete", "the same"),
 ];
 
-/// Criteria, by their numbers.
+/// Criteria, by number.
 pub(super) const CRITERIA: [(Criterion, &str, &str); 9] = [
     (Criterion::Nothing, "nothing", "do not lock on anything"),
     (Criterion::Backend, "backend", "lock on the backend that started the trace"),
@@ -49,7 +48,7 @@ pub(super) const CRITERIA: [(Criterion, &str, &str); 9] = [
     (Criterion::Stream, "stream", "lock on the stream that started the trace"),
 ];
 
-/// What HAProxy's sources call criteria of their own, and what these are here.
+/// The names of HAProxy's sources for their own criteria, and the corresponding criteria of Weir.
 const OWN_CRITERIA: [(&[&str], &str, Criterion); 9] = [
     (&["h1"], "h1s", Criterion::Stream),
     (&["h2"], "h2s", Criterion::Stream),
@@ -62,7 +61,7 @@ const OWN_CRITERIA: [(&[&str], &str, Criterion); 9] = [
     (&["peers"], "peers", Criterion::Session),
 ];
 
-/// Criteria in the order in which they are listed.
+/// Criteria in the order of the list.
 const LISTED: [usize; 9] = [1, 2, 3, 4, 0, 5, 6, 7, 8];
 
 const MENU: &str = "Supported commands:
@@ -77,18 +76,18 @@ const MENU: &str = "Supported commands:
   verbosity : list/set trace output verbosity
 ";
 
-/// The sources that a command is about.
+/// The sources that a command applies to.
 #[derive(Clone, Copy)]
 enum Scope {
     All,
     One(usize),
 }
 
-/// The sinks that a command may name: each with its description.
+/// The available sinks, each with its description.
 pub type Sinks<'a> = &'a [(String, TraceSink, String)];
 
 impl Traces {
-    /// Runs the words behind `trace`. `find` knows the sinks by name; `sinks` is the list of them.
+    /// Runs the words after `trace`. `find` returns a sink by name; `sinks` is the list of them.
     pub fn command(&self, words: &[&str], find: &dyn Fn(&str) -> Option<TraceSink>, sinks: Sinks<'_>) -> Reply {
         let scope = match words.first().copied() {
             None | Some("") => return Reply::Text(self.menu()),
@@ -193,7 +192,7 @@ impl Traces {
             }
             Scope::All => None,
         };
-        // Lists are those of one source; of all, the first stands for them.
+        // Lists are those of one source; for `all`, those of the first.
         let shown = number.unwrap_or(0);
         let (settings, row) = (&self.sources[shown], &TABLE[shown]);
         let each = |set: &dyn Fn(&Settings)| match number {
@@ -215,7 +214,7 @@ impl Traces {
             },
             "verbosity" => match position(&VERBOSITIES, argument) {
                 Some(level) => each(&|one| one.verbosity.store(level, Relaxed)),
-                // HAProxy calls the only one of some sources so.
+                // HAProxy uses this name for the only level of some sources.
                 None if argument == "default" => each(&|one| one.verbosity.store(1, Relaxed)),
                 None => {
                     let current = settings.verbosity.load(Relaxed);
@@ -268,7 +267,7 @@ fn position(table: &[(&str, &str)], name: &str) -> Option<u8> {
     table.iter().position(|(known, _)| *known == name).map(|at| at as u8)
 }
 
-/// A list of names, the current one with a star; refuses a name that is not among them.
+/// Formats a list of names, the current one with a star; rejects an unknown name.
 fn list(what: &str, many: &str, wrong: &str, row: &SourceRow, table: &[(&str, &str)], current: u8) -> Reply {
     let traces = if many == "levels" { "trace levels" } else { "trace verbosities" };
     let mut text = format!("Supported {traces} for source {}:\n", row.name);
@@ -323,7 +322,7 @@ fn set_events(row: &SourceRow, settings: &Settings, action: Action, argument: &s
         None => (argument.strip_prefix('+').unwrap_or(argument), true),
     };
     let wait = || {
-        // A trace with events that start it waits for them.
+        // A trace with start events waits for them.
         let state = settings.state();
         if action == Action::Start && set.load(Relaxed) != 0 && state == State::Stopped {
             settings.state.store(State::Waiting as u8, Relaxed);

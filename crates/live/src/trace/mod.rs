@@ -1,5 +1,5 @@
-//! Traces: which sources report what, and to which sink (management manual, section 9.3, "trace"). Must never write a line itself:
-//! whoever has an event asks whether it is reported, and where.
+//! Traces: which sources report which events, and to which sink (management manual, section 9.3, "trace"). Must never
+//! write a line itself: the caller asks whether an event is reported, and where.
 
 mod command;
 mod source;
@@ -9,10 +9,9 @@ pub use source::{Event, SOURCES, Source, SourceRow, TABLE, events};
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// How important an event is.
+/// The level of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Level {
     Error,
     User,
@@ -22,10 +21,9 @@ pub enum Level {
     Developer,
 }
 
-/// What a trace keeps to once it has begun.
+/// The criterion on which a trace locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Criterion {
     Nothing,
     Backend,
@@ -38,9 +36,8 @@ pub enum Criterion {
     Stream,
 }
 
-/// Where lines go: none, a descriptor (1 and 2), or a ring by its number.
+/// The destination of lines: none, a descriptor (1 and 2), or a ring by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum TraceSink {
     None,
     Descriptor(u8),
@@ -65,9 +62,8 @@ impl TraceSink {
     }
 }
 
-/// What an event is about, each as a number that is not 0; 0: nothing of that kind.
+/// The objects of an event as non-zero numbers; 0: none of that kind.
 #[derive(Debug, Clone, Copy, Default)]
-#[allow(missing_docs)]
 pub struct Subject {
     pub thread: u64,
     pub session: u64,
@@ -103,7 +99,7 @@ enum State {
     Running,
 }
 
-/// What a set of events is for, by its place in [`Settings::sets`].
+/// The purpose of a set of events: its index in [`Settings::sets`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Report,
@@ -115,7 +111,7 @@ enum Action {
 /// No source is followed.
 const FOLLOWS_NONE: u8 = u8::MAX;
 
-/// One source.
+/// The settings of one source.
 #[derive(Debug)]
 struct Settings {
     state: AtomicU8,
@@ -125,7 +121,7 @@ struct Settings {
     lock: AtomicU8,
     follow: AtomicU8,
     sets: [AtomicU64; 4],
-    /// What it keeps to; 0: nothing yet.
+    /// The object that the trace is locked on; 0: none yet.
     locked: AtomicU64,
 }
 
@@ -154,7 +150,7 @@ impl Settings {
         }
     }
 
-    /// As a source begins.
+    /// Restores the initial settings.
     fn reset(&self) {
         let first = Self::default();
         let bytes = [
@@ -179,22 +175,22 @@ impl Settings {
     }
 }
 
-/// All sources. Settings are changed by one at a time in practice; a reader may see one of them a moment before another.
+/// All sources. Settings are changed by one thread at a time in practice; a reader may see one change before another.
 #[derive(Debug, Default)]
 pub struct Traces {
-    /// The sources that may report something, by their numbers.
+    /// The active sources, as bits.
     active: AtomicU32,
     sources: [Settings; SOURCES],
 }
 
 impl Traces {
-    /// Whether a source may report something: all that an event costs while traces are off.
+    /// Whether a source may report something: the only cost of an event while traces are off.
     #[inline]
     pub fn is_active(&self, source: Source) -> bool {
         self.active.load(Relaxed) & (1 << source as u8) != 0
     }
 
-    /// An event happens. Where it is reported, and whether with details; `None`: nowhere.
+    /// Records an event. Returns where to report it, and whether with details; `None`: not reported.
     #[cold]
     pub fn note(&self, event: &Event, level: Level, subject: &Subject) -> Option<(TraceSink, bool)> {
         let (settings, bit) = (&self.sources[event.source as usize], 1 << event.bit);
@@ -219,7 +215,7 @@ impl Traces {
         (is_shown && sink != TraceSink::None).then(|| (sink, settings.verbosity.load(Relaxed) > 0))
     }
 
-    /// Whether a running trace takes an event: it begins to keep to the first that has what it locks on.
+    /// Whether a running trace includes an event: locks on the first one that has the locked kind of object.
     fn keeps_to(settings: &Settings, subject: &Subject) -> bool {
         let criterion = settings.criterion();
         if criterion == Criterion::Nothing {
@@ -233,20 +229,20 @@ impl Traces {
             }
     }
 
-    /// Whether the source that this one follows is locked on what the event is about.
+    /// Whether the source that this one follows is locked on an object of the event.
     fn is_followed(&self, settings: &Settings, subject: &Subject) -> bool {
         let Some(leader) = self.sources.get(usize::from(settings.follow.load(Relaxed))) else { return false };
         let (criterion, locked) = (leader.criterion(), leader.locked.load(Relaxed));
         leader.state() == State::Running && locked != 0 && subject.value(criterion) == locked
     }
 
-    /// Stops everything and forgets what was set.
+    /// Stops all sources and restores their initial settings.
     pub fn reset(&self) {
         self.sources.iter().for_each(Settings::reset);
         self.refresh();
     }
 
-    /// Which sources may report something.
+    /// Recomputes which sources may report something.
     fn refresh(&self) {
         let is_active = |one: &Settings| one.state() != State::Stopped || one.follow.load(Relaxed) != FOLLOWS_NONE;
         let active = self.sources.iter().enumerate().filter(|(_, one)| is_active(one));

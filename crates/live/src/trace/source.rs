@@ -1,10 +1,8 @@
-//! The sources of traces and their events, with HAProxy's names (management manual, section 9.3, "trace"): those that this program
-//! reports. Must never hold state.
+//! The sources of traces and their events, with HAProxy's names (management manual, section 9.3, "trace"): those that
+//! Weir reports. Must never hold state.
 
-/// A source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Source {
     H2,
     Fcgi,
@@ -27,25 +25,21 @@ pub const SOURCES: usize = 13;
 /// An event of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// The source.
     pub source: Source,
     /// Its bit in the sets of the source.
     pub bit: u8,
-    /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// A description.
     pub doc: &'static str,
 }
 
 /// A row of the table of sources.
 pub struct SourceRow {
-    /// The source.
     pub source: Source,
-    /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// A description.
     pub doc: &'static str,
-    /// Its events, by their bits.
+    /// Its events, by bit.
     pub events: &'static [Event],
 }
 
@@ -54,7 +48,6 @@ const fn event(source: Source, bit: u8, name: &'static str, doc: &'static str) -
 }
 
 /// The events, by source.
-#[allow(missing_docs)]
 #[rustfmt::skip]
 pub mod events {
     use super::{Event, Source, event};
@@ -121,7 +114,7 @@ const fn row(source: Source, name: &'static str, doc: &'static str, events: &'st
     SourceRow { source, name, doc, events }
 }
 
-/// All sources, by their number.
+/// All sources, by number.
 #[rustfmt::skip]
 pub static TABLE: [SourceRow; SOURCES] = {
     use events::*;

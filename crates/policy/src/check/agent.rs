@@ -1,39 +1,39 @@
-//! What an agent says of its server (configuration manual, section 5.2, "agent-check"): one line of words. Must never
-//! change a server.
+//! Parses an agent's response about its server (configuration manual, section 5.2, "agent-check"): one line of words.
+//! Must never change a server.
 
 use live::Admin;
 
-/// An answer, word by word; of several words of one kind the last counts.
+/// A parsed response; of several words of one kind the last one applies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentAnswer {
-    /// What is wanted of the server.
+    /// The requested administrative state.
     pub admin: Option<Admin>,
-    /// Whether the server is well, and the word that says so.
+    /// The health of the server, with the word that states it.
     pub health: Option<Word>,
-    /// A weight: a number, or per cent.
+    /// The weight: a number or a percentage.
     pub weight: Option<String>,
-    /// A limit.
+    /// The connection limit.
     pub maxconn: Option<String>,
-    /// What stands behind a sharp.
+    /// The text after a `#`.
     description: String,
-    /// The first word that means nothing.
+    /// The first unknown word.
     unknown: Option<String>,
 }
 
-/// A word about the server's health.
+/// A word that states the server's health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// It is well.
+    /// The server is up.
     pub up: bool,
-    /// As it was written.
+    /// The word as received.
     pub text: String,
 }
 
-/// Characters of a description that are kept.
+/// Maximum length of a description in characters.
 const SHOWN: usize = 100;
 
 impl AgentAnswer {
-    /// Reads the line, without its end.
+    /// Parses the line, without its line end.
     pub fn parse(line: &[u8]) -> Self {
         let mut answer = Self::default();
         let (words, description) = match line.iter().position(|byte| *byte == b'#') {
@@ -71,7 +71,7 @@ impl AgentAnswer {
         }
     }
 
-    /// What is shown of it; `warning`: what was wrong with a number.
+    /// Returns the text shown for the response; `warning` is an error about one of its numbers.
     pub fn info(&self, warning: Option<&str>) -> String {
         let reason = if self.description.is_empty() { self.unknown.as_deref() } else { Some(&*self.description) };
         match (&self.health, warning, reason) {

@@ -1,5 +1,5 @@
-//! What a check waits for, and whether it has come (configuration manual, "tcp-check expect", "http-check expect"). Must
-//! never read a byte by itself.
+//! Expect rules of health checks and their evaluation (configuration manual, "tcp-check expect", "http-check expect").
+//! Must never read a byte by itself.
 
 use super::{Answer, Content};
 use expression::Expression;
@@ -11,20 +11,20 @@ use memchr::memmem;
 use std::ops::RangeInclusive;
 use wire::http::Head;
 
-/// A step that waits.
+/// An `expect` step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expect {
-    /// It must not come.
+    /// The rule is negated (`!`): the match must fail.
     pub negated: bool,
-    /// What is waited for.
+    /// What is matched.
     pub wanted: Wanted,
-    /// `min-recv`: bytes below which nothing is concluded. `None`: not written, or -1.
+    /// `min-recv`: minimum number of received bytes before the match is evaluated. `None` if not specified, or -1.
     pub at_least: Option<usize>,
-    /// What is said if it fails.
+    /// The comment reported on failure.
     pub comment: Option<Box<str>>,
     /// `ok-status`.
     pub ok: CheckStatus,
-    /// `error-status`; `None`: as what is waited for has it.
+    /// `error-status`; `None` for the default of the match.
     pub error: Option<CheckStatus>,
     /// `tout-status`.
     pub timeout: CheckStatus,
@@ -36,28 +36,26 @@ pub struct Expect {
     pub code: Option<Expression>,
 }
 
-/// What a check waits for.
+/// The match of an `expect` rule.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wanted {
-    /// `string` and `binary`: bytes, among those that were received.
+    /// `string` and `binary`: bytes within the received data.
     Bytes {
-        /// Which.
         bytes: Box<[u8]>,
-        /// As hexadecimal digits, which messages do not repeat.
+        /// Written as hexadecimal digits, which messages do not repeat.
         binary: bool,
     },
     /// `rstring` and `rbinary`.
     Pattern {
-        /// Which.
         pattern: Regex,
-        /// It looks at the bytes' hexadecimal digits.
+        /// The pattern is matched against the hexadecimal digits of the bytes.
         binary: bool,
     },
     /// `string-lf` and `binary-lf`.
     Format(Content),
-    /// An answer of a protocol that is known.
+    /// A response of a known protocol.
     Protocol(Answer),
-    /// An answer of gRPC that says that all is well.
+    /// A gRPC response with the status SERVING.
     Grpc,
     /// `status`.
     Status(Box<[RangeInclusive<u16>]>),
@@ -65,25 +63,24 @@ pub enum Wanted {
     StatusPattern(Regex),
     /// `hdr` and `fhdr`.
     Field {
-        /// Values are not split at commas.
+        /// `fhdr`: values are not split at commas.
         whole: bool,
-        /// What the name is like.
+        /// The match of the field name.
         name: TextMatch,
-        /// What the value is like.
+        /// The match of the value.
         value: Option<TextMatch>,
     },
 }
 
-/// How a text of a header field is compared.
+/// A match of a header field's name or value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextMatch {
-    /// In which way.
     pub how: FieldMatch,
-    /// With what; unused by patterns.
+    /// The text to compare with; unused by `reg`.
     pub text: Content,
 }
 
-/// Ways to compare.
+/// Match methods of header fields.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldMatch {
     /// `str`.
@@ -98,19 +95,19 @@ pub enum FieldMatch {
     Pattern(Regex),
 }
 
-/// What can be concluded.
+/// Result of evaluating an `expect` rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
-    /// It has come, or what must not come has not.
+    /// The rule passes.
     Fulfilled,
-    /// It has not come, or what must not come has.
+    /// The rule fails.
     Failed,
-    /// More bytes may change that.
+    /// More bytes are needed.
     Wait,
 }
 
 impl Expect {
-    /// With what a row of the manual says where nothing is written.
+    /// Creates a rule with the manual's default values.
     pub fn new(wanted: Wanted) -> Self {
         Self {
             negated: false,
@@ -126,14 +123,14 @@ impl Expect {
         }
     }
 
-    /// Looks for bytes in what was received. `complete`: no more will come, or no more has room.
+    /// Evaluates the rule on received bytes. `complete`: the response is complete, or the buffer is full.
     pub fn look(&self, received: &[u8], complete: bool, context: &Context<'_>) -> Finding {
         let text = match &self.wanted {
             Wanted::Bytes { bytes, .. } => Some(bytes.to_vec()),
             Wanted::Format(content) => Some(content.render(context)),
             _ => None,
         };
-        // A text cannot be there before its last byte.
+        // A text cannot match before as many bytes have been received.
         let least = self.at_least.unwrap_or(0).max(text.as_ref().map_or(0, Vec::len));
         if received.len() < least && !complete {
             return Finding::Wait;
@@ -147,7 +144,7 @@ impl Expect {
         if context.exhausted.get() {
             return Finding::Failed;
         }
-        // What has not come yet may still come, unless it was said how much there is to be of it.
+        // Without `min-recv`, missing bytes may still arrive.
         match (found, self.negated) {
             (false, _) if !complete && self.at_least.is_none() => Finding::Wait,
             (true, false) | (false, true) => Finding::Fulfilled,
@@ -155,7 +152,7 @@ impl Expect {
         }
     }
 
-    /// Whether an answer's head is as it should be; `None`: the body has to be looked at.
+    /// Evaluates the rule on a response's head; `None` if it depends on the body.
     pub fn judge_head(&self, head: &Head, context: &Context<'_>) -> Option<bool> {
         let holds = match &self.wanted {
             Wanted::Status(ranges) => ranges.iter().any(|range| range.contains(&head.status())),
@@ -179,7 +176,7 @@ impl Expect {
         Some(holds != self.negated && !context.exhausted.get())
     }
 
-    /// What failing means, where the rule does not say so.
+    /// Returns the status of a failure.
     pub fn error_status(&self) -> CheckStatus {
         self.error.unwrap_or(match self.wanted {
             Wanted::Status(_) | Wanted::StatusPattern(_) | Wanted::Field { .. } => CheckStatus::L7Status,
@@ -209,12 +206,12 @@ impl TextMatch {
 }
 
 impl Content {
-    /// The bytes; none where digits make no bytes.
+    /// Returns the bytes; empty if the hexadecimal digits are invalid.
     pub fn render(&self, context: &Context<'_>) -> Vec<u8> {
         self.try_render(context).unwrap_or_default()
     }
 
-    /// The bytes. `None`: what should be hexadecimal digits of bytes is something else.
+    /// Returns the bytes; `None` if the hexadecimal digits are invalid.
     pub fn try_render(&self, context: &Context<'_>) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         match self {

@@ -1,5 +1,5 @@
-//! Health checks, compiled (configuration manual, "option httpchk", "option tcp-check" and their kin): a script of steps
-//! for the servers of a backend, and what each server says of its own. Plain data; the runner of a check opens its
+//! Compiled health checks (configuration manual, "option httpchk", "option tcp-check" and others): a script of steps
+//! for the servers of a backend, and the parameters of each server. Plain data; the runner of a check opens its
 //! connections. Must never do I/O.
 
 mod agent;
@@ -24,14 +24,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the servers of a backend are checked with.
+/// The check of a backend's servers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Check {
-    /// The steps. None: a connection is all.
+    /// The steps. If empty, only a connection is made.
     pub steps: Box<[CheckStep]>,
     /// They speak HTTP.
     pub is_http: bool,
-    /// They are rules of `option tcp-check`: what is said about them names them.
+    /// The steps are rules of `option tcp-check`, which messages about them name.
     pub is_tcp: bool,
     /// `http-check disable-on-404`.
     pub disable_on_404: bool,
@@ -39,11 +39,11 @@ pub struct Check {
     pub send_state: bool,
     /// `option log-health-checks`.
     pub log: bool,
-    /// `timeout check`: how long an answer may take behind the connection.
+    /// `timeout check`: timeout of a response after the connection is established.
     pub timeout: Option<Duration>,
-    /// `timeout connect`, where `timeout check` is set.
+    /// `timeout connect`, if `timeout check` is set.
     pub connect: Option<Duration>,
-    /// `option external-check`: a program is run instead of steps.
+    /// `option external-check`: a program that is run instead of the steps.
     pub program: Option<Box<External>>,
 }
 
@@ -52,37 +52,37 @@ pub struct Check {
 pub struct External {
     /// `external-check command`.
     pub command: Box<str>,
-    /// `external-check path`: its `PATH`.
+    /// `external-check path`: the `PATH` of the program.
     pub path: Box<str>,
-    /// `external-check preserve-env`: it sees the environment of the process.
+    /// `external-check preserve-env`: the program inherits the environment of the process.
     pub preserve_environment: bool,
-    /// The process may start programs (`insecure-fork-wanted`).
+    /// The process may run programs (`insecure-fork-wanted`).
     pub allowed: bool,
 }
 
 impl Check {
-    /// Whether it opens its connections by steps of its own.
+    /// Whether the script opens its own connections with `connect` steps.
     pub fn connects_by_itself(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, CheckStep::Connect(_)))
     }
 }
 
-/// How one server is checked.
+/// The check parameters of one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerCheck {
-    /// Where, if that is not the server's address.
+    /// The address to check; `None` for the server's address.
     pub address: Option<ServerAddress>,
     /// `port`.
     pub port: Option<u16>,
-    /// Connections begin with a PROXY header: `check-send-proxy`, or `send-proxy` where the address is the server's.
+    /// Connections begin with a PROXY header: `check-send-proxy`, or `send-proxy` if the address is the server's.
     pub send_proxy: bool,
     /// `check-via-socks4`.
     pub via_socks4: bool,
-    /// What checks of HTTP speak where a step says nothing else: `check-proto`, else what the server speaks where they go to
-    /// its address. `None`: as the handshake of TLS says.
+    /// The protocol of HTTP checks unless a step specifies one: `check-proto`, else that of the server if they use its
+    /// address. `None`: as negotiated in the TLS handshake.
     pub protocol: Option<MuxProtocol>,
-    /// What tells the idle connections apart that checks may take (`check-reuse-pool`): empty, or made of a name
-    /// (`check-pool-conn-name`). `None`: they take none.
+    /// The part of the pool key that selects idle connections for checks (`check-reuse-pool`): empty, or derived from a
+    /// name (`check-pool-conn-name`). `None`: checks do not reuse connections.
     pub reuse: Option<Box<[u8]>>,
     /// `inter`, `fastinter`, `downinter`.
     pub pace: Pace,
@@ -92,16 +92,16 @@ pub struct ServerCheck {
     pub fall: u32,
     /// `init-state`.
     pub initial: InitialState,
-    /// What the server is checked with, if that is not what its backend says (`healthcheck`).
+    /// The check that replaces the backend's one (`healthcheck`).
     pub script: Option<Arc<Check>>,
-    /// `observe`; `None`: traffic says nothing about the server.
+    /// `observe`; `None`: traffic is not observed.
     pub observed: Option<Observed>,
 }
 
-/// How an agent is asked about its server (`agent-check`).
+/// The parameters of an agent check (`agent-check`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentCheck {
-    /// `agent-addr`; `None`: the server's address.
+    /// `agent-addr`; `None` for the server's address.
     pub address: Option<IpAddr>,
     /// `agent-port`.
     pub port: u16,
@@ -114,7 +114,7 @@ pub struct AgentCheck {
 /// A step of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CheckStep {
-    /// What is said about the next step if it fails.
+    /// A comment, reported if the next step fails.
     Comment(Box<str>),
     /// Opens a connection.
     Connect(Connect),
@@ -128,76 +128,72 @@ pub enum CheckStep {
     Variable(Box<Action>),
 }
 
-/// A new connection.
+/// The parameters of a new connection.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Connect {
-    /// The port; `None`: as the server's line says.
+    /// The port; `None` for that of the server.
     pub port: Option<Port>,
-    /// The address; `None`: as the server's line says.
+    /// The address; `None` for that of the server.
     pub address: Option<IpAddr>,
     /// Begins with a PROXY header.
     pub send_proxy: bool,
     /// Goes through the server's SOCKS4 proxy.
     pub via_socks4: bool,
-    /// Is closed in order, not by a reset.
+    /// Close with FIN instead of RST.
     pub linger: bool,
-    /// As the server's line says where nothing else is said.
+    /// Use the server's parameters unless overridden.
     pub default: bool,
-    /// Goes by TLS, whatever the server's line says.
+    /// Use TLS regardless of the server's parameters.
     pub ssl: bool,
-    /// The name that its handshake asks for.
+    /// The SNI of the handshake.
     pub sni: Option<Box<str>>,
-    /// What is spoken; `None`: as the server's line or the handshake says.
+    /// The protocol; `None` for that of the server or of the TLS handshake.
     pub protocol: Option<MuxProtocol>,
-    /// The protocols that its handshake offers.
+    /// The ALPN protocols of the handshake.
     pub alpn: Option<Vec<Vec<u8>>>,
-    /// What is said if it fails.
+    /// The comment reported on failure.
     pub comment: Option<Box<str>>,
 }
 
-/// A port that a step names.
+/// A port of a `connect` step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Port {
-    /// This one.
+    /// A fixed port.
     Fixed(u16),
-    /// The one that an expression gives.
+    /// The value of an expression.
     Evaluated(Box<Expression>),
 }
 
-/// Text that is the same in every check, or not.
+/// The content of a step, constant or evaluated in each check.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// Always the same.
+    /// A constant.
     Bytes(Box<[u8]>),
-    /// Put together each time.
+    /// A log-format string.
     Text(Box<LogFormat>),
-    /// Put together each time from hexadecimal digits.
+    /// A log-format string that evaluates to hexadecimal digits.
     Hex(Box<LogFormat>),
 }
 
-/// Bytes to send.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Payload {
-    /// Which.
     pub content: Content,
-    /// What is said if that fails.
+    /// The comment reported on failure.
     pub comment: Option<Box<str>>,
 }
 
-/// A request to send.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// `OPTIONS` where none was written.
+    /// The method; default `OPTIONS`.
     pub method: Box<[u8]>,
-    /// `/` where none was written.
+    /// The URI; default `/`.
     pub target: Content,
-    /// `HTTP/1.0` where none was written.
+    /// The version; default `HTTP/1.0`.
     pub version: Box<[u8]>,
-    /// Names and values.
+    /// Header fields: names and values.
     pub fields: Vec<(Box<[u8]>, LogFormat)>,
-    /// The body.
     pub body: Option<Content>,
-    /// What is said if that fails.
+    /// The comment reported on failure.
     pub comment: Option<Box<str>>,
 }
 

@@ -1,5 +1,5 @@
-//! Reads the rules of `http-check` and `tcp-check`, and `option httpchk`. The sentences about what is wrong are
-//! HAProxy's. Must never look at a server.
+//! Parses the rules of `http-check` and `tcp-check`, and `option httpchk`. Error messages are HAProxy's. Must never
+//! look at a server.
 
 use super::{CheckStep, Connect, Content, Expect, FieldMatch, Payload, Port, Request, TextMatch, Wanted};
 use crate::rule::{Parsing, RuleError, Words, find_action};
@@ -15,10 +15,10 @@ use live::health::CheckStatus;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-/// Reads a `tcp-check` rule, from the step's name on.
+/// Parses a `tcp-check` rule, starting with the step's name.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The rule is invalid.
 pub(crate) fn tcp_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<CheckStep, RuleError> {
     match words.action().split('(').next().unwrap_or_default() {
         "comment" => comment_step(words),
@@ -29,10 +29,10 @@ pub(crate) fn tcp_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<C
     }
 }
 
-/// Reads an `http-check` rule, from the step's name on.
+/// Parses an `http-check` rule, starting with the step's name.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The rule is invalid.
 pub(crate) fn http_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<CheckStep, RuleError> {
     match words.action().split('(').next().unwrap_or_default() {
         "comment" => comment_step(words),
@@ -43,10 +43,10 @@ pub(crate) fn http_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<
     }
 }
 
-/// Reads the request that `option httpchk` describes: `[<method>] [<target>] [<version>] [<host>]`.
+/// Parses the request of `option httpchk`: `[<method>] [<target>] [<version>] [<host>]`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The request is invalid.
 pub(crate) fn http_line(words: &[Word], parsing: &Parsing<'_>) -> Result<Request, RuleError> {
     let mut request = Request::default();
     let (method, rest) = match words {
@@ -74,8 +74,9 @@ pub(crate) fn http_line(words: &[Word], parsing: &Parsing<'_>) -> Result<Request
     Ok(request)
 }
 
-/// Makes a script of `http-check` rules whole: without a request it sends the one of `option httpchk`; the first request
-/// of a script takes from there what it does not say; behind the last request something is expected.
+/// Completes a script of `http-check` rules: without a request it sends the one of `option httpchk`; the first request
+/// of a script inherits unspecified values from it; after the last request a default `expect` is added if there is
+/// none.
 pub(crate) fn implicit_steps(
     mut steps: Vec<CheckStep>,
     line: Request,
@@ -100,7 +101,7 @@ pub(crate) fn implicit_steps(
             let connect = steps.iter().position(|step| matches!(step, CheckStep::Connect(_)));
             let expects = steps.iter().position(|step| matches!(step, CheckStep::Expect(_)));
             let mut at = connect.map(|at| at + 1).or(expects).unwrap_or(steps.len());
-            // A comment is about the rule behind it.
+            // A comment belongs to the rule after it.
             while connect.is_none() && at > 0 && matches!(steps[at - 1], CheckStep::Comment(_)) {
                 at -= 1;
             }
@@ -114,7 +115,7 @@ pub(crate) fn implicit_steps(
     steps
 }
 
-/// What a request says of its own.
+/// The values that a request specifies itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WrittenRequest {
     method: bool,
@@ -123,7 +124,7 @@ pub(crate) struct WrittenRequest {
 }
 
 impl WrittenRequest {
-    /// By the words of an `http-check send` rule.
+    /// Determines them from the words of an `http-check send` rule.
     pub(crate) fn of(words: &[Word]) -> Self {
         let mut written = Self::default();
         let mut at = 1;
@@ -149,7 +150,7 @@ fn comment_of(word: &Word) -> Box<str> {
     word.text.as_str().into()
 }
 
-/// HTTP/2 and later are no protocols of checks: they speak HTTP/1.1.
+/// Returns the version of a check's request; HTTP/2 and later are replaced by HTTP/1.1.
 fn version_of(word: &Word) -> Box<[u8]> {
     let later = |text: &str| text.strip_prefix("HTTP/").is_some_and(|number| number.starts_with(['2', '3']));
     if later(&word.text) { Box::from(*b"HTTP/1.1") } else { bytes(word) }
@@ -168,7 +169,7 @@ fn variable(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<CheckStep, R
     Ok(CheckStep::Variable(Box::new(action)))
 }
 
-/// The address of a connection, and the port beside it. A wildcard is the server's address.
+/// Parses the address of a connection with an optional port. A wildcard is the server's address.
 fn address(word: &Word) -> Result<(Option<IpAddr>, Option<Port>), RuleError> {
     let wrong = |message: String| RuleError::at(Some(word), format!("'addr' : {message}."));
     match address::parse(&word.text, &AddressRules::SOURCE, &Environment::new())
@@ -191,7 +192,7 @@ fn address(word: &Word) -> Result<(Option<IpAddr>, Option<Port>), RuleError> {
 
 fn connect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result<CheckStep, RuleError> {
     let mut connect = Connect::default();
-    // The port that is written with the address; `port` counts more, wherever it is.
+    // The port that is part of the address; `port` takes precedence in any order.
     let mut beside = None;
     while let Some(word) = words.take() {
         match word.text.as_str() {
@@ -296,7 +297,7 @@ fn send(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<CheckStep, RuleE
     Ok(CheckStep::Send(Payload { content, comment }))
 }
 
-/// Bytes written as hexadecimal digits.
+/// Parses hexadecimal digits.
 fn unhex(word: &Word) -> Result<Box<[u8]>, RuleError> {
     let digits = word.text.as_bytes();
     if !digits.len().is_multiple_of(2) {
@@ -332,7 +333,7 @@ fn request(words: &mut Words<'_>, parsing: &Parsing<'_>, mut request: Request) -
                 let (Some(field), Some(format)) = (words.take(), words.take()) else {
                     return Err(RuleError::at(Some(word), "'hdr' expects <name> and <value> as arguments"));
                 };
-                // The body's length is what it is.
+                // The body's length is computed.
                 let is_framing = |name: &&str| field.text.eq_ignore_ascii_case(name);
                 if !["content-length", "transfer-encoding"].iter().any(is_framing) {
                     let name = field.text.to_ascii_lowercase();
@@ -351,7 +352,7 @@ fn request(words: &mut Words<'_>, parsing: &Parsing<'_>, mut request: Request) -
     Ok(request)
 }
 
-/// The statuses that options of `expect` may name.
+/// The statuses that are permitted for `ok-status`, `error-status` and `tout-status`.
 const OK: [CheckStatus; 4] = [CheckStatus::L4Ok, CheckStatus::L6Ok, CheckStatus::L7Ok, CheckStatus::L7Conditional];
 const ERRORS: [CheckStatus; 5] = [
     CheckStatus::L4Connection,
@@ -362,7 +363,7 @@ const ERRORS: [CheckStatus; 5] = [
 ];
 const TIMEOUTS: [CheckStatus; 3] = [CheckStatus::L4Timeout, CheckStatus::L6Timeout, CheckStatus::L7Timeout];
 
-/// Options in front of the match.
+/// The options of `expect` before the match.
 #[derive(Default)]
 struct Options {
     negated: bool,
@@ -427,7 +428,7 @@ fn expect(words: &mut Words<'_>, parsing: &Parsing<'_>, is_http: bool) -> Result
     })))
 }
 
-/// Reads an option of `expect`. False: it is none.
+/// Parses an option of `expect`. Returns false if `name` is not an option.
 fn option(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>, options: &mut Options) -> Result<bool, RuleError> {
     let argument = |words: &mut Words<'_>| -> Result<Word, RuleError> {
         Ok(words.expect(&format!("'{name}' expects a string as argument"))?.clone())
@@ -485,14 +486,14 @@ fn format_of(word: &Word, purpose: Purpose, parsing: &Parsing<'_>) -> Result<Log
     })
 }
 
-/// A regular expression, which is told of where PCRE2 has to match it.
+/// Compiles a regular expression and reports it if it has to be matched with PCRE2.
 fn noted(parsing: &Parsing<'_>, word: &Word, ignore_case: bool) -> Result<Regex, RuleError> {
     let regex = Regex::new(&word.text, ignore_case).map_err(|error| RuleError::at(Some(word), error))?;
     parsing.names.lists().borrow_mut().note(parsing.names.line(), &regex);
     Ok(regex)
 }
 
-/// Reads the match that `expect` is about. `None`: there is no such match.
+/// Parses the match of `expect`. `None` if `name` is not a match.
 fn pattern(
     name: &str,
     words: &mut Words<'_>,

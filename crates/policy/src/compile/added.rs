@@ -1,5 +1,5 @@
-//! Servers and backends that the runtime API adds: made ready as those of the configuration are. Must never wait for a
-//! name to be looked up.
+//! Compiles servers and backends that the runtime API adds, like those of the configuration. Must never wait for a name
+//! resolution.
 
 use super::connecting::is_usable;
 use super::tls::KnownTls;
@@ -15,7 +15,7 @@ use live::ServerPlace;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Looks nothing up.
+/// A resolver that resolves nothing.
 pub(super) struct Nobody<'p>(pub(super) &'p Program);
 
 impl Resolver for Nobody<'_> {
@@ -32,7 +32,7 @@ impl Resolver for Nobody<'_> {
     }
 }
 
-/// Why a backend takes no servers at run time; `None`: it does.
+/// Returns the reason why a backend does not accept servers at run time, or `None` if it does.
 pub fn refuses_servers(program: &Program, proxy: usize) -> Option<String> {
     if let Some(proxy) = program.proxies.get(proxy).filter(|proxy| proxy.mode == Mode::Log && proxy.backend.is_some()) {
         return Some(format!("Backend does not support dynamic servers : backend '{}' uses mode log.", proxy.name));
@@ -40,7 +40,7 @@ pub fn refuses_servers(program: &Program, proxy: usize) -> Option<String> {
     fixes_servers(program, proxy)
 }
 
-/// Why a reload in place cannot change which servers a proxy has; `None`: it can.
+/// Returns the reason why an in-place reload cannot change the set of a proxy's servers, or `None` if it can.
 pub(super) fn fixes_servers(program: &Program, proxy: usize) -> Option<String> {
     let proxy = program.proxies.get(proxy)?;
     let backend = proxy.backend.as_ref()?;
@@ -51,12 +51,12 @@ pub(super) fn fixes_servers(program: &Program, proxy: usize) -> Option<String> {
     Some(format!("Backend does not support dynamic servers : {why}"))
 }
 
-/// Makes a server ready that is added to a proxy, with the place and the number that come next. `spec` is what the program
-/// was made of, the proxy at its index; `known` is what it may name, since no
+/// Compiles a server that is added to a proxy, with the next free index and ID. `spec` is the specification of the
+/// program, with the proxy at the same index; `known` contains the TLS objects that the server may refer to, since no
 /// file is read.
 ///
 /// # Errors
-/// Why it cannot be added.
+/// The reason why the server cannot be added.
 pub fn add_server(
     (spec, program): (&Spec, &Program),
     proxy: usize,
@@ -65,10 +65,10 @@ pub fn add_server(
     known: KnownTls,
 ) -> Result<Server, String> {
     let missing = || "No such backend.".to_owned();
-    // It stands below everything.
+    // Its position is after all lines of the configuration.
     written.span.file = u32::MAX;
-    // Checks of a server that is added go by TLS, and begin with a PROXY header, where that is said of them (management manual,
-    // "add server").
+    // For an added server, checks use TLS and the PROXY header only if the check keywords are specified (management
+    // manual, "add server").
     if let Some(tls) = &mut written.tls {
         tls.check.get_or_insert(false);
     }
@@ -103,7 +103,7 @@ pub fn add_server(
     if !lists.all.is_empty() {
         return Err("a list of patterns in a dynamic server is not supported yet by Weir.".to_owned());
     }
-    // It begins in maintenance whatever is written; what has no address stays there.
+    // The server starts in maintenance regardless of its keywords; without an address it stays there.
     server
         .map(|server| {
             let tracking = Tracking { leader, ..server.tracking };
@@ -117,8 +117,8 @@ pub fn add_server(
         .ok_or_else(|| "The server cannot be made.".to_owned())
 }
 
-/// The removed servers of a backend whose place and number a server that is made ready may have instead of those that come
-/// next: they differ in nothing but what can be another one while a server serves, its name and its address.
+/// Returns the removed servers of a backend whose index and ID a new server may take over: they are equal except for
+/// name and address, which can change while a server is in use.
 pub fn predecessors<'a>(program: &Program, proxy: &'a Proxy, fresh: &'a Server) -> impl Iterator<Item = &'a Server> {
     let servers = proxy.backend.as_ref().map(|backend| &backend.servers);
     program.servers_numbered(proxy, fresh.id).into_iter().filter(move |old| {
@@ -130,8 +130,8 @@ pub fn predecessors<'a>(program: &Program, proxy: &'a Proxy, fresh: &'a Server) 
     })
 }
 
-/// Whether a backend that is made ready may have the place and the number of one that was removed instead of those that come next:
-/// they differ in nothing but their names, and the removed one has no servers.
+/// Whether a new backend may take over the index and ID of a removed one: both are equal except for their names, and
+/// the removed one has no servers.
 pub fn is_backend_predecessor(old: &Proxy, fresh: &Proxy) -> bool {
     let (Some(known), Some(own)) = (&old.backend, &fresh.backend) else { return false };
     let backend = Backend { servers: known.servers.clone(), ..own.clone() };
@@ -140,18 +140,18 @@ pub fn is_backend_predecessor(old: &Proxy, fresh: &Proxy) -> bool {
             == Proxy { index: old.index, id: old.id, name: old.name.clone(), backend: Some(backend), ..fresh.clone() }
 }
 
-/// Makes a backend ready that is added: the last proxy of `spec`, which starts from the `defaults` section at that place.
-/// The names of its variables come with it.
+/// Compiles an added backend: the last proxy of `spec`, which inherits from the `defaults` section at that index. Also
+/// returns the names of its variables.
 ///
 /// # Errors
-/// Why it cannot be added.
+/// The reason why the backend cannot be added.
 pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Result<(Proxy, Known), String> {
     let index = program.proxies.places();
     let written = spec.proxies.get(index).ok_or("No such backend.")?;
     let (mut nobody, mut found) = (Nobody(program), Vec::new());
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     compiler.shared.tables.replace(program.tables.clone());
-    // Patterns that stand in the rules are no lists of the program: the runtime API does not show them.
+    // Inline patterns of the rules are not lists of the program: the runtime API does not show them.
     compiler.shared.lists.replace(pattern::Registry::apart());
     let spelling = http::spelling(&spec.global);
     let mut proxy = compiler.proxy(spec, index, written, &program.global, spelling.as_ref());
@@ -172,12 +172,12 @@ pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Resul
             proxy.slow_userlists.push(list);
         }
     }
-    // What takes lines was opened at the start.
+    // Log targets were opened at startup.
     proxy.logs = program.spare_logs.get(defaults).cloned().unwrap_or_default();
     Ok((proxy, shared.known.take()))
 }
 
-/// The server of the configuration that a server tracks by that name.
+/// Returns the server of the configuration that `track` names.
 fn leader(spec: &Spec, program: &Program, proxy: usize, name: &str) -> Result<ServerPlace, String> {
     let (backend, name) = match name.split_once('/') {
         Some((backend, name)) => {
@@ -200,7 +200,7 @@ fn leader(spec: &Spec, program: &Program, proxy: usize, name: &str) -> Result<Se
     Ok((backend.index, found.index))
 }
 
-/// The number of a server that is added: the one that is written, else the lowest that is free.
+/// Returns the ID of an added server: the specified one, else the lowest free one.
 fn number(program: &Program, proxy: usize, written: &ServerSpec) -> Result<u32, String> {
     let own = &program.proxies[proxy];
     if written.id == 0 {

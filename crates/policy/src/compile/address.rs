@@ -1,4 +1,4 @@
-//! Addresses as written into addresses to use.
+//! Resolves the addresses of the configuration. Must never open a socket.
 
 use super::Compiler;
 use crate::program::{BindAddress, LogAddress, SYSLOG, ServerAddress, ServerPort};
@@ -6,11 +6,11 @@ use config::spec::{AddressSpec, Family, HostSpec, InitialAddress, PortSpec};
 use config::text;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Bytes of an abstract name that fills the whole field: `sun_path` without the NUL in front.
+/// Length in bytes of an abstract name that fills the whole field: `sun_path` without the leading NUL.
 const ABSTRACT_LENGTH: usize = 107;
 
 impl Compiler<'_> {
-    /// The address of a host. The error is the name that has none.
+    /// Returns the address of a host; the error is the name that cannot be resolved.
     fn host<'a>(&mut self, host: &'a HostSpec, family: Family) -> Result<IpAddr, &'a str> {
         match host {
             HostSpec::Any if family == Family::V6 => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
@@ -20,8 +20,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// A server's address by the methods of `init-addr`. `last`: the one that its state file has. `is_followed`: it will be
-    /// resolved while it serves. The error is what to say.
+    /// Returns a server's initial address by the methods of `init-addr`. `last` is the address in its state file;
+    /// `is_followed`: the name is resolved at run time.
     pub(super) fn initial_address(
         &mut self,
         (written, last): (&AddressSpec, Option<IpAddr>),
@@ -45,7 +45,7 @@ impl Compiler<'_> {
                     Some(ip) => HostSpec::Ip(ip),
                     None => continue,
                 },
-                // The system's resolver knows no services.
+                // The system's resolver does not support SRV records.
                 InitialAddress::Libc if is_service => continue,
                 InitialAddress::Libc => HostSpec::Name(name.clone()),
                 InitialAddress::None => {
@@ -69,7 +69,7 @@ impl Compiler<'_> {
             AddressSpec::Inet { host, family, port, .. } => ServerAddress::Inet {
                 ip: self.host(host, *family)?,
                 port: match *port {
-                    // Port 0 is none: it is the client's.
+                    // Port 0 means the client's port.
                     PortSpec::Exact(0) | PortSpec::None => ServerPort::Offset(0),
                     PortSpec::Exact(port) | PortSpec::Range(port, _) => ServerPort::Exact(port),
                     PortSpec::Offset(offset) => ServerPort::Offset(offset),
@@ -92,7 +92,7 @@ impl Compiler<'_> {
             AddressSpec::Descriptor { fd, kind, is_carrier } => {
                 BindAddress::Descriptor { fd: *fd, kind: *kind, is_carrier: *is_carrier }
             }
-            // It is looked up where the servers are known.
+            // Resolved where the servers are known.
             AddressSpec::Reverse { server } => return Err(server),
         })
     }
@@ -110,17 +110,18 @@ impl Compiler<'_> {
     }
 }
 
-/// The methods of `init-addr`, or the default ones.
+/// Returns the methods of `init-addr`, or the default ones.
 fn effective(methods: &[InitialAddress], is_followed: bool) -> &[InitialAddress] {
     match methods {
-        // A server whose name is followed may begin without an address.
+        // A server whose name is resolved at run time may start without an address.
         [] if is_followed => &[InitialAddress::Last, InitialAddress::Libc, InitialAddress::None],
         [] => &[InitialAddress::Last, InitialAddress::Libc],
         methods => methods,
     }
 }
 
-/// The name of a server that has no address because the system's resolver knows none; `None`: it has one, or none was asked for.
+/// Returns the name of a server without an address that the system's resolver could not resolve; `None` if it has an
+/// address, or if no address was required.
 pub(super) fn unresolved<'a>(
     address: &ServerAddress,
     written: &'a AddressSpec,
@@ -133,12 +134,12 @@ pub(super) fn unresolved<'a>(
     (is_asked && matches!(address, ServerAddress::Unresolved { .. })).then_some(name.as_str())
 }
 
-/// Whether a name is one of SRV records.
+/// Whether a name is resolved to SRV records.
 fn is_service(name: &str) -> bool {
     name.starts_with('_')
 }
 
-/// The port of a server that has no address yet. A service brings its own.
+/// Returns the port of a server without an address. With SRV records the port is part of the record.
 fn unresolved_port(port: PortSpec, is_service: bool) -> ServerPort {
     match port {
         PortSpec::Exact(port) | PortSpec::Range(port, _) => ServerPort::Exact(port),
@@ -164,7 +165,7 @@ fn abstract_name(name: &str, unpadded: bool) -> Vec<u8> {
     bytes
 }
 
-/// The words of an address, for messages about a line whose words are not at hand.
+/// Formats an address as in the configuration, for messages about lines whose words are not available.
 pub(super) fn written(address: &AddressSpec) -> String {
     match address {
         AddressSpec::Inet { host, port, .. } => {

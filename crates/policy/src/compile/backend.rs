@@ -1,4 +1,4 @@
-//! The server side of a proxy: servers, balance, retries.
+//! Compiles the server side of a proxy: servers, balance, retries. Must never open a connection.
 
 use super::Compiler;
 use super::address::unresolved;
@@ -26,7 +26,7 @@ impl Compiler<'_> {
         let servers = servers
             .filter_map(|(index, server)| self.server(spec, names, (written, &check), index, server))
             .collect::<Vec<_>>();
-        // The one of a `listen` is its frontend's too.
+        // The unique ID of a `listen` is also that of its frontend.
         let is_alone = written.kind == ProxyKind::Backend;
         let check_id = is_alone.then(|| self.unique_id(spec, proxy, written)).flatten().map(|named| named.format);
         let persistence = self.persistence(written, &servers);
@@ -53,7 +53,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The expression of `balance hash`.
+    /// Compiles the expression of `balance hash`.
     fn hash_key(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Expression> {
         let BalanceSpec::Hash(text) = &written.balance else { return None };
         let place = EvalPlace::ServerChoice;
@@ -80,7 +80,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Looks the servers of a proxy up that is not served: for what is wrong with their addresses alone.
+    /// Resolves the server addresses of a proxy that is not started, only to report errors.
     pub(super) fn server_addresses(&mut self, spec: &Spec, proxy: &ProxySpec) {
         for written in &proxy.servers {
             let follows = self.resolving(spec, proxy, written).is_some();
@@ -93,7 +93,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Servers of agents are shared by all clients: what depends on one of them is refused.
+    /// Rejects connections of agents that depend on a client, since agents are shared by all clients.
     fn refuse_varying(&mut self, proxy: &ProxySpec, written: &ServerSpec, varies: bool, head: &str) {
         if proxy.mode == Mode::Spop && varies {
             let message = format!(
@@ -104,7 +104,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Servers that open their connections get requests of HTTP over them, and nothing else.
+    /// Rejects reverse-HTTP servers outside of `mode http`.
     fn refuse_reversed(&mut self, proxy: &ProxySpec, written: &ServerSpec, address: &ServerAddress, head: &str) {
         if *address == ServerAddress::Reversed && proxy.mode != Mode::Http {
             let what = "another mode than 'mode http'";
@@ -161,7 +161,7 @@ impl Compiler<'_> {
         // Zero means "no limit" for both.
         let is_http = proxy.mode == Mode::Http;
         let limit = |written: Option<u32>| written.filter(|limit| *limit > 0 && log.is_none());
-        // Without a `maxconn`, or with a smaller one, the limit is `minconn` at any load.
+        // Without `maxconn`, or with one below `minconn`, the limit is `minconn` at any load.
         let minconn = limit(written.limits.minconn);
         let maxconn = limit(written.maxconn).max(minconn);
         Some(Server {
@@ -207,10 +207,10 @@ impl Compiler<'_> {
     }
 }
 
-/// `hash-key`: where a server's places on the circle of a consistent hash are reckoned from, by the numbers that HAProxy
-/// 3.5 shows. What a server lacks is replaced by its `id`.
+/// Returns a server's base value on the consistent-hash ring (`hash-key`), equal to that of HAProxy 3.5. A missing
+/// property is replaced by the server's `id`.
 fn place(written: &ServerSpec, address: &ServerAddress) -> u32 {
-    // As many numbers as a server can have places.
+    // The maximum number of ring positions of a server.
     let by_id = written.id.wrapping_mul(4_096);
     let of_address = |ip: IpAddr, port: u32| match ip {
         IpAddr::V4(ip) => avalanche(port.wrapping_add(u32::from_le_bytes(ip.octets()))),
@@ -228,8 +228,8 @@ fn place(written: &ServerSpec, address: &ServerAddress) -> u32 {
     }
 }
 
-/// `fullconn` where none is written: a tenth of the `maxconn` of all frontends that may lead to the backend, rounded
-/// up, at least 1.
+/// Computes `fullconn` for backends that do not specify it: a tenth of the sum of the `maxconn` of all frontends that
+/// may use the backend, rounded up, at least 1.
 pub(super) fn fill_in_fullconn(spec: &Spec, proxies: &mut [Proxy]) {
     let backends = proxies.iter().filter(|proxy| proxy.backend.is_some());
     let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -237,7 +237,7 @@ pub(super) fn fill_in_fullconn(spec: &Spec, proxies: &mut [Proxy]) {
         named.entry(&proxy.name).or_default().push(proxy.index);
     }
     let mut totals = vec![0_u64; proxies.len()];
-    // The frontend that was counted last.
+    // The last frontend that was counted for each backend.
     let mut counted = vec![usize::MAX; proxies.len()];
     for (index, (proxy, written)) in proxies.iter().zip(&spec.proxies).enumerate() {
         let Some(front) = &proxy.frontend else { continue };

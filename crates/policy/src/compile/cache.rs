@@ -1,14 +1,14 @@
-//! Caches: sizes become blocks. Must never hold an object.
+//! Compiles `cache` sections: sizes become blocks. Must never hold an object.
 
 use config::spec::CacheSpec;
 use config::text::to_bytes;
 use live::cache::CachePlan;
 use std::time::Duration;
 
-/// Blocks of a kilobyte in a megabyte.
+/// Blocks of one kilobyte per megabyte.
 const BLOCKS: u32 = 1_024;
 
-/// What a section asks for.
+/// Returns the parameters of a section.
 pub(super) fn plan(written: &CacheSpec) -> CachePlan {
     let blocks = written.megabytes.saturating_mul(BLOCKS);
     let bytes = u64::from(blocks) * 1_024;

@@ -1,5 +1,5 @@
-//! Health checks: the rules of a backend become a script, and what a server says of its own is worked out beside its
-//! address. Must never open a connection.
+//! Compiles health checks: the rules of a backend become a script, and the parameters of each server are computed from
+//! its line. Must never open a connection.
 
 use super::Compiler;
 use super::names::SpecNames;
@@ -21,11 +21,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Reads one rule.
+/// A parser of one rule.
 type ReadRule = fn(&mut Words<'_>, &Parsing<'_>) -> Result<CheckStep, RuleError>;
 
 impl Compiler<'_> {
-    /// What the servers of a backend are checked with.
+    /// Compiles the check of a backend's servers.
     pub(super) fn check(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Check {
         let names = self.names(spec, Some(index));
         let bufsize = buffer_size(&spec.global);
@@ -34,7 +34,7 @@ impl Compiler<'_> {
         Check { program, ..check }
     }
 
-    /// The program of `option external-check`, where all is there that it takes.
+    /// Compiles the program of `option external-check`, if all its required keywords are present.
     fn check_program(&mut self, global: &GlobalSpec, written: &ProxySpec) -> Option<External> {
         let rules = &written.check;
         if rules.method != CheckMethod::Program {
@@ -66,7 +66,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// What is wrong with a program, whether it checks or not.
+    /// Reports errors about a program, whether it is used or not.
     fn can_be_found(&mut self, written: &ProxySpec) {
         let (rules, name, span) = (&written.check, &written.name.value, written.name.span);
         for (what, value) in [("command", &rules.command), ("path", &rules.path)] {
@@ -87,8 +87,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// The same of a backend's own rules or of a section's, as the expressions of the backend see names. `of_proxy`: the
-    /// rules are not a section's.
+    /// Compiles the rules of a backend or of a `healthcheck` section, with the names visible in the backend's
+    /// expressions. `of_proxy`: the rules are the backend's.
     fn check_of(
         &mut self,
         (written, rules): (&ProxySpec, &CheckSpec),
@@ -138,7 +138,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Reads the request of `option httpchk`.
+    /// Parses the request of `option httpchk`.
     fn request_line(&mut self, line: &RuleLineSpec, written: &ProxySpec, names: &SpecNames<'_>) -> check::Request {
         names.begin(line);
         let parsing = Parsing { names, place: EvalPlace::Check, set: 0, proxy: written, warnings: RefCell::default() };
@@ -164,7 +164,7 @@ impl Compiler<'_> {
             let parsing =
                 Parsing { names, place: EvalPlace::Check, set: 0, proxy: written, warnings: RefCell::default() };
             let what = format!("'{kind} {}'", words.action());
-            // Behind a step that is wrong, the order of others proves nothing.
+            // After an invalid step, the order of the following ones is not checked.
             match read(&mut words, &parsing)
                 .and_then(|step| if broken { Ok(step) } else { in_order(&steps, step, kind, at >= unjudged) })
             {
@@ -179,7 +179,7 @@ impl Compiler<'_> {
         steps
     }
 
-    /// The `healthcheck` sections that no server names are judged all the same.
+    /// Validates the `healthcheck` sections that no server uses.
     pub(super) fn unused_checks(&mut self, spec: &Spec) {
         let Some(any) = spec.proxies.first() else { return };
         let names = self.names(spec, Some(0));
@@ -192,7 +192,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// How a server is checked; `None`: not at all.
+    /// Compiles the check of a server; `None` if it is not checked.
     pub(super) fn server_check(
         &mut self,
         names: &SpecNames<'_>,
@@ -226,7 +226,7 @@ impl Compiler<'_> {
         };
         let port = written.port.filter(|port| *port > 0);
         let service = |address: &ServerAddress| match address {
-            // HAProxy asks for no port where the server is wherever the client went to.
+            // HAProxy requires no port if the server's address is the client's destination.
             ServerAddress::Inet { ip, .. } if ip.is_unspecified() && own.is_none() => true,
             ServerAddress::Inet { port: ServerPort::Exact(port), .. } => *port > 0,
             ServerAddress::Inet { .. } => false,
@@ -274,7 +274,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// What a FastCGI application is asked by checks is told by its section.
+    /// Rejects checks of FastCGI servers in backends without an application, whose section defines the parameters.
     fn check_application(&mut self, proxy: &ProxySpec, server: &ServerSpec, used: &Check) {
         let own = server.check.protocol.as_ref().filter(|protocol| protocol.value == "fcgi").map(|found| found.span);
         let speaks = |step: &CheckStep| match step {
@@ -291,7 +291,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Whether a rule of a server's checks connects by TLS (`tcp-check connect ssl`).
+    /// Whether a rule of a server's check connects with TLS (`tcp-check connect ssl`).
     pub(super) fn is_checked_by_tls(&self, names: &SpecNames<'_>, proxy: &ProxySpec, server: &ServerSpec) -> bool {
         let named = server.check.healthcheck.as_ref();
         let section = named.and_then(|name| self.shared.indexes.healthcheck(names.spec, &name.value));
@@ -308,7 +308,7 @@ impl Compiler<'_> {
         server.check.enabled && rules.iter().any(by_tls)
     }
 
-    /// The `healthcheck` section that a server names, whether it is checked or not.
+    /// Returns the `healthcheck` section of a server, whether it is checked or not.
     fn healthcheck_section<'s>(
         &mut self,
         names: &SpecNames<'s>,
@@ -326,14 +326,14 @@ impl Compiler<'_> {
                 name.value,
                 server.name.value
             );
-            // `default-server` may have said it, on another line.
+            // The name may come from `default-server` on another line.
             let span = Some(name.span).filter(|span| (span.file, span.line) == (server.span.file, server.span.line));
             self.alert(span.unwrap_or(server.span), Form::LatePlaced, message);
         }
         found
     }
 
-    /// `check-proto` has to fit what is checked with.
+    /// Validates that `check-proto` fits the type of the check.
     fn check_protocol(&mut self, proxy: (&ProxySpec, &Check), server: &ServerSpec, script: Option<&Check>) {
         self.check_application(proxy.0, server, script.unwrap_or(proxy.1));
         let Some(protocol) = &server.check.protocol else { return };
@@ -360,7 +360,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// How a server's agent is asked; `None`: it has none.
+    /// Compiles the agent check of a server; `None` if it has none.
     pub(super) fn agent_check(&mut self, server: &ServerSpec) -> Option<AgentCheck> {
         let written = &server.check.agent;
         let address = match written.address.as_ref().map(|own| (self.server_address(&own.value), own)) {
@@ -384,8 +384,8 @@ impl Compiler<'_> {
     }
 }
 
-/// Steps come in an order that makes sense: where connections are opened by steps, the first thing is to open one.
-/// `in_pairs`: what is asked and what is expected has to alternate as well.
+/// Validates the order of steps: if there are `connect` steps, the first step must be one. `in_pairs`: `send` and
+/// `expect` have to alternate as well.
 fn in_order(before: &[CheckStep], step: CheckStep, kind: &str, in_pairs: bool) -> Result<CheckStep, RuleError> {
     let acts = |step: &&CheckStep| !matches!(step, CheckStep::Comment(_) | CheckStep::Variable(_));
     let first = before.iter().find(acts);
@@ -403,7 +403,7 @@ fn in_order(before: &[CheckStep], step: CheckStep, kind: &str, in_pairs: bool) -
         _ => return Ok(step),
     };
     if kind == "http-check" && in_pairs {
-        // HAProxy counts what is sent over a connection together with that.
+        // HAProxy counts a `connect` and the request after it as one step.
         let pairs =
             before.windows(2).filter(|pair| matches!(pair, [CheckStep::Connect(_), CheckStep::Request(_)])).count();
         let ((wanted, missing), at) = (lacks, before.len() + 1 - pairs);
@@ -413,12 +413,13 @@ fn in_order(before: &[CheckStep], step: CheckStep, kind: &str, in_pairs: bool) -
     Ok(step)
 }
 
-/// `tune.bufsize` as it is worked out.
+/// Returns the effective `tune.bufsize`.
 fn buffer_size(global: &GlobalSpec) -> usize {
     (global.tune.bufsize.unwrap_or(16_384) as usize).next_multiple_of(16)
 }
 
-/// How HAProxy names a server in front of a message: the first one of a template by its template.
+/// Returns HAProxy's prefix for messages about a server; the first server of a template is named by the template's
+/// prefix.
 pub(super) fn server_head(proxy: &ProxySpec, server: &ServerSpec) -> String {
     let (backend, name) = (&proxy.name.value, &server.name.value);
     let is_first =

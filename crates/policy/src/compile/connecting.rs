@@ -1,4 +1,4 @@
-//! How connections to servers are made. Must never open anything.
+//! Compiles the parameters of connections to servers. Must never open a connection.
 
 use super::Compiler;
 use super::names::SpecNames;
@@ -18,12 +18,12 @@ use expression::sample::EvalPlace;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-/// Whether requests may go by HTTP/2 where the server chooses that in its handshake.
+/// Whether the server may select HTTP/2 with ALPN.
 fn offers_http2(tls: Option<&ServerTls>) -> bool {
     tls.is_some_and(|tls| tls.client.offers(b"h2"))
 }
 
-/// Whether a protocol fits a mode: bytes are no messages, and messages more than bytes.
+/// Whether a protocol is usable in a mode: `none` in TCP and log mode, `spop` in SPOP mode, all others in HTTP mode.
 pub(super) fn is_usable(protocol: MuxProtocol, mode: Mode) -> bool {
     match mode {
         Mode::Http => !matches!(protocol, MuxProtocol::None | MuxProtocol::Spop),
@@ -33,7 +33,7 @@ pub(super) fn is_usable(protocol: MuxProtocol, mode: Mode) -> bool {
 }
 
 impl Compiler<'_> {
-    /// `head` stands in front of what is wrong: `'server b/s' : `.
+    /// Compiles the connection parameters of a server. `head` is the prefix of error messages: `'server b/s' : `.
     pub(super) fn connecting(
         &mut self,
         names: &SpecNames<'_>,
@@ -46,7 +46,7 @@ impl Compiler<'_> {
         let written = &server.connecting;
         self.usable_with(proxy, server);
         names.begin_at(server.span);
-        // Both together mean the server's alone.
+        // The server's `source` takes precedence.
         let source = written.source.as_ref().or(proxy.connecting.source.as_ref());
         let source = source.and_then(|source| self.source(source, server.span, head));
         let header = self.header(&written.proxy_header, names, head);
@@ -61,12 +61,12 @@ impl Compiler<'_> {
         });
         let presents = source.as_ref().and_then(|source| source.presented.as_ref());
         let presents = presents.is_some_and(|presented| !matches!(presented, Presented::Address(_)));
-        // What is opened by the server is like what else it opens, whatever we would begin a connection with.
+        // Connections that the server opens are interchangeable, whatever the parameters of outgoing ones are.
         let opens = *address != ServerAddress::Reversed;
         let varies = opens
             && (presents || header.is_some() || follows_the_client(address) || namespace == Some(Namespace::Told));
         let keepalive = proxy.connecting.keepalive;
-        // Connections with different names in their handshakes are different.
+        // Connections with different SNI are not shared.
         let name = self.connection_name(written, server.span, names, head);
         let negotiates = written.protocol.is_none() && offers_http2(tls.as_deref());
         let sni = || tls.as_ref().and_then(|tls| tls.sni.clone());
@@ -103,7 +103,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The protocol of a server has to be one of its proxy's mode.
+    /// Validates that the protocol of a server is usable in its proxy's mode.
     fn usable_with(&mut self, proxy: &ProxySpec, server: &ServerSpec) {
         if let Some(protocol) = server.connecting.protocol
             && !is_usable(protocol, proxy.mode)
@@ -119,7 +119,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// `pool-conn-name`.
+    /// Compiles `pool-conn-name`.
     fn connection_name(
         &mut self,
         written: &ConnectingSpec,
@@ -130,7 +130,8 @@ impl Compiler<'_> {
         self.connection_expression(written.pool_conn_name.as_ref()?, span, names, head)
     }
 
-    /// What is asked of a request before its server has a connection: `pool-conn-name`, `sni`.
+    /// Compiles an expression that is evaluated for a request before its server has a connection: `pool-conn-name`,
+    /// `sni`.
     pub(super) fn connection_expression(
         &mut self,
         text: &Spanned<String>,
@@ -153,13 +154,14 @@ impl Compiler<'_> {
             Err(error) => error,
         };
         let message = format!("{head}error detected while parsing sni or pool-conn-name expressions : {why}.");
-        // `default-server` may have said it, on another line.
+        // The expression may come from `default-server` on another line.
         let at = Some(text.span).filter(|at| (at.file, at.line) == (span.file, span.line));
         self.alert_with_hint(at.unwrap_or(span), Form::Placed, message, hint);
         None
     }
 
-    /// The namespaces that a client may be in: those that headers may name, and those of `bind` and `server` lines.
+    /// Returns the namespaces that a client may be in: those that PROXY headers may name, and those of `bind` and
+    /// `server` lines.
     pub(super) fn namespaces(&mut self, spec: &Spec) -> Vec<Box<str>> {
         for name in &spec.sections.namespaces {
             if !self.resolver.has_namespace(&name.value) {
@@ -195,7 +197,7 @@ impl Compiler<'_> {
         Some(Source { address, ports, presented, interface: written.interface.as_deref().map(Into::into) })
     }
 
-    /// An address to bind to, and its range of ports.
+    /// Returns the address to bind to and its port range.
     fn bound(&mut self, written: &AddressSpec, span: Span, head: &str) -> Option<(SocketAddr, Option<(u16, u16)>)> {
         let AddressSpec::Inet { host, family, port, .. } = written else {
             let message = format!("{head}a UNIX socket as 'source' is not supported yet by Weir.");
@@ -208,7 +210,7 @@ impl Compiler<'_> {
             HostSpec::Any | HostSpec::Name(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         };
         Some(match *port {
-            // The first port stands for all where one is shown.
+            // The first port represents the range where one is shown.
             PortSpec::Range(first, last) => (SocketAddr::new(ip, first.max(1)), Some((first.max(1), last))),
             PortSpec::Exact(port) => (SocketAddr::new(ip, port), None),
             PortSpec::None | PortSpec::Offset(_) => (SocketAddr::new(ip, 0), None),
@@ -245,12 +247,12 @@ impl Compiler<'_> {
     }
 
     fn socks4(&mut self, written: &ConnectingSpec) -> Option<ServerAddress> {
-        // A name was refused when it was read.
+        // The parser has rejected names.
         self.server_address(&written.socks4.as_ref()?.value).ok()
     }
 }
 
-/// Whether the address to connect to depends on the one that the client connected to.
+/// Whether the address to connect to depends on the client's destination address.
 fn follows_the_client(address: &ServerAddress) -> bool {
     match address {
         ServerAddress::Inet { ip, port } => ip.is_unspecified() || matches!(port, ServerPort::Offset(_)),

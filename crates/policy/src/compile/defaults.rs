@@ -1,11 +1,11 @@
-//! Rules of `defaults` sections that have a name: errors in them are reported whether they are used or not. Must never
-//! make anything of them.
+//! Validates the rules of named `defaults` sections: errors are reported whether the sections are used or not. Must
+//! never compile them for use.
 
 use super::{Compiler, Resolver};
 use config::diagnostic::Diagnostic;
 use config::spec::{Mode, ProxyKind, ProxySpec, Spec};
 
-/// Tells what is wrong with them. True: something is.
+/// Reports errors in the sections. Returns true if there are any.
 pub(super) fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnostic>) -> bool {
     let written: Vec<ProxySpec> = spec.defaults.iter().filter_map(as_proxy).collect();
     if written.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<D
     failed
 }
 
-/// What proxies of either side inherit from a section, as if it were one; `None`: it has no rules.
+/// Returns a proxy with all that proxies of either side inherit from a section; `None` if it has no rules.
 fn as_proxy(section: &config::spec::DefaultsSpec) -> Option<ProxySpec> {
     let inherited = section.of(section.mode.unwrap_or(Mode::Tcp));
     if inherited.rules.rules.is_empty() {

@@ -1,4 +1,4 @@
-//! The answers to errors that a proxy has of its own: files, and what `http-error` describes.
+//! Compiles the error pages of a proxy: `errorfile` and `http-error`. Must never choose the page for an error.
 
 use super::Compiler;
 use crate::program::{ErrorPages, Page};
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 impl Compiler<'_> {
-    /// A proxy's pages.
+    /// Compiles a proxy's error pages.
     pub(super) fn pages(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> ErrorPages {
         let mut pages = ErrorPages::new();
         for file in &written.error_files {
@@ -26,7 +26,7 @@ impl Compiler<'_> {
         pages
     }
 
-    /// A line of `http-error`. `None`: it is wrong, or what it says is found elsewhere.
+    /// Compiles an `http-error` line. `None` if it is invalid, or if its content comes from another section.
     fn described(&mut self, spec: &Spec, index: usize, written: &ProxySpec, answer: &ErrorAnswerSpec) -> Option<Page> {
         let names = self.names(spec, Some(index));
         let line = &answer.line;

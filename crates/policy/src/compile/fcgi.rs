@@ -1,5 +1,5 @@
-//! FastCGI applications and the backends that use them: names become indices, formats and conditions are compiled. Must never
-//! choose a parameter.
+//! Compiles FastCGI applications and the backends that use them: names become indices, formats and conditions are
+//! compiled. Must never choose the value of a parameter.
 
 use super::Compiler;
 use super::names::SpecNames;
@@ -15,11 +15,12 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Where the rules of an application run: behind those of a backend.
+/// The place where the rules of an application are evaluated: after those of a backend.
 const PLACE: EvalPlace = EvalPlace::BackRequestHead;
 
 impl Compiler<'_> {
-    /// Where the applications' standard error goes; and what is wrong with those that no backend uses.
+    /// Compiles the log targets for the applications' standard error, and reports errors in applications that no
+    /// backend uses.
     pub(super) fn fcgi_logs(&mut self, spec: &Spec) -> Vec<FcgiLog> {
         let used = spec.proxies.iter().filter_map(|proxy| proxy.fcgi_app.as_ref());
         let used: HashSet<&str> = used.map(|used| used.value.as_str()).collect();
@@ -39,7 +40,7 @@ impl Compiler<'_> {
         .collect()
     }
 
-    /// The application of a backend.
+    /// Compiles the application of a backend.
     pub(super) fn fcgi_app(&mut self, spec: &Spec, proxy: usize, written: &ProxySpec) -> Option<Arc<FcgiApp>> {
         let name = &written.name.value;
         let speaks = |protocol: Option<MuxProtocol>| protocol == Some(MuxProtocol::Fcgi);
@@ -81,7 +82,7 @@ impl Compiler<'_> {
     }
 
     fn fcgi_parts(&mut self, index: usize, app: &FcgiAppSpec, names: &SpecNames<'_>) -> FcgiApp {
-        // ACLs of an application are its own, and those of the proxy are not its.
+        // The ACLs of an application are separate from those of the proxy.
         let shared = Rc::clone(&self.shared.acls);
         let of_proxy = shared.take();
         let reach = self.acls(&app.acls, names);
@@ -146,7 +147,7 @@ impl Compiler<'_> {
     }
 }
 
-/// A name as parameters have it: in capital letters, with underscores for all but letters and digits.
+/// Returns the name of a parameter: capital letters, and underscores for all other characters except digits.
 fn parameter(name: &[u8]) -> Box<[u8]> {
     let mapped = name.iter().map(|byte| if byte.is_ascii_alphanumeric() { byte.to_ascii_uppercase() } else { b'_' });
     mapped.collect()

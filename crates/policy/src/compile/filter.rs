@@ -1,4 +1,4 @@
-//! Filters: names of a sequence become indices. Must never judge what a filter asks for.
+//! Compiles filters: the names of a sequence become indices. Must never judge the parameters of a filter.
 
 use super::Compiler;
 use crate::program::{
@@ -18,7 +18,7 @@ use live::table::sample_type;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The filter of a line that shares no limit.
+/// Compiles a filter without a shared limit.
 fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection) -> Filter {
     match written {
         FilterSpec::Bandwidth(limit) => Filter::Bandwidth(Bandwidth {
@@ -28,11 +28,11 @@ fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection)
             min_size: limit.min_size.into(),
         }),
         FilterSpec::GrpcWeb => Filter::GrpcWeb,
-        // Their names are looked up by the caller.
+        // The caller resolves the names of the caches.
         FilterSpec::Cache { explicit, .. } => Filter::Cache(CacheFilter { cache: usize::MAX, first: !explicit }),
         FilterSpec::FcgiApp => Filter::FcgiApp,
         FilterSpec::Spoe(_) => Filter::Spoe,
-        // Its name is looked up by the caller.
+        // The caller resolves the name.
         FilterSpec::Otel(_) | FilterSpec::Script(_) => Filter::Otel,
         FilterSpec::Compression { upload, explicit } => {
             let directed = match direction {
@@ -52,8 +52,8 @@ fn filter_of(written: &FilterSpec, proxy: &str, direction: CompressionDirection)
     }
 }
 
-/// The filters that a sequence names; all, as declared, without one. A name stands for the first filter that has it, and
-/// the first of two equal names counts.
+/// Returns the order of filters in a sequence; the declared order without one. A name refers to the first filter that
+/// has it, and repeated names are ignored.
 pub(super) fn order(written: &FiltersSpec, sequence: Option<&Spanned<Vec<String>>>) -> Box<[usize]> {
     let Some(sequence) = sequence else { return (0..written.list.len()).collect() };
     let mut order = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn order(written: &FiltersSpec, sequence: Option<&Spanned<Vec<String>
     order.into()
 }
 
-/// What `compression` lines say.
+/// Compiles the `compression` lines.
 pub(super) fn compression(written: &CompressionSpec) -> Option<Box<Compression>> {
     let types = |list: &[String]| list.iter().map(|name| name.to_ascii_lowercase().into()).collect();
     written.written.then(|| {
@@ -84,7 +84,7 @@ pub(super) fn compression(written: &CompressionSpec) -> Option<Box<Compression>>
 }
 
 impl Compiler<'_> {
-    /// The filters of a proxy.
+    /// Compiles the filters of a proxy.
     pub(super) fn filters(&mut self, spec: &Spec, index: usize, proxy: &ProxySpec) -> Filters {
         let written = &proxy.filters;
         let otel = self.otel_filters(spec, index, proxy);
@@ -93,14 +93,14 @@ impl Compiler<'_> {
                 self.shared_limit(spec, index, limit, shared)
             }
             FilterSpec::Cache { name, explicit } => {
-                // One that is not there was told of before.
+                // An unknown cache was reported before.
                 let cache = self.shared.indexes.cache(spec, name).unwrap_or(usize::MAX);
                 Filter::Cache(CacheFilter { cache, first: !explicit })
             }
             FilterSpec::Script(script) => self.script_filter(script),
             _ => filter_of(filter, &proxy.name.value, proxy.compression.direction),
         };
-        // A rule on responses cannot give a stream its first filter.
+        // A response rule cannot add the first filter to a stream.
         let replaces = |rule: &RuleSpec| {
             rule.set == HTTP_RESPONSE && rule.line.words.first().is_some_and(|word| word.text == "replace-body")
         };
@@ -115,7 +115,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A filter that a script registered; where none did, that is told, and it does nothing.
+    /// Compiles a filter that a script registered; reports an unknown name and returns a filter without effect.
     fn script_filter(&mut self, written: &ScriptFilterSpec) -> Filter {
         let name = &written.name.value;
         let short = name.strip_prefix("lua.").unwrap_or(name);
@@ -130,7 +130,8 @@ impl Compiler<'_> {
         Filter::Script(Arc::new(ScriptFilter { number, name: short.into(), arguments }))
     }
 
-    /// A limit for all streams of a key; where something is wrong with it, that is told, and it limits each alone.
+    /// Compiles a bandwidth limit that is shared by all streams of a key; after an error it applies to each stream
+    /// separately.
     fn shared_limit(&mut self, spec: &Spec, index: usize, limit: &BandwidthSpec, shared: &SharedLimitSpec) -> Filter {
         let own = &spec.proxies[index].name.value;
         let names = self.names(spec, Some(index));
@@ -178,7 +179,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Tells of a rule that names a filter which its proxy does not have. True if it does.
+    /// Reports a rule that names a filter which its proxy does not have. Returns true if it does.
     pub(super) fn misses_filter(&mut self, action: &Action, line: &RuleLineSpec, written: &ProxySpec) -> bool {
         let Action::LimitBandwidth(change) = action else { return false };
         if change.filter.is_some() && !line.inherited {
@@ -194,7 +195,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What to do about a filter that is not there.
+/// Returns a hint about an unknown filter.
 fn known_limits(written: &ProxySpec, inherited: bool, name: &str) -> Option<String> {
     if inherited {
         return Some("write the rule in the proxy that has the filter: a 'defaults' section cannot have any".into());
@@ -242,7 +243,7 @@ mod tests {
         }
     }
 
-    /// What is wrong with rules, and in which words: of HAProxy 3.5 where it has some.
+    /// Errors of rules, with HAProxy 3.5's messages where it has them.
     #[test]
     fn rules_name_limits_of_their_own_proxy() {
         let rows: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! The expressions in `option forwarded`. Must never write the field.
+//! Compiles the expressions of `option forwarded`. Must never write the field.
 
 use super::Compiler;
 use super::rules::owner;
@@ -8,7 +8,7 @@ use expression::Expression;
 use expression::sample::EvalPlace;
 
 impl Compiler<'_> {
-    /// A proxy's, as far as it has servers that the field goes to.
+    /// Compiles a proxy's expressions, if it has servers that receive the field.
     pub(super) fn forwarded(
         &mut self,
         spec: &Spec,

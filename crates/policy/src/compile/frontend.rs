@@ -1,4 +1,4 @@
-//! The client side of a proxy: listening addresses, limits, and the backend it leads to.
+//! Compiles the client side of a proxy: listening addresses, limits, and the default backend. Must never open a socket.
 
 use super::listening::{reception, shards, with_unix_defaults};
 use super::{Compiler, address};
@@ -17,30 +17,30 @@ use expression::condition::Condition;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// `maxconn` of a relay of log lines.
+/// Default `maxconn` of a `log-forward` section.
 const DEFAULT_RELAY_MAXCONN: u32 = 10;
 
-/// `backlog` of the address of a `peers` section.
+/// Default `backlog` of the address of a `peers` section.
 const DEFAULT_PEERS_BACKLOG: u32 = 1_024;
 
-/// What HAProxy calls the frontend of the runtime API.
+/// HAProxy's name of the frontend of the runtime API.
 const RUNTIME: &str = "GLOBAL";
 
-/// What an address depends on beside its own words.
+/// The context of a `bind` line.
 #[derive(Clone, Copy)]
 struct Line<'a> {
-    /// Kind and name of who listens, as HAProxy says them in messages.
+    /// Kind and name of the listening section, as in HAProxy's messages.
     owner: (&'a str, &'a str),
-    /// `backlog` of addresses that have none.
+    /// Default `backlog` of the addresses.
     backlog: u32,
-    /// Threads of the process.
+    /// Number of threads of the process.
     threads: u32,
     global: &'a GlobalSpec,
-    /// Whether it serves HTTP.
+    /// The section is in HTTP mode.
     is_http: bool,
     /// `ssl-f-use` of the frontend.
     used: &'a [UsedCertificateSpec],
-    /// Where servers are looked up that connections are opened to (`rhttp@`).
+    /// For lookups of the servers of `rhttp@`.
     spec: Option<&'a Spec>,
 }
 
@@ -98,7 +98,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What is kept for the log.
+    /// Compiles the captures for the log.
     fn captures(&mut self, spec: &Spec, written: &ProxySpec) -> Option<CapturePlan> {
         let captures = &written.captures;
         let slot = |slot: &CaptureSlotSpec| Slot {
@@ -122,7 +122,7 @@ impl Compiler<'_> {
         (plan != CapturePlan::default()).then_some(plan)
     }
 
-    /// The sockets of the runtime API; a message about one begins like its line.
+    /// Compiles the sockets of the runtime API; messages about them begin with their line.
     pub(super) fn runtime(&mut self, global: &GlobalSpec, threads: u32) -> Runtime {
         let written = &global.runtime;
         let maxconn = written.maxconn.unwrap_or(10);
@@ -155,7 +155,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The relays of log lines.
+    /// Compiles the `log-forward` sections.
     pub(super) fn log_forwards(&mut self, spec: &Spec, threads: u32) -> Vec<LogForward> {
         let forwards = spec.sections.log_forwards.iter().enumerate().map(|(index, written)| {
             let maxconn = written.maxconn.unwrap_or(DEFAULT_RELAY_MAXCONN);
@@ -183,14 +183,14 @@ impl Compiler<'_> {
         forwards.collect()
     }
 
-    /// The address of a `peers` section.
+    /// Compiles the address of a `peers` section.
     pub(super) fn peers_bind(&mut self, written: &BindSpec, section: &str, spec: &Spec, threads: u32) -> Option<Bind> {
         let (owner, backlog) = (("peers", section), DEFAULT_PEERS_BACKLOG);
         let line = Line { owner, backlog, threads, is_http: false, global: &spec.global, used: &[], spec: None };
         self.bind(written, (0, written.id.unwrap_or(1)), line)
     }
 
-    /// Looks the address of a `bind` line up; what is wrong with it is told.
+    /// Resolves the address of a `bind` line; reports errors.
     fn listening_address(&mut self, bind: &BindSpec, owner: &str) -> Option<BindAddress> {
         let why = match self.bind_address(&bind.address) {
             Ok(BindAddress::Descriptor { fd, .. }) if !self.resolver.has_descriptor(fd) => {
@@ -208,7 +208,7 @@ impl Compiler<'_> {
         None
     }
 
-    /// Looks up where a configuration wants to listen that is not served: for what is wrong with it alone.
+    /// Resolves the listening addresses of a configuration that is not started, only to report errors.
     pub(super) fn bind_addresses(&mut self, spec: &Spec) {
         let of_proxies = spec.proxies.iter().filter(|proxy| proxy.kind != ProxyKind::Backend);
         let of_proxies = of_proxies.flat_map(|proxy| proxy.binds.iter().map(|bind| (bind, proxy.name.value.as_str())));
@@ -223,7 +223,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Several lines may listen at one address, and share what comes: which is rarely meant.
+    /// Reports lines that listen on the same address and share its connections, which is rarely intended.
     pub(super) fn tell_of_shared_addresses(&mut self, spec: &Spec) {
         let mut first: HashMap<String, Span> = HashMap::new();
         let faces_clients = |proxy: &&ProxySpec| proxy.kind != ProxyKind::Backend && !proxy.disabled;
@@ -241,8 +241,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// A descriptor that the process was started with is one line's, because two could not both close it. Lines that listen for
-    /// streams share one, sockets of the runtime API and of peers among them: each has a copy of it.
+    /// Rejects an inherited descriptor that several lines use, because two could not both close it. Lines that listen
+    /// for streams may share one, including sockets of the runtime API and of peers: each has a copy of it.
     pub(super) fn descriptors_have_one_owner(&mut self, spec: &Spec) {
         let proxies = || spec.proxies.iter().filter(|proxy| !proxy.disabled);
         let of_proxies = proxies().filter(|proxy| proxy.kind != ProxyKind::Backend).flat_map(|proxy| &proxy.binds);
@@ -275,7 +275,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Bytes are no messages, and messages more than bytes.
+    /// Validates the protocol of a `bind` line: in HTTP mode one of HTTP clients, otherwise `none`.
     fn usable_protocol(&mut self, bind: &BindSpec, line: &Line<'_>) {
         let Some(protocol) = bind.listening.protocol else { return };
         if line.is_http == (protocol == MuxProtocol::None) || matches!(protocol, MuxProtocol::Fcgi | MuxProtocol::Spop)
@@ -325,8 +325,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// The backend that gets the requests that no rule sends elsewhere: `default_backend`, else the proxy itself. That its
-    /// mode fits was checked with the text; whether it is disabled was not.
+    /// Returns the backend for requests without a matching rule: `default_backend`, else the proxy itself. The parser
+    /// has validated its mode, but not whether it is disabled.
     fn target(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<usize> {
         let Some(name) = &written.default_backend else {
             return (written.kind == ProxyKind::Listen).then_some(index);
@@ -341,7 +341,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Addresses without an `id` get the lowest ones that are left, from 1.
+/// Assigns the lowest free IDs, from 1, to addresses without an `id`.
 fn bind_ids(binds: &[BindSpec]) -> Vec<u32> {
     let mut next = 1;
     let taken: HashSet<u32> = binds.iter().filter_map(|bind| bind.id).collect();

@@ -1,4 +1,4 @@
-//! A proxy's options about HTTP. Must never look at a message.
+//! Compiles a proxy's HTTP options. Must never look at a message.
 
 use crate::program::{AddressField, GlobalHttp, Http, Http2Limits, StreamLimits};
 use config::spec::{ForwardedPart, GlobalSpec, Http2TuneSpec, ProxySpec, RestrictNames, StatusCodes, StreamsLoadSpec};
@@ -7,14 +7,14 @@ use expression::Expression;
 use std::sync::Arc;
 use wire::h1::Spelling;
 
-/// The spellings of `h1-case-adjust`; `None` where there are none.
+/// Compiles `h1-case-adjust`; `None` if there is none.
 pub(super) fn spelling(global: &GlobalSpec) -> Option<Arc<Spelling>> {
     let pairs = global.http.case_adjust.iter().map(|(from, to)| (text::to_bytes(from), text::to_bytes(to)));
     let spelling: Spelling = pairs.collect();
     (!spelling.is_empty()).then(|| Arc::new(spelling))
 }
 
-/// One proxy's.
+/// Compiles the options of a proxy.
 pub(super) fn http(
     written: &ProxySpec,
     spelling: Option<&Arc<Spelling>>,
@@ -38,12 +38,12 @@ pub(super) fn http(
         forwarded: http.forwarded,
         forwarded_expressions: forwarded_expressions.into(),
         send_name_header: http.send_name_header.as_ref().map(|name| name.to_ascii_lowercase().into_bytes().into()),
-        // Parameters cannot tell such names apart.
+        // FastCGI parameters cannot distinguish such names.
         restrict_names: match http.restrict_names {
             None if written.fcgi_app.is_some() => RestrictNames::Delete,
             chosen => chosen.unwrap_or_default(),
         },
-        // An application has to be told how long a body is.
+        // A FastCGI application needs the length of a body.
         buffer_request: http.buffer_request || written.fcgi_app.is_some(),
         drop_request_trailers: http.drop_request_trailers,
         drop_response_trailers: http.drop_response_trailers,
@@ -59,7 +59,7 @@ pub(super) fn http(
     }
 }
 
-/// What holds everywhere.
+/// Compiles the global options.
 pub(super) fn global(written: &GlobalSpec) -> GlobalHttp {
     let http = &written.http;
     GlobalHttp {
@@ -70,9 +70,9 @@ pub(super) fn global(written: &GlobalSpec) -> GlobalHttp {
     }
 }
 
-/// What clients and servers of HTTP/2 are granted.
+/// Compiles the HTTP/2 limits of clients and of servers.
 pub(super) fn http2(written: &Http2TuneSpec, bufsize: usize) -> (Http2Limits, Http2Limits) {
-    /// Where the limit is lifted: as many as numbers of a connection allow would let one client take all memory.
+    /// The limit in place of "unlimited": one client could otherwise allocate all memory.
     const UNLIMITED: u32 = 10_000;
     let buffer = u32::try_from(bufsize).unwrap_or(u32::MAX).min(1 << 20);
     let limits = |window: Option<u32>, shared: Option<u32>, streams: Option<u32>, total: u32| {
@@ -95,9 +95,9 @@ pub(super) fn http2(written: &Http2TuneSpec, bufsize: usize) -> (Http2Limits, Ht
     (clients, limits(written.server_window, written.server_buffers, written.server_streams, 0))
 }
 
-/// What bounds streams of clients beside that.
+/// Compiles the other limits of client streams.
 pub(super) fn streams(written: &GlobalSpec, maxconn: u32) -> StreamLimits {
-    /// Tasks that a worker runs in a row, unless `tune.runqueue-depth` says otherwise.
+    /// Default of `tune.runqueue-depth`: the number of tasks that a worker runs in a row.
     const RUN_QUEUE_DEPTH: u32 = 512;
     let http2 = &written.tune.http2;
     let elasticity = written.tune.streams_elasticity;

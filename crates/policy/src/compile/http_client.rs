@@ -1,4 +1,4 @@
-//! The internal HTTP client: whom it asks for names and whom it believes. Must never send a request.
+//! Compiles the parameters of the internal HTTP client: its name servers and trusted CAs. Must never send a request.
 
 use super::Compiler;
 use super::resolvers::DEFAULT;
@@ -13,7 +13,7 @@ use tls::pem;
 use tls::verify::Authorities;
 
 impl Compiler<'_> {
-    /// What the `global` section says about it, for these sections of name servers.
+    /// Compiles the keywords of the `global` section, with these `resolvers` sections.
     pub(super) fn http_client(&mut self, global: &GlobalSpec, sections: &[Resolvers]) -> HttpClient {
         let written = &global.http_client;
         let wanted = written.resolvers.as_ref().map_or(DEFAULT, |name| name.value.as_str());
@@ -39,7 +39,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// `None`: the roots of the system cannot be read, or what is wrong has been told.
+    /// Compiles the TLS parameters. `None` if the system's root certificates cannot be read, or an error was reported.
     fn http_client_tls(&mut self, global: &GlobalSpec) -> Option<Arc<tls::Client>> {
         let written = &global.http_client;
         let read = self.resolver.file_reader();

@@ -1,20 +1,20 @@
-//! How many connections the process may have (configuration manual, "maxconn", "ulimit-n", "fd-hard-limit"; management
-//! manual, section 5). The manuals say "half of the descriptors, less some tens"; the exact terms are those that HAProxy
-//! 2.6 and 3.5 show. Must never ask the system: what it allows is an argument.
+//! Computes the maximum number of connections of the process (configuration manual, "maxconn", "ulimit-n",
+//! "fd-hard-limit"; management manual, section 5). The manuals say "half of the descriptors, less some tens"; the exact
+//! terms are those of HAProxy 2.6 and 3.5. Must never query the system: its limits are an argument.
 
 use super::listening::shards;
 use config::spec::{GlobalSpec, Spec};
 
-/// What the system and the command line allow.
+/// Limits of the system and the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemLimits {
-    /// Descriptors that the process may have: the larger of the soft and the hard limit.
+    /// Maximum number of file descriptors: the larger of the soft and the hard limit.
     pub descriptors: u64,
-    /// Processors that it may use: the default of `nbthread`.
+    /// Number of usable processors: the default of `nbthread`.
     pub processors: u32,
     /// `-n`: takes precedence over the global `maxconn`.
     pub maxconn: Option<u32>,
-    /// `-m`, megabytes: bounds the `maxconn` that is worked out.
+    /// `-m`, megabytes: limits the computed `maxconn`.
     pub memory: Option<u64>,
 }
 
@@ -24,46 +24,46 @@ impl Default for SystemLimits {
     }
 }
 
-/// `fd-hard-limit` where none is written.
+/// Default of `fd-hard-limit`.
 const DESCRIPTORS_AT_MOST: u64 = 1_048_576;
 
-/// What is worked out is never less: on a system that does not allow even that, starting fails with a clear message.
+/// Minimum of the computed `maxconn`: on a system that does not permit even that, startup fails with a clear message.
 const MAXCONN_AT_LEAST: u64 = 100;
 
-/// Descriptors for the standard streams, the configuration, the loggers and the like.
+/// File descriptors of the standard streams, the configuration, the loggers and others.
 const DESCRIPTORS_OF_PROCESS: u64 = 10;
 
-/// Descriptors for a thread's poller and its wake-up.
+/// File descriptors of a thread: its poller and its wake-up.
 const DESCRIPTORS_OF_THREAD: u64 = 3;
 
-/// Memory of a connection besides its two buffers, bytes.
+/// Memory of a connection without its two buffers, in bytes.
 const MEMORY_OF_CONNECTION: u64 = 2_944;
 
-/// Memory of one side's TLS, bytes.
+/// Memory of TLS on one side of a connection, in bytes.
 const MEMORY_OF_TLS: u64 = 16 << 10;
 
-/// Memory of the handshakes of a connection, bytes.
+/// Memory of the handshakes of a connection, in bytes.
 const MEMORY_OF_HANDSHAKE: u64 = 76 << 10;
 
-/// Memory of a session in the cache, bytes (`tune.ssl.cachesize`).
+/// Memory of a session in the cache, in bytes (`tune.ssl.cachesize`).
 const MEMORY_OF_SESSION: u64 = 200;
 
-/// Sessions in the cache where no other number is written.
+/// Default number of sessions in the cache.
 const SESSIONS: u32 = 20_000;
 
-/// Per cent of the memory that connections may take.
+/// Percentage of the memory that connections may use.
 const USABLE: u64 = 97;
 
-/// The answer.
+/// The computed limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WorkedOut {
     pub(super) maxconn: u32,
     pub(super) is_automatic: bool,
-    /// Connections by TLS at once, of both sides; 0: no limit of their own.
+    /// Maximum number of concurrent TLS connections, of both sides; 0 for no separate limit.
     pub(super) max_tls: u32,
-    /// The message about a written limit that does not fit into the memory.
+    /// The message about a configured limit that exceeds the memory.
     pub(super) excess: Option<String>,
-    /// Descriptors for so many connections and everything else.
+    /// File descriptors for these connections and everything else.
     pub(super) descriptors: u64,
 }
 
@@ -99,7 +99,7 @@ impl SystemLimits {
         }
     }
 
-    /// Descriptors that are not a connection's.
+    /// Returns the number of file descriptors that are not for connections.
     fn overhead(&self, spec: &Spec) -> u64 {
         let threads = self.threads(&spec.global);
         let binds = spec.proxies.iter().flat_map(|proxy| &proxy.binds);
@@ -125,15 +125,15 @@ impl SystemLimits {
     }
 }
 
-/// The memory that connections may use (configuration manual, "maxconn", "maxsslconn"). The terms reproduce the numbers of
-/// HAProxy 3.5.
+/// The memory available for connections (configuration manual, "maxconn", "maxsslconn"). The terms reproduce the
+/// numbers of HAProxy 3.5.
 struct Memory {
     megabytes: u64,
-    /// Bytes for connections.
+    /// Memory for connections in bytes.
     usable: u64,
-    /// Bytes of a connection in the clear.
+    /// Memory of a connection without TLS in bytes.
     connection: u64,
-    /// The sides that speak TLS, at most both.
+    /// Number of sides that use TLS: 0 to 2.
     sides: u64,
 }
 
@@ -152,8 +152,8 @@ impl Memory {
         Self { megabytes, usable, connection: 2 * buffer + MEMORY_OF_CONNECTION, sides }
     }
 
-    /// Returns the number of connections that fit: all of them by TLS, or `max_tls` of their sides (`maxsslconn`; 0: not
-    /// written). The message is set where `max_tls` does not fit.
+    /// Returns the number of connections that fit: with TLS on all of them, or on `max_tls` of their sides
+    /// (`maxsslconn`; 0: not specified). The message is set if `max_tls` exceeds the memory.
     fn connections(&self, max_tls: u32) -> (u64, Option<String>) {
         const OF_ONE: u64 = MEMORY_OF_TLS + MEMORY_OF_HANDSHAKE;
         if self.sides == 0 {
@@ -175,7 +175,7 @@ impl Memory {
         (0, Some(excess))
     }
 
-    /// Returns the number of sides of `maxconn` connections that may speak TLS at once; 0: TLS is not used.
+    /// Returns the number of sides of `maxconn` connections that may use TLS concurrently; 0: TLS is not used.
     fn tls(&self, maxconn: u32, is_automatic: bool) -> (u32, Option<String>) {
         if self.sides == 0 {
             return (0, None);
@@ -200,7 +200,7 @@ impl Memory {
     }
 }
 
-/// An estimate should look like one.
+/// Rounds an estimate to two significant digits.
 fn two_digits(number: u64) -> u64 {
     let unit = 10_u64.pow(number.checked_ilog10().unwrap_or(0).saturating_sub(1));
     number / unit * unit
@@ -212,8 +212,8 @@ mod tests {
     use crate::compile::tests::{backend, bind, frontend, spec};
     use config::spec::{BindTlsSpec, ServerTlsSpec};
 
-    /// Descriptors allowed, threads, listening sockets, splicing; the `Maxconn` that HAProxy shows, and its `Maxsock`.
-    /// (It opens a statistics socket to tell that, which costs 11 descriptors: they are taken off here.)
+    /// Permitted descriptors, threads, listening sockets, splicing; HAProxy's `Maxconn` and `Maxsock`. (HAProxy opens a
+    /// statistics socket to report these, which costs 11 descriptors; they are subtracted.)
     const ROWS: &[(u64, u32, usize, bool, u32, u64)] = &[
         (1_024 - 11, 2, 1, false, 498, 1_013),
         (4_096 - 11, 2, 1, false, 2_034, 4_085),
@@ -286,8 +286,8 @@ mod tests {
         assert_eq!(limits.work_out(&written).maxconn, 3_800);
     }
 
-    /// The `Maxconn` and `MaxSslConns` of HAProxy 3.5 with `-m`: megabytes; whether clients and servers speak TLS; `maxconn`,
-    /// `maxsslconn`, `tune.ssl.cachesize` and `maxzlibmem` where they are written.
+    /// HAProxy 3.5's `Maxconn` and `MaxSslConns` with `-m`: megabytes; whether clients and servers use TLS; `maxconn`,
+    /// `maxsslconn`, `tune.ssl.cachesize` and `maxzlibmem` if specified.
     type MemoryRow = (u64, bool, bool, Option<u32>, u32, Option<u32>, Option<u32>, u32, u32);
 
     const MEMORY_ROWS: &[MemoryRow] = &[
@@ -320,7 +320,7 @@ mod tests {
         (1_024, true, true, None, 0, None, None, 7_000, 14_000),
     ];
 
-    /// A configuration whose clients and servers speak TLS, or not.
+    /// A configuration whose clients and servers use TLS or not.
     fn secured(clients: bool, servers: bool) -> Spec {
         let (mut front, mut back) = (frontend("f"), backend("b"));
         front.binds[0].tls = clients.then(|| Box::new(BindTlsSpec { ssl: true, ..BindTlsSpec::default() }));

@@ -1,4 +1,4 @@
-//! What `bind` lines say beside their addresses: which threads serve them, who owns their sockets, what they are called.
+//! Compiles the parameters of `bind` lines: threads, socket owners, GUIDs. Must never open a socket.
 
 use super::Compiler;
 use crate::program::{ExpectedHeader, Listening, Reception, Segments, SocketOptions};
@@ -11,11 +11,11 @@ use config::spec::{
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Bytes of an identifier.
+/// Maximum length of a GUID in bytes.
 const LONGEST_GUID: usize = 127;
 
 impl Compiler<'_> {
-    /// What a `bind` line says. `place` names the line in messages as HAProxy does: the kind of its proxy and its name.
+    /// Compiles the parameters of a `bind` line. `place` is the kind and name of its proxy, as in HAProxy's messages.
     pub(super) fn listening(&mut self, bind: &BindSpec, place: (&str, &str), groups: &[u32]) -> Listening {
         let written = &bind.listening;
         let is_unix = matches!(bind.address, AddressSpec::Unix { .. });
@@ -44,7 +44,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The number of a user or a group.
+    /// Returns the ID of a user or a group.
     fn account(&mut self, written: Option<&Spanned<AccountSpec>>, kind: Account) -> Option<u32> {
         let written = written?;
         let name = match &written.value {
@@ -62,7 +62,7 @@ impl Compiler<'_> {
         found
     }
 
-    /// The workers that a `thread` names; `None` without one.
+    /// Returns the workers that `thread` names; `None` if it is not specified.
     fn threads(&mut self, bind: &BindSpec, (kind, proxy): (&str, &str), groups: &[u32]) -> Option<Box<[usize]>> {
         let written = bind.listening.threads.as_ref()?;
         let missing = written.0.iter().filter_map(|range| range.group).find(|group| *group as usize > groups.len());
@@ -82,7 +82,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What kind of name is looked up.
+/// The kind of an account.
 #[derive(Clone, Copy)]
 enum Account {
     User,
@@ -98,7 +98,8 @@ impl Account {
     }
 }
 
-/// Which threads of these groups a set names, from 0. A number counts in its group, or in the process without one.
+/// Returns the threads that a set names, as indices from 0. A number counts within its group, or within the process
+/// without a group.
 fn chosen(written: &ThreadsSpec, groups: &[u32]) -> Vec<usize> {
     let threads = (1..).zip(groups).flat_map(|(group, size)| (1..=*size).map(move |place| (group, place)));
     let is_in = |number: u32, (group, place): (u32, u32)| {
@@ -122,13 +123,14 @@ fn segments(written: &ListeningSpec) -> Segments {
     }
 }
 
-/// Listening sockets of an address that so many threads serve; one where several cannot share the address.
+/// Returns the number of listening sockets of an address that `threads` threads serve; 1 for addresses that cannot be
+/// shared.
 pub(super) fn shards(bind: &BindSpec, global: &GlobalSpec, threads: u32) -> u32 {
     let written = bind.shards.or(global.tune.listener.default_shards).unwrap_or(ShardsSpec::ByGroup);
     match (&bind.address, written) {
         (AddressSpec::Inet { .. }, ShardsSpec::Number(number)) => number.clamp(1, threads),
         (AddressSpec::Inet { .. }, ShardsSpec::ByThread) => threads,
-        // There is one group.
+        // There is only one group.
         (AddressSpec::Inet { .. }, ShardsSpec::ByGroup) => 1,
         (
             AddressSpec::Unix { .. }
@@ -140,7 +142,7 @@ pub(super) fn shards(bind: &BindSpec, global: &GlobalSpec, threads: u32) -> u32 
     }
 }
 
-/// A `bind` line with what `unix-bind` says where the line says nothing.
+/// Returns a `bind` line with the defaults of `unix-bind`.
 pub(super) fn with_unix_defaults(bind: &BindSpec, defaults: &UnixBindSpec) -> BindSpec {
     let mut bind = bind.clone();
     if let AddressSpec::Unix { path, .. } = &mut bind.address {
@@ -154,7 +156,7 @@ pub(super) fn with_unix_defaults(bind: &BindSpec, defaults: &UnixBindSpec) -> Bi
     bind
 }
 
-/// What a frontend says about the connections that it takes.
+/// Compiles the parameters of a frontend's accepted connections.
 pub(super) fn reception(written: &ProxySpec) -> Reception {
     let reception = *written.reception;
     Reception {
@@ -164,17 +166,17 @@ pub(super) fn reception(written: &ProxySpec) -> Reception {
     }
 }
 
-/// Identifiers and who has them, by the names of HAProxy's messages.
+/// GUIDs and their owners, named as in HAProxy's messages.
 pub(super) struct Guids<'a> {
     spec: &'a Spec,
-    /// Those of proxies and servers, once an address asks for one.
+    /// GUIDs of proxies and servers, computed when an address needs them.
     given: Option<HashMap<String, String>>,
-    /// The line of the last address, and how many addresses of it came before.
+    /// The line of the last address, and the number of its previous addresses.
     line: Option<(Span, usize)>,
 }
 
 impl<'a> Guids<'a> {
-    /// Those of a specification, which are written out for proxies and servers.
+    /// Creates the GUIDs of a specification.
     pub(super) fn of(spec: &'a Spec) -> Self {
         Self { spec, given: None, line: None }
     }
@@ -196,7 +198,8 @@ impl<'a> Guids<'a> {
         given
     }
 
-    /// The identifier of the next address: its line's prefix and its number on the line. The error is HAProxy's sentence.
+    /// Assigns the GUID of the next address: its line's prefix and its index on the line. The error is HAProxy's
+    /// message.
     pub(super) fn give(&mut self, bind: &BindSpec, proxy: &str) -> Result<Option<Box<str>>, String> {
         let number = match self.line {
             Some((span, number)) if span == bind.span => number + 1,

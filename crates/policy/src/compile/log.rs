@@ -1,4 +1,4 @@
-//! `log` lines, what lines look like, and the rings they go to.
+//! Compiles `log` lines, log formats, and rings. Must never send a line.
 
 use super::names::SpecNames;
 use super::{Compiler, address};
@@ -19,11 +19,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a ring unless `size` is written: HAProxy's BUFSIZE.
+/// Default size of a ring in bytes: HAProxy's BUFSIZE.
 const RING_SIZE: u32 = 16_384;
-/// Bytes of a line unless `maxlen` is written; HAProxy does not compare it with the ring.
+/// Default of `maxlen` in bytes; HAProxy does not compare it with the ring's size.
 const DEFAULT_MAXLEN: u32 = 1_024;
-/// Bytes of the ring of events at most.
+/// Maximum size of the ring of events in bytes.
 const EVENTS_SIZE: usize = 1 << 20;
 
 impl Compiler<'_> {
@@ -31,7 +31,7 @@ impl Compiler<'_> {
         written.iter().filter_map(|log| self.log(log, spec)).collect()
     }
 
-    /// Likewise for a relay: in which form each message goes, `None` being its own.
+    /// Compiles the targets of a `log-forward` section with the format of each; `None` for the message's own.
     pub(super) fn relay_targets(&mut self, written: &[LogSpec], spec: &Spec) -> Vec<(LogTarget, Option<SyslogFormat>)> {
         let targets = written.iter().filter_map(|log| {
             let target = self.log(log, spec)?;
@@ -55,7 +55,7 @@ impl Compiler<'_> {
                     return None;
                 }
             },
-            // The language has refused rings that do not exist.
+            // The parser has rejected unknown rings.
             LogTargetSpec::Ring(name) => {
                 LogAddress::Ring(self.rings.iter().position(|ring| *ring.name == *name.value)?)
             }
@@ -68,7 +68,7 @@ impl Compiler<'_> {
                 self.sends_logs = true;
                 LogAddress::Telemetry
             }
-            // Likewise backends, and those in another mode.
+            // The parser has rejected unknown backends, and those in another mode.
             LogTargetSpec::Backend(name) => LogAddress::Backend(self.shared.indexes.log_backend(spec, &name.value)?),
         };
         let format = match &address {
@@ -87,7 +87,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// What `log tcp@…` stands for.
+    /// Compiles the target of `log tcp@…`.
     fn stream_target(&mut self, address: &AddressSpec, written: &LogSpec) -> Option<LogAddress> {
         let server = self.ring_server("", "", &Spanned::new(address.clone(), written.span), LogProtocol::Legacy)?;
         let ring = Ring {
@@ -104,7 +104,7 @@ impl Compiler<'_> {
         Some(LogAddress::Stream(Arc::new(ring)))
     }
 
-    /// How a server of a backend in `mode log` gets its lines: over TCP through a ring of its own.
+    /// Compiles a server of a backend in `mode log`: over TCP it has a ring of its own.
     pub(super) fn log_server(
         &mut self,
         proxy: &ProxySpec,
@@ -113,7 +113,7 @@ impl Compiler<'_> {
         tls: Option<&ServerTls>,
         bufsize: Option<u32>,
     ) -> Option<LogServer> {
-        // The language has refused other families.
+        // The parser has rejected other address families.
         let (AddressSpec::Inet { kind, .. }, Some(address)) = (&written.address.value, address.of_syslog()) else {
             return None;
         };
@@ -152,7 +152,7 @@ impl Compiler<'_> {
         })))
     }
 
-    /// The converters of `balance log-hash`.
+    /// Compiles the converters of `balance log-hash`.
     pub(super) fn log_key(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Conversion> {
         let BalanceSpec::LogHash(converters) = &written.balance else { return None };
         match Conversion::parse(&converters.value, Type::Str, EvalPlace::Log, &self.names(spec, Some(index))) {
@@ -196,7 +196,7 @@ impl Compiler<'_> {
             self.rings.push(Ring {
                 name: ring.name.as_str().into(),
                 description: ring.description.as_deref().unwrap_or(&ring.name).into(),
-                // As HAProxy 3.5 does; its manual says so of two formats.
+                // As in HAProxy 3.5; its manual states this for two formats.
                 format: Some(ring.format.unwrap_or(SyslogFormat::Raw)),
                 maxlen: maxlen as usize,
                 size: size as usize,
@@ -208,8 +208,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// `maxlen`, unless no line of that length fits into the ring: its bookkeeping takes 194 bytes, and one to three for
-    /// the length of a line.
+    /// Returns `maxlen`, reduced if no line of that length fits into the ring: its overhead is 194 bytes, plus one to
+    /// three for the length of a line.
     fn longest_line(&mut self, ring: &RingSpec, size: u32) -> u32 {
         let payload = match size.saturating_sub(194) {
             room @ 0..=240 => room.saturating_sub(1),
@@ -261,7 +261,7 @@ impl Compiler<'_> {
             format: format.unwrap_or_else(|| LogFormat::predefined(&written.log_format, written.mode)),
             error: lines.error.as_ref().and_then(|text| self.format("error-log-format", text, names)),
             structured_data: lines.structured_data.as_ref().and_then(|text| self.format("log-format-sd", text, names)),
-            // `option logasap` says when as well, and wins.
+            // `option logasap` also sets the time of logging, and takes precedence.
             steps: lines.steps.filter(|_| !lines.as_soon_as_possible),
             dontlog_normal: lines.dontlog_normal,
             separate_errors: lines.separate_errors,
@@ -269,7 +269,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The profile of a `log` line. HAProxy takes one that does not exist for none, without a word.
+    /// Returns the profile of a `log` line. HAProxy silently ignores an unknown one.
     fn profile(&mut self, written: &LogSpec, spec: &Spec) -> Option<usize> {
         let wanted = written.profile.as_ref()?;
         let found = self.shared.indexes.log_profile(spec, &wanted.value);
@@ -281,7 +281,7 @@ impl Compiler<'_> {
         found
     }
 
-    /// The `log-profile` sections.
+    /// Compiles the `log-profile` sections.
     pub(super) fn profiles(&mut self, spec: &Spec) -> Box<[LogProfile]> {
         let names = &self.names(spec, None);
         let mut profiles = Vec::new();
@@ -309,7 +309,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// How the requests of a proxy are named. A backend's format is for checks alone.
+    /// Compiles `unique-id-format`. That of a backend is only for checks.
     pub(super) fn unique_id(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<UniqueId> {
         let text = written.log_lines.unique_id.as_ref()?;
         let place = match written.kind {
@@ -330,7 +330,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles the format that a keyword takes. `None`: it is wrong, which has been said.
+    /// Compiles the format of a keyword. `None` if errors were reported.
     pub(super) fn format(&mut self, keyword: &str, text: &Spanned<String>, names: &SpecNames<'_>) -> Option<LogFormat> {
         let mut left = text.value.clone();
         for round in 0..MOST_ERRORS {
@@ -341,7 +341,7 @@ impl Compiler<'_> {
             let message = format!("failed to parse {keyword} : {error}.");
             let item = error.item();
             self.alert_with_hint(within(text, &item), Form::LateParsing, message, error.hint());
-            // What follows is read without it.
+            // The rest is parsed without the invalid item.
             let blank = " ".repeat(item.len());
             left.replace_range(item, &blank);
         }
@@ -349,15 +349,15 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether clients may come by TLS.
+/// Whether clients may connect over TLS.
 fn speaks_tls(written: &ProxySpec) -> bool {
     written.binds.iter().any(|bind| bind.tls.as_ref().is_some_and(|tls| tls.ssl))
 }
 
-/// Errors of one format that are told.
+/// Maximum number of reported errors per format.
 const MOST_ERRORS: usize = 16;
 
-/// The place of a part of a text, where the text is written as it is, maybe between quotes.
+/// Returns the location of a part of a text, if the text is written verbatim or between quotes.
 fn within(text: &Spanned<String>, part: &Range<usize>) -> Span {
     let (Ok(length), whole) = (u32::try_from(text.value.len()), text.span) else { return text.span };
     let quote = match (whole.end - whole.start).checked_sub(length) {
@@ -369,7 +369,8 @@ fn within(text: &Spanned<String>, part: &Range<usize>) -> Span {
     Span { start: at(part.start), end: at(part.end), ..whole }
 }
 
-/// The manual: "local" is the default, and log-send-hostname switches the default to rfc3164.
+/// Returns the default format. The manual: "local" is the default, and log-send-hostname switches the default to
+/// rfc3164.
 fn default_format(global: &GlobalSpec) -> SyslogFormat {
     if global.log_send_hostname.is_some() { SyslogFormat::Rfc3164 } else { SyslogFormat::Local }
 }

@@ -1,4 +1,4 @@
-//! `email-alert` meets the `mailers` section that it names. Must never send a mail.
+//! Links `email-alert` with the `mailers` section that it names. Must never send a mail.
 
 use super::Compiler;
 use crate::program::{MailAlert, MailServer, ServerAddress};
@@ -20,7 +20,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The servers of a section, as far as they have addresses.
+    /// Returns the servers of a section that have addresses.
     fn mail_servers(&mut self, section: &MailersSpec) -> Vec<MailServer> {
         let mut servers = Vec::new();
         for (name, address) in &section.servers {
@@ -43,7 +43,7 @@ impl Compiler<'_> {
         servers
     }
 
-    /// Which mails a proxy sends; `None`: none.
+    /// Compiles the mail alerts of a proxy; `None` if it sends none.
     pub(super) fn mail_alert(&mut self, spec: &Spec, written: &ProxySpec) -> Option<MailAlert> {
         let alert = &written.email_alert;
         let (Some(mailers), Some(from), Some(to)) = (&alert.mailers, &alert.from, &alert.to) else {

@@ -1,5 +1,5 @@
-//! Turns a specification into a [`Program`]: names become indices, addresses are looked up through a [`Resolver`],
-//! limits are worked out. Must never open anything, and must not repeat what the configuration language checks itself.
+//! Compiles a specification to a [`Program`]: names become indices, addresses are resolved through a [`Resolver`],
+//! limits are computed. Must never open anything, and must not repeat checks of the configuration parser.
 
 mod acme;
 mod added;
@@ -67,93 +67,94 @@ use std::time::Duration;
 use table::TableSeat;
 use wire::h1::Spelling;
 
-/// Reads a file by its name.
+/// Reads a file by name.
 pub type ReadFile = fn(&str) -> std::io::Result<Vec<u8>>;
 
-/// Lists the names in a folder; `None`: there is no folder of that name.
+/// Lists the files in a directory; `None` if there is no such directory.
 pub type ReadFolder = fn(&str) -> Option<Vec<String>>;
 
-/// Looks the address of a host up.
+/// Resolves the address of a host.
 pub type FindHost = fn(&str) -> Option<IpAddr>;
 
-/// Looks names up.
+/// Access to the system for the compiler.
 pub trait Resolver {
-    /// The first address of `host` in the family asked for. The error is a reason for the log.
+    /// Returns the first address of `host` in the requested family.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason, for the log.
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, String>;
 
-    /// The number of a user of the system; `None` when there is no such user.
+    /// Returns the ID of a system user; `None` if there is no such user.
     fn user(&mut self, _name: &str) -> Option<u32> {
         None
     }
 
-    /// The number of a group of the system; `None` when there is no such group.
+    /// Returns the ID of a system group; `None` if there is no such group.
     fn group(&mut self, _name: &str) -> Option<u32> {
         None
     }
 
-    /// What reads the files that ACLs and maps name: all of a file, or why it cannot be read.
+    /// Returns a reader of the files that ACLs and maps name.
     fn file_reader(&self) -> ReadFile {
         |_| Err(std::io::ErrorKind::NotFound.into())
     }
 
-    /// What lists the names in a folder; `None`: it is none.
+    /// Returns a reader of directories.
     fn folder_reader(&self) -> ReadFolder {
         |_| None
     }
 
-    /// What looks up the hosts that ACLs name.
+    /// Returns a resolver of the hosts that ACLs name.
     fn host_finder(&self) -> FindHost {
         |_| None
     }
 
-    /// What a program prints that is asked for the passphrase of a private key: its words, the first of which is the program.
+    /// Runs a program that prints the passphrase of a private key, and returns its output; the first word of `command`
+    /// is the program.
     ///
     /// # Errors
-    /// Why it prints none.
+    /// The reason why there is no output.
     fn passphrase(&mut self, command: &[String]) -> Result<Vec<u8>, String> {
         let _ = command;
         Err("no program is run".to_owned())
     }
 
-    /// The names of the configuration's files, by number.
+    /// Returns the names of the configuration files, by index.
     fn file_names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The rows and services that are registered beside the built-in tables.
+    /// Returns the rows and services that are registered in addition to the built-in tables.
     fn registry(&self) -> &Registry {
         const NONE: &Registry = &Registry::none();
         NONE
     }
 
-    /// What expressions may ask for that are evaluated now.
+    /// Returns the data source of expressions that are evaluated at compile time.
     fn probes(&self) -> &dyn Probes {
         &Nothing
     }
 
-    /// The address that a server had in the process before this one, as its state file tells it.
+    /// Returns the address that a server had in the previous process, from its state file.
     fn last_address(&mut self, backend: &str, server: &str) -> Option<IpAddr> {
         let _ = (backend, server);
         None
     }
 
-    /// Whether the process has a descriptor of that number.
+    /// Whether the process has a file descriptor with that number.
     fn has_descriptor(&mut self, number: i32) -> bool {
         let _ = number;
         true
     }
 
-    /// Whether there is a network namespace of that name which may be opened.
+    /// Whether a network namespace exists and may be opened.
     fn has_namespace(&mut self, name: &str) -> bool {
         let _ = name;
         true
     }
 }
 
-/// Nothing can be asked.
+/// A data source without data.
 struct Nothing;
 
 impl Probes for Nothing {
@@ -178,7 +179,7 @@ impl Probes for Nothing {
     }
 }
 
-/// Compiles a specification. `None` when that added an alert to `out`.
+/// Compiles a specification. Returns `None` if it has added an alert to `out`.
 pub fn compile(
     spec: &Spec,
     resolver: &mut dyn Resolver,
@@ -188,7 +189,7 @@ pub fn compile(
     compile_seated(spec, Vec::new(), resolver, limits, out)
 }
 
-/// The same with stick tables at places that they have in a running process.
+/// Compiles a specification, with stick tables at the indices that they have in a running process.
 fn compile_seated(
     spec: &Spec,
     table_seats: Vec<TableSeat>,
@@ -225,7 +226,7 @@ fn compile_seated(
     userlist::note_slow(&compiler.shared, &userlists, &mut proxies);
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
-    // Whether log lines are sent is known by now.
+    // Whether log lines are exported is known now.
     let (otel_exporters, otel_metrics) = (compiler.otel_exporters(spec), compiler.otel_metrics(&spec.global));
     compiler.leftovers(spec);
     let Compiler { failed, rings, shared, .. } = compiler;
@@ -269,8 +270,8 @@ fn compile_seated(
     (!failed).then_some(program)
 }
 
-/// Tells what is wrong with the expressions, rules and formats of a specification that cannot be served: it is known to
-/// have errors elsewhere, which stand in `out`.
+/// Reports errors in the expressions, rules and formats of a specification that cannot be used: it has other errors,
+/// which `out` contains.
 pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnostic>) {
     defaults::diagnose(spec, resolver, out);
     let mut compiler = Compiler::new(spec, resolver, out);
@@ -290,32 +291,32 @@ pub fn diagnose(spec: &Spec, resolver: &mut dyn Resolver, out: &mut Vec<Diagnost
     compiler.bind_addresses(spec);
 }
 
-/// What compiling needs at hand.
+/// The state of a compilation.
 struct Compiler<'a> {
     resolver: &'a mut dyn Resolver,
     out: &'a mut Vec<Diagnostic>,
-    /// Identifiers and who has them.
+    /// GUIDs and their owners.
     guids: listening::Guids<'a>,
-    /// Certificates that were loaded.
+    /// Loaded certificates.
     tls: tls::Store,
-    /// Certificates that are to be obtained.
+    /// Certificates to be obtained with ACME.
     acme: Vec<acme::Asked>,
     failed: bool,
-    /// Where stick tables are, if they have places.
+    /// Indices of stick tables in a running process, if there is one.
     table_seats: Vec<TableSeat>,
-    /// A server has no address to begin with.
+    /// A server has no initial address.
     lacks_address: bool,
-    /// Rings so far: the sections, in order, then those of `log tcp@…`.
+    /// Rings so far: the sections in order, then those of `log tcp@…`.
     rings: Vec<Ring>,
-    /// A line of the log goes to the collector (`log otel@`).
+    /// A `log` line exports to the OpenTelemetry collector (`log otel@`).
     sends_logs: bool,
-    /// What all expressions share.
+    /// State that all expressions share.
     shared: names::Shared,
-    /// Where the specification is known to be wrong: what is missing from there is no news.
+    /// Locations of known errors in the specification: objects missing from there are not reported again.
     doubts: Rc<[Span]>,
 }
 
-/// `tune.bufsize` and `tune.maxrewrite`, bytes.
+/// Returns the effective `tune.bufsize` and `tune.maxrewrite` in bytes.
 fn buffers(spec: &Spec) -> (usize, usize) {
     let tune = &spec.global.tune;
     // HAProxy rounds up to multiples of 16 on 64-bit machines.
@@ -345,7 +346,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Connects the proxies with each other, and returns how many servers they have.
+    /// Links the proxies with each other, and returns the number of their servers.
     fn link(&mut self, spec: &Spec, proxies: &mut [Proxy]) -> usize {
         let pins = self.shared.pins.take();
         let mut servers = 0;
@@ -372,19 +373,19 @@ impl<'a> Compiler<'a> {
         servers
     }
 
-    /// Reports an error, unless one was reported about the same words before.
+    /// Reports an error, unless one was reported at the same location before.
     fn alert(&mut self, span: Span, form: Form, message: String) {
         self.alert_with_hint(span, form, message, None);
     }
 
-    /// Reports what only all sections together show.
+    /// Reports errors that concern all sections together.
     fn leftovers(&mut self, spec: &Spec) {
         self.missing_sinks();
         self.missing_addresses();
         self.unused_mailers(spec);
     }
 
-    /// Expressions write to sinks that do not exist.
+    /// Reports sinks that expressions write to but that do not exist.
     fn missing_sinks(&mut self) {
         let missing = std::mem::take(&mut self.shared.sinks.borrow_mut().missing);
         for (place, name) in missing {
@@ -395,7 +396,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Servers have no address to begin with; each of them was told.
+    /// Reports that servers have no initial address; each of them was reported separately.
     fn missing_addresses(&mut self) {
         if self.lacks_address {
             let sum = Diagnostic::general(Severity::Alert, "Failed to initialize server(s) addr.");
@@ -412,7 +413,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Where something is written, as HAProxy names places; it names none for what the runtime API has added.
+    /// Returns a location as in HAProxy's messages, which name none for objects added by the runtime API.
     fn place(&self, span: Span) -> Box<str> {
         match self.shared.files.get(span.file as usize).filter(|_| span.line > 0) {
             Some(file) => format!("{file}:{}", span.line).into(),
@@ -420,7 +421,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Names as the expressions of a proxy see them.
+    /// Returns the names that are visible in the expressions of a proxy.
     fn names<'s>(&self, spec: &'s Spec, proxy: Option<usize>) -> SpecNames<'s> {
         let mut names = SpecNames::new(spec, proxy, self.resolver.file_reader(), self.shared.clone());
         names.doubts = Rc::clone(&self.doubts);
@@ -501,7 +502,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// `tune.ssl.keylog`: the secrets of handshakes are kept.
+    /// `tune.ssl.keylog`: enables recording of handshake secrets.
     fn key_log(&mut self, spec: &Spec) {
         if spec.global.tls.keylog {
             self.shared.wanted.add(Wanted::SECRETS);
@@ -521,7 +522,7 @@ impl<'a> Compiler<'a> {
         let is_front = written.kind != ProxyKind::Backend;
         let is_back = written.kind != ProxyKind::Frontend;
         if !is_back {
-            // There is nothing to check and no application, but what is written about them is judged.
+            // The check and the application are not used, but are validated.
             let _ = (self.check(spec, index, written), self.fcgi_app(spec, index, written));
         }
         Proxy {
@@ -559,7 +560,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Zero means "no limit", like a timeout that is not written.
+/// Compiles the timeouts; zero means "no limit", like an unspecified timeout.
 fn timeouts(written: &TimeoutsSpec) -> Timeouts {
     let duration = |millis: Option<u64>| millis.filter(|millis| *millis > 0).map(Duration::from_millis);
     Timeouts {

@@ -1,4 +1,4 @@
-//! What the names in expressions stand for: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
+//! Resolves the names in expressions: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
 
 use super::spoe::Engine;
 use super::tls::names_connections;
@@ -26,63 +26,60 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tls::details::Wanted;
 
-/// Names of a configuration, as the expressions of one proxy see them.
+/// The names of a configuration that are visible in the expressions of one proxy.
 pub(super) struct SpecNames<'a> {
-    /// The whole configuration.
     pub(super) spec: &'a Spec,
-    /// The proxy.
+    /// Index of the proxy; `None` outside of proxies.
     pub(super) proxy: Option<usize>,
-    /// Reads a file.
     pub(super) read: ReadFile,
-    /// Where relative names of files start from, at the line that is compiled.
+    /// Base directory of relative file names on the current line.
     folder: RefCell<Option<String>>,
     shared: Shared,
-    /// The line that is compiled.
+    /// Location of the current line.
     line: RefCell<Option<Span>>,
-    /// It is one of the `defaults` section.
+    /// The current line is inherited from a `defaults` section.
     inherited: Cell<bool>,
-    /// Where it is, unless it is compiled after all lines have been read.
+    /// Position of the current line; `None` if it is compiled after all lines have been read.
     position: Cell<Option<LinePosition>>,
-    /// Where the specification is known to be wrong.
+    /// Locations of known errors in the specification.
     pub(super) doubts: Rc<[Span]>,
-    /// Looks hosts up.
+    /// Resolves host names.
     pub(super) find_host: Option<FindHost>,
 }
 
-/// What the expressions of all proxies share.
+/// State that the expressions of all proxies share.
 #[derive(Clone, Default)]
 pub(super) struct Shared {
-    /// The lists of patterns so far.
+    /// The pattern lists so far.
     pub(super) lists: Rc<RefCell<pattern::Registry>>,
-    /// The names of the configuration's files.
+    /// The names of the configuration files.
     pub(super) files: Rc<[String]>,
-    /// Public keys so far.
+    /// The public keys so far.
     pub(super) keys: Rc<RefCell<Keys>>,
-    /// The ACLs so far of the proxy that is compiled.
+    /// The ACLs so far of the current proxy.
     pub(super) acls: Rc<RefCell<Reach>>,
-    /// Which proxies ask which `userlist`.
+    /// Pairs of a proxy and a `userlist` that it uses.
     pub(super) asked: Rc<RefCell<Vec<(usize, usize)>>>,
-    /// Notices about expressions that are accepted.
+    /// Notices about valid expressions.
     pub(super) notices: Rc<RefCell<Vec<Diagnostic>>>,
     /// The names of variables so far.
     pub(super) known: Rc<RefCell<Known>>,
-    /// What expressions write to event sinks.
+    /// The event sinks that expressions write to.
     pub(super) sinks: Rc<RefCell<Sinks>>,
-    /// What lines of the configuration name, so that it cannot be removed at run time.
+    /// Proxies and servers that the configuration refers to, so that they cannot be removed at run time.
     pub(super) pins: Rc<RefCell<Pins>>,
-    /// The stick tables.
     pub(super) tables: Rc<RefCell<Vec<StickTable>>>,
-    /// What is registered beside the built-in tables.
+    /// Rows and services that are registered in addition to the built-in tables.
     pub(super) registry: Rc<Registry>,
-    /// What expressions ask of TLS handshakes.
+    /// Properties of TLS handshakes that expressions use.
     pub(super) wanted: Arc<Wanted>,
-    /// The engines of the proxy that is compiled.
+    /// The SPOE engines of the current proxy.
     pub(super) spoe: Rc<RefCell<Vec<Engine>>>,
-    /// Where names are found.
+    /// Indexes for name lookups.
     pub(super) indexes: Rc<Indexes>,
 }
 
-/// Where the names of a specification are found, by what they name.
+/// Indexes of the names of a specification, by the kind of object.
 #[derive(Default)]
 pub(super) struct Indexes {
     frontends: NameIndex,
@@ -96,42 +93,41 @@ pub(super) struct Indexes {
     http_errors: NameIndex,
     healthchecks: NameIndex,
     fcgi_apps: NameIndex,
-    /// Servers, by the place of their proxy.
+    /// Servers, by the index of their proxy.
     servers: RefCell<HashMap<usize, NameIndex>>,
-    /// Stick tables.
     pub(super) tables: NameIndex,
-    /// Backends that a rule may lead to whose name is put together, by the mode of its proxy.
+    /// Backends for `use_backend` rules with a dynamic name, by the mode of their proxy.
     switched: RefCell<Vec<(Option<Mode>, Arc<BackendNames>)>>,
 }
 
 impl Indexes {
-    /// The frontend of that name.
+    /// Returns the frontend with that name.
     pub(super) fn frontend(&self, spec: &Spec, name: &str) -> Option<usize> {
         self.frontends
             .find(&spec.proxies, name, |proxy| (proxy.kind != ProxyKind::Backend).then_some(&*proxy.name.value))
     }
 
-    /// The backend of that name.
+    /// Returns the backend with that name.
     pub(super) fn backend(&self, spec: &Spec, name: &str) -> Option<usize> {
         self.backends
             .find(&spec.proxies, name, |proxy| (proxy.kind != ProxyKind::Frontend).then_some(&*proxy.name.value))
     }
 
-    /// The backend in `mode log` of that name.
+    /// Returns the backend in `mode log` with that name.
     pub(super) fn log_backend(&self, spec: &Spec, name: &str) -> Option<usize> {
         self.log_backends.find(&spec.proxies, name, |proxy| {
             (proxy.mode == Mode::Log && proxy.kind != ProxyKind::Frontend).then_some(&*proxy.name.value)
         })
     }
 
-    /// The server of that name in a proxy.
+    /// Returns the server with that name in a proxy.
     pub(super) fn server(&self, spec: &Spec, proxy: usize, name: &str) -> Option<usize> {
         let mut known = self.servers.borrow_mut();
         known.entry(proxy).or_default().find(&spec.proxies[proxy].servers, name, |server| Some(&server.name.value))
     }
 
-    /// The backends that a rule of a proxy may lead to whose name is put together: those of the proxy's mode, and those of HTTP mode
-    /// that a connection is upgraded for. Rules of proxies of one mode share them.
+    /// Returns the backends that a proxy's `use_backend` rule with a dynamic name may select: those of the proxy's
+    /// mode, and those of HTTP mode to which a connection can be upgraded. Proxies of the same mode share them.
     pub(super) fn switched(&self, spec: &Spec, proxy: Option<usize>) -> Arc<BackendNames> {
         let mode = proxy.and_then(|index| spec.proxies.get(index)).map(|proxy| proxy.mode);
         let mut known = self.switched.borrow_mut();
@@ -147,52 +143,52 @@ impl Indexes {
         found
     }
 
-    /// The `log-profile` section of that name.
+    /// Returns the `log-profile` section with that name.
     pub(super) fn log_profile(&self, spec: &Spec, name: &str) -> Option<usize> {
         self.log_profiles.find(&spec.sections.log_profiles, name, |profile| Some(&profile.name))
     }
 
-    /// The `cache` section of that name.
+    /// Returns the `cache` section with that name.
     pub(super) fn cache(&self, spec: &Spec, name: &str) -> Option<usize> {
         self.caches.find(&spec.sections.caches, name, |cache| Some(&cache.name))
     }
 
-    /// The `resolvers` section of that name.
+    /// Returns the `resolvers` section with that name.
     pub(super) fn resolvers(&self, spec: &Spec, name: &str) -> Option<usize> {
         self.resolvers.find(&spec.sections.resolvers, name, |section| Some(&section.name.value))
     }
 
-    /// The `fcgi-app` section of that name.
+    /// Returns the `fcgi-app` section with that name.
     pub(super) fn fcgi_app(&self, spec: &Spec, name: &str) -> Option<usize> {
         self.fcgi_apps.find(&spec.sections.fcgi_apps, name, |app| Some(&app.name.value))
     }
 
-    /// The `healthcheck` section of that name.
+    /// Returns the `healthcheck` section with that name.
     pub(super) fn healthcheck(&self, spec: &Spec, name: &str) -> Option<usize> {
         self.healthchecks.find(&spec.sections.healthchecks, name, |section| Some(&section.name.value))
     }
 }
 
-/// The event sinks that expressions name.
+/// The event sinks that expressions refer to.
 #[derive(Default)]
 pub(super) struct Sinks {
-    /// Descriptors.
+    /// File descriptors.
     pub(super) descriptors: BTreeSet<i32>,
-    /// Those that do not exist, and where they are named.
+    /// Names of missing sinks, with the lines that refer to them.
     pub(super) missing: Vec<(pattern::ListLine, String)>,
 }
 
-/// Proxies and servers that lines of the configuration name.
+/// Proxies and servers that the configuration refers to.
 #[derive(Default)]
 pub(super) struct Pins {
-    /// By index.
+    /// Indices of proxies.
     pub(super) proxies: BTreeSet<usize>,
-    /// By their proxy's index and their own.
+    /// Indices of servers: of the proxy, and of the server in it.
     pub(super) servers: BTreeSet<(usize, usize)>,
 }
 
 impl<'a> SpecNames<'a> {
-    /// Of the expressions of a proxy, or of none.
+    /// Creates the names for the expressions of a proxy, or for those outside of proxies.
     pub(super) fn new(spec: &'a Spec, proxy: Option<usize>, read: ReadFile, shared: Shared) -> Self {
         Self {
             spec,
@@ -208,7 +204,7 @@ impl<'a> SpecNames<'a> {
         }
     }
 
-    /// Another line is compiled.
+    /// Starts another line.
     pub(super) fn begin(&self, line: &RuleLineSpec) {
         self.folder.borrow_mut().clone_from(&line.folder);
         self.line.replace(Some(line.span));
@@ -216,17 +212,18 @@ impl<'a> SpecNames<'a> {
         self.begin_at(line.span);
     }
 
-    /// What comes next is read at that place: it may name the ACLs above it. What the runtime API adds is below all.
+    /// Sets the position of the following expressions, which may refer to ACLs above it. Objects added by the runtime
+    /// API come after all lines.
     pub(super) fn begin_at(&self, span: Span) {
         self.position.set(Some(position(span)).filter(|_| span.line > 0));
     }
 
-    /// What comes next of the line is read after all lines: it may name every ACL.
+    /// Marks the following expressions as compiled after all lines: they may refer to every ACL.
     pub(super) fn begin_late(&self) {
         self.position.set(None);
     }
 
-    /// Whether lines of that proxy were refused: what it seems to lack may be one of them.
+    /// Whether lines of that proxy have errors: a missing object may be defined on one of them.
     fn is_doubtful(&self, proxy: usize) -> bool {
         let Some(start) = self.spec.proxies.get(proxy).map(|proxy| proxy.name.span) else { return false };
         let follows = |span: &Span| span.file == start.file && span.line > start.line;
@@ -259,7 +256,7 @@ impl Names for SpecNames<'_> {
                 let found = self.backend(backend).ok_or_else(|| format!("unable to find proxy '{backend}'"))?;
                 (found, server)
             }
-            // Each proxy that uses a 'defaults' section would have its own.
+            // Each proxy that uses a 'defaults' section would refer to its own server.
             None if self.inherited.get() => return Err("backend name must be set".to_owned()),
             None => (self.proxy.ok_or_else(|| format!("unable to find server '{name}'"))?, name),
         };
@@ -299,7 +296,7 @@ impl Names for SpecNames<'_> {
             PROVISIONING => return Some(Sink::Ring(PROVISIONING_RING)),
             _ => {}
         }
-        // The sections' rings follow those of events, in order.
+        // The rings of sections follow that of events, in order.
         let rings = &self.spec.sections.rings;
         let found = self.shared.indexes.rings.find(rings, name, |ring| Some(&ring.name));
         if found.is_none() {
@@ -345,7 +342,7 @@ impl Names for SpecNames<'_> {
         let reach = self.shared.acls.borrow();
         let scope = reach.visible(self.inherited.get(), self.position.get());
         let Some(found) = scope.find(name) else { return predefined(name, self) };
-        // An ACL that asks for others that ask for others has to end somewhere.
+        // Limits the depth of ACLs that refer to other ACLs.
         (found.depth() < DEEPEST_ACL).then(|| Arc::clone(found))
     }
 
@@ -441,7 +438,7 @@ impl RuleNames for SpecNames<'_> {
     fn resolvers(&self, name: &str) -> Option<usize> {
         let sections = &self.spec.sections.resolvers;
         let written = self.shared.indexes.resolvers(self.spec, name);
-        // The one that is always there stands behind those that are written.
+        // The implicit `default` section follows the configured ones.
         written.or((name == super::resolvers::DEFAULT).then_some(sections.len()))
     }
 
@@ -466,10 +463,10 @@ impl RuleNames for SpecNames<'_> {
     }
 }
 
-/// ACLs that may ask for one another in a row.
+/// Maximum depth of ACLs that refer to other ACLs.
 const DEEPEST_ACL: usize = 32;
 
-/// The ACLs that a proxy's lines may name: its own, and those of its `defaults` section for the rules from there.
+/// The ACLs that a proxy's lines may refer to: its own, and those of its `defaults` section for the rules from there.
 #[derive(Default, Clone)]
 pub(super) struct Reach {
     own: Acls,
@@ -477,7 +474,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// Those that a line may name.
+    /// Returns the ACLs that a line may refer to.
     pub(super) fn of(&self, line: &RuleLineSpec) -> AclScope<'_> {
         self.visible(line.inherited, Some(position(line.span)))
     }
@@ -486,19 +483,19 @@ impl Reach {
         if line.inherited { &mut self.inherited } else { &mut self.own }
     }
 
-    /// Those of lines that are inherited, or not, and that are above `before`.
+    /// Returns the inherited or own ACLs that are defined above `before`.
     fn visible(&self, inherited: bool, before: Option<LinePosition>) -> AclScope<'_> {
         let acls = if inherited { &self.inherited } else { &self.own };
         before.map_or(acls.all(), |line| acls.before(line))
     }
 }
 
-/// The position of a line.
+/// Returns the position of a line.
 pub(super) fn position(span: Span) -> LinePosition {
     (span.file, span.line)
 }
 
-/// Reports the notices about expressions that are accepted, and names the patterns that PCRE2 decides.
+/// Reports the notices about valid expressions, and the patterns that have to be matched with PCRE2.
 pub(super) fn diagnose_expressions(shared: &Shared, out: &mut Vec<Diagnostic>) {
     out.extend(shared.notices.take());
     for (place, pattern) in shared.lists.borrow_mut().take_backtracking() {

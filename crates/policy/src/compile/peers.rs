@@ -1,5 +1,5 @@
-//! `peers` sections: addresses are looked up, and the tables that are shared through each are found. Must never look at an
-//! entry.
+//! Compiles `peers` sections: resolves addresses, and finds the tables that are synchronized through each. Must never
+//! look at an entry.
 
 use super::Compiler;
 use crate::program::{BindAddress, Connecting, Peer, Peers, ServerAddress, ServerPort, SharedTable};
@@ -9,11 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Updates that are told in a row unless it is said.
+/// Default of `tune.peers.max-updates-at-once`.
 const MAX_UPDATES: u32 = 200;
 
 impl Compiler<'_> {
-    /// All sections. `threads` serve their addresses.
+    /// Compiles all sections. `threads` is the number of threads that serve their addresses.
     pub(super) fn peers(&mut self, spec: &Spec, threads: u32) -> Vec<Arc<Peers>> {
         let sections = spec.sections.peers.iter().enumerate();
         sections.map(|(index, written)| Arc::new(self.peers_section(spec, index, written, threads))).collect()
@@ -74,7 +74,7 @@ impl Compiler<'_> {
         Some(Peer { name: name.as_str().into(), address, shard: written.shard, connecting, tls })
     }
 
-    /// The tables that are shared through a section: its own, then those of proxies.
+    /// Returns the tables that are synchronized through a section: its own, then those of proxies.
     fn shared_tables(&self, spec: &Spec, section: &PeersSpec) -> Vec<SharedTable> {
         let tables = self.shared.tables.borrow();
         let place = |name: &str| self.shared.indexes.tables.find(&tables, name, |table| Some(&table.name));
@@ -92,17 +92,17 @@ impl Compiler<'_> {
     }
 }
 
-/// The name of a section's table everywhere else.
+/// Returns the global name of a section's table.
 pub(super) fn global_name(section: &PeersSpec, name: &str) -> String {
     format!("{}/{name}", section.name.value)
 }
 
-/// Whether tables are shared through that section at all.
+/// Whether tables are synchronized through a section at all.
 pub(super) fn shares(section: &PeersSpec) -> bool {
     !section.disabled && section.local.is_some()
 }
 
-/// Where a process of the same machine reaches an address that listens.
+/// Returns the address at which a process on the same machine reaches a listening address.
 fn reachable(address: &BindAddress) -> Option<ServerAddress> {
     Some(match address {
         BindAddress::Inet(at) => {
@@ -124,7 +124,7 @@ mod tests {
     use crate::program::{Connecting, Program, ServerAddress, ServerPort};
     use std::time::Duration;
 
-    /// What a configuration is compiled to, and what was said about it.
+    /// Compiles a configuration; returns the program and the messages.
     fn compile(text: &str) -> (Option<Program>, Vec<String>) {
         let file = config::InputFile { name: "x".into(), bytes: text.as_bytes().into() };
         let options = config::LoadOptions { local_peer: "me".into(), ..config::LoadOptions::default() };

@@ -1,4 +1,4 @@
-//! What binds clients to servers beside rules: the cookie, its values.
+//! Compiles cookie-based persistence: the cookie and its values. Must never look at a request.
 
 use super::Compiler;
 use crate::program::Server;
@@ -8,7 +8,7 @@ use config::text;
 use live::persistence::{Cookie, CookieValues, PersistencePlan, Placed};
 
 impl Compiler<'_> {
-    /// `servers` are those that could be compiled.
+    /// Compiles the persistence of a backend with these valid servers.
     pub(super) fn persistence(&mut self, written: &ProxySpec, servers: &[Server]) -> PersistencePlan {
         let spec = &written.persistence;
         let bytes = |written: &String| text::to_bytes(written).into();

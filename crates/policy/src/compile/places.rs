@@ -1,4 +1,4 @@
-//! Where rules are evaluated, by their set and the kind of their proxy. Must never look into a rule.
+//! The places where rules are evaluated, by rule set and kind of proxy. Must never look into a rule.
 
 use config::keyword::rule::{
     HTTP_REQUEST, RuleSets, TCP_REQUEST_CONNECTION, TCP_REQUEST_CONTENT, TCP_REQUEST_SESSION, TCP_RESPONSE_CONTENT,
@@ -6,13 +6,13 @@ use config::keyword::rule::{
 use config::spec::{ProxyKind, ProxySpec};
 use expression::sample::EvalPlace;
 
-/// As what messages name the place of a rule: of a proxy of both sides, as the one in its frontend.
+/// Returns the place as named in messages: for a `listen` proxy, that of its frontend.
 pub(super) fn told(place: EvalPlace, written: &ProxySpec) -> EvalPlace {
     if written.kind == ProxyKind::Listen { place.in_front() } else { place }
 }
 
-/// Where the rules of a set are evaluated. A proxy of both sides is its own backend from the start: what a backend knows
-/// may stand there.
+/// Returns the place where the rules of a set are evaluated. A `listen` proxy is its own backend from the start, so its
+/// rules may use backend fetches.
 pub(super) fn place(set: RuleSets, kind: ProxyKind) -> EvalPlace {
     match (set, kind) {
         (TCP_REQUEST_CONNECTION, _) => EvalPlace::Connection,

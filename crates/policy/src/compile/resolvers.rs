@@ -1,4 +1,4 @@
-//! `resolvers` sections, and what `server` lines make of them. Must never ask a name server.
+//! Compiles `resolvers` sections, and the name resolution of servers. Must never query a name server.
 
 use super::Compiler;
 use crate::program::{AddressChoice, Hold, LinkTls, Nameserver, Resolvers, Resolving};
@@ -14,17 +14,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use wire::dns::Name;
 
-/// The file that names the system's name servers.
+/// The file with the system's name servers.
 const OF_SYSTEM: &str = "/etc/resolv.conf";
-/// The section that is there without being written.
+/// The implicit section.
 pub(super) const DEFAULT: &str = "default";
-/// The port of name servers.
+/// The port of DNS.
 const DOMAIN: u16 = 53;
-/// Lines of the file that are looked at.
+/// Maximum number of lines read from the file.
 const MOST_LINES: usize = 1_000;
 
 impl Compiler<'_> {
-    /// All sections, those that are written first; `default` is made up where it is not.
+    /// Compiles all sections, in order; adds `default` if it is not configured.
     pub(super) fn resolvers(&mut self, spec: &Spec) -> Vec<Resolvers> {
         let mut sections: Vec<Resolvers> =
             spec.sections.resolvers.iter().map(|written| self.resolvers_section(spec, written)).collect();
@@ -58,7 +58,7 @@ impl Compiler<'_> {
                 }
                 NameserverSpec::OfSystem(span) => match self.nameservers_of_system() {
                     Ok(found) => {
-                        // One of the same name was written before.
+                        // Name servers configured before, with the same name, take precedence.
                         let fresh = |one: &Nameserver| !section.nameservers.iter().any(|other| other.name == one.name);
                         let fresh: Vec<_> = found.into_iter().filter(fresh).collect();
                         section.nameservers.extend(fresh);
@@ -88,7 +88,7 @@ impl Compiler<'_> {
         Ok(of_system(&String::from_utf8_lossy(&bytes)))
     }
 
-    /// Every rule that looks names up has to know whom to ask.
+    /// Reports rules that resolve names in an unknown section.
     pub(super) fn check_lookups(&mut self, proxy: &str, rules: &Rules) {
         for (lookup, place) in lookups(rules).filter(|(lookup, _)| lookup.section.is_none()) {
             let span = Span { file: place.file, line: place.line, start: 0, end: 0 };
@@ -98,14 +98,14 @@ impl Compiler<'_> {
         }
     }
 
-    /// How the name of a server is followed; `None`: it is not.
+    /// Compiles the run-time name resolution of a server; `None` if it has none.
     pub(super) fn resolving(&mut self, spec: &Spec, proxy: &ProxySpec, server: &ServerSpec) -> Option<Resolving> {
         let written = &server.connecting.resolving;
         let wanted = written.section.as_ref()?;
         let sections = &spec.sections.resolvers;
         let section = match self.shared.indexes.resolvers(spec, &wanted.value) {
             Some(section) => section,
-            // It stands behind those that are written.
+            // The implicit section follows the configured ones.
             None if wanted.value == DEFAULT && self.nameservers_of_system().is_ok_and(|found| !found.is_empty()) => {
                 sections.len()
             }
@@ -147,7 +147,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The rules that look names up.
+/// Returns the rules that resolve names.
 fn lookups(rules: &Rules) -> impl Iterator<Item = (&NameLookup, RulePlace)> {
     let sets = rules.http_request.iter().chain(&rules.request_content);
     sets.filter_map(|rule| match &rule.action {
@@ -156,7 +156,7 @@ fn lookups(rules: &Rules) -> impl Iterator<Item = (&NameLookup, RulePlace)> {
     })
 }
 
-/// A section of nothing but defaults.
+/// Returns a section with default values.
 fn bare(name: &str, spec: &Spec) -> Resolvers {
     let second = Duration::from_secs(1);
     Resolvers {
@@ -190,7 +190,7 @@ fn hold(written: &ResolversSpec) -> Hold {
     }
 }
 
-/// A name server as written. Names and sockets of the file system were refused when it was read.
+/// Compiles a name server. The parser has rejected names and UNIX sockets.
 fn named(name: &str, address: &AddressSpec, tls: Option<LinkTls>) -> Option<Nameserver> {
     let AddressSpec::Inet { host, family, port: PortSpec::Exact(port), kind, .. } = address else { return None };
     let ip = match host {
@@ -203,7 +203,7 @@ fn named(name: &str, address: &AddressSpec, tls: Option<LinkTls>) -> Option<Name
     Some(Nameserver { name: name.into(), address: SocketAddr::new(ip, *port), over_tcp, tls })
 }
 
-/// The name servers of the system's file, each once, by their addresses.
+/// Parses the name servers of the system's file, without duplicates, named by their addresses.
 fn of_system(text: &str) -> Vec<Nameserver> {
     let mut found: Vec<Nameserver> = Vec::new();
     for line in text.lines().take(MOST_LINES) {
@@ -211,7 +211,7 @@ fn of_system(text: &str) -> Vec<Nameserver> {
         let Some(word) = rest.split_ascii_whitespace().next().filter(|_| rest.starts_with([' ', '\t'])) else {
             continue;
         };
-        // The zone of a local address cannot be kept.
+        // The zone of a link-local address is dropped.
         let bare = word.split('%').next().unwrap_or_default();
         let Ok(ip) = bare.parse::<IpAddr>() else { continue };
         if !found.iter().any(|known| *known.name == *word) {

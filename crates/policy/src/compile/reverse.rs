@@ -1,4 +1,4 @@
-//! Reverse HTTP: the server that a `bind rhttp@<backend>/<server>` opens its connections to. Must never open one.
+//! Reverse HTTP: resolves the server of `bind rhttp@<backend>/<server>`. Must never open a connection.
 
 use super::Compiler;
 use crate::program::BindAddress;
@@ -6,7 +6,7 @@ use config::diagnostic::Form;
 use config::spec::{BindSpec, Mode, MuxProtocol, ProxyKind, ServerSpec, Spec};
 
 impl Compiler<'_> {
-    /// Looks the server up; what is wrong is told as HAProxy tells it when it starts.
+    /// Resolves the server; errors are reported with HAProxy's startup messages.
     pub(super) fn reverse_address(
         &mut self,
         spec: &Spec,
@@ -50,7 +50,7 @@ fn find(spec: &Spec, written: &str) -> Result<BindAddress, String> {
     Ok(BindAddress::Reverse { proxy, server })
 }
 
-/// Whether a server's line says HTTP/2, by itself or in the handshake.
+/// Whether a server uses HTTP/2, by `proto` or by ALPN.
 fn speaks_http2(server: &ServerSpec) -> bool {
     match server.connecting.protocol {
         Some(protocol) => protocol == MuxProtocol::Http2,

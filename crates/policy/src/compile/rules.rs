@@ -1,4 +1,5 @@
-//! ACLs, rules and switching rules become conditions and actions; what is wrong with them is told where it is written.
+//! Compiles ACLs, rules and switching rules to conditions and actions; reports errors at their location. Must never
+//! evaluate a rule.
 
 use super::Compiler;
 use super::names::{Reach, SpecNames, position};
@@ -25,7 +26,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What became of a proxy's lines.
+/// The compiled rules of a proxy.
 #[derive(Default)]
 pub(super) struct CompiledRules {
     pub(super) rules: Rules,
@@ -57,7 +58,7 @@ impl Compiler<'_> {
                 TCP_RESPONSE_CONTENT => 6,
                 _ => continue,
             };
-            // Rules of the 'defaults' section may end what the proxy has rules for.
+            // Rules of the 'defaults' section may end before those of the proxy.
             let follows = std::mem::replace(&mut inherited[list], rule.line.inherited) == rule.line.inherited;
             if list < 3 && follows && lists[list].last().is_some_and(|last: &Rule| last.ends_all()) {
                 self.warn_of_end(rule);
@@ -102,7 +103,7 @@ impl Compiler<'_> {
                     reach.borrow_mut().of_mut(line).add(position(line.span), &name.text, read.test);
                 }
                 Err(error) => {
-                    // So that the conditions that name it are not found wrong for it, too.
+                    // Prevents further errors about conditions that refer to it.
                     reach.borrow_mut().of_mut(line).add_broken(position(line.span), &name.text);
                     let span = words.get(error.word).map_or(line.span, |word| word.span);
                     let message = format!("error detected while parsing ACL '{}' : {}.", name.text, error.message);
@@ -113,7 +114,7 @@ impl Compiler<'_> {
         reach.borrow().clone()
     }
 
-    /// HAProxy's warning about a test that is most likely not what was meant. `acl` is the ACL's name.
+    /// Reports HAProxy's warning about a suspicious test. `acl` is the name of the ACL.
     fn doubt(&mut self, words: &[Word], criterion: usize, doubt: Doubt, (acl, names): (&str, &SpecNames<'_>)) {
         if let Doubt::UnknownGroup(behind) = doubt {
             let Some(word) = words.get(criterion + behind) else { return };
@@ -163,7 +164,7 @@ impl Compiler<'_> {
         self.warn(Diagnostic::new(Severity::Warning, word.span, message).with_form(Form::Config));
     }
 
-    /// Warns once: what a `defaults` section says is compiled for every proxy.
+    /// Reports a warning once, since the rules of a `defaults` section are compiled for every proxy.
     pub(super) fn warn(&mut self, warning: Diagnostic) {
         if !self.out.contains(&warning) {
             self.out.push(warning);
@@ -191,7 +192,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Whether a condition or nothing stands behind the words of an action; says so where it is something else.
+    /// Whether the words after an action are a condition or empty; reports anything else.
     fn leads_to_condition(&mut self, rest: &[Word], what: &str, written: &ProxySpec) -> bool {
         let Some(first) = rest.first() else { return true };
         if !first.quoted && matches!(first.text.as_str(), "if" | "unless") {
@@ -233,7 +234,7 @@ impl Compiler<'_> {
         let action = match read {
             Ok(action) => action,
             Err(RuleError { message, hint, span, whole: true }) => {
-                // HAProxy finds out only after it has read the whole line.
+                // HAProxy detects this error only after the whole line.
                 if !self.leads_to_condition(words.rest(), &what, written) {
                     return None;
                 }
@@ -278,7 +279,7 @@ impl Compiler<'_> {
         Some(Rule { condition, action, place: rule_place(line) })
     }
 
-    /// A rule whose action has a name that might have been registered.
+    /// Reports a rule with an unknown action, with a hint if a registered one has a similar name.
     fn unknown_action(&mut self, rule: &RuleSpec, written: &ProxySpec, names: &SpecNames<'_>) {
         let Some(word) = rule.line.words.first() else { return };
         let name = word.text.split('(').next().unwrap_or_default();
@@ -288,8 +289,8 @@ impl Compiler<'_> {
         self.alert_with_hint(word.span, Form::Parsing, message, hint);
     }
 
-    /// HAProxy's warnings about what is captured and tracked of bytes that nobody waits for, and about what is tracked of a
-    /// client later than it could be.
+    /// Reports HAProxy's warnings about captures and tracking on content without an inspect delay, and about clients
+    /// that could be tracked earlier.
     fn warn_of_haste(&mut self, action: &Action, condition: Option<&Condition>, rule: &RuleSpec, written: &ProxySpec) {
         let (what, key) = match action {
             Action::Capture { expression, .. } => ("capture", expression),
@@ -318,7 +319,7 @@ impl Compiler<'_> {
         self.warn(Diagnostic::warning(rule.line.span, message).with_form(Form::Bare));
     }
 
-    /// Whether an action asks for large buffers where there are none.
+    /// Whether an action requires large buffers that are not configured; reports it.
     fn misses_buffers(
         &mut self,
         action: &Action,
@@ -344,14 +345,14 @@ impl Compiler<'_> {
         true
     }
 
-    /// Passes on what a parser has said.
+    /// Reports the warnings of a parser.
     pub(super) fn say(&mut self, parsing: Parsing<'_>, line: &RuleLineSpec) {
         for message in parsing.warnings.into_inner() {
             self.warn(Diagnostic::warning(line.span, message));
         }
     }
 
-    /// A line of the keyword `redirect`.
+    /// Compiles a `redirect` line.
     fn redirect(
         &mut self,
         line: &RuleLineSpec,
@@ -387,7 +388,7 @@ impl Compiler<'_> {
         Some(Rule { condition, action, place: rule_place(line) })
     }
 
-    /// A condition that is no action's; `what` begins the message about what is wrong with it.
+    /// Compiles a condition without an action; `what` is the start of error messages.
     pub(super) fn bare_condition(
         &mut self,
         line: &RuleLineSpec,
@@ -407,7 +408,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// HAProxy's warning about a rule that no message comes to.
+    /// Reports HAProxy's warning about a rule that is never reached.
     fn warn_of_end(&mut self, rule: &RuleSpec) {
         let set_name = RULE_SETS.iter().find(|row| row.0 == rule.set).map_or("", |row| row.1);
         let message =
@@ -415,7 +416,7 @@ impl Compiler<'_> {
         self.warn(Diagnostic::warning(rule.line.span, message).with_form(Form::ParsingTight));
     }
 
-    /// What binds requests to servers.
+    /// Compiles the rules that select servers.
     fn server_choice(&mut self, written: &ProxySpec, reach: &Reach, names: &SpecNames<'_>) -> ServerChoice {
         let mut persistence = Vec::new();
         for PersistRuleSpec { forces, line } in &written.rules.persistence {
@@ -482,7 +483,8 @@ impl Compiler<'_> {
         Some(ServerRule { condition, target: ServerTarget::Server(server), place: rule_place(line) })
     }
 
-    /// HAProxy's warning about a condition that asks for what is not there; how it calls the place comes second.
+    /// Reports HAProxy's warning about a condition with fetches that are not available at the place; the second place
+    /// is HAProxy's name for it.
     fn warn_of_misfit(
         &mut self,
         condition: Option<&Condition>,
@@ -540,18 +542,18 @@ impl Compiler<'_> {
             let target = Target::Named(format, self.shared.indexes.switched(names.spec, names.proxy), written.mode);
             return Some(Switch { condition, target, place: rule_place(line) });
         }
-        // Whether there is such a proxy was looked at with the text.
+        // The parser has checked that the proxy exists.
         let index = names.backend(&target.text)?;
         Some(Switch { condition, target: Target::Proxy(index), place: rule_place(line) })
     }
 }
 
-/// Where a rule is written.
+/// Returns the location of a rule.
 pub(super) fn rule_place(line: &RuleLineSpec) -> RulePlace {
     RulePlace { file: line.span.file, line: line.span.line }
 }
 
-/// The lists of rules in the order in which they were collected.
+/// Converts the lists of rules, in the order of collection, to [`Rules`].
 fn by_set(lists: [Vec<Rule>; 7], written: &ProxySpec) -> Rules {
     let [http_request, http_response, http_after_response, connection, session, request_content, response_content] =
         lists.map(Vec::into_boxed_slice);
@@ -571,7 +573,7 @@ fn by_set(lists: [Vec<Rule>; 7], written: &ProxySpec) -> Rules {
     }
 }
 
-/// As messages call a proxy.
+/// Returns the name of a proxy in messages.
 pub(super) fn owner(written: &ProxySpec) -> String {
     let kind = match written.kind {
         ProxyKind::Frontend => "frontend",

@@ -1,4 +1,5 @@
-//! Maps that scripts look up in: they are read as those of expressions are, and share their changes. Must never look one up.
+//! Compiles the maps that scripts use: they are read like those of expressions, and share their changes. Must never
+//! look up a key.
 
 use super::{Compiler, Nothing, Resolver, variables};
 use crate::program::Program;
@@ -11,7 +12,7 @@ use expression::sample::{Context, EvalPlace, Meter, Type};
 use expression::variable::Variables;
 
 impl Compiler<'_> {
-    /// The maps of the registry, in their order.
+    /// Compiles the maps of the registry, in order.
     pub(super) fn script_maps(&mut self, spec: &Spec) -> Box<[Conversion]> {
         let texts = self.shared.registry.maps.clone();
         let mut made = Vec::with_capacity(texts.len());
@@ -34,32 +35,33 @@ impl Compiler<'_> {
     }
 }
 
-/// Reads a map for a script that looks up in it before there is a program. `text`: its converter. It has what the file has: changes
-/// are those of the program's lists.
+/// Reads a map for a script that looks up keys before there is a program. `text` is its converter. It has the contents
+/// of the file: runtime changes apply to the program's lists.
 ///
 /// # Errors
-/// What is wrong with the file, or the converter.
+/// The file or the converter is invalid.
 pub fn script_map(text: &str, resolver: &mut dyn Resolver) -> Result<Conversion, String> {
     let (spec, mut out) = (Spec::default(), Vec::new());
     Compiler::new(&spec, resolver, &mut out).script_map(&spec, text)
 }
 
-/// A map that a script asks for after the configuration was compiled.
+/// A map that a script creates after the configuration was compiled.
 #[derive(Debug, Clone, Copy)]
 pub struct ScriptMap<'a> {
-    /// Its converter: `map_str("file")`.
+    /// The converter: `map_str("file")`.
     pub converter: &'a str,
-    /// The file, with its prefix.
+    /// The file name with its prefix.
     pub file: &'a str,
-    /// The file and the line of the script.
+    /// File and line of the script.
     pub place: (&'a str, usize),
 }
 
-/// Adds a map to a program and to the states of its lists. A list that the program has of that file is shared, with what was
-/// changed in it. Must not be called once requests are served: two callers at a time could add a list twice.
+/// Adds a map to a program and to the states of its lists. A list that the program already has for that file is shared,
+/// including its runtime changes. Must not be called once requests are served: two concurrent callers could add a list
+/// twice.
 ///
 /// # Errors
-/// Why there is no such map.
+/// The map is invalid.
 pub fn add_script_map(
     map: ScriptMap<'_>,
     (program, states): (&Program, &ListStates),
@@ -89,11 +91,11 @@ pub fn add_script_map(
     Ok(conversion)
 }
 
-/// The error where too many maps are added.
+/// The error when too many maps are added.
 const FULL: &str = "too many maps";
 
-/// Lends an evaluation of a script that runs before the process serves. `lists`: those of the program that it is an evaluation of,
-/// once there is one.
+/// Calls `with` with an evaluation context for scripts that run before the process serves requests. `lists` are those
+/// of the program, once there is one.
 pub fn lend_early<T>(lists: Option<&ListStates>, known: Variables<'_>, with: impl FnOnce(&Context<'_>) -> T) -> T {
     let (arena, meter) = (Bump::new(), Meter::default());
     let limit = super::buffers(&Spec::default()).0;

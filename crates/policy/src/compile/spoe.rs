@@ -1,5 +1,5 @@
-//! Engines that ask agents: names become indices, arguments and conditions are compiled, events become rules in front of
-//! those of their proxy. Must never send a message.
+//! Compiles SPOE engines: names become indices, arguments and conditions are compiled, events become rules before those
+//! of their proxy. Must never send a message.
 
 use super::Compiler;
 use super::names::SpecNames;
@@ -22,20 +22,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An engine of the proxy that is compiled.
+/// An engine of the current proxy.
 pub(super) struct Engine {
-    /// Its name.
     pub(super) name: String,
-    /// Its place among the proxy's filters.
+    /// Index of its filter in the proxy.
     filter: usize,
     span: Span,
-    /// What its events have sent.
+    /// The messages of each event.
     events: Vec<(SpoeEvent, Arc<SpoeCall>)>,
-    /// What rules may have sent, by the group's name.
+    /// The messages of each group, by the name that rules use.
     pub(super) groups: Vec<(String, Arc<SpoeCall>)>,
 }
 
-/// Where an event's messages are evaluated, as messages about them name it.
+/// Returns the place where the messages of an event are evaluated, as named in messages.
 fn place(event: SpoeEvent, kind: ProxyKind) -> EvalPlace {
     match event {
         SpoeEvent::ClientSession => EvalPlace::Connection,
@@ -49,7 +48,7 @@ fn place(event: SpoeEvent, kind: ProxyKind) -> EvalPlace {
     }
 }
 
-/// What compiling one engine needs.
+/// The compiler of one engine.
 struct Course<'a, 's> {
     spec: &'a Spec,
     proxy: &'a ProxySpec,
@@ -60,7 +59,7 @@ struct Course<'a, 's> {
 }
 
 impl Compiler<'_> {
-    /// Where agents' lines go, by engine.
+    /// Compiles the log targets of agents, by engine.
     pub(super) fn spoe_logs(&mut self, spec: &Spec) -> Vec<SpoeLog> {
         let engines = spec.sections.spoe_engines.iter();
         let logs = engines.map(|engine| {
@@ -73,13 +72,13 @@ impl Compiler<'_> {
         logs.collect()
     }
 
-    /// Compiles the engines of a proxy, which its rules may name from then on.
+    /// Compiles the engines of a proxy, to which its rules may refer afterwards.
     pub(super) fn spoe_engines(&mut self, spec: &Spec, index: usize, written: &ProxySpec) {
         let mut engines = Vec::new();
         let names = self.names(spec, Some(index));
         for (place, filter) in written.filters.list.iter().enumerate() {
             let FilterSpec::Spoe(filter) = filter else { continue };
-            // One whose file could not be read was told of before.
+            // An unreadable file was reported before.
             let found =
                 filter.content.and_then(|content| spec.sections.spoe_engines.get(content).map(|own| (content, own)));
             let Some((content, engine)) = found else {
@@ -113,7 +112,7 @@ impl Compiler<'_> {
             );
             self.warn(Diagnostic::warning(written.name.span, message).with_form(Form::Config));
         }
-        // ACLs of a message are its own, and those of the proxy are not its.
+        // The ACLs of a message are separate from those of the proxy.
         let of_proxy = self.shared.acls.take();
         let events = self.spoe_events(course, &agent);
         let groups = self.spoe_groups(course, &agent);
@@ -186,7 +185,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// `register-var-names`.
+    /// Declares the variables of `register-var-names`.
     fn register_spoe_variables(&mut self, written: &SpoeAgentSpec, prefix: &str, names: &SpecNames<'_>) {
         let own = &written.name.value;
         for name in &written.variables {
@@ -203,7 +202,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// HAProxy's warning about events that may take for ever.
+    /// Reports HAProxy's warning about events without a processing timeout.
     fn warn_of_spoe_time(&mut self, proxy: &ProxySpec, written: &SpoeAgentSpec, place: &str) {
         let own = &written.name.value;
         if written.processing.is_none() {
@@ -217,7 +216,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The messages of the agent, by event.
+    /// Compiles the messages of the agent, by event.
     fn spoe_events(&mut self, course: &Course<'_, '_>, agent: &Arc<SpoeAgent>) -> Vec<(SpoeEvent, Arc<SpoeCall>)> {
         let mut by_event: Vec<(SpoeEvent, Vec<SpoeMessage>)> = Vec::new();
         for name in &course.agent.messages {
@@ -262,7 +261,7 @@ impl Compiler<'_> {
         by_event.into_iter().map(call).collect()
     }
 
-    /// The groups of the agent.
+    /// Compiles the groups of the agent.
     fn spoe_groups(&mut self, course: &Course<'_, '_>, agent: &Arc<SpoeAgent>) -> Vec<(String, Arc<SpoeCall>)> {
         let mut groups = Vec::new();
         let mut taken: Vec<(&str, &config::span::Spanned<String>)> = Vec::new();
@@ -310,7 +309,7 @@ impl Compiler<'_> {
         groups
     }
 
-    /// A message; `event`: what has it sent, where that is no rule.
+    /// Compiles a message; `event` is its event, unless rules send it.
     fn spoe_message(
         &mut self,
         course: &Course<'_, '_>,
@@ -386,7 +385,7 @@ impl Compiler<'_> {
         Some(found)
     }
 
-    /// Puts the events of the proxy's engines in front of its rules; what is left belongs to no set of them.
+    /// Inserts the events of the proxy's engines before its rules; returns the events that belong to no rule set.
     pub(super) fn add_spoe_events(&mut self, written: &ProxySpec, rules: &mut Rules) -> Option<Box<SpoeEvents>> {
         let engines = Rc::clone(&self.shared.spoe);
         let engines = engines.borrow();
@@ -425,7 +424,7 @@ impl Compiler<'_> {
             _ => of_bytes.iter().chain(&of_heads).cloned().collect(),
         };
         match written.kind {
-            // No rules of a frontend are of this set: what stands there has answers looked at.
+            // A frontend has no rules of this set: these enable the analysis of responses.
             ProxyKind::Frontend => rules.response_content = answers.clone(),
             _ => {
                 prepend(&mut rules.http_response, of_heads);
@@ -444,7 +443,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The name of an argument, and its sample as a word.
+/// Splits a word into the name of an argument and its sample.
 fn named(word: &Word) -> (Box<[u8]>, Word) {
     let equals = word.text.find(['=', '(']).filter(|at| word.text[*at..].starts_with('='));
     let Some(at) = equals else { return (Box::default(), word.clone()) };
@@ -467,7 +466,7 @@ mod tests {
     const ENGINE: &str = "[e]\nspoe-agent a\n messages m\n timeout processing 1s\n use-backend agents\nspoe-message m\n args \
                           ip=src\n event on-client-session\nspoe-message n\n args src\nspoe-group g\n messages n\n";
 
-    /// What is said about a frontend with these lines and an engine in this file.
+    /// The messages about a frontend with these lines and an engine in this file.
     fn said(lines: &str, file: &str) -> Vec<String> {
         FILE.set(file.to_owned());
         let text = format!(
@@ -529,7 +528,7 @@ mod tests {
                 _ => assert!(found.len() == 1 && found[0].contains(expected), "{to}: {found:?}"),
             }
         }
-        // What a filter of a backend asks about has a backend.
+        // In a filter of a backend, fetches of the backend are available.
         let of_backend =
             |event: &str| ENGINE.replace("args ip=src", "args b=be_name").replace("on-client-session", event);
         for event in ["on-backend-tcp-request", "on-backend-http-request"] {

@@ -1,4 +1,4 @@
-//! `stats` lines of a proxy become its statistics page.
+//! Compiles the `stats` lines of a proxy to its statistics page. Must never render a page.
 
 use super::Compiler;
 use super::names::{Reach, SpecNames};
@@ -8,13 +8,13 @@ use config::diagnostic::{Diagnostic, Form};
 use config::spec::{GlobalSpec, ProxySpec, StatsPageSpec};
 use config::text;
 
-/// Where the page is unless `stats uri` says otherwise.
+/// Default of `stats uri`.
 const URI: &str = "/haproxy?stats";
-/// What browsers ask for credentials for unless `stats realm` says otherwise.
+/// Default of `stats realm`.
 const REALM: &str = "HAProxy Statistics";
 
 impl Compiler<'_> {
-    /// Compiles the page of one proxy.
+    /// Compiles the statistics page of one proxy.
     pub(super) fn stats_page(
         &mut self,
         global: &GlobalSpec,

@@ -1,4 +1,4 @@
-//! `stick` rules: words become keys, conditions and tables. Must never look a key up.
+//! Compiles `stick` rules: keys, conditions and tables. Must never look up a key.
 
 use super::Compiler;
 use super::names::{Reach, SpecNames};
@@ -13,7 +13,7 @@ use live::table::sample_type;
 use std::cell::RefCell;
 
 impl Compiler<'_> {
-    /// The first word of a line is what it does: `on`, `match`, `store-request`, `store-response`.
+    /// Compiles a rule. Its first word is the action: `on`, `match`, `store-request`, `store-response`.
     pub(super) fn stick(
         &mut self,
         line: &RuleLineSpec,
@@ -63,7 +63,7 @@ impl Compiler<'_> {
         Some(StickRule { matches, stores, on_response, table, key, condition, place })
     }
 
-    /// The table of that name, which from here on remembers servers.
+    /// Returns the table with that name, and makes it store servers.
     fn stick_table(&mut self, line: &RuleLineSpec, written: &ProxySpec, name: &str, key: &Expression) -> Option<usize> {
         let place = self.shared.indexes.tables.find(&self.shared.tables.borrow(), name, |table| Some(&table.name));
         let found = place.ok_or_else(|| format!("unable to find stick-table '{name}'"));
@@ -88,7 +88,7 @@ fn remember_servers(tables: &mut [StickTable], index: usize, key: &Expression) -
     Ok(index)
 }
 
-/// The key, and what is wrong with it in the words that HAProxy has for these rules.
+/// Parses the key; errors have HAProxy's messages for these rules.
 fn stick_key(parsing: &Parsing<'_>, words: &mut Words<'_>) -> Result<Expression, RuleError> {
     let Some(first) = words.peek() else { return Err(RuleError::new("expects a fetch method.")) };
     let error = match parsing.expression(words) {

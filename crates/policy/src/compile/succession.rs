@@ -1,5 +1,6 @@
-//! A configuration that is to take the place of one that is served: what stays gets the places that it has, and what comes
-//! gets places that nothing has had. Must never decide more than that: what may differ is `program::shape`'s business.
+//! In-place reload: a new configuration replaces the running one. Objects that stay keep their indices, new ones get
+//! indices that were never used. Must never decide more than that: `program::shape` decides which differences are
+//! permitted.
 
 use super::added::fixes_servers;
 use super::table::TableSeat;
@@ -16,22 +17,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// What can follow.
+/// The result of a permitted reload.
 #[derive(Debug)]
 pub struct Successor {
-    /// The program, at the places of the one before.
+    /// The new program, with the indices of the previous one.
     pub program: Program,
-    /// What it was made of.
+    /// The specification that it was compiled from.
     pub spec: Spec,
-    /// What becomes different, in words.
+    /// Descriptions of the changes.
     pub changes: Vec<String>,
 }
 
-/// Finds out whether a configuration can follow `former` in the running process. `spec` is what `program` was compiled of;
-/// `resolver` and `limits` are those that it was compiled with. Servers that come may have the places in `vacant`.
+/// Determines whether a configuration can replace `former` in the running process. `program` was compiled from `spec`
+/// with `resolver` and `limits`. New servers may take over the indices in `vacant`.
 ///
 /// # Errors
-/// Why it cannot: what needs a new process, in words.
+/// A description of the difference that needs a new process.
 pub fn succeed(
     former: &Program,
     vacant: &BTreeSet<ServerPlace>,
@@ -42,7 +43,7 @@ pub fn succeed(
     let mut program = program;
     let gone_proxies = arrange_proxies(&mut spec, former, &program)?;
     if arrange_engines(&mut spec, former, &program) || gone_proxies.is_some() {
-        // What it was made of is compiled again: it makes room before.
+        // Compiled again after the first result was dropped, to limit memory.
         drop(program);
         let again = compile(&spec, resolver, limits, &mut Vec::new());
         program = again.ok_or("the numbers of its proxies, which collide with those of proxies that are removed")?;
@@ -62,7 +63,7 @@ pub fn succeed(
     }
     for place in gone_proxies.into_iter().flatten() {
         if let (Some(before), Some(proxy)) = (former.proxies.get(place), program.proxies.get_mut(place)) {
-            // For those who tell of it; nothing finds it by that name.
+            // Only for reports; it is not found by that name.
             if let Some(proxy) = Arc::get_mut(proxy) {
                 proxy.name = before.name.clone();
             }
@@ -70,7 +71,7 @@ pub fn succeed(
         program.proxies.strike(place);
     }
     keep_fullconn(former, &mut program);
-    // It was worked out at the start, and is kept.
+    // The value computed at startup is kept.
     program.global.maxconn_is_automatic |= former.global.maxconn_is_automatic && spec.global.maxconn.is_none();
     seat_addresses(former, &mut program)?;
     resume_sessions(former, &program);
@@ -81,7 +82,7 @@ pub fn succeed(
     }
 }
 
-/// What `fullconn` was worked out to be at the start is kept, whatever frontends lead to the backend now.
+/// Keeps the `fullconn` values that were computed at startup, whatever frontends use the backends now.
 fn keep_fullconn(former: &Program, program: &mut Program) {
     for (index, before) in former.proxies.enumerate() {
         let Some(own) = before.backend.as_ref().filter(|own| !own.fullconn_is_written) else { continue };
@@ -92,7 +93,7 @@ fn keep_fullconn(former: &Program, program: &mut Program) {
     }
 }
 
-/// Puts the addresses of each frontend at the places that they have. The place of one that is removed is kept.
+/// Moves the addresses of each frontend to their previous indices. The index of a removed address stays reserved.
 fn seat_addresses(former: &Program, program: &mut Program) -> Result<(), String> {
     for (index, before) in former.proxies.enumerate() {
         let Some(own) = &before.frontend else { continue };
@@ -206,21 +207,21 @@ fn arrange_proxies(spec: &mut Spec, former: &Program, program: &Program) -> Resu
     Ok(Some(gone))
 }
 
-/// The key that a proxy is found by: a frontend and a backend may share a name, and differ in their sides.
+/// The key of a proxy: a frontend and a backend may share a name, and differ in their sides.
 type Sides<'a> = (&'a str, bool, bool);
 
 fn sides(proxy: &Proxy) -> Sides<'_> {
     (&proxy.name, proxy.frontend.is_some(), proxy.backend.is_some())
 }
 
-/// Puts the engines of agents at the places that they have, with nothing in the place of each that is removed, and those that come
-/// behind them. Whether one was elsewhere.
+/// Moves the SPOE engines to their previous indices, with an empty one at the index of each removed one, and new
+/// engines after them. Returns whether any had to be moved.
 fn arrange_engines(spec: &mut Spec, former: &Program, program: &Program) -> bool {
     if former.spoe_logs == program.spoe_logs {
         return false;
     }
     let mut left: Vec<Option<usize>> = (0..program.spoe_logs.len()).map(Some).collect();
-    // The last of a name is first.
+    // The last engine of a name is first.
     let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, after) in program.spoe_logs.iter().enumerate().rev() {
         named.entry(&after.engine).or_default().push(at);
@@ -244,7 +245,7 @@ fn arrange_engines(spec: &mut Spec, former: &Program, program: &Program) -> bool
     true
 }
 
-/// What stands at the place of a proxy that is removed: a backend without a name and servers. Nothing can name it.
+/// Returns the placeholder of a removed proxy: a backend without a name and servers. Nothing can refer to it.
 fn vacant_proxy() -> Option<ProxySpec> {
     let file = InputFile { name: String::new(), bytes: b"backend removed\n    disabled\n".to_vec() };
     let mut proxy = config::load(&[file], Environment::new(), &LoadOptions::default()).spec.proxies.pop()?;
@@ -252,8 +253,8 @@ fn vacant_proxy() -> Option<ProxySpec> {
     Some(proxy)
 }
 
-/// Puts the servers of each proxy at the places that they have, with something in the place of each that is removed.
-/// Returns the places of those; `None`: everything was where it belongs.
+/// Moves the servers of each proxy to their previous indices, with a placeholder at the index of each removed one.
+/// Returns the indices of the removed ones; `None` if nothing had to be moved.
 fn arrange(
     spec: &mut Spec,
     (former, vacant): (&Program, &BTreeSet<ServerPlace>),
@@ -298,11 +299,11 @@ fn arrange(
     Ok(moved.then_some(gone))
 }
 
-/// Number of servers that are tried at a vacant place. The rest are added.
+/// Maximum number of servers that are tried at a vacant index. The rest are added.
 const MOST_TRIED: usize = 64;
 
-/// For each place, which of the servers of `next` gets it: first the places that they have in `own`, then those that are vacant and fit,
-/// then others.
+/// Assigns each index one of the servers of `next`: first the previous indices in `own`, then vacant ones that fit,
+/// then new ones.
 fn seats(own: &Backend, next: &Backend, is_vacant: impl Fn(usize) -> bool) -> Vec<Option<usize>> {
     let mut left: BTreeMap<&str, usize> = next.servers.enumerate().map(|(at, server)| (&*server.name, at)).collect();
     let mut seats = Vec::with_capacity(own.servers.places().max(next.servers.places()));
@@ -319,7 +320,7 @@ fn seats(own: &Backend, next: &Backend, is_vacant: impl Fn(usize) -> bool) -> Ve
     }
     let mut rest: Vec<usize> = left.into_values().collect();
     rest.sort_unstable();
-    // Numbers that are taken: with a place comes the number of the server that had it.
+    // IDs in use: an index is reused together with the ID of its former server.
     let mut numbers: BTreeSet<u32> = own.servers.iter().map(|server| server.id).collect();
     numbers.extend(next.servers.iter().filter(|server| server.id_is_written).map(|server| server.id));
     for (place, seat) in seats.iter_mut().enumerate().filter(|(place, _)| !own.servers.is_present(*place)) {
@@ -343,9 +344,9 @@ fn seats(own: &Backend, next: &Backend, is_vacant: impl Fn(usize) -> bool) -> Ve
     seats
 }
 
-/// Numbers that are free, the lowest first.
+/// Free IDs, in ascending order.
 struct FreeNumbers {
-    /// All below it are taken.
+    /// All IDs below this one are in use.
     next: u32,
     taken: HashSet<u32>,
 }
@@ -363,10 +364,10 @@ impl FreeNumbers {
     }
 }
 
-/// What stands at the place of a server that is removed. Nothing can name it.
+/// Returns the placeholder of a removed server. Nothing can refer to it.
 fn placeholder(id: u32, mode: Mode) -> ServerSpec {
     let address = match mode {
-        // Lines go to addresses of this family alone.
+        // Servers of log backends need an address of this family.
         Mode::Log => AddressSpec::Inet {
             host: HostSpec::Ip(Ipv4Addr::LOCALHOST.into()),
             family: Family::V4,
@@ -426,7 +427,7 @@ mod tests {
         }))
     }
 
-    /// Makes the configuration that follows, from the number of backends.
+    /// Creates the next configuration for a number of backends.
     type Change = fn(usize) -> (Spec, Program);
 
     #[test]

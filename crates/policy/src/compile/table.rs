@@ -1,4 +1,5 @@
-//! Stick tables: declarations become plans, and find each other. Must never look at a rule.
+//! Compiles stick tables: declarations become parameters, and references between tables are resolved. Must never look
+//! at a rule.
 
 use super::Compiler;
 use super::peers::{global_name, shares};
@@ -8,18 +9,18 @@ use config::spec::{PeersSpec, ProxySpec, Spec, TableKeySpec, TableSpec};
 use live::table::StickTable;
 use std::collections::HashMap;
 
-/// What has a place among the tables of a program.
+/// The use of an index among the tables of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TableSeat {
-    /// The table of that name.
+    /// The table with that name.
     Stays(Box<str>),
-    /// One that was removed.
+    /// A removed table.
     Removed(Box<StickTable>),
 }
 
 impl TableSeat {
-    /// The seats of the tables of a program that is to follow another one; `None`: they have them. One that differs is removed, and
-    /// comes as another one of its name.
+    /// Assigns indices to the tables of a program that replaces another one; `None` if they have the right ones
+    /// already. A table with different parameters is removed and added with the same name.
     pub(super) fn following(former: &[StickTable], next: &[StickTable]) -> Option<Vec<Self>> {
         let bare = |table: &StickTable| StickTable { write_to: None, ..table.clone() };
         let named = |tables: &[StickTable], table: &StickTable| tables.get(table.write_to?).map(bare);
@@ -43,8 +44,8 @@ impl TableSeat {
 }
 
 impl Compiler<'_> {
-    /// Collects the tables of all proxies and of all `peers` sections: those that have a seat there, others in the order of the
-    /// files.
+    /// Collects the tables of all proxies and `peers` sections: those with an assigned index there, others in the order
+    /// of the files.
     pub(super) fn tables(&mut self, spec: &Spec) {
         let of_proxies = spec.proxies.iter().enumerate().filter_map(|(index, proxy)| {
             let written = proxy.stick_table.as_ref()?;
@@ -111,23 +112,23 @@ impl Compiler<'_> {
     }
 }
 
-/// A table as it is written.
+/// A table declaration.
 struct Declared<'a> {
     name: String,
-    /// The proxy that declares it, by index.
+    /// Index of the proxy that declares it.
     proxy: Option<usize>,
     written: &'a TableSpec,
-    /// The section that it is shared through.
+    /// The `peers` section that synchronizes it.
     through: Option<&'a PeersSpec>,
 }
 
-/// The section that the table of a proxy is shared through.
+/// Returns the `peers` section that synchronizes the table of a proxy.
 fn through<'a>(spec: &'a Spec, proxy: &ProxySpec) -> Option<&'a PeersSpec> {
     let name = &proxy.stick_table.as_ref()?.peers.as_ref()?.value;
     spec.sections.peers.iter().find(|section| section.name.value == *name && shares(section))
 }
 
-/// The table that a `write-to` names.
+/// Resolves the table of `write-to`.
 fn find_target((tables, names): (&[StickTable], &NameIndex), own: usize, name: &str) -> Result<usize, String> {
     let found = names.find(tables, name, |table| Some(&table.name));
     let found = found.ok_or_else(|| format!("table '{name}' doesn't exist"))?;
@@ -151,7 +152,7 @@ fn find_target((tables, names): (&[StickTable], &NameIndex), own: usize, name: &
     Ok(found)
 }
 
-/// Bytes that HAProxy takes for a key: a string has one more than it may be long.
+/// Returns HAProxy's key size in bytes: for a string one more than its maximum length.
 fn key_size(key: TableKeySpec) -> u32 {
     match key {
         TableKeySpec::Ipv4 | TableKeySpec::Integer => 4,

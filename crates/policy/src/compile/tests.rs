@@ -1,4 +1,4 @@
-//! Specifications by hand, what they compile to, and what is said about those that do not.
+//! Hand-made specifications, the programs that they are compiled to, and the errors of invalid ones.
 
 use super::*;
 use crate::program::{ServerAddress, ServerPort};
@@ -99,7 +99,7 @@ pub(crate) fn bind() -> BindSpec {
     }
 }
 
-/// A frontend that listens at one address.
+/// A frontend with one address.
 pub(crate) fn frontend(name: &str) -> ProxySpec {
     ProxySpec { binds: vec![bind()], ..proxy(ProxyKind::Frontend, name) }
 }
@@ -147,7 +147,7 @@ fn log_line(target: LogTargetSpec) -> LogSpec {
     }
 }
 
-/// Knows one name.
+/// A resolver that knows one name.
 pub(crate) struct Names;
 
 impl Resolver for Names {

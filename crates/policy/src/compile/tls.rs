@@ -1,5 +1,5 @@
-//! TLS of `bind` and `server` lines: certificates are loaded, algorithms named, and what does not fit is told as HAProxy
-//! does. Must never open a connection.
+//! Compiles the TLS parameters of `bind` and `server` lines: loads certificates, resolves the names of algorithms, and
+//! reports errors as HAProxy does. Must never open a connection.
 
 mod algorithms;
 mod links;
@@ -33,14 +33,14 @@ use tls::limits::RecordLimits;
 use tls::server::{Entry, Settings, Verify};
 use tls::verify::ClientTerms;
 
-/// The roots of the system, where distributions keep them.
+/// Usual locations of the system's root certificates.
 pub(super) const SYSTEM_ROOTS: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
-/// Generated certificates that are remembered unless `tune.ssl.ssl-ctx-cache-size` is written.
+/// Default of `tune.ssl.ssl-ctx-cache-size`: number of cached generated certificates.
 const GENERATED: usize = 1_000;
 
-/// Bounds of connections.
+/// Compiles the limits of connections.
 fn limits(global: &GlobalTlsSpec) -> RecordLimits {
     let number = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
     RecordLimits {
@@ -50,26 +50,26 @@ fn limits(global: &GlobalTlsSpec) -> RecordLimits {
     }
 }
 
-/// How the messages about a line begin and end.
+/// Prefixes and suffixes of messages about a line.
 #[derive(Clone)]
 struct Line {
-    /// In front of what is wrong with a file: `'bind :443' in section 'frontend' : `.
+    /// Prefix of messages about files: `'bind :443' in section 'frontend' : `.
     head: String,
     form: Form,
-    /// In front of what is wrong with a list of algorithms, and behind it.
+    /// Prefix and suffix of messages about lists of algorithms.
     algorithms: (String, String),
     span: Span,
 }
 
 impl Line {
-    /// The head without what a crt-list adds to it.
+    /// Returns the prefix without the part that a crt-list adds.
     fn head_of_line(&self) -> &str {
         self.head.strip_suffix("'crt-list' : ").unwrap_or(&self.head)
     }
 }
 
 impl Compiler<'_> {
-    /// What a `bind` line offers; `None`: no TLS, or what is wrong has been told.
+    /// Compiles the TLS parameters of a `bind` line; `None` if it has none, or an error was reported.
     pub(super) fn bind_tls(
         &mut self,
         bind: &BindSpec,
@@ -88,7 +88,7 @@ impl Compiler<'_> {
             span: bind.span,
         };
         if !written.ssl {
-            // Their files are checked all the same.
+            // The files are validated in any case.
             self.authorities(&written.common, global, &line)?;
             self.silent_authorities(written, global, &line)?;
             return None;
@@ -144,7 +144,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The certificates of an address. `None`: what is wrong has been told.
+    /// Compiles the certificates of an address. `None` if an error was reported.
     fn offered(
         &mut self,
         (written, frontend, used): (&BindTlsSpec, &str, &[UsedCertificateSpec]),
@@ -158,7 +158,7 @@ impl Compiler<'_> {
         let mut entries = Vec::new();
         for (source, path) in &written.sources {
             match self.written_source((*source, path), written, is_http, global, line, &settings) {
-                // The first certificate is a default, and with it what else its bundle has.
+                // The first certificate is a default, together with the others of its bundle.
                 Some(mut found) if entries.is_empty() => {
                     found.iter_mut().take_while(|found| found.is_first).for_each(|found| found.mark_default());
                     entries.extend(found);
@@ -228,7 +228,7 @@ impl Compiler<'_> {
         Some(Settings { algorithms, alpn, verify, prefers_clients_order, capture, limits: limits(global), early_data })
     }
 
-    /// How connections to a server are secured; `None`: not at all, or what is wrong has been told.
+    /// Compiles the TLS parameters of a server; `None` if it has none, or an error was reported.
     pub(super) fn server_tls(
         &mut self,
         (server, checked_by_tls): (&ServerSpec, bool),
@@ -240,7 +240,7 @@ impl Compiler<'_> {
         let none = ServerTlsSpec::default();
         let written = server.tls.as_deref().unwrap_or(&none);
         if !written.ssl && !written.ssl_by_default && written.check != Some(true) && !checked_by_tls {
-            // Its files are checked all the same.
+            // The files are validated in any case.
             self.authorities(&written.common, global, &server_line(server.span, head));
             return None;
         }
@@ -266,7 +266,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What a line with the options of a server asks of the other end; `None`: what is wrong has been told.
+    /// Compiles the client settings of a server line; `None` if an error was reported.
     fn client_settings(
         &mut self,
         written: &ServerTlsSpec,
@@ -313,7 +313,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// What requests ask for in the handshake: `sni`, else in HTTP mode the host that they name.
+    /// Compiles the SNI of requests: `sni`, else in HTTP mode the host of the request.
     fn sni(
         &mut self,
         written: &ServerTlsSpec,
@@ -331,23 +331,23 @@ impl Compiler<'_> {
     }
 }
 
-/// How the messages about a line with the options of a server begin and end.
+/// Returns the prefixes and suffixes of messages about a server line.
 fn server_line(span: Span, head: &str) -> Line {
     Line { head: head.to_owned(), form: Form::Placed, algorithms: (head.to_owned(), ".".to_owned()), span }
 }
 
-/// Whether requests ask in the handshake for the host that they name, where `sni` does not say what.
+/// Whether the SNI is the host of the request if `sni` is not specified.
 fn asks_for_host(written: &ServerTlsSpec, mode: Mode) -> bool {
     mode == Mode::Http && written.sni_auto != Some(false)
 }
 
-/// Whether connections to a server have names, which differ from request to request: `pool-conn-name`, `sni`.
+/// Whether connections to a server have names that differ by request: `pool-conn-name`, `sni`.
 pub(super) fn names_connections(server: &ServerSpec, mode: Mode) -> bool {
     let tls = server.tls.as_deref().filter(|tls| tls.ssl);
     server.connecting.pool_conn_name.is_some() || tls.is_some_and(|tls| tls.sni.is_some() || asks_for_host(tls, mode))
 }
 
-/// The name of a file that is written as `name`.
+/// Resolves a file name against its base directory or the configuration's directory.
 pub(super) fn located(name: &str, base: Option<&str>, folder: Option<&str>) -> String {
     if name.starts_with('/') {
         return name.to_owned();
@@ -359,7 +359,7 @@ pub(super) fn located(name: &str, base: Option<&str>, folder: Option<&str>) -> S
     }
 }
 
-/// What the system says, without its number.
+/// Returns the system's error message without its number.
 pub(super) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()

@@ -1,5 +1,4 @@
-//! The lines of `traces` sections: they are tried on traces of their own, so that what is wrong with them is told. Must never switch
-//! one on.
+//! Validates the lines of `traces` sections by executing them on separate trace states. Must never enable a trace.
 
 use config::diagnostic::Form;
 use config::spec::Spec;
@@ -8,7 +7,7 @@ use live::trace::{Reply, TraceSink, Traces};
 use super::Compiler;
 
 impl Compiler<'_> {
-    /// The words of each line.
+    /// Returns the words of each line.
     pub(super) fn traces(&mut self, spec: &Spec) -> Box<[Box<[Box<str>]>]> {
         let scratch = Traces::default();
         let rings: Vec<&str> = spec.sections.rings.iter().map(|ring| ring.name.as_str()).collect();
@@ -18,7 +17,7 @@ impl Compiler<'_> {
         for line in &spec.sections.traces {
             let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
             match scratch.command(&words, &find, &[]) {
-                // What a line without arguments would list has no reader here.
+                // A line without arguments would print a list, which is dropped.
                 Reply::Done | Reply::Text(_) => lines.push(words.into_iter().map(Into::into).collect()),
                 Reply::Refused(why) => {
                     let sentence = why.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();

@@ -1,5 +1,5 @@
-//! Links servers that share a state (configuration manual, section 5.2, "track"), once all of them are known. Must never
-//! know a state.
+//! Links servers that share a state (configuration manual, section 5.2, "track"), after all servers are compiled. Must
+//! never know a state.
 
 use super::Compiler;
 use crate::program::{Proxy, Server};
@@ -11,7 +11,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 
 impl Compiler<'_> {
-    /// Links them, and tells what cannot be.
+    /// Links the servers, and reports errors.
     pub(super) fn link_tracking(&mut self, spec: &Spec, proxies: &mut [Proxy]) {
         let mut links: Vec<(ServerPlace, ServerPlace)> = Vec::new();
         let known = Known::default();
@@ -29,7 +29,7 @@ impl Compiler<'_> {
             }
         }
         let mut followers: BTreeMap<ServerPlace, Vec<ServerPlace>> = BTreeMap::new();
-        // The last one comes first.
+        // The last follower is first.
         for (leader, follower) in links.iter().rev() {
             followers.entry(*leader).or_default().push(*follower);
         }
@@ -45,24 +45,24 @@ impl Compiler<'_> {
     }
 }
 
-/// Where names of backends and of their servers were found.
+/// Name lookups of backends and their servers.
 #[derive(Default)]
 struct Known {
     backends: NameIndex,
     servers: RefCell<HashMap<usize, HashMap<Box<str>, usize>>>,
-    /// Servers of all proxies, counted once.
+    /// The number of servers of all proxies, computed once.
     most: OnceCell<usize>,
 }
 
 impl Known {
-    /// The server that `own` tracks by that name.
+    /// Returns the server that `own` tracks under that name.
     fn leader(&self, (spec, proxies): (&Spec, &[Proxy]), own: ServerPlace, name: &str) -> Result<ServerPlace, String> {
         let leader = self.find(proxies, own.0, name)?;
         let shown = |place: ServerPlace| {
             let server = server(proxies, place).map_or("", |server| &server.name);
             format!("{}/{server}", proxies[place.0].name)
         };
-        // Along the chain to the server that is checked; more steps than servers are a loop.
+        // Follows the chain to the server that is checked; more steps than servers are a loop.
         let servers = || proxies.iter().filter_map(|proxy| proxy.backend.as_ref()).map(|back| back.servers.len()).sum();
         let most = *self.most.get_or_init(servers);
         let mut end = leader;
@@ -73,7 +73,7 @@ impl Known {
             let next = tracked(spec, proxies, end);
             match next.map(|name| self.find(proxies, end.0, name)) {
                 Some(Ok(next)) => end = next,
-                // Its own line tells.
+                // Reported for its own line.
                 Some(Err(_)) => return Ok(leader),
                 None => break,
             }
@@ -100,18 +100,18 @@ impl Known {
         Ok(leader)
     }
 
-    /// The server of that name in a proxy.
+    /// Returns the server with that name in a proxy.
     fn server(&self, proxies: &[Proxy], proxy: usize, name: &str) -> Option<ServerPlace> {
         let servers = &proxies.get(proxy)?.backend.as_ref()?.servers;
         let mut known = self.servers.borrow_mut();
         let known = known.entry(proxy).or_insert_with(|| {
-            // The first of a name is found.
+            // The first server of a name takes precedence.
             servers.enumerate().rev().map(|(place, server)| (Box::from(&*server.name), place)).collect()
         });
         known.get(name).map(|place| (proxy, *place))
     }
 
-    /// `[<backend>/]<server>`.
+    /// Resolves `[<backend>/]<server>`.
     fn find(&self, proxies: &[Proxy], current: usize, name: &str) -> Result<ServerPlace, String> {
         let (proxy, server) = match name.split_once('/') {
             Some((backend, server)) => {
@@ -131,7 +131,7 @@ fn server(proxies: &[Proxy], (proxy, server): ServerPlace) -> Option<&Server> {
     proxies.get(proxy)?.backend.as_ref()?.servers.get(server)
 }
 
-/// What a server tracks, as it is written.
+/// Returns the `track` keyword of a server.
 fn tracked<'a>(spec: &'a Spec, proxies: &[Proxy], at: ServerPlace) -> Option<&'a str> {
     let name = &server(proxies, at)?.name;
     let servers = &spec.proxies.get(at.0)?.servers;

@@ -1,4 +1,5 @@
-//! Lists of users: groups name users and users name groups, and all of them have to be there.
+//! Compiles `userlist` sections: groups refer to users and users to groups, and all of them have to exist. Must never
+//! compare a password.
 
 use super::Compiler;
 use super::names::Shared;
@@ -15,7 +16,7 @@ use std::time::Duration;
 const SLOW: Duration = Duration::from_millis(10);
 
 impl Compiler<'_> {
-    /// Every list, in the order of the specification.
+    /// Compiles all lists, in the order of the specification.
     pub(super) fn userlists(&mut self, spec: &Spec) -> Vec<Userlist> {
         spec.sections.userlists.iter().map(|list| self.userlist(list)).collect()
     }
@@ -43,7 +44,7 @@ impl Compiler<'_> {
         Userlist { name: owner.as_str().into(), users }
     }
 
-    /// Reads a password; `None`: none matches it.
+    /// Parses a password; `None` if it never matches.
     fn password(&mut self, owner: &str, user: &UserSpec, written: &PasswordSpec) -> Option<Password> {
         let (text, span) = match written {
             PasswordSpec::Clear(text) => return Some(Password::Clear(to_bytes(text).into_owned().into())),
@@ -63,7 +64,7 @@ impl Compiler<'_> {
                 self.alert_with_hint(span, Form::Bare, message, Some(hint));
                 None
             }
-            // As with HAProxy: such a user is never let in.
+            // As in HAProxy, such a user is never authenticated.
             Err(Unusable::Never) => None,
         }
     }
@@ -83,7 +84,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The groups of a user, wherever that is written.
+/// Returns the groups of a user, defined by `group` or `user` lines.
 fn groups(list: &UserlistSpec, user: &UserSpec) -> Vec<Box<[u8]>> {
     let is_in =
         |group: &str, users: &[String]| users.contains(&user.name) || user.groups.iter().any(|name| name == group);
@@ -91,7 +92,7 @@ fn groups(list: &UserlistSpec, user: &UserSpec) -> Vec<Box<[u8]>> {
     found.map(|(group, ..)| to_bytes(group).into_owned().into()).collect()
 }
 
-/// Notes which proxies ask `userlist`s whose passwords take long to compare.
+/// Records the `userlist`s of proxies whose password hashes are expensive.
 pub(super) fn note_slow(shared: &Shared, userlists: &[Userlist], proxies: &mut [Proxy]) {
     for (proxy, list) in shared.asked.take() {
         if userlists[list].is_slow() && !proxies[proxy].slow_userlists.contains(&list) {

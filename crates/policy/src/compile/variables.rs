@@ -1,6 +1,5 @@
-//! `set-var` and `set-var-fmt` of the `global` section: variables of the process that have a value before anything is
-//! served (configuration manual, section 3.1). Evaluates where the configuration is read. Must never set a variable of
-//! another scope.
+//! `set-var` and `set-var-fmt` of the `global` section: process variables with initial values (configuration manual,
+//! section 3.1), evaluated when the configuration is compiled. Must never set a variable of another scope.
 
 use super::{Compiler, Resolver};
 use crate::rule::{Assigned, expression_text};
@@ -15,7 +14,7 @@ use expression::variable::{Scope, Store, Stored, Variable, Variables};
 use std::sync::RwLock;
 
 impl Compiler<'_> {
-    /// Sets the variables, each with those before it in reach.
+    /// Sets the variables; each expression may use the ones before it.
     pub(super) fn variables(&mut self, spec: &Spec, limit: usize) -> Vec<(Variable, Stored)> {
         let written = &spec.global.variables;
         if written.is_empty() {
@@ -30,7 +29,7 @@ impl Compiler<'_> {
             source.set(&variable, &context(&arena, limit, probes, variables, &Meter::default()));
         }
         let Ok(store) = store.into_inner() else { return Vec::new() };
-        // A converter may have set others.
+        // A converter may have set further variables.
         let known = self.shared.known.borrow();
         let named = store.iter(Scope::Process).filter_map(|(name, stored)| {
             let text = format!("proc.{}", known.text(name)?);
@@ -75,8 +74,8 @@ impl Compiler<'_> {
     }
 }
 
-/// The variables that section `global` sets, for scripts that ask for them while the configuration is read: names and values. What is
-/// wrong with them is told when the configuration is compiled.
+/// Returns the variables of the `global` section, for scripts that use them while the configuration is read: names and
+/// values. Errors are reported when the configuration is compiled.
 pub fn early_variables(spec: &Spec, resolver: &mut dyn Resolver) -> Vec<(String, Stored)> {
     let mut out = Vec::new();
     let limit = super::buffers(spec).0;
@@ -84,7 +83,7 @@ pub fn early_variables(spec: &Spec, resolver: &mut dyn Resolver) -> Vec<(String,
     set.into_iter().map(|(variable, value)| (variable.text.into(), value)).collect()
 }
 
-/// What is evaluated while the configuration is read sees that much.
+/// Returns the context of expressions that are evaluated at compile time.
 pub(super) fn context<'a>(
     arena: &'a Bump,
     limit: usize,
@@ -95,7 +94,7 @@ pub(super) fn context<'a>(
     Context { variables, ..Context::blank(arena, limit, Moment::ZERO, probes, meter) }
 }
 
-/// How much variables may take ("tune.vars.*").
+/// Returns the size limits of variables ("tune.vars.*").
 pub(super) fn sizes(tune: &TuneSpec) -> VariableSizes {
     let written = &tune.variables;
     let bytes = |size: Option<u64>| size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));

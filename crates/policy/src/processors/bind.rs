@@ -1,11 +1,11 @@
-//! Which processors each thread may use: by `cpu-affinity` within what was chosen, or by `cpu-map`. Must never choose
-//! how many threads there are.
+//! Binds threads to processors: by `cpu-affinity` within the chosen ones, or by `cpu-map`. Must never choose the number
+//! of threads.
 
 use super::{Topology, select};
 use base::ProcessorSet;
 use config::spec::{CpuAffinity, CpuMapSpec, ProcessorsSpec};
 
-/// Binds the threads of each group within the group's processors.
+/// Binds the threads of each group to the group's processors.
 pub(super) fn by_affinity(
     spec: &ProcessorsSpec,
     topology: &Topology,
@@ -15,7 +15,7 @@ pub(super) fn by_affinity(
     let mut bindings = Vec::new();
     let mut earlier = 0;
     for (index, (threads, pool)) in groups.iter().zip(pools).enumerate() {
-        // Groups that share a set divide its parts: each goes on where the one before it stopped.
+        // Groups that share a set divide its parts: each continues where the previous one stopped.
         let shares = index > 0 && pools[index - 1] == *pool;
         earlier = if shares { earlier } else { 0 };
         let parts = parts(spec, topology, pool);
@@ -28,13 +28,13 @@ pub(super) fn by_affinity(
     bindings
 }
 
-/// What the threads of a group are bound to, in turn.
+/// Returns the processors for the threads of a group, in order.
 fn parts(spec: &ProcessorsSpec, topology: &Topology, pool: &ProcessorSet) -> Vec<ProcessorSet> {
     match spec.affinity {
         CpuAffinity::Auto if spec.one_thread_per_core => topology.split(pool, |one| one.core),
         CpuAffinity::Core => topology.split(pool, |one| one.core),
         CpuAffinity::Ccx => {
-            // As many turns as the complex has threads to give.
+            // Each complex is repeated for each of its threads.
             let parts = topology.split(pool, |one| one.ccx);
             let turns = |part: ProcessorSet| {
                 let threads = select::threads_of(spec, topology, &part) as usize;
@@ -54,13 +54,13 @@ fn parts(spec: &ProcessorsSpec, topology: &Topology, pool: &ProcessorSet) -> Vec
     }
 }
 
-/// Binds threads as `cpu-map` lines say; later lines replace earlier ones.
+/// Binds threads by `cpu-map` lines; later lines replace earlier ones.
 pub(super) fn by_map(maps: &[CpuMapSpec], groups: &[u32]) -> Vec<Option<ProcessorSet>> {
     let mut bindings = vec![None; groups.iter().sum::<u32>() as usize];
     for map in maps {
         let mut processors = map.processors.iter();
         let mut start = 0;
-        // All 64 groups are walked, since `auto:` counts those that do not exist, too.
+        // All 64 groups are visited, since `auto:` also counts groups that do not exist.
         for group in 0..u64::BITS {
             let size = groups.get(group as usize).copied().unwrap_or(0);
             let first = start;

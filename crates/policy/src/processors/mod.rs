@@ -1,8 +1,8 @@
-//! On how many threads a program runs, and on which processors each of them (configuration manual, "nbthread",
-//! "thread-groups", "cpu-map", "cpu-policy", "cpu-set", "cpu-affinity").
+//! The number of threads of a program and the processors of each (configuration manual, "nbthread", "thread-groups",
+//! "cpu-map", "cpu-policy", "cpu-set", "cpu-affinity").
 //!
-//! Weir's threads share everything, so a thread group is only a name for some of them: what "cpu-map" counts by, and
-//! whose processors a policy chooses together. Must never ask the system: the topology is an argument.
+//! Weir's threads share everything, so a thread group is only a name for some of them, used by "cpu-map" and by
+//! policies that choose the processors of a group together. Must never query the system: the topology is an argument.
 
 mod bind;
 mod select;
@@ -16,38 +16,37 @@ use base::ProcessorSet;
 use config::spec::{CpuAffinity, CpuPolicy, ProcessorsSpec};
 use select::Choice;
 
-/// Most thread groups.
+/// Maximum number of thread groups.
 const MOST_GROUPS: u32 = 32;
-/// Most threads of a group.
+/// Maximum number of threads per group.
 const MOST_OF_GROUP: u32 = 64;
-/// `max-threads-per-group` where none is written.
+/// Default of `max-threads-per-group`.
 const GROUP_SIZE: u32 = 16;
 
-/// How many threads, and where.
+/// The threads of a program and their processors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// Threads of each group; their sum is the number of threads.
+    /// The number of threads of each group; their sum is the number of threads.
     pub groups: Vec<u32>,
-    /// The processors of each thread; none leaves it to the system.
+    /// The processors of each thread; `None` if it is not bound.
     pub bindings: Vec<Option<ProcessorSet>>,
-    /// What is worth a notice.
+    /// Notices for the log.
     pub notices: Vec<String>,
-    /// What is most likely not what was meant.
+    /// Warnings about probable mistakes.
     pub warnings: Vec<String>,
 }
 
 impl Plan {
-    /// The number of threads.
     #[must_use]
     pub fn threads(&self) -> u32 {
         self.groups.iter().sum()
     }
 }
 
-/// Plans the threads of a program. `threads` is what `nbthread` says.
+/// Computes the threads of a program. `threads` is the value of `nbthread`.
 ///
 /// # Errors
-/// HAProxy's sentence about groups that get no thread.
+/// HAProxy's message about groups without threads.
 pub fn plan(spec: &ProcessorsSpec, threads: Option<u32>, topology: &Topology) -> Result<Plan, String> {
     let usable = select::usable(spec, topology);
     let mut plan = Plan::default();
@@ -91,7 +90,7 @@ pub fn plan(spec: &ProcessorsSpec, threads: Option<u32>, topology: &Topology) ->
         warn_of_competition(&mut plan, &pools);
     }
     if !(is_bound || spec.one_thread_per_core) {
-        // The system's own restriction says the same.
+        // The system's own restriction has the same effect.
         plan.bindings.fill(None);
     }
     if !spec.maps.is_empty() {
@@ -101,7 +100,7 @@ pub fn plan(spec: &ProcessorsSpec, threads: Option<u32>, topology: &Topology) ->
     Ok(plan)
 }
 
-/// The number of threads where no policy has decided it by its groups.
+/// Returns the number of threads if no policy has determined it.
 fn wanted(
     spec: &ProcessorsSpec,
     threads: Option<u32>,
@@ -128,12 +127,13 @@ fn group_size(spec: &ProcessorsSpec) -> u32 {
     spec.max_threads_per_group.unwrap_or(GROUP_SIZE).clamp(1, MOST_OF_GROUP)
 }
 
-/// The threads of each group, for names of a thread by its group. Groups that do not fit are one.
+/// Returns the number of threads of each group, for references to a thread by its group. Groups that do not fit are
+/// merged into one.
 pub(crate) fn group_sizes(spec: &ProcessorsSpec, threads: u32) -> Vec<u32> {
     sizes(spec, threads).unwrap_or_else(|_| vec![threads])
 }
 
-/// Splits threads into groups: those of `thread-group` lines first, the others evenly.
+/// Splits threads into groups: those of `thread-group` lines first, the rest evenly.
 fn sizes(spec: &ProcessorsSpec, threads: u32) -> Result<Vec<u32>, String> {
     let count = spec.thread_groups.unwrap_or_else(|| threads.div_ceil(group_size(spec)));
     let mut sizes = vec![None; count as usize];
@@ -151,7 +151,7 @@ fn sizes(spec: &ProcessorsSpec, threads: u32) -> Result<Vec<u32>, String> {
             "More unassigned thread-groups ({open}) than threads ({left}). Please reduce thread-groups"
         ));
     }
-    // Threads that are left over when no group is open are not started, as in HAProxy.
+    // Threads that are left over without an open group are not started, as in HAProxy.
     for size in sizes.iter_mut().filter(|size| size.is_none()) {
         let share = left.div_ceil(open).min(MOST_OF_GROUP);
         *size = Some(share);

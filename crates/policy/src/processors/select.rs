@@ -1,18 +1,18 @@
-//! Which processors are used: `cpu-set` first, then `cpu-policy`. Must never look at single threads.
+//! Selects the processors to use: `cpu-set` first, then `cpu-policy`. Must never look at single threads.
 
 use super::{Topology, group_size};
 use base::ProcessorSet;
 use config::spec::{CpuAffinity, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 
-/// What a policy has chosen.
+/// The result of a policy.
 pub(super) enum Choice {
-    /// Processors for whatever number of threads there is.
+    /// Processors for any number of threads.
     All(ProcessorSet),
-    /// Thread groups: how many threads, and the processors that they share.
+    /// Thread groups: the number of threads, and the processors that they share.
     Groups(Vec<(u32, ProcessorSet)>),
 }
 
-/// What `cpu-set` leaves. When that is nothing, everything: a process needs some processor.
+/// Returns the processors that `cpu-set` leaves; all of them if it leaves none, since a process needs some processor.
 pub(super) fn usable(spec: &ProcessorsSpec, topology: &Topology) -> ProcessorSet {
     let all: ProcessorSet = topology.processors.iter().map(|processor| processor.number).collect();
     let mut usable = topology.allowed.intersection(&all);
@@ -36,13 +36,13 @@ pub(super) fn usable(spec: &ProcessorsSpec, topology: &Topology) -> ProcessorSet
     if usable.is_empty() { topology.allowed } else { usable }
 }
 
-/// How many threads a set of processors gets.
+/// Returns the number of threads for a set of processors.
 pub(super) fn threads_of(spec: &ProcessorsSpec, topology: &Topology, set: &ProcessorSet) -> u32 {
     let count = if spec.one_thread_per_core { topology.split(set, |one| one.core).len() } else { set.len() };
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Asks a policy.
+/// Applies a policy.
 pub(super) fn choose(
     spec: &ProcessorsSpec,
     policy: CpuPolicy,
@@ -77,8 +77,8 @@ pub(super) fn choose(
 
 type Key = fn(&super::Processor) -> u32;
 
-/// Divides processors that are too many for one group, whole cores at a time. Where `cpu-affinity` says so, each of
-/// these groups may use all of them.
+/// Divides processors that are too many for one group, by whole cores. Depending on `cpu-affinity`, each of these
+/// groups may use all of them.
 fn divide(spec: &ProcessorsSpec, topology: &Topology, pool: ProcessorSet) -> Vec<(u32, ProcessorSet)> {
     let threads = threads_of(spec, topology, &pool);
     let count = threads.div_ceil(group_size(spec)).max(1) as usize;
@@ -92,7 +92,7 @@ fn divide(spec: &ProcessorsSpec, topology: &Topology, pool: ProcessorSet) -> Vec
     parts.map(|part| (threads_of(spec, topology, &part), if is_loose { pool } else { part })).collect()
 }
 
-/// Clusters by the speed of their processors, the fastest first.
+/// Returns the clusters sorted by the speed of their processors, the fastest first.
 fn by_speed(topology: &Topology, usable: &ProcessorSet) -> Vec<(u64, ProcessorSet)> {
     let clusters = topology.split(usable, |one| one.cluster);
     let mut clusters: Vec<_> = clusters.into_iter().map(|set| (u64::from(topology.speed(&set)), set)).collect();
@@ -104,21 +104,21 @@ fn together(clusters: &[(u64, ProcessorSet)]) -> ProcessorSet {
     clusters.iter().fold(ProcessorSet::EMPTY, |all, (_, set)| all.union(set))
 }
 
-/// Without the clusters behind the first one that has less than 80 % of the next faster one.
+/// Drops the clusters after the first one that has less than 80 % of the speed of the next faster one.
 fn fastest(topology: &Topology, usable: ProcessorSet) -> ProcessorSet {
     let clusters = by_speed(topology, &usable);
     let drop = clusters.windows(2).position(|pair| pair[1].0 * 100 < pair[0].0 * 80);
     together(&clusters[..drop.map_or(clusters.len(), |last| last + 1)])
 }
 
-/// Without the clusters before the last one that has more than 125 % of the next slower one.
+/// Drops the clusters before the last one that has more than 125 % of the speed of the next slower one.
 fn slowest(topology: &Topology, usable: ProcessorSet) -> ProcessorSet {
     let clusters = by_speed(topology, &usable);
     let drop = clusters.windows(2).rposition(|pair| pair[0].0 * 100 > pair[1].0 * 125);
     together(&clusters[drop.map_or(0, |last| last + 1)..])
 }
 
-/// The cluster with the least to give.
+/// Returns the slowest cluster; of equally fast ones, the one with the fewest processors.
 fn smallest(topology: &Topology, usable: ProcessorSet) -> ProcessorSet {
     let clusters = by_speed(topology, &usable);
     let smallest = clusters.iter().min_by_key(|(speed, set)| (*speed, set.len()));

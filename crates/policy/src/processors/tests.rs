@@ -1,11 +1,11 @@
-//! Machines, directives, and the threads that come of them.
+//! Machines, directives, and the resulting threads.
 
 use super::*;
 use base::ProcessorSet;
 use config::spec::{CpuMapSpec, CpuSetSpec, CpuUnit};
 
-/// `nodes` nodes with `complexes` complexes of `cores` cores of two threads; siblings are numbered behind all cores,
-/// as on most servers.
+/// `nodes` nodes with `complexes` complexes of `cores` cores of two threads; siblings are numbered after all cores, as
+/// on most servers.
 fn server(nodes: u32, complexes: u32, cores: u32) -> Topology {
     let all = nodes * complexes * cores;
     let of = |number: u32| {

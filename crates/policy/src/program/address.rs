@@ -1,20 +1,21 @@
-//! Addresses that need no more looking up (configuration manual, section 2.9). Must never resolve a name.
+//! Resolved addresses (configuration manual, section 2.9). Must never resolve a name.
 
 use config::spec::SocketKind;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// The port a server is reached at.
+/// The port of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerPort {
-    /// This one.
+    /// A fixed port.
     Exact(u16),
-    /// The port that the client connected to, moved by so much; 0 when no port was written.
+    /// The destination port of the client's connection plus an offset; 0 if no port was specified.
     Offset(i32),
 }
 
 impl ServerPort {
-    /// The port for a client that connected to `destination`; 0 where there is none, as for a client on a UNIX socket.
+    /// Returns the port for a client that connected to port `destination`; 0 if there is none, as for clients on UNIX
+    /// sockets.
     pub fn resolve(self, destination: u16) -> u16 {
         match self {
             Self::Exact(port) => port,
@@ -24,28 +25,27 @@ impl ServerPort {
     }
 }
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerAddress {
     /// TCP.
     Inet {
-        /// The host; a wildcard (`0.0.0.0`, `*`, `::`) means the address that the client connected to.
+        /// The host; a wildcard (`0.0.0.0`, `*`, `::`) means the destination address of the client's connection.
         ip: IpAddr,
-        /// The port.
         port: ServerPort,
     },
-    /// Nowhere yet: its name has not been resolved.
+    /// The name is not resolved yet.
     Unresolved {
-        /// The port, once it has an address.
+        /// The port to use after resolution.
         port: ServerPort,
     },
     /// A UNIX socket.
     Unix(PathBuf),
-    /// An abstract UNIX socket: what stands behind the NUL, padded to 107 bytes for `abns@`.
+    /// An abstract UNIX socket: the name after the NUL, padded to 107 bytes for `abns@`.
     Abstract(Vec<u8>),
-    /// `sockpair@`: a connected UNIX socket that was inherited, over which connections are passed.
+    /// `sockpair@`: an inherited connected UNIX socket over which connections are passed.
     Carrier(i32),
-    /// `rhttp@`: it opens connections to us, and requests are sent over those.
+    /// `rhttp@`: the server opens connections to us, over which requests are sent.
     Reversed,
 }
 
@@ -56,22 +56,22 @@ pub enum BindAddress {
     Inet(SocketAddr),
     /// A UNIX socket.
     Unix(PathBuf),
-    /// An abstract UNIX socket: what stands behind the NUL, padded to 107 bytes for `abns@`.
+    /// An abstract UNIX socket: the name after the NUL, padded to 107 bytes for `abns@`.
     Abstract(Vec<u8>),
-    /// `fd@`: an inherited descriptor that listens already. `sockpair@`: one over which connections come.
+    /// `fd@`: an inherited listening descriptor. `sockpair@`: an inherited socket that receives connections.
     Descriptor {
-        /// Its number.
+        /// File descriptor.
         fd: i32,
-        /// What it must be.
+        /// The required socket type.
         kind: SocketKind,
         /// `sockpair@`.
         is_carrier: bool,
     },
     /// `rhttp@`: connections are opened to a server instead.
     Reverse {
-        /// Index of its backend.
+        /// Index of the backend.
         proxy: usize,
-        /// Index of the server there.
+        /// Index of the server in the backend.
         server: usize,
     },
 }
@@ -80,7 +80,7 @@ pub enum BindAddress {
 pub const SYSLOG: u16 = 514;
 
 impl ServerAddress {
-    /// The internet address; a port that depends on the client's is what is added to that.
+    /// Returns the internet address; for a port relative to the client's, the port is the offset.
     pub fn inet(&self) -> Option<SocketAddr> {
         match *self {
             Self::Inet { ip, port: ServerPort::Exact(port) } => Some(SocketAddr::new(ip, port)),
@@ -89,7 +89,7 @@ impl ServerAddress {
         }
     }
 
-    /// Where a server of log lines listens: at the port of syslog where none is written. `None`: no line can go there.
+    /// Returns the address of a log server, with the port of syslog by default. `None` if lines cannot be sent to it.
     pub fn of_syslog(&self) -> Option<SocketAddr> {
         match *self {
             Self::Inet { ip, port: ServerPort::Exact(port) } => Some(SocketAddr::new(ip, port)),

@@ -1,4 +1,4 @@
-//! How connections to a server are made (configuration manual, sections 4.2 and 5.2). Must never hold a socket.
+//! Parameters of connections to a server (configuration manual, sections 4.2 and 5.2). Must never hold a socket.
 
 use super::{MuxProtocol, ServerAddress};
 use expression::Expression;
@@ -9,27 +9,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What is set before a connection to a server is made, and what it begins with.
+/// Parameters of a server's connections.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Connecting {
-    /// Whether connections to the server differ from each other in more than their age: in their addresses or in what
-    /// they began with. If not, any of them serves any request.
+    /// Whether connections to the server differ in their addresses or in the bytes sent first. If not, any connection
+    /// serves any request.
     pub varies: bool,
-    /// `pool-conn-name`: what else they differ in.
+    /// `pool-conn-name`: a further property in which connections differ.
     pub name: Option<Expression>,
-    /// `proto`: what is spoken over them.
+    /// `proto`: the protocol.
     pub protocol: Option<MuxProtocol>,
-    /// What is spoken is what the handshake of TLS agrees on.
+    /// The protocol is negotiated in the TLS handshake.
     pub negotiates: bool,
-    /// `ws`: what is spoken for requests of websockets; `None`: the same.
+    /// `ws`: the protocol for WebSocket requests; `None` for the same one.
     pub websockets: Option<MuxProtocol>,
-    /// `idle-ping`: how often an idle connection is asked whether its server is there.
+    /// `idle-ping`: interval of liveness checks on idle connections.
     pub idle_ping: Option<Duration>,
-    /// `ssl`, `check-ssl`: how they are secured.
+    /// `ssl`, `check-ssl`: the TLS parameters.
     pub tls: Option<Box<ServerTls>>,
-    /// `mptcp@`: by MPTCP where the kernel has it.
+    /// `mptcp@`: use MPTCP if the kernel supports it.
     pub multipath: bool,
-    /// `no-ssl` is written.
+    /// `no-ssl` is specified.
     pub no_ssl: bool,
     /// `source`.
     pub source: Option<Source>,
@@ -49,7 +49,7 @@ pub struct Connecting {
     pub fast_open: bool,
     /// `option tcp-smart-connect`.
     pub smart: bool,
-    /// `option srvtcpka`; with `srvtcpka-*`.
+    /// `option srvtcpka`, with `srvtcpka-*`.
     pub keepalive: Option<KeepAlive>,
 }
 
@@ -76,39 +76,39 @@ impl Connecting {
 /// TLS towards a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerTls {
-    /// What is asked of it.
+    /// The TLS client.
     pub client: Arc<tls::Client>,
-    /// Whether requests go by TLS; else checks alone.
+    /// Whether requests use TLS; if not, only checks do.
     pub traffic: TrafficSwitch,
-    /// `sni`, `sni-auto`: the name that a request asks for.
+    /// `sni`, `sni-auto`: the SNI of a request's connection.
     pub sni: Option<Expression>,
-    /// Whether checks go by TLS.
+    /// Whether checks use TLS.
     pub checks: bool,
     /// `check-sni`.
     pub check_sni: Option<Box<str>>,
-    /// `check-sni-auto`: checks of HTTP ask for the host that their request names, where nothing else is written.
+    /// `check-sni-auto`: HTTP checks use the host of their request as SNI, unless specified otherwise.
     pub names_checks: bool,
-    /// `check-alpn`; `None`: as requests.
+    /// `check-alpn`; `None` for that of requests.
     pub check_alpn: Option<Vec<Vec<u8>>>,
 }
 
-/// TLS of connections that carry no request: to peers, to servers of log lines, to name servers.
+/// TLS of connections that carry no requests: to peers, to log servers, to name servers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkTls {
-    /// What is asked of the other end.
+    /// The TLS client.
     pub client: Arc<tls::Client>,
-    /// `sni`: the name that every handshake asks for.
+    /// `sni`: the SNI of every handshake.
     pub name: Option<Box<str>>,
 }
 
 impl ServerTls {
-    /// Whether requests go by TLS now.
+    /// Whether requests currently use TLS.
     pub fn carries_traffic(&self) -> bool {
         self.traffic.is_on()
     }
 }
 
-/// Whether requests to a server go by TLS, which `set server … ssl` changes.
+/// Whether requests to a server use TLS; `set server … ssl` changes it.
 #[derive(Debug)]
 pub struct TrafficSwitch {
     written: bool,
@@ -117,23 +117,23 @@ pub struct TrafficSwitch {
 }
 
 impl TrafficSwitch {
-    /// As the line says.
+    /// Creates the switch with the configured value.
     pub fn new(written: bool) -> Self {
         Self { written, now: AtomicBool::new(written), changed: AtomicBool::new(false) }
     }
 
-    /// Whether it is on.
+    /// Whether requests use TLS.
     pub fn is_on(&self) -> bool {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Switches it. Callers have the idle connections of the server forgotten afterwards.
+    /// Changes the value. Callers have to close the idle connections of the server afterwards.
     pub fn set(&self, on: bool) {
         self.now.store(on, Ordering::Relaxed);
         self.changed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was switched.
+    /// Whether the value was changed at run time.
     pub fn was_changed(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
@@ -146,32 +146,32 @@ impl Clone for TrafficSwitch {
     }
 }
 
-/// Lines are the same that say the same.
+/// Compares the configured values.
 impl PartialEq for TrafficSwitch {
     fn eq(&self, other: &Self) -> bool {
         self.written == other.written
     }
 }
 
-/// `srvtcpka-cnt`, `srvtcpka-idle` and `srvtcpka-intvl`; `None` leaves it to the system.
+/// `srvtcpka-cnt`, `srvtcpka-idle` and `srvtcpka-intvl`; `None` for the system's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeepAlive {
-    /// Probes without an answer before the connection is given up.
+    /// Number of unanswered probes before the connection is closed.
     pub count: Option<u32>,
-    /// Seconds of silence before the first probe.
+    /// Idle time before the first probe, in seconds.
     pub idle: Option<u32>,
-    /// Seconds between two probes.
+    /// Interval of probes in seconds.
     pub interval: Option<u32>,
 }
 
 /// `source`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The address to bind to. With a wildcard and no port there is nothing to bind.
+    /// The address to bind to. A wildcard without a port is not bound.
     pub address: SocketAddr,
-    /// The range of ports to take one from, first and last.
+    /// The range of source ports, first and last.
     pub ports: Option<(u16, u16)>,
-    /// `usesrc`: the address to show to the server instead.
+    /// `usesrc`: the source address to present to the server instead.
     pub presented: Option<Presented>,
     /// `interface`.
     pub interface: Option<Box<str>>,
@@ -184,13 +184,13 @@ pub enum Presented {
     Client,
     /// The client's address.
     ClientIp,
-    /// This one.
+    /// A fixed address.
     Address(SocketAddr),
-    /// The address in a field of the request; none is bound where there is none.
+    /// The address in a field of the request; not bound if there is none.
     Header {
-        /// The field's name, lower case.
+        /// Name of the field, in lower case.
         name: Box<[u8]>,
-        /// Which of its values: 1 is the first one, -1 the last one, 0 none.
+        /// Occurrence of the value: 1 is the first one, -1 the last one, 0 none.
         occurrence: i32,
     },
 }
@@ -198,7 +198,7 @@ pub enum Presented {
 /// `send-proxy` and `send-proxy-v2`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProxyHeader {
-    /// The second version.
+    /// Version 2.
     pub binary: bool,
     /// `proxy-v2-options crc32c`.
     pub checksum: bool,
@@ -206,42 +206,40 @@ pub struct ProxyHeader {
     pub unique_id: bool,
     /// `proxy-v2-options authority`.
     pub authority: bool,
-    /// `proxy-v2-options ssl`: what is known of the client's TLS.
+    /// `proxy-v2-options ssl`: properties of the client's TLS.
     pub ssl: Option<ProxySsl>,
     /// `set-proxy-v2-tlv-fmt`.
     pub fields: Box<[ProxyField]>,
 }
 
-/// What a PROXY header tells of the client's TLS beside its version.
+/// Properties of the client's TLS in a PROXY header, in addition to the version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProxySsl {
     /// `cert-cn`: the common name of the client's certificate.
     pub client_name: bool,
-    /// `cert-key`: the key of the certificate that the client was shown.
+    /// `cert-key`: the key algorithm of the frontend's certificate.
     pub key: bool,
-    /// `cert-sig`: how that is signed.
+    /// `cert-sig`: the signature algorithm of the frontend's certificate.
     pub signature: bool,
     /// `ssl-cipher`.
     pub cipher: bool,
 }
 
-/// One `set-proxy-v2-tlv-fmt`.
+/// A `set-proxy-v2-tlv-fmt`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProxyField {
-    /// The type.
     pub kind: u8,
-    /// The format as written.
+    /// The format as configured.
     pub text: Box<str>,
-    /// The same, compiled.
+    /// The compiled format.
     pub format: LogFormat,
 }
 
-/// `namespace`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Namespace {
-    /// This one.
+    /// A named namespace.
     Named(Box<str>),
-    /// `*`: the one that the client's PROXY header tells.
+    /// `*`: the namespace in the client's PROXY header.
     Told,
 }
 

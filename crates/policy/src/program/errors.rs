@@ -1,28 +1,28 @@
-//! The answers that Weir gives itself when it has none from a server, as a proxy has them: the files of `errorfile` and
-//! what `http-error` describes. What no proxy has is HAProxy's page. Must never put an answer together.
+//! The error pages of a proxy: the files of `errorfile` and the responses of `http-error`. HAProxy's built-in pages are
+//! the default. Must never build a response.
 
 use crate::rule::{Answer, Reply};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 use wire::http::error_pages::PAGES;
 
-/// A page.
+/// An error page.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Page {
-    /// A whole answer, sent as it is. Empty: nothing is sent, the connection is only closed.
+    /// A complete response, sent unchanged. Empty: the connection is closed without a response.
     Text(Arc<Reply<'static>>),
-    /// An answer that is put together for each request.
+    /// A response that is built for each request.
     Described(Arc<Answer>),
 }
 
-/// The pages that a proxy has of its own.
+/// The error pages that a proxy configures.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ErrorPages {
-    /// By status, ascending.
+    /// Pages, sorted by status.
     pages: Vec<(u16, Page)>,
 }
 
-/// HAProxy's: each at the place of its status.
+/// HAProxy's pages, indexed by status.
 static STANDARD: LazyLock<Vec<Option<Reply<'static>>>> = LazyLock::new(|| {
     let mut pages = Vec::new();
     for page in PAGES {
@@ -34,12 +34,12 @@ static STANDARD: LazyLock<Vec<Option<Reply<'static>>>> = LazyLock::new(|| {
 });
 
 impl ErrorPages {
-    /// No pages at all.
+    /// Creates an empty set of pages.
     pub const fn new() -> Self {
         Self { pages: Vec::new() }
     }
 
-    /// Sets one page.
+    /// Sets the page of a status.
     pub fn set(&mut self, status: u16, page: Page) {
         match self.pages.binary_search_by_key(&status, |page| page.0) {
             Ok(at) => self.pages[at].1 = page,
@@ -47,7 +47,7 @@ impl ErrorPages {
         }
     }
 
-    /// The proxy's own page for a status; a status that no proxy can have a page for gets the one of 500.
+    /// Returns the proxy's own page for a status; a status for which no page can be configured uses that of 500.
     pub fn own(&self, status: u16) -> Option<&Page> {
         if self.pages.is_empty() {
             return None;
@@ -56,7 +56,7 @@ impl ErrorPages {
         self.pages.binary_search_by_key(&status, |page| page.0).ok().map(|at| &self.pages[at].1)
     }
 
-    /// The page for what is no request, or is none yet: a whole answer, that of a file if there is one.
+    /// Returns a complete response to bytes that are not a valid request: the proxy's file, if there is one.
     pub fn page(&self, status: u16) -> &[u8] {
         match self.own(status) {
             Some(Page::Text(page)) => &page.text,
@@ -64,7 +64,7 @@ impl ErrorPages {
         }
     }
 
-    /// HAProxy's page for a status; a status without one gets that of 500.
+    /// Returns HAProxy's page for a status; a status without one uses that of 500.
     pub fn standard(status: u16) -> &'static Reply<'static> {
         static NONE: Reply<'static> = Reply { text: Cow::Borrowed(b""), head: None };
         let find = |status: u16| STANDARD.get(usize::from(status)).and_then(Option::as_ref);

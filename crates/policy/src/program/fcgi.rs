@@ -1,4 +1,4 @@
-//! FastCGI applications, ready to be asked (configuration manual, section 10). Must never hold what belongs to one request.
+//! FastCGI applications (configuration manual, section 10). Must never hold state of a request.
 
 use expression::condition::Condition;
 use expression::log_format::LogFormat;
@@ -7,18 +7,17 @@ use wire::fcgi;
 
 use super::LogTarget;
 
-/// An `fcgi-app` section, as a backend uses it.
+/// An `fcgi-app` section, compiled for a backend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FcgiApp {
-    /// Its place in [`super::Program::fcgi_logs`].
+    /// Index in [`super::Program::fcgi_logs`].
     pub index: usize,
-    /// Its name.
     pub name: Box<str>,
     /// `docroot`.
     pub docroot: Box<[u8]>,
     /// `index`.
     pub script: Option<Box<[u8]>>,
-    /// `path-info`: its groups are the script's name and the path behind that.
+    /// `path-info`: its groups are the script name and the path after it.
     pub path_info: Option<Regex>,
     /// `set-param` and `pass-header`, in order.
     pub rules: Box<[FcgiRule]>,
@@ -26,21 +25,22 @@ pub struct FcgiApp {
     pub keep_conn: bool,
     /// `option get-values`.
     pub get_values: bool,
-    /// `option mpxs-conns`: a connection carries several requests at a time, where the application permits it.
+    /// `option mpxs-conns`: a connection multiplexes requests, if the application permits it.
     pub shares_connections: bool,
-    /// `option max-reqs`: so many of them, unless the application says another number.
+    /// `option max-reqs`: maximum number of concurrent requests per connection, unless the application specifies
+    /// another number.
     pub max_requests: usize,
-    /// `log-stderr` is written.
+    /// `log-stderr` is specified.
     pub logs_errors: bool,
-    /// The parameters that are the same for all its requests, as they are sent. See [`FcgiApp::constants`].
+    /// The encoded parameters that are the same for all requests. See [`FcgiApp::constants`].
     pub constant: Box<[u8]>,
 }
 
-/// What `SERVER_SOFTWARE` says.
+/// The value of `SERVER_SOFTWARE`.
 const SOFTWARE: &str = concat!("Weir ", env!("CARGO_PKG_VERSION"));
 
 impl FcgiApp {
-    /// With its constant parameters.
+    /// Adds the encoded constant parameters.
     pub(crate) fn complete(mut self) -> Self {
         let mut constant = Vec::new();
         self.constants()
@@ -50,7 +50,7 @@ impl FcgiApp {
         self
     }
 
-    /// Parameters that are the same for all its requests, unless a rule sets them: names and values.
+    /// Returns the names and values of parameters that are the same for all requests, unless a rule sets them.
     pub fn constants(&self) -> impl Iterator<Item = (&'static [u8], &[u8])> {
         let all: [(&'static [u8], &[u8]); 3] = [
             (b"GATEWAY_INTERFACE", b"CGI/1.1"),
@@ -61,28 +61,26 @@ impl FcgiApp {
     }
 }
 
-/// A rule of an application.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FcgiRule {
-    /// What it does.
     pub action: FcgiAction,
-    /// When; `None`: always.
+    /// The condition; `None` for none.
     pub condition: Option<Condition>,
 }
 
-/// What a rule of an application does.
+/// The action of an application's rule.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FcgiAction {
-    /// `set-param`: the name in capital letters.
+    /// `set-param`: the name in upper case.
     SetParameter(Box<[u8]>, LogFormat),
-    /// `pass-header`: the name in small letters.
+    /// `pass-header`: the name in lower case.
     PassHeader(Box<[u8]>),
 }
 
-/// Where an application's standard error is logged.
+/// The log targets for an application's standard error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FcgiLog {
-    /// Its name, which is the tag of its lines.
+    /// The application's name, used as the tag of its lines.
     pub name: Box<str>,
     /// `log-stderr`.
     pub targets: Vec<LogTarget>,

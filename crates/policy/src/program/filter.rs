@@ -1,5 +1,4 @@
-//! The filters of a proxy, ready to be attached to streams (configuration manual, section 9). Must never hold what belongs
-//! to one stream.
+//! The filters of a proxy (configuration manual, section 9). Must never hold state of a stream.
 
 use super::OtelFilter;
 use config::spec::CompressionAlgorithm;
@@ -7,28 +6,27 @@ use expression::Expression;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The filters of a proxy and the orders in which they see both directions.
+/// The filters of a proxy and their order for each direction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filters {
-    /// Streams have filters from their beginning: some are declared, or rules may attach some to a response. A cache's that a rule
-    /// implies is attached where it stores.
+    /// Streams have filters from the start: some are declared, or rules may add some to a response. A cache filter that
+    /// a rule implies is added when the rule stores a response.
     pub are_wanted: bool,
-    /// As declared.
+    /// The filters, as declared.
     pub list: Box<[Filter]>,
-    /// Those that tell a collector, as declared.
+    /// The OpenTelemetry filters, as declared.
     pub otel: Box<[Arc<OtelFilter>]>,
-    /// Which of them see what goes to the server, in this order.
+    /// Indices of the filters for data to the server, in order.
     pub request: Box<[usize]>,
-    /// Which of them see what goes to the client, in this order.
+    /// Indices of the filters for data to the client, in order.
     pub response: Box<[usize]>,
 }
 
-/// One filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
     /// `filter bwlim-in` and `filter bwlim-out`.
     Bandwidth(Bandwidth),
-    /// The same for all streams of a key.
+    /// A bandwidth limit that is shared by all streams of a key.
     SharedBandwidth(Arc<SharedBandwidth>),
     /// `filter trace`.
     Trace(Arc<Trace>),
@@ -36,105 +34,105 @@ pub enum Filter {
     GrpcWeb,
     /// `filter cache`.
     Cache(CacheFilter),
-    /// `filter fcgi-app`: a place among the others.
+    /// `filter fcgi-app`: only a position in the order.
     FcgiApp,
     /// `filter comp-req` and `filter comp-res`.
     Compression(CompressionFilter),
-    /// `filter spoe`: what it asks an agent is asked by rules.
+    /// `filter spoe`: its messages are sent by rules.
     Spoe,
-    /// `filter otel`: what it tells is in [`Filters::otel`].
+    /// `filter otel`: its definition is in [`Filters::otel`].
     Otel,
-    /// One that a script registered.
+    /// A filter registered by a script.
     Script(Arc<ScriptFilter>),
 }
 
-/// A filter that a script registered.
+/// A filter registered by a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptFilter {
-    /// The number that it was registered by.
+    /// Registration number.
     pub number: usize,
-    /// Its name, without `lua.`.
+    /// Name without `lua.`.
     pub name: Box<str>,
     /// The words of its line.
     pub arguments: Box<[Box<str>]>,
 }
 
-/// A filter that stores responses.
+/// A filter that stores responses in a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheFilter {
-    /// Index of the cache.
+    /// Index in [`super::Program::caches`].
     pub cache: usize,
-    /// A rule implies it: it sees responses before all other filters do.
+    /// Implied by a rule: it processes responses before all other filters.
     pub first: bool,
 }
 
 /// A filter that compresses one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressionFilter {
-    /// It compresses requests; else responses.
+    /// Whether it compresses requests instead of responses.
     pub upload: bool,
-    /// Without it, it is there for its place among the filters alone (`compression direction`).
+    /// If false, it is only a position in the order (`compression direction`).
     pub enabled: bool,
 }
 
-/// What `compression` lines say. Of a frontend and a backend, each setting is the backend's, if it has one.
+/// The `compression` parameters. Of a frontend and a backend, each parameter is that of the backend if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compression {
-    /// Algorithms for responses, the last one written first: of two with one coding, that one is used.
+    /// Algorithms for responses, in reverse order of configuration: of two with the same coding, the first one here is
+    /// used.
     pub algorithms: Box<[CompressionAlgorithm]>,
     /// The algorithm for requests.
     pub request_algorithm: Option<CompressionAlgorithm>,
-    /// Beginnings of the media types of responses, in lower case; none: all.
+    /// Prefixes of the media types of responses, in lower case; empty for all types.
     pub types: Box<[Box<str>]>,
-    /// The same of requests.
+    /// Prefixes of the media types of requests, in lower case; empty for all types.
     pub request_types: Box<[Box<str>]>,
-    /// Bytes that a response has at least; 0: not written.
+    /// Minimum length of a response in bytes; 0 if not specified.
     pub least: u64,
-    /// The same of requests.
+    /// Minimum length of a request's body in bytes; 0 if not specified.
     pub request_least: u64,
-    /// Servers are not asked for codings.
+    /// Remove Accept-Encoding from requests to servers.
     pub offload: bool,
 }
 
-/// A limit of bandwidth for each stream.
+/// A bandwidth limit per stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bandwidth {
-    /// It limits what the client sends; else what it gets.
+    /// Whether it limits data from the client instead of data to it.
     pub upload: bool,
-    /// Bytes in a period, where the rule that enables it says nothing else.
+    /// Default limit in bytes per period.
     pub limit: u64,
-    /// That period, likewise.
+    /// Default period.
     pub period: Duration,
-    /// Bytes that go on at once at least, where so many are there.
+    /// Minimum number of bytes forwarded at once, if available.
     pub min_size: u64,
 }
 
-/// A limit of bandwidth for all streams of a key.
+/// A bandwidth limit for all streams of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedBandwidth {
-    /// It limits what clients send; else what they get.
+    /// Whether it limits data from clients instead of data to them.
     pub upload: bool,
-    /// Bytes in a period of the table's rate, where the rule that enables it says nothing else.
+    /// Default limit in bytes per period of the table's rate.
     pub limit: u64,
-    /// Bytes that go on at once at least, where so many are there.
+    /// Minimum number of bytes forwarded at once, if available.
     pub min_size: u64,
-    /// Index of the table that counts them.
+    /// Index of the stick table with the rate.
     pub table: usize,
-    /// The key.
     pub key: Expression,
 }
 
-/// A filter that tells what it sees.
+/// A `filter trace`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// Its name and its proxy's.
+    /// The name of the filter and of its proxy.
     pub label: Box<str>,
-    /// It tells nothing.
+    /// Print nothing.
     pub quiet: bool,
-    /// It lets a random share of the data go on at a time.
+    /// Forward a random part of the data at a time.
     pub random_forwarding: bool,
-    /// Bytes that it lets go on at once at most.
+    /// Maximum number of bytes forwarded at once.
     pub most: Option<usize>,
-    /// It shows the data.
+    /// Print the data.
     pub hexdump: bool,
 }

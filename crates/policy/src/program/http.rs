@@ -1,5 +1,5 @@
-//! What a proxy and the process do to HTTP messages (configuration manual, section 4), ready to be done: names are lower
-//! case, spellings are looked up. Must never know a message.
+//! HTTP options of a proxy and of the process (configuration manual, section 4): names are in lower case, case
+//! adjustments are compiled. Must never know a message.
 
 use config::spec::{ForwardedPart, ForwardedSpec, RestrictNames, StatusCodes};
 use expression::Expression;
@@ -8,19 +8,18 @@ use std::sync::Arc;
 use wire::h1::Spelling;
 use wire::http::Head;
 
-/// A field that tells servers an address: `option forwardfor`, `option originalto`.
+/// A field that contains an address for servers: `option forwardfor`, `option originalto`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressField {
-    /// `except`: addresses of this network and prefix length get no field.
+    /// `except`: network and prefix length of addresses for which no field is added.
     pub except: Option<(IpAddr, u8)>,
-    /// The field's name, lower case.
+    /// Name of the field in lower case.
     pub header: Box<str>,
-    /// `if-none`: only where the request has no such field.
+    /// `if-none`: only if the request has no such field.
     pub if_none: bool,
 }
 
-/// A proxy's options about HTTP. Those of the client's side count in the frontend, those of the server's side in the
-/// backend.
+/// HTTP options of a proxy. Options of the client side apply in the frontend, those of the server side in the backend.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Http {
     /// `option forwardfor`.
@@ -29,7 +28,7 @@ pub struct Http {
     pub originalto: Option<AddressField>,
     /// `option forwarded`, of the backend.
     pub forwarded: Option<ForwardedSpec>,
-    /// Expressions that give parts of it.
+    /// Expressions for parts of the Forwarded field.
     pub forwarded_expressions: Box<[(ForwardedPart, Expression)]>,
     /// `http-send-name-header`, of the backend; lower case.
     pub send_name_header: Option<Box<[u8]>>,
@@ -55,18 +54,18 @@ pub struct Http {
     pub check_cache: bool,
     /// `option disable-h2-upgrade`, of the frontend.
     pub disable_h2_upgrade: bool,
-    /// `option h1-case-adjust-bogus-client`, where there are spellings.
+    /// `option h1-case-adjust-bogus-client`, if there are case adjustments.
     pub client_spelling: Option<Arc<Spelling>>,
-    /// `option h1-case-adjust-bogus-server`, where there are spellings.
+    /// `option h1-case-adjust-bogus-server`, if there are case adjustments.
     pub server_spelling: Option<Arc<Spelling>>,
 }
 
-/// What holds for HTTP everywhere (configuration manual, sections 3.1 and 3.2).
+/// Global HTTP options (configuration manual, sections 3.1 and 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalHttp {
-    /// `http-err-codes`: statuses that count as errors of the client.
+    /// `http-err-codes`: statuses that count as client errors.
     pub err_codes: StatusCodes,
-    /// `http-fail-codes`: statuses that count as failures of the server.
+    /// `http-fail-codes`: statuses that count as server failures.
     pub fail_codes: StatusCodes,
     /// `h1-accept-payload-with-any-method`.
     pub accept_payload_with_any_method: bool,
@@ -75,17 +74,17 @@ pub struct GlobalHttp {
 }
 
 impl Http {
-    /// Whether a client speaks to Weir as to a proxy: with a whole URL, where `option http-use-proxy-header` is on.
+    /// Whether a client uses Weir as a proxy: with an absolute URI, if `option http-use-proxy-header` is set.
     pub fn asks_as_proxy(&self, request: &Head) -> bool {
         self.use_proxy_header && !matches!(request.target(), [b'/' | b'*', ..])
     }
 
-    /// The field in which a request says who asks: a proxy is told in one of its own.
+    /// Returns the value of the request's credentials field, which depends on whether Weir is used as a proxy.
     pub fn credentials<'a>(&self, request: &'a Head) -> Option<&'a [u8]> {
         request.first(self.credentials_field(request))
     }
 
-    /// Its name.
+    /// Returns the name of the request's credentials field.
     pub fn credentials_field(&self, request: &Head) -> &'static [u8] {
         if self.asks_as_proxy(request) { b"proxy-authorization" } else { b"authorization" }
     }

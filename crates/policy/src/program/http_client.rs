@@ -1,21 +1,21 @@
-//! The internal HTTP client (configuration manual, section 3.4), with the defaults filled in. Must never send a request.
+//! The internal HTTP client (configuration manual, section 3.4), including default values. Must never send a request.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What requests of the process itself are sent with.
+/// Parameters of the process's own requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpClient {
-    /// The index of the `resolvers` section that is asked for names; `None`: none is, and hosts have to be addresses.
+    /// Index of the `resolvers` section for name resolution; `None`: hosts have to be addresses.
     pub section: Option<usize>,
-    /// IPv4 first.
+    /// Prefer IPv4 addresses.
     pub prefers_ipv4: bool,
-    /// Further attempts after one that could not connect.
+    /// Number of retries after a failed connection attempt.
     pub retries: u32,
-    /// Time for an attempt to connect, TLS included; `None`: no limit but the request's own.
+    /// Timeout of a connection attempt including TLS; `None` for that of the request.
     pub connect: Option<Duration>,
-    /// TLS with servers; `None`: the roots of the system could not be read, and there is none.
+    /// TLS client; `None` if the system's root certificates cannot be read.
     pub tls: Option<Arc<tls::Client>>,
-    /// TLS of sockets that scripts open; nobody is verified. `None`: there are no scripts.
+    /// TLS client of script sockets, without verification; `None` if there are no scripts.
     pub script_tls: Option<Arc<tls::Client>>,
 }

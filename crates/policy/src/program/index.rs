@@ -1,5 +1,5 @@
-//! Where a program's proxies and servers are found by their names, numbers and identifiers, for commands: built at the first
-//! search, then kept up with what is added. Must never be asked by a request.
+//! An index of a program's proxies and servers by names, IDs and GUIDs, for commands: built at the first lookup, then
+//! updated with additions. Must never be used by requests.
 
 use super::{Backend, Program, Proxy, Server};
 use config::spec::ProxyKind;
@@ -10,21 +10,21 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// See the module. What it finds is looked at before it is believed, so that what was removed or renamed meanwhile is not found.
+/// See the module. Results are validated, so that objects that were removed or renamed after indexing are not returned.
 #[derive(Default)]
 pub struct ProgramIndex(Mutex<Index>);
 
 #[derive(Default)]
 struct Index {
-    /// Proxies below that place are in it.
+    /// Proxies below this index have been added.
     indexed: usize,
     names: Places<Box<str>>,
     numbers: Places<u32>,
-    /// All numbers below it are taken.
+    /// All IDs below this one are in use.
     next_number: u32,
-    /// Proxies, and servers at their places.
+    /// GUIDs of proxies, and of servers in them.
     guids: Places<Box<str>, (usize, Option<usize>)>,
-    /// Servers of backends where one was looked for, by the place of the backend.
+    /// Servers of backends in which a lookup was made, by the index of the backend.
     servers: HashMap<usize, ServerIndex>,
 }
 
@@ -33,11 +33,11 @@ struct ServerIndex {
     indexed: usize,
     names: Places<Box<str>>,
     numbers: Places<u32>,
-    /// All numbers below it are taken.
+    /// All IDs below this one are in use.
     next_number: u32,
 }
 
-/// Places by a key; several have one key where some of them were removed, or are of different kinds.
+/// Indices by key; a key has several if some objects were removed, or are of different kinds.
 struct Places<K, P = usize>(HashMap<K, Vec<P>>);
 
 impl<K, P> Default for Places<K, P> {
@@ -120,7 +120,7 @@ impl ProgramIndex {
 }
 
 impl Program {
-    /// The proxies of that name, or of that number after a sharp, that `fits` takes, the first in the configuration first.
+    /// Returns the first proxy with that name, or with that ID after a `#`, that `fits` accepts.
     pub fn proxy_called(&self, word: &str, fits: impl Fn(&Proxy) -> bool) -> Option<&Arc<Proxy>> {
         let index = self.index.lock(self);
         let number = word.strip_prefix('#').and_then(|number| number.parse().ok());
@@ -132,12 +132,12 @@ impl Program {
         found.min().and_then(|at| self.proxies.get(at))
     }
 
-    /// The backend of that name or number.
+    /// Returns the backend with that name or ID.
     pub fn backend_called(&self, word: &str) -> Option<&Proxy> {
         self.proxy_called(word, |proxy| proxy.backend.is_some()).map(|proxy| &**proxy)
     }
 
-    /// The server of that name, or of that number after a sharp, in a backend of this program.
+    /// Returns the server with that name, or with that ID after a `#`, in a backend of this program.
     pub fn server_called<'p>(&self, proxy: &'p Proxy, word: &str) -> Option<&'p Server> {
         let backend = proxy.backend.as_ref()?;
         let mut index = self.index.lock(self);
@@ -151,7 +151,7 @@ impl Program {
         found.min().and_then(|at| backend.servers.get(at))
     }
 
-    /// All servers that a backend has or has had with that number, those that were removed included.
+    /// Returns all servers of a backend with that ID, including removed ones.
     pub fn servers_numbered<'p>(&self, proxy: &'p Proxy, number: u32) -> Vec<&'p Server> {
         let Some(backend) = &proxy.backend else { return Vec::new() };
         let mut index = self.index.lock(self);
@@ -161,7 +161,7 @@ impl Program {
         found.filter(|server| server.id == number).collect()
     }
 
-    /// The lowest number that no server of a backend has.
+    /// Returns the lowest ID that no server of a backend uses.
     pub fn free_server_number(&self, proxy: &Proxy) -> u32 {
         let Some(backend) = &proxy.backend else { return 1 };
         let mut index = self.index.lock(self);
@@ -176,7 +176,7 @@ impl Program {
         free
     }
 
-    /// The lowest number that no proxy has or has had, from `first` on; to be asked with growing ones.
+    /// Returns the lowest ID from `first` on that no proxy has used so far; `first` must not decrease between calls.
     pub fn free_proxy_number(&self, first: u32) -> u32 {
         let mut index = self.index.lock(self);
         let first = index.next_number.max(first);
@@ -185,7 +185,7 @@ impl Program {
         free
     }
 
-    /// Returns what has an identifier, in the words of messages.
+    /// Returns the owner of a GUID, as named in messages.
     pub fn guid_owner(&self, guid: &str) -> Option<String> {
         let index = self.index.lock(self);
         index.guids.find(guid).iter().find_map(|&(place, server)| {
@@ -205,7 +205,7 @@ impl Program {
         })
     }
 
-    /// A server was added, or has another name from now on, which may be at a place that it had before.
+    /// Adds a server that is new or renamed, which may be at an index that was used before.
     pub fn index_server(&self, proxy: &Proxy, server: &Server) {
         let Some(backend) = &proxy.backend else { return };
         let mut index = self.index.lock(self);
@@ -215,7 +215,7 @@ impl Program {
         }
     }
 
-    /// A server was removed: its number is free.
+    /// Removes a server: its ID becomes free.
     pub fn forget_server(&self, proxy: &Proxy, server: &Server) {
         let mut index = self.index.lock(self);
         if let Some(guid) = &server.guid {
@@ -227,7 +227,7 @@ impl Program {
         }
     }
 
-    /// A proxy was removed. Its number stays taken.
+    /// Removes a proxy. Its ID remains in use.
     pub fn forget_proxy(&self, proxy: &Proxy) {
         let mut index = self.index.lock(self);
         index.names.remove(&*proxy.name, proxy.index);
@@ -236,20 +236,20 @@ impl Program {
         }
     }
 
-    /// A backend has the place and the number of one that was removed.
+    /// Adds a backend that took over the index and ID of a removed one.
     pub fn index_proxy(&self, proxy: &Proxy) {
         self.index.lock(self).add(proxy.index, proxy);
     }
 }
 
-/// The copy of a program has an index of its own.
+/// A copy of a program has an index of its own.
 impl Clone for ProgramIndex {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-/// It says nothing that the lists do not say.
+/// The index is derived from the program, so all indexes are equal.
 impl PartialEq for ProgramIndex {
     fn eq(&self, _: &Self) -> bool {
         true

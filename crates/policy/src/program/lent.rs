@@ -1,5 +1,5 @@
-//! The program and its live state as evaluations are lent them, by their own types: for rows and rules that know these.
-//! Must never lend more than the evaluation was lent.
+//! Typed access to the program and its live state in an evaluation context, for fetches and rules that know their
+//! types. Must never give access to more than the context contains.
 
 use super::{Program, Proxy, Server};
 use config::spec::Mode;
@@ -34,30 +34,28 @@ impl Configuration for Program {
     }
 }
 
-/// What a [`Context`] has of the program and its live state.
+/// The program and live state of a [`Context`].
 pub trait Lent<'a> {
-    /// The program; `None` while it is read.
+    /// Returns the program; `None` while it is being compiled.
     fn program(&self) -> Option<&'a Program>;
 
-    /// Its live state.
+    /// Returns the live state.
     fn live(&self) -> Option<&'a Live>;
 
-    /// What is counted.
+    /// Returns the counters.
     fn counters(&self) -> Option<&'a Counters>;
 
-    /// What the stream tracks under that number, or else its session.
+    /// Returns the stick-table entry that the stream tracks under that number, or else its session.
     fn tracked(&self, number: u8) -> Option<Ref<'a, Tracked>>;
 
-    /// A proxy by its index.
+    /// Returns the proxy at an index.
     fn proxy(&self, index: usize) -> Option<&'a Proxy>;
 
-    /// The frontend.
     fn frontend(&self) -> Option<&'a Proxy>;
 
-    /// The backend; the frontend while there is none.
+    /// Returns the backend; the frontend if none is selected yet.
     fn backend(&self) -> Option<&'a Proxy>;
 
-    /// The server.
     fn server(&self) -> Option<&'a Server>;
 }
 

@@ -1,23 +1,23 @@
-//! Limits a second, and when a request is sent again, ready to run. Must never count anything.
+//! Rate limits and retry parameters. Must never count anything.
 
 use config::spec::{HedgeSpec, Mode, OutlierSpec, ProxyLimitsSpec, RetryBudgetSpec, RetryOn};
 
-/// What a backend does about failures and kept connections.
+/// Retry and connection parameters of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BackendLimits {
-    /// `retry-on`; in TCP mode failed connections alone.
+    /// `retry-on`; in TCP mode only failed connections.
     pub retry_on: RetryOn,
-    /// `retry-on none` was written: not even a request is sent again whose idle connection turned out dead.
+    /// `retry-on none` is specified: a request is not even retried if its idle connection was closed by the server.
     pub never_retry: bool,
     /// `option prefer-last-server`.
     pub prefer_last_server: bool,
-    /// `max-keep-alive-queue`: a server with so many waiting is not preferred any more.
+    /// `max-keep-alive-queue`: queue length at which the last server is no longer preferred.
     pub max_keep_alive_queue: u32,
     /// `eject-outliers`.
     pub outliers: Option<OutlierSpec>,
     /// `retry-budget`.
     pub retry_budget: Option<RetryBudgetSpec>,
-    /// `hedge-requests`; in HTTP mode alone.
+    /// `hedge-requests`; only in HTTP mode.
     pub hedge: Option<HedgeSpec>,
 }
 
@@ -36,10 +36,10 @@ impl BackendLimits {
     }
 }
 
-/// What a frontend bounds beside its `maxconn`.
+/// Limits of a frontend in addition to `maxconn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrontendLimits {
-    /// `rate-limit sessions`; `None` means no limit.
+    /// `rate-limit sessions`; `None` for no limit.
     pub sessions_a_second: Option<u32>,
     /// `max-session-srv-conns`.
     pub private_links: usize,

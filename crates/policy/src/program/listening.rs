@@ -1,30 +1,31 @@
-//! What a listening address and its frontend say about sockets and connections (configuration manual, section 5.1).
+//! Parameters of listening sockets and accepted connections (configuration manual, section 5.1). Must never hold a
+//! socket.
 
 use config::spec::{KeepAliveSpec, MuxProtocol};
 use std::time::Duration;
 
-/// What a `bind` line says about its sockets and what comes in through them.
+/// Parameters of a `bind` line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Listening {
-    /// What is set on the sockets, and where they are opened.
+    /// Socket options and namespace.
     pub socket: SocketOptions,
-    /// `proto`: what clients speak; `None`: what they begin with.
+    /// `proto`: the protocol of clients; `None` to detect it.
     pub protocol: Option<MuxProtocol>,
-    /// `idle-ping`: how often the client of an idle connection is asked whether it is there.
+    /// `idle-ping`: interval of liveness checks on idle connections.
     pub idle_ping: Option<Duration>,
-    /// `nbconn`: connections that a line of reverse HTTP keeps up.
+    /// `nbconn`: number of connections of a reverse HTTP line.
     pub connections: u32,
-    /// What comes before the client's first bytes.
+    /// Headers expected before the client's first bytes.
     pub header: ExpectedHeader,
-    /// `thread`: the workers that serve its connections, in order, from 0; `None`: all of them.
+    /// `thread`: indices of the workers that serve the connections, in order; `None` for all of them.
     pub threads: Option<Box<[usize]>>,
     /// `label`.
     pub label: Option<Box<str>>,
-    /// `guid-prefix` with the address's number on its line.
+    /// `guid-prefix` with the index of the address on its line.
     pub guid: Option<Box<str>>,
 }
 
-/// Options of a listening socket. Everything but namespace, user and group is about TCP and says nothing elsewhere.
+/// Options of a listening socket. All except namespace, user and group apply only to TCP.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SocketOptions {
     /// `interface`.
@@ -33,7 +34,7 @@ pub struct SocketOptions {
     pub namespace: Option<Box<str>>,
     /// `transparent`.
     pub transparent: bool,
-    /// `mptcp@`: by MPTCP where the kernel has it.
+    /// `mptcp@`: use MPTCP if the kernel supports it.
     pub multipath: bool,
     /// `tfo`.
     pub fast_open: bool,
@@ -47,46 +48,46 @@ pub struct SocketOptions {
     pub save_syn: Option<u8>,
     /// `cc`.
     pub congestion_control: Option<Box<str>>,
-    /// `user`, `uid` of a UNIX socket.
+    /// `user`, `uid`: the owner of a UNIX socket.
     pub user: Option<u32>,
-    /// `group`, `gid` of a UNIX socket.
+    /// `group`, `gid`: the group of a UNIX socket.
     pub group: Option<u32>,
 }
 
-/// `mss`.
+/// The maximum segment size (`mss`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Segments {
-    /// As the system does.
+    /// The system's default.
     #[default]
     Default,
-    /// Of this size at most, in both directions.
+    /// A maximum size in bytes, in both directions.
     Announced(u32),
-    /// By so many bytes smaller than the client would take.
+    /// Reduced by a number of bytes from the size that the client advertises.
     ReducedBy(u32),
 }
 
-/// What a balancer in front puts before the client's first bytes. With both, NetScaler's header comes first.
+/// Headers of a load balancer before the client's first bytes. With both, NetScaler's header comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExpectedHeader {
-    /// `accept-netscaler-cip`: with this magic number.
+    /// `accept-netscaler-cip`, with the magic number.
     pub netscaler: Option<u32>,
     /// `accept-proxy`.
     pub proxy: bool,
 }
 
 impl ExpectedHeader {
-    /// Whether there is any.
+    /// Whether any header is expected.
     pub fn is_some(self) -> bool {
         self.proxy || self.netscaler.is_some()
     }
 }
 
-/// What a frontend says about the connections that it takes.
+/// Parameters of a frontend's accepted connections.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reception {
-    /// `option clitcpka` with its fine settings; `None`: no probes.
+    /// `option clitcpka` with its parameters; `None` for no probes.
     pub keep_alive: Option<KeepAliveSpec>,
-    /// `option tcp-smart-accept`; on in HTTP mode where nothing was written.
+    /// `option tcp-smart-accept`; enabled in HTTP mode by default.
     pub smart_accept: bool,
     /// `option socket-stats`.
     pub socket_stats: bool,

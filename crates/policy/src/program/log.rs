@@ -1,4 +1,4 @@
-//! Where log lines go, resolved (configuration manual, section 4.2 "log").
+//! Compiled log targets (configuration manual, section 4.2 "log"). Must never send a line.
 
 use super::LinkTls;
 use config::spec::{LogLevel, LogProtocol, LogStep, LogSteps, SyslogFormat};
@@ -8,38 +8,38 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A target's address.
+/// The address of a log target.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LogAddress {
-    /// UDP; port 514 where none was written.
+    /// UDP; port 514 by default.
     Inet(SocketAddr),
     /// A UNIX datagram socket.
     Unix(PathBuf),
-    /// An abstract UNIX datagram socket: what stands behind the NUL, padded to 107 bytes for `abns@`.
+    /// An abstract UNIX datagram socket: the name after the NUL, padded to 107 bytes for `abns@`.
     Abstract(Vec<u8>),
     /// `stdout`, `stderr`, `fd@n`.
     Descriptor(i32),
     /// Index of a ring in [`super::Program::rings`].
     Ring(usize),
-    /// `tcp@…`: a connection, and the ring before it. Lines of equal ones go over the same connection.
+    /// `tcp@…`: the ring of a connection. Equal targets share the connection.
     Stream(Arc<Ring>),
     /// Index of a backend in `mode log` in [`super::Program::proxies`].
     Backend(usize),
-    /// The collector of the newest configuration.
+    /// The OpenTelemetry collector of the current configuration.
     Telemetry,
 }
 
-/// How a server in `mode log` gets its lines.
+/// The transport of lines to a server in `mode log`.
 #[derive(Debug, Clone)]
 pub enum LogServer {
     /// As datagrams.
     Datagrams,
-    /// Over a connection, through a ring of its own.
+    /// A connection with a ring of its own.
     Stream(Arc<Ring>),
 }
 
 impl PartialEq for LogServer {
-    /// Where a server is written makes no difference.
+    /// Compares everything except the location in the configuration.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Datagrams, Self::Datagrams) => true,
@@ -53,7 +53,7 @@ impl PartialEq for LogServer {
 }
 
 impl LogServer {
-    /// What stands before its connection.
+    /// Returns the ring of the connection.
     pub fn ring(&self) -> Option<&Arc<Ring>> {
         match self {
             Self::Datagrams => None,
@@ -62,32 +62,32 @@ impl LogServer {
     }
 }
 
-/// `sample <ranges>:<size>`: out of every `size` lines, those whose number (from 1) is in one of the ranges.
+/// `sample <ranges>:<size>`: of every `size` lines, those whose number (from 1) is in one of the ranges are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// First and last number of each range, both included.
+    /// First and last number of each range, inclusive.
     pub ranges: Vec<(u32, u32)>,
-    /// Lines of a round.
+    /// Number of lines per round.
     pub size: u32,
 }
 
-/// The ring that is always there, for events that name no other.
+/// The built-in ring for events without a sink.
 pub const EVENTS: &str = "buf0";
-/// The ring that is always there, for programs that set DNS records (configuration manual, section 12.8).
+/// The built-in ring for programs that set DNS records (configuration manual, section 12.8).
 pub const PROVISIONING: &str = "dpapi";
-/// Its index.
+/// Index of the ring [`PROVISIONING`].
 pub const PROVISIONING_RING: usize = 1;
 
-/// A ring of lines (section 12.5), or what stands behind `log tcp@…`.
+/// A ring (section 12.5), or the target of `log tcp@…`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ring {
-    /// Its name; empty for `log tcp@…`.
+    /// Name; empty for `log tcp@…`.
     pub name: Box<str>,
-    /// `description`; its name where none was written.
+    /// `description`; the name by default.
     pub description: Box<str>,
-    /// `format`, which its lines take whatever the `log` line says; `None`: each line's own.
+    /// `format`, which overrides that of the `log` line; `None` for the line's own.
     pub format: Option<SyslogFormat>,
-    /// `maxlen`: bytes of a line at most.
+    /// `maxlen`: maximum length of a line in bytes.
     pub maxlen: usize,
     /// `size` in bytes.
     pub size: usize,
@@ -95,18 +95,15 @@ pub struct Ring {
     pub backing_file: Option<Box<str>>,
     /// `timeout connect`.
     pub connect_timeout: Duration,
-    /// `timeout server`: how long lines may wait to be taken by a connection.
+    /// `timeout server`: maximum time that lines wait for a connection.
     pub server_timeout: Duration,
-    /// Who gets the lines.
     pub servers: Vec<RingServer>,
 }
 
-/// A syslog server behind a ring.
+/// A syslog server of a ring.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RingServer {
-    /// Its name.
     pub name: Box<str>,
-    /// Where it listens.
     pub address: SocketAddr,
     /// `log-proto`.
     pub protocol: LogProtocol,
@@ -114,54 +111,53 @@ pub struct RingServer {
     pub tls: Option<LinkTls>,
 }
 
-/// What a proxy's lines look like, and which are written.
+/// Log parameters of a proxy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogLines {
-    /// The format.
+    /// `log-format`.
     pub format: LogFormat,
-    /// `error-log-format`: the format of connections that brought no valid request.
+    /// `error-log-format`: the format for connections without a valid request.
     pub error: Option<LogFormat>,
     /// `log-format-sd`.
     pub structured_data: Option<LogFormat>,
-    /// `log-steps`; `None`: once, when the format can be filled in.
+    /// `log-steps`; `None`: log once, when all values of the format are available.
     pub steps: Option<LogSteps>,
-    /// `option dontlog-normal`: only what went wrong is logged.
+    /// `option dontlog-normal`: only errors are logged.
     pub dontlog_normal: bool,
-    /// `option log-separate-errors`: what went wrong is logged at level err.
+    /// `option log-separate-errors`: errors are logged at level err.
     pub separate_errors: bool,
-    /// `option logasap`: lines are written once the answer's head is there.
+    /// `option logasap`: lines are written when the response's head is received.
     pub as_soon_as_possible: bool,
 }
 
 /// A `log-profile` (section 8.3.5).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogProfile {
-    /// Its name.
     pub name: Box<str>,
     /// `log-tag`.
     pub tag: Option<Box<str>>,
-    /// `on`, by the number of the step.
+    /// `on`, indexed by step.
     pub steps: [Option<ProfileStep>; LogStep::COUNT],
 }
 
-/// What a profile says of a step.
+/// The parameters of a profile for one step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProfileStep {
-    /// Nothing is logged.
+    /// Log nothing.
     pub drop: bool,
-    /// The format; `None`: the proxy's.
+    /// The format; `None` for that of the proxy.
     pub format: Option<LogFormat>,
-    /// The structured data; `None`: the proxy's.
+    /// The structured data; `None` for that of the proxy.
     pub structured_data: Option<LogFormat>,
 }
 
 impl LogProfile {
-    /// What it says of a step: of that one, else of any.
+    /// Returns the parameters of a step: its own, else those of `any`.
     pub fn on(&self, step: LogStep) -> Option<&ProfileStep> {
         self.steps[step as usize].as_ref().or(self.steps[LogStep::Any as usize].as_ref())
     }
 
-    /// Its formats.
+    /// Returns all formats of the profile.
     pub fn formats(&self) -> impl Iterator<Item = &LogFormat> {
         self.steps.iter().flatten().flat_map(|step| step.format.iter().chain(&step.structured_data))
     }
@@ -170,14 +166,13 @@ impl LogProfile {
 /// `unique-id-format` and `unique-id-header` of a frontend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UniqueId {
-    /// The format.
     pub format: LogFormat,
-    /// The name of the field that carries it to servers.
+    /// Name of the request field that contains the ID.
     pub header: Option<Box<[u8]>>,
 }
 
 impl LogLines {
-    /// A format, and nothing said about it.
+    /// Creates parameters with a format and default values.
     pub const fn of(format: LogFormat) -> Self {
         Self {
             format,
@@ -190,7 +185,7 @@ impl LogLines {
         }
     }
 
-    /// When a line is written.
+    /// Returns the time at which a line is written.
     pub fn moment(&self) -> LogMoment {
         match &self.format {
             format if format.is_default() => LogMoment::Request,
@@ -200,34 +195,33 @@ impl LogLines {
     }
 }
 
-/// When the line about a stream is written, unless the stream ends before that.
+/// The time at which the line about a stream is written, at the latest its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogMoment {
-    /// Once the connection is accepted (TCP) or the request's head is there (HTTP).
+    /// When the connection is accepted (TCP) or the request's head is received (HTTP).
     Request,
-    /// Once the connection to the server stands (TCP) or the answer's head is there (HTTP).
+    /// When the server connection is established (TCP) or the response's head is received (HTTP).
     Answer,
-    /// At its end.
+    /// At the end of the stream.
     End,
 }
 
-/// One `log` line.
+/// A `log` line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogTarget {
-    /// Where lines go.
     pub address: LogAddress,
-    /// `len`: bytes of a line at most.
+    /// `len`: maximum length of a line in bytes.
     pub length: usize,
-    /// `format`; `local`, or `rfc3164` with `log-send-hostname`, where none was written.
+    /// `format`; the default is `local`, or `rfc3164` with `log-send-hostname`.
     pub format: SyslogFormat,
-    /// `profile`: index of a profile in [`super::Program::profiles`].
+    /// `profile`: index in [`super::Program::profiles`].
     pub profile: Option<usize>,
-    /// `sample`; `None`: every line.
+    /// `sample`; `None` for every line.
     pub sample: Option<Sample>,
-    /// Facility number, 0 to 23.
+    /// Facility, 0 to 23.
     pub facility: u8,
-    /// Lines less severe than this are not sent.
+    /// Less severe lines are not sent.
     pub max_level: LogLevel,
-    /// Lines more severe than this are sent with this severity.
+    /// More severe lines are sent with this severity.
     pub min_level: LogLevel,
 }

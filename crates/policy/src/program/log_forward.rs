@@ -1,23 +1,22 @@
-//! Relays of log lines, ready to run (configuration manual, section 12.6).
+//! Compiled `log-forward` sections (configuration manual, section 12.6). Must never hold a message.
 
 use super::{Bind, LogTarget};
 use config::spec::{LogHost, SyslogFormat};
 use std::time::Duration;
 
-/// A relay.
+/// A `log-forward` section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogForward {
-    /// Its place in [`super::Program::log_forwards`].
+    /// Index in [`super::Program::log_forwards`].
     pub index: usize,
-    /// Its name.
     pub name: Box<str>,
-    /// `bind`: messages over connections.
+    /// `bind`: listeners for connections.
     pub binds: Vec<Bind>,
-    /// `dgram-bind`: messages as datagrams.
+    /// `dgram-bind`: listeners for datagrams.
     pub datagrams: Vec<Bind>,
-    /// `maxconn`; 10 where none was written.
+    /// `maxconn`; 10 by default.
     pub maxconn: u32,
-    /// `timeout client`; `None` means no limit.
+    /// `timeout client`; `None` for no limit.
     pub timeout: Option<Duration>,
     /// `option assume-rfc6587-ntf`.
     pub lines_only: bool,
@@ -25,6 +24,6 @@ pub struct LogForward {
     pub unparsed: bool,
     /// `option host`.
     pub host: LogHost,
-    /// Where its messages go, and in which form; `None`: each in its own.
+    /// Targets with the format of relayed messages; `None` for the message's own format.
     pub targets: Vec<(LogTarget, Option<SyslogFormat>)>,
 }

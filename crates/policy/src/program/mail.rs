@@ -1,31 +1,28 @@
-//! Mails about servers, compiled (configuration manual, sections 4.2 "email-alert" and 12.3). Must never send one.
+//! Compiled mail alerts about servers (configuration manual, sections 4.2 "email-alert" and 12.3). Must never send one.
 
 use config::spec::LogLevel;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Which mails a proxy sends, and by whom.
+/// The mail alerts of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailAlert {
-    /// The mail servers; each gets every mail.
+    /// The mail servers; each one receives every mail.
     pub servers: Box<[MailServer]>,
-    /// `timeout mail`: how long sending one may take.
+    /// `timeout mail`: timeout of sending a mail.
     pub timeout: Duration,
     /// `email-alert from`.
     pub from: Box<str>,
     /// `email-alert to`.
     pub to: Box<str>,
-    /// `email-alert level`: the least severe that is sent.
+    /// `email-alert level`: least severe level that is sent.
     pub level: LogLevel,
-    /// `email-alert myhostname`; `None`: the host's.
+    /// `email-alert myhostname`; `None` for the host's name.
     pub hostname: Option<Box<str>>,
 }
 
-/// A mail server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailServer {
-    /// Its name.
     pub name: Box<str>,
-    /// Where it listens.
     pub address: SocketAddr,
 }

@@ -1,7 +1,6 @@
-//! A configuration made ready to run: names are indices, addresses are resolved, durations are durations. Nothing
-//! in a program ever changes but that its lists of proxies and of servers grow; what changes at run time lives in
-//! crate [`live`]. Must never hold a socket, a count or text that
-//! still has to be interpreted.
+//! A compiled configuration: names are indices, addresses are resolved, durations are typed. A program is immutable,
+//! except that its lists of proxies and servers grow; run-time state is in crate [`live`]. Must never hold a socket, a
+//! counter, or text that still has to be parsed.
 
 mod acme;
 mod address;
@@ -90,75 +89,68 @@ use live::cache::CachePlan;
 use live::table::StickTable;
 use std::sync::Arc;
 
-/// A whole configuration, shared by all workers.
+/// A complete configuration, shared by all workers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
-    /// What holds for the process.
+    /// The `global` section.
     pub global: Global,
-    /// Every proxy in file order, then those that the runtime API adds; a proxy's `index` is its place here. Disabled
-    /// ones stay, so that indices hold.
+    /// All proxies in file order, followed by those that the runtime API adds; a proxy's `index` is its index here.
+    /// Disabled ones are kept, so that indices are stable.
     pub proxies: AppendOnlyVec<Arc<Proxy>>,
-    /// Where commands find them.
+    /// Index of names, for commands.
     pub index: ProgramIndex,
-    /// Caches.
     pub caches: Vec<CachePlan>,
-    /// Rings of log lines.
     pub rings: Vec<Ring>,
-    /// Relays of log lines.
     pub log_forwards: Vec<LogForward>,
-    /// Where the standard error of FastCGI applications goes, by section.
+    /// Log targets for the standard error of FastCGI applications, by section.
     pub fcgi_logs: Vec<FcgiLog>,
-    /// Where the lines of agents go, by engine.
+    /// Log targets of agents, by engine.
     pub spoe_logs: Vec<SpoeLog>,
     /// `log-profile` sections.
     pub profiles: Box<[LogProfile]>,
-    /// Name servers, by section.
+    /// `resolvers` sections.
     pub resolvers: Vec<Resolvers>,
-    /// Certificates that are obtained.
+    /// Certificates obtained with ACME.
     pub acme: Acme,
-    /// How OCSP answers are kept fresh.
+    /// Parameters of OCSP updates.
     pub ocsp: OcspUpdates,
-    /// What requests of the process itself are sent with.
+    /// Parameters of the process's own requests.
     pub http_client: HttpClient,
-    /// Where telemetry is sent.
     pub otel_exporters: OtelExporters,
-    /// Which metrics are sent there.
+    /// Exported metrics.
     pub otel_metrics: Option<OtelMetrics>,
-    /// Instances that share stick tables, by section.
+    /// `peers` sections.
     pub peers: Vec<Arc<Peers>>,
-    /// Users, by list.
     pub userlists: Vec<Userlist>,
     /// Network namespaces that a PROXY header may name, and those of `bind` lines.
     pub namespaces: Vec<Box<str>>,
-    /// Number of servers over all backends that the configuration knows: those that the runtime API adds have a larger
+    /// Number of servers of the configuration in all backends: servers that the runtime API adds have a larger
     /// [`Server::serial`].
     pub servers: usize,
-    /// The runtime API.
     pub runtime: Runtime,
-    /// Variables of the process that the configuration sets, in order.
+    /// Process variables that the configuration sets, in order.
     pub variables: Vec<(Variable, Stored)>,
-    /// The names of variables.
     pub names: Known,
-    /// The names of the configuration's files.
+    /// The names of the configuration files.
     pub files: Box<[Box<str>]>,
-    /// Lists of patterns: what ACLs and maps look up in.
+    /// Pattern lists of ACLs and maps.
     pub lists: Lists,
-    /// What is kept of TLS handshakes for samples.
+    /// Properties of TLS handshakes that samples use.
     pub wanted: Arc<Wanted>,
-    /// Public keys that tokens are verified with.
+    /// Public keys for the verification of tokens.
     pub keys: Keys,
-    /// The rows and services that it was compiled with: what the runtime API adds may name them.
+    /// The rows and services used for compilation: objects added by the runtime API may refer to them.
     pub registry: Registry,
-    /// The maps of [`Registry::maps`], in their order.
+    /// The maps of [`Registry::maps`], in order.
     pub script_maps: Box<[Conversion]>,
-    /// Descriptors that `debug` and traces write to: 1, 2, both or none.
+    /// File descriptors that `debug` and traces write to: 1, 2, both or none.
     pub event_descriptors: Box<[i32]>,
-    /// Lines of `traces` sections: the words after `trace`.
+    /// `traces` lines: the words after `trace`.
     pub traces: Box<[Box<[Box<str>]>]>,
-    /// Stick tables, of proxies and of `peers` sections, in the order in which they are written.
+    /// Stick tables of proxies and `peers` sections, in the order of the configuration.
     pub tables: Vec<StickTable>,
-    /// Where backends log that are added, by the `defaults` section that they start from: opened with the rest, so that it is open then.
+    /// Log targets of added backends, by their `defaults` section: opened at startup, to be available later.
     pub spare_logs: Vec<Vec<LogTarget>>,
-    /// Lists of certificates, keys of tickets and what else of TLS belongs to no line.
+    /// Certificate lists, ticket keys, and other TLS objects that belong to no line.
     pub tls: tls::TlsParts,
 }

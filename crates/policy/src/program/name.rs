@@ -1,5 +1,5 @@
-//! The name of a server or a proxy, which an order may change while others read it. Must never take back a name that is
-//! still read.
+//! The name of a server or a proxy, which commands may change while other threads read it. Must never free a name that
+//! is still in use.
 
 use base::AppendOnlyVec;
 use base::append_only_vec::Full;
@@ -8,30 +8,30 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Number of its latest names that are found again; others take memory once more.
+/// Number of recent names that are reused; other names allocate memory again.
 const REMEMBERED: usize = 16;
 
-/// A name that can be another one later. It reads as text.
+/// A name that can be changed. It dereferences to text.
 pub struct MutableName {
-    /// As configured.
+    /// The configured name.
     first: Box<str>,
-    /// What it was called since; most are never called anything else.
+    /// Later names; not allocated for most objects.
     later: OnceLock<Box<Later>>,
 }
 
 #[derive(Default)]
 struct Later {
-    /// All names but the first one.
+    /// All names except the configured one.
     names: AppendOnlyVec<Box<str>>,
-    /// The place of the one that holds now, counted from 1; 0: the first one.
+    /// Index of the current name plus 1; 0 for the configured one.
     current: AtomicUsize,
 }
 
 impl MutableName {
-    /// Changes it. Who reads the old one at this moment may go on with it.
+    /// Changes the name. Concurrent readers may continue to use the old one.
     ///
     /// # Errors
-    /// [`Full`] after very many different names.
+    /// [`Full`] after too many different names.
     pub fn change(&self, name: &str) -> Result<(), Full> {
         let later = self.later.get_or_init(Box::default);
         let latest = later.names.places().saturating_sub(REMEMBERED)..later.names.places();
@@ -49,7 +49,7 @@ impl MutableName {
     #[cold]
     fn changed(&self, later: &Later) -> Option<&str> {
         let place = later.current.load(Ordering::Acquire).checked_sub(1)?;
-        // The roster is behind a box that is never replaced.
+        // The box with the names is never replaced.
         self.later.get()?.names.get(place).map(|name| &**name)
     }
 }

@@ -1,19 +1,19 @@
-//! Updates of OCSP answers (configuration manual, section 3.1, "ocsp-update.*"). Must never ask for one.
+//! Parameters of OCSP updates (configuration manual, section 3.1, "ocsp-update.*"). Must never send a request.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How answers are kept fresh.
+/// Parameters of OCSP updates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OcspUpdates {
-    /// Those of certificates that say nothing about it are.
+    /// Enabled for certificates that do not specify it.
     pub is_usual: bool,
-    /// None is.
+    /// Disabled for all certificates.
     pub is_disabled: bool,
-    /// Between two updates at least.
+    /// Minimum interval between two updates.
     pub least: Duration,
-    /// Between two updates at most.
+    /// Maximum interval between two updates.
     pub most: Duration,
-    /// The HTTP proxy that requests go through.
+    /// The HTTP proxy for requests.
     pub proxy: Option<SocketAddr>,
 }

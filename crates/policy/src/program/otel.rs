@@ -1,5 +1,5 @@
-//! OpenTelemetry, ready to run: where telemetry is sent, which streams of a frontend are traced, and the scopes of `filter otel`.
-//! Must never send anything.
+//! Compiled OpenTelemetry parameters: exporters, traced streams of a frontend, and the scopes of `filter otel`. Must
+//! never send anything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,174 +10,162 @@ use expression::condition::Condition;
 use expression::log_format::LogFormat;
 use wire::otlp::Signal;
 
-/// A name and what stands under it.
+/// A name with its values.
 pub type Named<T> = (Box<str>, Box<[T]>);
 
-/// Where telemetry of one kind goes.
+/// The exporter of one signal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtelExporter {
-    /// The kind.
     pub signal: Signal,
-    /// Where it is sent.
+    /// URL of the collector.
     pub url: Box<str>,
-    /// Fields of each request.
+    /// Header fields of each request.
     pub headers: Box<[(Box<str>, Box<str>)]>,
-    /// Attributes of what is told, `service.name` first.
+    /// Resource attributes, `service.name` first.
     pub resource: Box<[(Box<str>, Box<str>)]>,
-    /// What has made it.
+    /// Name of the instrumentation scope.
     pub scope: Box<str>,
-    /// How long something waits for company at most.
+    /// Maximum delay before a batch is sent.
     pub interval: Duration,
-    /// How long a collector may take to answer.
+    /// Timeout of a request.
     pub timeout: Duration,
-    /// Items that wait at most.
+    /// Maximum number of queued items.
     pub queue: usize,
-    /// Items in a request at most.
+    /// Maximum number of items per request.
     pub batch: usize,
 }
 
-/// `otel-metrics`: which metrics are sent.
+/// `otel-metrics`: the exported metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtelMetrics {
-    /// How often.
+    /// Export interval.
     pub interval: Duration,
-    /// Groups of metrics, by their places in [`config::spec::METRIC_SCOPES`]; none: all of them.
+    /// Groups of metrics, as indices in [`config::spec::METRIC_SCOPES`]; empty for all of them.
     pub scopes: Box<[usize]>,
-    /// What protocols count of themselves, too.
+    /// Include the counters of protocols.
     pub extra_counters: bool,
-    /// No servers in maintenance.
+    /// Exclude servers in maintenance.
     pub no_maint: bool,
 }
 
 /// `otel-trace` of a frontend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtelTrace {
-    /// Its place among [`super::Program::otel_exporters`].
+    /// Index in [`super::Program::otel_exporters`].
     pub exporter: usize,
-    /// The share of the traces that begin here and are recorded, of 2^63.
+    /// Sampling ratio of traces that start here, as a fraction of 2^63.
     pub share: u64,
-    /// How a span of a stream is called; `None`: by the method.
+    /// Name of a stream's span; `None` for the method.
     pub name: Option<OtelFormat>,
-    /// Attributes of that span.
+    /// Attributes of a stream's span.
     pub attributes: Box<[(Box<str>, OtelFormat)]>,
 }
 
-/// A format that is rendered when a stream has ended.
+/// A format that is rendered at the end of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OtelFormat {
-    /// The format.
     pub format: LogFormat,
-    /// It asks for what rules on requests see; else for what the log sees.
+    /// Evaluated like a rule on requests, instead of like a log line.
     pub of_request: bool,
 }
 
 /// The exporters of a configuration.
 pub type OtelExporters = Box<[Arc<OtelExporter>]>;
 
-/// A `filter otel`.
 #[derive(Debug, PartialEq)]
 pub struct OtelFilter {
-    /// Its name.
     pub name: Box<str>,
-    /// Its place among [`super::Program::otel_exporters`].
+    /// Index in [`super::Program::otel_exporters`].
     pub exporter: usize,
-    /// The parent decides whether a trace is recorded, where there is one.
+    /// The sampling decision is that of the parent, if there is one.
     pub parent_based: bool,
-    /// The share of the other traces that is recorded, of 2^63.
+    /// Sampling ratio of other traces, as a fraction of 2^63.
     pub share: u64,
-    /// `rate-limit`, of 2^63.
+    /// `rate-limit`, as a fraction of 2^63.
     pub rate: u64,
     /// `option hard-errors`.
     pub hard_errors: bool,
-    /// The names of its spans.
+    /// Names of the spans.
     pub spans: Box<[Box<str>]>,
-    /// Its scopes.
     pub scopes: Box<[OtelScope]>,
-    /// Groups: their names, and the places of their scopes.
+    /// Groups: their names and the indices of their scopes.
     pub groups: Box<[Named<usize>]>,
 }
 
-// What an expression is made of is equal to itself.
+// The parts of an expression are equal to themselves.
 impl Eq for OtelFilter {}
 
 /// An `otel-scope`.
 #[derive(Debug, PartialEq)]
 pub struct OtelScope {
-    /// When it runs by itself.
+    /// The event that runs the scope.
     pub event: Option<OtelEvent>,
-    /// Whether it runs.
     pub condition: Option<Condition>,
-    /// Contexts that are read first.
+    /// Contexts that are extracted first.
     pub extracts: Box<[OtelCarrier]>,
     /// Spans that are opened or changed.
     pub spans: Box<[OtelSpan]>,
-    /// What is finished then.
+    /// Spans and contexts that are finished.
     pub finish: Box<[OtelFinish]>,
 }
 
 /// A span of a scope.
 #[derive(Debug, PartialEq)]
 pub struct OtelSpan {
-    /// Its place among the names of spans.
+    /// Index in the names of spans.
     pub span: usize,
-    /// A trace begins with it.
+    /// The span is the root of a trace.
     pub root: bool,
-    /// What it belongs to.
+    /// The parent of the span.
     pub parent: Option<OtelReference>,
-    /// What it refers to.
+    /// Linked spans or contexts.
     pub links: Box<[OtelReference]>,
-    /// Attributes.
     pub attributes: Box<[Named<Expression>]>,
     /// Events, each with one attribute.
     pub events: Box<[OtelSpanEvent]>,
-    /// Baggage.
     pub baggage: Box<[Named<Expression>]>,
-    /// How it ends.
+    /// Status with its description.
     pub status: Option<(OtelStatus, Box<[Expression]>)>,
-    /// Where its context is written to.
+    /// The carrier that its context is injected into.
     pub inject: Option<OtelCarrier>,
 }
 
-/// An event of a span.
 #[derive(Debug, PartialEq)]
 pub struct OtelSpanEvent {
-    /// Its name.
     pub name: Box<str>,
-    /// The name of its attribute.
+    /// Key of the attribute.
     pub key: Box<str>,
-    /// What that is put together of.
+    /// Parts of the attribute's value.
     pub value: Box<[Expression]>,
 }
 
-/// Where a context is.
+/// The carrier of a context.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OtelCarrier {
-    /// Its name.
     pub name: Box<str>,
-    /// Fields `traceparent`, `tracestate` and `baggage`, with the prefix; none: it is not in fields.
+    /// Names of the fields `traceparent`, `tracestate` and `baggage`, with the prefix; `None` if the context is not in
+    /// fields.
     pub fields: Option<[Box<[u8]>; 3]>,
-    /// It is kept with the stream.
+    /// The context is kept with the stream.
     pub kept: bool,
 }
 
-/// What a name of a scope means.
+/// A reference by name in a scope.
 #[derive(Debug, PartialEq, Eq)]
 pub enum OtelReference {
-    /// A span, by its place.
+    /// The index of a span.
     Span(usize),
-    /// A context that was read.
+    /// An extracted context.
     Context(Box<str>),
 }
 
-/// What is finished.
+/// A target of `finish`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum OtelFinish {
-    /// Every span.
     All,
-    /// Those of the request.
+    /// Spans of the request.
     Request,
-    /// Those of the response.
+    /// Spans of the response.
     Response,
-    /// A span or a context.
     One(OtelReference),
 }

@@ -1,66 +1,63 @@
-//! Instances that share stick tables, ready to meet (configuration manual, section 11.2). Must never hold a connection or
-//! an entry.
+//! Compiled `peers` sections (configuration manual, section 11.2). Must never hold a connection or an entry.
 
 use super::{Bind, Connecting, LinkTls, LogTarget, ServerAddress};
 
-/// A `peers` section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Peers {
-    /// Its place in [`super::Program::peers`].
+    /// Index in [`super::Program::peers`].
     pub index: usize,
-    /// Its name.
     pub name: Box<str>,
     /// `disabled`: it neither listens nor connects.
     pub disabled: bool,
-    /// The name of this instance in it; `None`: it is not in it, and the section does nothing.
+    /// The name of this instance in the section; `None` if it is not a member, so that the section has no effect.
     pub local: Option<Box<str>>,
-    /// Where the others connect to. `None`: they cannot.
+    /// Listening address for other peers. `None` if they cannot connect.
     pub bind: Option<Bind>,
-    /// Where an older process of this instance finds the newer one, to teach it. `None`: it cannot.
+    /// Address at which an older process of this instance connects to the newer one, to send it the entries. `None` if
+    /// it cannot.
     pub own_address: Option<ServerAddress>,
-    /// How it is secured on the way there.
+    /// TLS parameters of that connection.
     pub own_tls: Option<LinkTls>,
-    /// The others, as written.
+    /// The other peers, in order.
     pub remotes: Vec<Peer>,
-    /// How many of them are written before this instance.
+    /// Number of peers before this instance.
     pub local_at: usize,
-    /// Parts that keys are spread over; 0: they are not.
+    /// Number of shards that keys are distributed over; 0 for none.
     pub shards: u32,
-    /// The tables that it shares: its own in their order, then those of proxies.
+    /// The synchronized tables: its own in order, then those of proxies.
     pub tables: Vec<SharedTable>,
-    /// Updates that are told in a row (`tune.peers.max-updates-at-once`).
+    /// Maximum number of updates sent in a row (`tune.peers.max-updates-at-once`).
     pub max_updates: usize,
-    /// Where lines about its connections go.
+    /// Log targets for messages about its connections.
     pub logs: Vec<LogTarget>,
 }
 
 impl Peers {
-    /// Whether it listens and connects at all.
+    /// Whether the section listens and connects.
     pub fn is_active(&self) -> bool {
         !self.disabled && self.local.is_some()
     }
 }
 
-/// Another instance.
+/// Another peer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Peer {
-    /// Its name, by which it is asked for.
+    /// Peer name, used in the handshake.
     pub name: Box<str>,
-    /// Where it listens.
     pub address: ServerAddress,
-    /// The part of the keys that it gets, from 1; 0: all of them.
+    /// Shard of the keys that the peer receives, from 1; 0 for all keys.
     pub shard: u32,
-    /// How connections to it are made.
+    /// Parameters of connections to the peer.
     pub connecting: Connecting,
     /// `ssl`.
     pub tls: Option<LinkTls>,
 }
 
-/// A table that is shared.
+/// A synchronized table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedTable {
-    /// Its place in [`super::Program::tables`].
+    /// Index in [`super::Program::tables`].
     pub table: usize,
-    /// What peers call it: a proxy's table by the proxy's name, one of the section by its own behind a slash.
+    /// Name used between peers: that of the proxy, or for a table of the section its own name after a slash.
     pub name: Box<str>,
 }

@@ -1,21 +1,20 @@
-//! A `peers` section with the live tables that it shares. Must never change.
+//! A `peers` section with its live synchronized tables. Must never change.
 
 use super::{Peers, Program};
 use live::peers::{Remote, Setting, Shared};
 use live::table::Tables;
 use std::sync::Arc;
 
-/// A section.
 #[derive(Debug, Clone)]
 pub struct PeersPlan {
-    /// What was written.
+    /// The compiled section.
     pub section: Arc<Peers>,
     /// The tables in the order of [`Peers::tables`].
     pub tables: Box<[Shared]>,
 }
 
 impl PeersPlan {
-    /// That of a section, with tables of the same program.
+    /// Creates the plan of a section with tables of the same program.
     pub fn new(section: &Arc<Peers>, tables: &Tables) -> Self {
         let shared = section.tables.iter().filter_map(|shared| {
             let table = tables.get(shared.table)?;
@@ -25,8 +24,8 @@ impl PeersPlan {
         Self { section: Arc::clone(section), tables: shared.collect() }
     }
 
-    /// What the exchange of the section is about. A message has `limit` bytes at most; `pid` is this process. `None`: it
-    /// is about nothing, as this instance is not in it.
+    /// Returns the parameters of the section's synchronization. `limit` is the maximum length of a message in bytes,
+    /// `pid` the ID of this process. `None` if this instance is not a member.
     pub fn setting(&self, limit: usize, pid: u32) -> Option<Setting> {
         let section = &self.section;
         let remotes = section.remotes.iter().map(|peer| Remote { name: peer.name.clone(), shard: peer.shard });
@@ -41,7 +40,7 @@ impl PeersPlan {
         })
     }
 
-    /// Those of all sections that listen and connect.
+    /// Returns the plans of all active sections.
     pub fn of(program: &Program, tables: &Tables) -> Vec<Self> {
         program.peers.iter().filter(|section| section.is_active()).map(|section| Self::new(section, tables)).collect()
     }

@@ -1,4 +1,5 @@
-//! A `frontend`, `backend` or `listen`, ready to run (configuration manual, section 4).
+//! Compiled `frontend`, `backend` and `listen` sections (configuration manual, section 4). Must never hold a socket
+//! or a counter.
 
 use super::{
     BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Filters, FrontendLimits, Http, Lent,
@@ -20,11 +21,10 @@ use live::persistence::PersistencePlan;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `timeout …`; `None` means no limit. The fall-backs of `timeout http-request`, `http-keep-alive`, `queue` and
-/// `tarpit` have their own methods; those of `*-fin` and `tunnel` depend on the connection's state and are left to the
-/// engine.
+/// `timeout …`; `None` for no limit. The fallbacks of `timeout http-request`, `http-keep-alive`, `queue` and `tarpit`
+/// have methods of their own; those of `*-fin` and `tunnel` depend on the state of the connection and are applied by
+/// the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
 pub struct Timeouts {
     pub client: Option<Duration>,
     pub client_fin: Option<Duration>,
@@ -41,40 +41,39 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// How long a whole request head may take: `timeout http-request`, else `timeout client`.
+    /// Returns the timeout of a complete request head: `timeout http-request`, else `timeout client`.
     pub fn request(&self) -> Option<Duration> {
         self.http_request.or(self.client)
     }
 
-    /// How long a client may stay silent between two requests: `timeout http-keep-alive`, else `timeout
-    /// http-request`, else `timeout client`.
+    /// Returns the maximum idle time between two requests: `timeout http-keep-alive`, else `timeout http-request`, else
+    /// `timeout client`.
     pub fn keep_alive(&self) -> Option<Duration> {
         self.http_keep_alive.or(self.http_request).or(self.client)
     }
 
-    /// How long a request may wait for a server: `timeout queue`, else `timeout connect`.
+    /// Returns the maximum time of a request in the queue: `timeout queue`, else `timeout connect`.
     pub fn queued(&self) -> Option<Duration> {
         self.queue.or(self.connect)
     }
 }
 
-/// `option redispatch`: when a retry may go to another server.
+/// `option redispatch`: the retries that may use another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redispatch {
-    /// Never.
     Never,
-    /// On every nth retry.
+    /// Every nth retry.
     Every(u32),
-    /// On the nth retry before the last one is through: 1 is the last.
+    /// The nth retry from the end: 1 is the last one.
     FromLast(u32),
 }
 
-/// The boolean options.
+/// Boolean options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
     /// `option dontlognull`.
     pub dontlognull: bool,
-    /// `option splice-*`; all off with the global `nosplice`.
+    /// `option splice-*`; all disabled by the global `nosplice`.
     pub splice: SpliceSpec,
     /// `option clitcpka`.
     pub clitcpka: bool,
@@ -88,114 +87,110 @@ pub struct Options {
     pub independent_streams: bool,
 }
 
-/// One proxy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proxy {
-    /// Its place in [`super::Program::proxies`].
+    /// Index in [`super::Program::proxies`].
     pub index: usize,
-    /// Its name. It changes where a backend gets the place of one that was removed.
+    /// The name. It changes if a backend takes over the index of a removed one.
     pub name: MutableName,
     /// `id`.
     pub id: u32,
-    /// That was written.
+    /// `id` is specified.
     pub id_is_written: bool,
     /// `guid`.
     pub guid: Option<Box<str>>,
     /// `description`.
     pub description: Option<Box<str>>,
-    /// Which section it was.
+    /// The kind of section.
     pub kind: ProxyKind,
     /// `mode`.
     pub mode: Mode,
-    /// `disabled`: its sockets are not opened and nothing is sent to it.
+    /// `disabled`: its sockets are not opened, and it receives no traffic.
     pub disabled: bool,
-    /// `be-unpublished`: at first, rules that lead to it are passed over.
+    /// `be-unpublished`: initially, rules that select the backend are skipped.
     pub unpublished: bool,
-    /// What it does as a frontend: `frontend` and `listen`.
+    /// The frontend part of `frontend` and `listen`.
     pub frontend: Option<Frontend>,
-    /// What it does as a backend: `backend` and `listen`.
+    /// The backend part of `backend` and `listen`.
     pub backend: Option<Backend>,
-    /// It has addresses, or a line of the configuration names it, so that it cannot be removed.
+    /// It has addresses, or the configuration refers to it, so that it cannot be removed.
     pub fixed: bool,
-    /// Its rules.
     pub rules: Rules,
-    /// Its filters.
     pub filters: Filters,
-    /// What its `compression` lines say; `None`: there are none.
+    /// `compression` parameters; `None` if there are none.
     pub compression: Option<Box<Compression>>,
-    /// The `userlist`s that its expressions ask and that have passwords hidden by crypt(3).
+    /// Indices of the `userlist`s that its expressions use and that have crypt(3) password hashes.
     pub slow_userlists: Vec<usize>,
     /// `timeout …`.
     pub timeouts: Timeouts,
-    /// The boolean options.
+    /// Boolean options.
     pub options: Options,
-    /// Its own close mode. Of a frontend and a backend the stronger one holds (section 4).
+    /// The proxy's own close mode. Of a frontend and a backend the stronger one applies (section 4).
     pub close_mode: CloseMode,
-    /// The options about HTTP.
+    /// HTTP options.
     pub http: Http,
     /// `monitor-uri`.
     pub monitor_uri: Option<Box<[u8]>>,
-    /// `monitor fail`: when monitoring requests are answered with 503.
+    /// `monitor fail`: conditions for responding to monitoring requests with 503.
     pub monitor_fail: Box<[Condition]>,
-    /// The statistics page.
     pub stats: Option<Box<StatsPage>>,
-    /// The answers to errors.
+    /// Error pages.
     pub errors: ErrorPages,
     /// `log` lines.
     pub logs: Vec<LogTarget>,
-    /// What a line looks like.
+    /// Log format and related options.
     pub log_lines: LogLines,
-    /// `log-tag`; `None`: the global one.
+    /// `log-tag`; `None` for the global one.
     pub log_tag: Option<Box<str>>,
-    /// Mails about its servers; `None`: none.
+    /// Mail alerts about its servers; `None` for none.
     pub mail: Option<MailAlert>,
 }
 
-/// A proxy's client side.
+/// The client side of a proxy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frontend {
-    /// `bind` lines, one an address.
+    /// `bind` lines, one entry per address.
     pub binds: Vec<Bind>,
-    /// `maxconn`; the global one where none was written.
+    /// `maxconn`; the global one by default.
     pub maxconn: u32,
-    /// Sessions a second, and what a session keeps.
+    /// Session rate and private connections.
     pub limits: FrontendLimits,
-    /// `backlog`: connections that the kernel holds ready; the frontend's `maxconn` where none was written.
+    /// `backlog` of the kernel; the frontend's `maxconn` by default.
     pub backlog: u32,
-    /// `option abortonclose`; on in HTTP mode where nothing was written.
+    /// `option abortonclose`; enabled in HTTP mode by default.
     pub abortonclose: bool,
     /// `use_backend`, in order.
     pub switching: Box<[Switch]>,
-    /// Index of the proxy that gets the requests that no rule sends elsewhere: `default_backend`, else a `listen` itself.
-    /// `None`: a frontend without any, which answers 503.
+    /// Index of the proxy for requests without a matching rule: `default_backend`, else a `listen` itself. `None`: a
+    /// frontend without any, which responds with 503.
     pub target: Option<usize>,
-    /// Index of the same proxy where it has servers itself (`listen`): it serves what no other backend is open for.
+    /// Index of this proxy if it has servers (`listen`): used if no other backend is open.
     pub own: Option<usize>,
-    /// Index of the proxy that every request goes to while that one is open: the first `use_backend` has no condition, or
-    /// there is none. `None`: it depends on the request.
+    /// Index of the proxy for every request while that one is open: the first `use_backend` has no condition, or there
+    /// is none. `None` if the backend depends on the request.
     pub at_once: Option<usize>,
-    /// Its own index.
+    /// Index of the proxy that the frontend belongs to.
     pub proxy: usize,
-    /// `force-be-switch`: which requests get to backends that are disabled or unpublished.
+    /// `force-be-switch`: conditions for using disabled or unpublished backends.
     pub force_switching: Box<[Condition]>,
-    /// What is kept of requests and answers for the log; `None`: nothing.
+    /// Captures of requests and responses; `None` for none.
     pub captures: Option<CapturePlan>,
-    /// How its requests are named; `None`: they are not.
+    /// Unique IDs of requests; `None` for none.
     pub unique_id: Option<UniqueId>,
-    /// Which of its streams are traced; `None`: none.
+    /// Tracing of streams; `None` for none.
     pub trace: Option<Box<OtelTrace>>,
-    /// What it says about the connections that it takes.
+    /// Parameters of accepted connections.
     pub reception: Reception,
 }
 
 impl Frontend {
-    /// The proxy that the switching rules send a request to, or the one where no rule does. Backends that are disabled or
-    /// unpublished are passed over, but for requests that are forced.
+    /// Returns the proxy that the switching rules select for a request, or the default one. Backends that are disabled
+    /// or unpublished are skipped, unless the request matches `force-be-switch`.
     pub fn switch(&self, context: &Context<'_>) -> Option<usize> {
         self.switch_watched(context, &mut |_, _| {})
     }
 
-    /// The same; `watch` is called after each rule of `switching`, with its index and whether it was taken.
+    /// Like [`Self::switch`]; calls `watch` after each rule of `switching` with its index and whether it matched.
     #[inline]
     pub fn switch_watched(&self, context: &Context<'_>, watch: &mut impl FnMut(usize, bool)) -> Option<usize> {
         let forced = self.force_switching.iter().any(|condition| condition.holds(context));
@@ -211,147 +206,144 @@ impl Frontend {
         taken.flatten().or(self.target.filter(|target| is_open(*target))).or(self.own)
     }
 
-    /// The same where it does not depend on the request, with what the live state says of that proxy.
+    /// Like [`Self::switch`], if the result does not depend on the request; `is_open` reports the live state of that
+    /// proxy.
     #[inline]
     pub fn switch_at_once(&self, is_open: impl FnOnce(usize) -> bool) -> Option<usize> {
         self.at_once.filter(|target| *target == self.proxy || is_open(*target))
     }
 }
 
-/// One listening address.
+/// A listening address.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bind {
-    /// Its number in the frontend, from 0.
+    /// Index in the frontend.
     pub index: usize,
-    /// It keeps the place of an address that is listened at no more: nothing new comes in there.
+    /// The entry of a removed address: nothing new is accepted.
     pub is_removed: bool,
-    /// The address.
     pub address: BindAddress,
-    /// The address as written.
+    /// The address as configured.
     pub text: Box<str>,
-    /// `name`, else its `id` as text.
+    /// `name`, else the `id` as text.
     pub name: Box<str>,
     /// It has a `name`.
     pub is_named: bool,
     /// `id`, else its position counted from 1.
     pub id: u32,
-    /// `maxconn`; `None`: the frontend's alone.
+    /// `maxconn`; `None` if only the frontend's applies.
     pub maxconn: Option<u32>,
     /// `backlog`, else the frontend's.
     pub backlog: u32,
     /// `defer-accept`.
     pub defer_accept: bool,
-    /// Whether an IPv6 wildcard leaves IPv4 alone: `v6only` and `v4v6`; `None`: the system's choice.
+    /// Whether an IPv6 wildcard excludes IPv4: `v6only` and `v4v6`; `None` for the system's default.
     pub v6only: Option<bool>,
     /// `shards`: number of sockets, at least 1; always 1 for UNIX, abstract and inherited ones.
     pub shards: u32,
     /// `mode` of a UNIX socket.
     pub unix_mode: Option<u32>,
-    /// Its sockets' options, and what comes in through them.
+    /// Socket options and parameters of connections.
     pub listening: Listening,
-    /// `ssl`: what it offers to clients.
+    /// `ssl`: the TLS server.
     pub tls: Option<Arc<tls::Server>>,
 }
 
-/// A proxy's server side.
+/// The server side of a proxy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Backend {
-    /// Its servers: those of the configuration, then those that the runtime API adds.
+    /// The servers of the configuration, followed by those that the runtime API adds.
     pub servers: AppendOnlyVec<Server>,
     /// `balance`.
     pub balance: BalanceSpec,
-    /// `hash-type` and its kin.
+    /// `hash-type` and related keywords.
     pub hash: HashSpec,
-    /// What a request is recognised by, where the balance hashes.
+    /// The property of a request that the balance algorithm hashes.
     pub recogniser: Option<Recogniser>,
-    /// `balance hash`: what makes the key of a request.
+    /// `balance hash`: the expression of a request's key.
     pub hash_key: Option<Expression>,
-    /// `balance log-hash`: what makes the key of a line.
+    /// `balance log-hash`: the converters of a line's key.
     pub log_key: Option<Conversion>,
-    /// What binds requests to servers.
+    /// Rules that select servers.
     pub choice: ServerChoice,
-    /// Cookies that bind clients to servers.
+    /// Cookie-based persistence.
     pub persistence: PersistencePlan,
-    /// `option allbackups`: all backup servers share the work, not the first one alone.
+    /// `option allbackups`: load is balanced over all backup servers instead of only the first one.
     pub allbackups: bool,
     /// `retries`.
     pub retries: u32,
-    /// `option redispatch`. Its interval counts where something binds a request to its server: a hash, or a rule.
+    /// `option redispatch`. Its interval applies if a hash or a rule binds a request to its server.
     pub redispatch: Redispatch,
     /// `http-reuse`.
     pub http_reuse: HttpReuse,
-    /// `option abortonclose`; on in HTTP mode where nothing was written.
+    /// `option abortonclose`; enabled in HTTP mode by default.
     pub abortonclose: bool,
-    /// Retries beside those of connections, kept connections.
+    /// Retry and connection parameters.
     pub limits: BackendLimits,
-    /// `fullconn`; a tenth of the `maxconn` of the frontends that lead here where nothing was written.
+    /// `fullconn`; a tenth of the `maxconn` of the frontends that may use the backend by default.
     pub fullconn: u32,
-    /// That was written.
+    /// `fullconn` is specified.
     pub fullconn_is_written: bool,
-    /// The FastCGI application behind its servers.
+    /// The FastCGI application of its servers.
     pub fcgi: Option<Arc<FcgiApp>>,
-    /// What its servers are checked with.
+    /// The check of its servers.
     pub check: Check,
-    /// How checks are named; `None`: they are not, or as the requests of the frontend are.
+    /// Unique IDs of checks; `None` for none, or those of the frontend.
     pub check_id: Option<LogFormat>,
 }
 
-/// One server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
-    /// Its place in [`Backend::servers`].
+    /// Index in [`Backend::servers`].
     pub index: usize,
-    /// Its number over all backends.
+    /// Number among the servers of all backends.
     pub serial: usize,
-    /// Its name.
     pub name: MutableName,
-    /// `id`, else its position counted from 1.
+    /// `id`, else the position counted from 1.
     pub id: u32,
-    /// `id` was written.
+    /// `id` is specified.
     pub id_is_written: bool,
-    /// The name that its address was written by, if it was one.
+    /// The host name in its address, if there is one.
     pub host: Option<Box<str>>,
-    /// How that is followed while it serves; `None`: not at all.
+    /// Run-time resolution of the host name; `None` for none.
     pub resolving: Option<Box<Resolving>>,
-    /// Where it listens.
     pub address: ServerAddress,
     /// `weight`, 0 to 256.
     pub weight: u32,
-    /// `maxconn`; `None` means no limit.
+    /// `maxconn`; `None` for no limit.
     pub maxconn: Option<u32>,
-    /// `minconn`: with less load than `fullconn` the limit is on the ramp between this and `maxconn`.
+    /// `minconn`: below `fullconn`, the limit increases from this to `maxconn` with the load.
     pub minconn: Option<u32>,
-    /// `strict-maxconn`: never more connections than `maxconn`, idle ones included.
+    /// `strict-maxconn`: `maxconn` includes idle connections.
     pub strict_maxconn: bool,
-    /// `maxqueue`; `None` means no limit.
+    /// `maxqueue`; `None` for no limit.
     pub maxqueue: Option<u32>,
-    /// `non-stick`: no stick table remembers it.
+    /// `non-stick`: not stored in stick tables.
     pub non_stick: bool,
-    /// `cookie`: the value that leads to it.
+    /// `cookie`: the cookie value of the server.
     pub cookie: Option<Box<[u8]>>,
-    /// `disabled`: in maintenance from the start.
+    /// `disabled`: initially in maintenance.
     pub disabled: bool,
     /// `backup`.
     pub backup: bool,
     /// `guid`.
     pub guid: Option<Box<str>>,
-    /// A line of the configuration names it, so that it cannot be removed.
+    /// The configuration refers to it, so that it cannot be removed.
     pub fixed: bool,
-    /// Its line, as messages name it: file and number.
+    /// Location of its line, as in messages: file and line number.
     pub written: Box<str>,
-    /// `hash-key`: what its places on the circle of a consistent hash are reckoned from.
+    /// `hash-key`: base value of its positions on the consistent-hash ring.
     pub place: u32,
     /// `slowstart`.
     pub slowstart: Option<Duration>,
-    /// `pool-max-conn`; `None` means no limit.
+    /// `pool-max-conn`; `None` for no limit.
     pub pool_max_conn: Option<u32>,
     /// `pool-purge-delay`.
     pub pool_purge_delay: Duration,
-    /// `pool-low-conn`: idle connections up to which workers leave each other's alone.
+    /// `pool-low-conn`: number of idle connections up to which workers do not use those of other workers.
     pub pool_low_conn: u32,
-    /// `max-reuse`: requests on a connection beyond the first; `None` means no limit.
+    /// `max-reuse`: maximum number of requests on a connection after the first; `None` for no limit.
     pub max_reuse: Option<u32>,
-    /// `redir`: GET and HEAD are answered with a redirect to this, followed by the request's target.
+    /// `redir`: GET and HEAD are redirected to this URL followed by the request's target.
     pub redirect: Option<Box<[u8]>>,
     /// How connections to it are made.
     pub connecting: Arc<Connecting>,
@@ -371,11 +363,11 @@ pub struct Server {
     pub up_shuts_backups: bool,
 }
 
-/// No server.
+/// An empty list of servers.
 static NONE: std::sync::LazyLock<AppendOnlyVec<Server>> = std::sync::LazyLock::new(AppendOnlyVec::default);
 
 impl Backend {
-    /// Whether anything depends on what becomes of requests at its servers.
+    /// Whether the backend evaluates the results of requests.
     #[inline]
     pub fn heeds_answers(&self) -> bool {
         self.limits.outliers.is_some() || matches!(self.balance, BalanceSpec::Ewma { .. })
@@ -383,7 +375,7 @@ impl Backend {
 }
 
 impl Server {
-    /// Whether it opens the connections to itself (reverse HTTP).
+    /// Whether the server opens the connections (reverse HTTP).
     #[inline]
     pub fn is_reversed(&self) -> bool {
         self.address == ServerAddress::Reversed
@@ -391,25 +383,25 @@ impl Server {
 }
 
 impl Proxy {
-    /// Its servers that were not removed; none where it is no backend.
+    /// Returns the servers that were not removed; empty for a frontend.
     pub fn servers(&self) -> Iter<'_, Server> {
         self.backend.as_ref().map_or_else(|| NONE.iter(), |backend| backend.servers.iter())
     }
 
-    /// How its checks are named (`unique-id-format`).
+    /// Returns the format of unique IDs of checks (`unique-id-format`).
     pub fn check_id(&self) -> Option<&LogFormat> {
         let of_frontend = || Some(&self.frontend.as_ref()?.unique_id.as_ref()?.format);
         self.backend.as_ref().and_then(|backend| backend.check_id.as_ref()).or_else(of_frontend)
     }
 
-    /// The server at a place, be it removed.
+    /// Returns the server at an index, including removed ones.
     pub fn server(&self, index: usize) -> Option<&Server> {
         self.backend.as_ref()?.servers.get(index)
     }
 }
 
 impl Redispatch {
-    /// What `option redispatch <interval>` means; `None` is the option's absence.
+    /// Converts the interval of `option redispatch <interval>`; `None` if the option is absent.
     pub fn from_interval(interval: Option<i32>) -> Self {
         match interval {
             None | Some(0) => Self::Never,
@@ -418,7 +410,7 @@ impl Redispatch {
         }
     }
 
-    /// Whether retry number `retry` (from 1) of at most `retries` goes to another server.
+    /// Whether retry number `retry` (from 1) of at most `retries` uses another server.
     pub fn applies(self, retry: u32, retries: u32) -> bool {
         match self {
             Self::Never => false,
@@ -434,7 +426,7 @@ mod tests {
 
     #[test]
     fn redispatch_intervals() {
-        // The interval, the number of retries, and the retries that go to another server.
+        // The interval, the number of retries, and the retries that use another server.
         let rows: &[(Option<i32>, u32, &[u32])] = &[
             (None, 3, &[]),
             (Some(0), 3, &[]),

@@ -1,5 +1,5 @@
-//! Name servers, and servers whose names are followed while they serve (configuration manual, section 5.3). Must never
-//! hold an answer.
+//! Name servers, and run-time name resolution of servers (configuration manual, section 5.3). Must never hold a
+//! response.
 
 use super::LinkTls;
 use config::spec::DnsFamilies;
@@ -7,43 +7,37 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wire::dns::{Kind, Name};
 
-/// A `resolvers` section.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolvers {
-    /// Its name.
     pub name: Box<str>,
-    /// All are asked at once; the first good answer counts.
+    /// All are queried at once; the first valid response is used.
     pub nameservers: Vec<Nameserver>,
-    /// Bytes of an answer over UDP at most, as is announced.
+    /// Advertised maximum UDP payload in bytes.
     pub payload: u16,
-    /// Rounds of questions before a resolution has failed.
+    /// Number of queries before a resolution fails.
     pub retries: u32,
-    /// Between two resolutions of a name.
+    /// Interval between two resolutions of a name.
     pub interval: Duration,
-    /// Between two questions while no good answer has come.
+    /// Interval between two queries without a valid response.
     pub retry: Duration,
-    /// How long what is known outlives what has come.
+    /// How long results remain valid after other responses.
     pub hold: Hold,
-    /// What may be asked for.
+    /// Address families that may be queried.
     pub families: DnsFamilies,
 }
 
-/// A name server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nameserver {
-    /// Its name.
     pub name: Box<str>,
-    /// Its address.
     pub address: SocketAddr,
-    /// It is asked over TCP from the start, not only where an answer did not fit.
+    /// Query over TCP from the start, not only after a truncated response.
     pub over_tcp: bool,
-    /// `ssl`: how connections to it are secured.
+    /// `ssl`: TLS parameters of connections.
     pub tls: Option<LinkTls>,
 }
 
 /// `hold`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Hold {
     pub valid: Duration,
     pub obsolete: Duration,
@@ -53,33 +47,33 @@ pub struct Hold {
     pub other: Duration,
 }
 
-/// How a server's name is followed.
+/// Run-time resolution of a server's name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolving {
-    /// The section that is asked, by its place in [`super::Program::resolvers`].
+    /// Index in [`super::Program::resolvers`].
     pub section: usize,
-    /// What is asked for at first; `None`: its address was written.
+    /// The name to resolve; `None` if its address is an IP address.
     pub name: Option<Name>,
-    /// Which address it takes of several.
+    /// The selection among several addresses.
     pub choice: AddressChoice,
-    /// Weights of services count for nothing.
+    /// Weights of SRV records are ignored.
     pub ignores_weight: bool,
 }
 
-/// Which address of several a server takes.
+/// The selection among several addresses.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AddressChoice {
-    /// IPv4 before IPv6.
+    /// Prefer IPv4 to IPv6.
     pub prefers_ipv4: bool,
-    /// These networks before all others: an address and the length of its prefix.
+    /// Preferred networks: address and prefix length.
     pub networks: Box<[(IpAddr, u8)]>,
-    /// An address may be another server's of the backend.
+    /// Several servers of the backend may use the same address.
     pub allows_duplicates: bool,
 }
 
 impl AddressChoice {
-    /// The kinds of addresses to ask for: the preferred one, then the other one where it is accepted. `routes_ipv6`:
-    /// what `auto` depends on.
+    /// Returns the record types to query: the preferred one, and the other one if permitted. `routes_ipv6` determines
+    /// the result of `auto`.
     pub fn kinds(&self, families: DnsFamilies, routes_ipv6: bool) -> (Kind, Option<Kind>) {
         match families {
             DnsFamilies::Ipv4 => (Kind::A, None),

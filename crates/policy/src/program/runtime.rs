@@ -1,28 +1,26 @@
-//! The runtime API, ready to be opened (configuration manual, section 3.1 "stats socket").
+//! Compiled parameters of the runtime API (configuration manual, section 3.1 "stats socket"). Must never hold a socket.
 
 use super::Bind;
 use config::spec::{RuntimeLevel, SeverityOutput};
 use std::time::Duration;
 
-/// One `stats socket`.
+/// A `stats socket`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuntimeSocket {
-    /// Where it listens.
     pub bind: Bind,
-    /// `level`: what its connections may do at first.
+    /// `level`: the initial level of its connections.
     pub level: RuntimeLevel,
-    /// `expose-fd listeners`: a successor may ask for the listening sockets here.
+    /// `expose-fd listeners`: a new process may request the listening sockets here.
     pub expose_listeners: bool,
     /// `severity-output`.
     pub severity_output: SeverityOutput,
 }
 
-/// The whole of it.
+/// The runtime API.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Runtime {
-    /// Its sockets.
     pub sockets: Vec<RuntimeSocket>,
-    /// `stats timeout`: how long a connection may be silent, and how long a reader may read nothing.
+    /// `stats timeout`: maximum idle time of a connection and of a reader.
     pub timeout: Duration,
     /// `stats maxconn`.
     pub maxconn: u32,

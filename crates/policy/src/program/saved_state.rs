@@ -1,39 +1,35 @@
-//! What a server's saved state changes beside the state itself: its name, its port, where its checks go. Must never
-//! carry a change out.
+//! Changes of a server's parameters in its saved state: name, port, check addresses. Must never apply a change.
 
 use std::net::IpAddr;
 
 use super::{Server, ServerAddress, ServerPort};
 use live::saved_state::SavedState;
 
-/// All that changes, and what could not be taken over, in HAProxy's words.
+/// The changes, and HAProxy's message about an inapplicable state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changes {
-    /// It follows this name instead of the configured one.
+    /// The host name that replaces the configured one.
     pub renamed: Option<Box<str>>,
-    /// It stands for this host of its service.
+    /// The host of its SRV record.
     pub host: Option<Box<str>>,
-    /// Its port.
     pub port: Option<u16>,
-    /// Where its checks go.
+    /// Address and port of its checks.
     pub check: Target,
-    /// Where its agent is.
+    /// Address and port of its agent.
     pub agent: Target,
-    /// Why something was left out.
+    /// Why a part was not applied.
     pub left_out: Option<String>,
 }
 
-/// An address and a port; `None`: as configured.
+/// An address and a port; `None` for the configured ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Target {
-    /// The address.
     pub address: Option<IpAddr>,
-    /// The port.
     pub port: Option<u16>,
 }
 
-/// What is configured, as "show servers state" tells it: of the checks, and of the agent, which is where the checks go
-/// unless something else is said.
+/// Returns the configured addresses and ports of the checks and of the agent, as in "show servers state"; those of the
+/// agent default to those of the checks.
 pub fn configured_targets(server: &Server) -> (Target, Target) {
     let check = server.check.as_ref().map_or_else(Target::default, |check| Target {
         address: match check.address {
@@ -50,7 +46,7 @@ pub fn configured_targets(server: &Server) -> (Target, Target) {
 }
 
 impl Target {
-    /// Reads what was written of one, where it differs from what is configured.
+    /// Parses a saved target, if it differs from the configured one.
     fn read(
         address: Option<&str>,
         port: Option<&str>,
@@ -75,7 +71,7 @@ impl Target {
 }
 
 impl Changes {
-    /// What a saved state changes of a server.
+    /// Returns the changes of a server in a saved state.
     pub fn of(server: &Server, saved: &SavedState) -> Self {
         let mut changes = Self::default();
         changes.left_out = changes.fill(server, saved).err();
@@ -116,7 +112,7 @@ impl Changes {
     }
 }
 
-/// A port below the client's one cannot be told from a high one in a state file.
+/// Whether a saved port applies. A port below the client's cannot be distinguished from a high one in a state file.
 fn takes_port(address: &ServerAddress) -> bool {
     matches!(
         address,
@@ -125,7 +121,7 @@ fn takes_port(address: &ServerAddress) -> bool {
     )
 }
 
-/// The address of a server whose port is another one.
+/// Returns the address of a server with another port.
 pub fn with_port(address: &ServerAddress, port: u16) -> ServerAddress {
     let moved = |old: ServerPort| match old {
         ServerPort::Exact(_) => ServerPort::Exact(port),
@@ -145,7 +141,7 @@ mod tests {
     use config::spec::{AddressSpec, Family, HostSpec, PortSpec, SocketKind};
     use live::saved_state::entries;
 
-    /// What the fields from the name on change, of a server at that host.
+    /// The changes of a server with that host, from fields starting with the name.
     fn changes(host: &str, checked: bool, admin: u32, fields: &str) -> Changes {
         changes_of((host, checked), &format!("{admin} 1 1 4 1 0 0 6"), fields)
     }

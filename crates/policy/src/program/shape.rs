@@ -1,5 +1,6 @@
-//! In what two configurations differ, and whether one can follow the other in a running process: all that sockets, live
-//! state, idle connections, rings and `log-forward` sections were made of has to stay. Must never change either.
+//! Compares two configurations, and determines whether one can replace the other in a running process: everything that
+//! sockets, live state, idle connections, rings and `log-forward` sections were created from has to be equal. Must
+//! never change either.
 
 use super::{
     Backend, Bind, BindAddress, Frontend, Global, Listening, Options, Program, Proxy, Server, ServerAddress,
@@ -10,20 +11,20 @@ use expression::Expression;
 use live::persistence::PersistencePlan;
 use live::table::StickTable;
 
-/// A part that is another one.
+/// A part that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is, in words.
+    /// Description of the part.
     pub what: String,
-    /// Something in the process was made of it, which needs a new process.
+    /// Objects in the process were created from it, so that a new process is needed.
     pub is_kept: bool,
 }
 
-/// A field that is different, and whether it has to stay.
+/// A field that differs, and whether it must not.
 type Field = (&'static str, bool);
 
-/// The fields in which two values differ. Every field of the type is kept, free, or looked at apart, so that the compiler
-/// asks where a new one belongs.
+/// Returns the fields in which two values differ. Every field of the type is listed as kept, free, or handled
+/// separately, so that a new field does not compile until it is classified.
 macro_rules! fields {
     ($kind:ident, $own:expr, $next:expr, kept: [$($kept:ident),*], free: [$($free:ident),*], apart: [$($apart:ident),*]) => {{
         let $kind { $($kept,)* $($free,)* $($apart: _,)* } = $own;
@@ -34,7 +35,7 @@ macro_rules! fields {
     }};
 }
 
-/// Puts fields into words.
+/// Adds descriptions of fields.
 fn of(fields: Vec<Field>, whose: &str, found: &mut Vec<Difference>) {
     let told = fields.into_iter().map(|(field, is_kept)| {
         let what = format!("{} of {whose}", field.replace('_', " "));
@@ -52,15 +53,15 @@ fn free(what: String) -> Difference {
 }
 
 impl Program {
-    /// What keeps `next` from taking this program's place in a running process: something that live state was made of is
-    /// different, in words. `None`: it can. Rules, conditions, error pages, timeouts, filters, the scripts of checks,
-    /// user lists, keys and patterns may be others, and servers may come behind those that are there, or be struck off.
+    /// Returns a description of the difference that prevents `next` from replacing this program in a running process:
+    /// live state was created from it. `None` if it can. Rules, conditions, error pages, timeouts, filters, check
+    /// scripts, user lists, keys and patterns may differ, and servers may be added at the end or removed.
     pub fn obstacle(&self, next: &Self) -> Option<String> {
         self.differences(next).into_iter().find(|found| found.is_kept).map(|found| found.what)
     }
 
-    /// In what `next` differs. Parts are compared by what they mean: the same text is something else where its names lead
-    /// elsewhere.
+    /// Returns the differences to `next`. Parts are compared by meaning: the same text differs if its names refer to
+    /// other objects.
     pub fn differences(&self, next: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
         let fields = fields!(Program, self, next,
@@ -68,7 +69,7 @@ impl Program {
             free: [fcgi_logs, profiles, spare_logs, traces, acme, ocsp, http_client, otel_exporters, otel_metrics, userlists, lists, keys],
             apart: [global, proxies, index, servers, names, files, registry, script_maps, wanted, tls, tables, spoe_logs]);
         of(fields, "the configuration", &mut found);
-        // Rows are the program's own; services are the process's, by number.
+        // Rows belong to the program; services belong to the process, by number.
         if self.registry.services != next.registry.services {
             found.push(kept("services of the configuration".to_owned()));
         }
@@ -101,7 +102,8 @@ impl Program {
     }
 }
 
-/// Tables are added at the end and struck off. What is shared with peers is part of the exchange with them.
+/// Compares stick tables, which are added at the end or removed. Tables shared with peers are part of the
+/// synchronization and must not change.
 fn tables(own: &[StickTable], next: &[StickTable], found: &mut Vec<Difference>) {
     let is_told = |table: &StickTable| table.shared || table.write_to.is_some();
     for place in 0..own.len().max(next.len()) {
@@ -119,7 +121,7 @@ fn tables(own: &[StickTable], next: &[StickTable], found: &mut Vec<Difference>) 
     }
 }
 
-/// Engines are added at the end, and leave their places empty.
+/// Compares SPOE engines, which are added at the end; removed ones leave an empty entry.
 fn engines(own: &[SpoeLog], next: &[SpoeLog], found: &mut Vec<Difference>) {
     for place in 0..own.len().max(next.len()) {
         match (own.get(place), next.get(place)) {
@@ -136,7 +138,8 @@ fn engines(own: &[SpoeLog], next: &[SpoeLog], found: &mut Vec<Difference>) {
     }
 }
 
-/// A proxy that is added or removed, unless something beside it was made of all of its kind.
+/// Returns the difference of a proxy that is added or removed; it is not permitted if other objects were created from
+/// all proxies of its kind.
 fn comes_or_goes(proxy: &Proxy, global: &Global, change: &str) -> Difference {
     let name = &proxy.name;
     let mut binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds).filter(|bind| !bind.is_removed);
@@ -175,7 +178,7 @@ fn proxy(own: &Proxy, next: &Proxy, lists_differ: bool, found: &mut Vec<Differen
                monitor_uri, monitor_fail, stats, errors, mail],
         apart: [id_is_written, options, frontend, backend, fixed, slow_userlists]);
     of(fields, &whose, found);
-    // Connections to servers were told how they end; what addresses and servers have of the others is compared there.
+    // The linger mode was set on server connections; options that addresses and servers inherit are compared there.
     let options = fields!(Options, &own.options, &next.options,
         kept: [nolinger],
         free: [dontlognull, splice, clitcpka, srvtcpka, idle_close_on_response, independent_streams],
@@ -210,7 +213,7 @@ fn frontend(own: &Frontend, next: &Frontend, whose: &str, found: &mut Vec<Differ
             Some(before) if before.is_removed => found.push(kept(format!("the place of {name}"))),
             Some(_) if after.is_removed => found.push(free(format!("{name} is removed"))),
             Some(before) => of(bind(before, after), &name, found),
-            // Gates and rates were made of those that were there.
+            // Limits and rates were created for the existing addresses.
             None if after.maxconn.is_some() => found.push(kept(format!("maxconn of {name}"))),
             None => found.push(free(format!("{name} is added"))),
         }
@@ -254,11 +257,11 @@ fn backend(own: &Backend, next: &Backend, (whose, lists_differ): (&str, bool), f
             (None, true) if own.servers.get(place).is_some_and(|former| !former.leaves_place_to(after)) => {
                 found.push(kept(format!("the place of {name}")));
             }
-            // Sessions of the configuration before get it as well, and look into the lists that they began with.
+            // Sessions of the previous configuration use it as well, with the lists that they started with.
             (None, true) if lists_differ && asks_lists(after) => {
                 found.push(kept(format!("lists of patterns that {name} asks")));
             }
-            // Only what the process was started with is known to be meant.
+            // Only descriptors that the process was started with are known to be intended.
             (None, true) if matches!(after.address, ServerAddress::Carrier(_)) => {
                 found.push(kept(format!("the inherited descriptor of {name}")));
             }
@@ -268,7 +271,7 @@ fn backend(own: &Backend, next: &Backend, (whose, lists_differ): (&str, bool), f
     }
 }
 
-/// Whether connections to a server begin with what a list of patterns says.
+/// Whether connections to a server depend on a pattern list.
 fn asks_lists(server: &Server) -> bool {
     let connecting = &server.connecting;
     let sni = connecting.tls.as_ref().and_then(|tls| tls.sni.as_ref());
@@ -277,12 +280,12 @@ fn asks_lists(server: &Server) -> bool {
     expressions.chain(fields).any(|text| text.contains("map"))
 }
 
-/// Names follow the servers.
+/// Compares server rules; names depend on the servers.
 fn choice(own: &ServerChoice, next: &ServerChoice) -> Vec<Field> {
     fields!(ServerChoice, own, next, kept: [], free: [rules, persistence, persists, stick], apart: [names])
 }
 
-/// The values of cookies follow the servers.
+/// Compares persistence; the cookie values depend on the servers.
 fn persistence(own: &PersistencePlan, next: &PersistencePlan) -> Vec<Field> {
     fields!(PersistencePlan, own, next, kept: [cookie, dynamic_key, rdp_cookie], free: [], apart: [values])
 }
@@ -294,7 +297,7 @@ fn server(own: &Server, next: &Server) -> Vec<Field> {
                unchecked_level, agent, tracking],
         free: [non_stick, pool_purge_delay, max_reuse, redirect, down_shuts_sessions, up_shuts_backups],
         apart: [serial, id_is_written, fixed, written]);
-    // Where a followed name leads is found out while it serves.
+    // The address of a resolved name is determined at run time.
     if own.resolving.is_some() && own.resolving == next.resolving && own.host == next.host {
         found.retain(|(field, _)| !["address", "place"].contains(field));
     }
@@ -302,9 +305,9 @@ fn server(own: &Server, next: &Server) -> Vec<Field> {
 }
 
 impl Server {
-    /// Whether another server may have the place of this one once nothing refers to this one any more: all that the process
-    /// has made of the place, and all that sessions of older configurations read there, is the same for both. Names, addresses
-    /// and cookies are told to those sessions. How lines get to a server is known to the process alone.
+    /// Whether another server may take over the index of this one after nothing refers to this one: all state of the
+    /// process at that index, and everything that sessions of older configurations read there, is the same for both.
+    /// Names, addresses and cookies are passed to those sessions. The transport of log lines is internal to the process.
     pub(crate) fn leaves_place_to(&self, next: &Self) -> bool {
         let fields = fields!(Server, self, next,
             kept: [index, id, host, resolving, maxconn, minconn, strict_maxconn, pool_max_conn, pool_low_conn,
@@ -316,7 +319,7 @@ impl Server {
         is_fixed && fields.iter().all(|(_, is_kept)| !is_kept)
     }
 
-    /// Whether all connections to it go to one address, which is the one that is written.
+    /// Whether all connections use one address, which is the configured one.
     pub fn is_plain(&self) -> bool {
         self.has_one_address() && self.log.is_none()
     }
@@ -329,7 +332,7 @@ impl Server {
             && self.tracking == Tracking { proxy: self.tracking.proxy, ..Tracking::default() }
     }
 
-    /// Whether the state of this server may go on as that of `next`, which was compiled for another place.
+    /// Whether the state of this server can be kept for `next`, which was compiled with another index.
     pub(crate) fn goes_on_as(&self, next: &Self) -> bool {
         let mut there = next.clone();
         there.index = self.index;

@@ -1,5 +1,5 @@
-//! Engines that ask external agents about streams (SPOE.txt, section 2), ready to be used. Must never hold what belongs to
-//! one stream, or to a connection.
+//! Compiled SPOE engines, which send messages about streams to external agents (SPOE.txt, section 2). Must never hold
+//! state of a stream or a connection.
 
 use config::spec::SpoeEvent;
 use expression::Expression;
@@ -14,17 +14,16 @@ use crate::rule::Rule;
 /// The agent of an engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpoeAgent {
-    /// The engine's name.
     pub engine: Box<str>,
-    /// Its own name, which is that of its lines.
+    /// Name of the agent, used as the tag of its log lines.
     pub name: Box<str>,
-    /// Its place in [`super::Program::spoe_logs`].
+    /// Index in [`super::Program::spoe_logs`].
     pub index: usize,
-    /// It has targets for lines.
+    /// It has log targets.
     pub logs: bool,
-    /// `use-backend`: the index of a proxy.
+    /// `use-backend`: index of the proxy.
     pub backend: usize,
-    /// `max-frame-size`, bytes.
+    /// `max-frame-size` in bytes.
     pub max_frame_size: u32,
     /// `option pipelining`.
     pub pipelining: bool,
@@ -34,7 +33,7 @@ pub struct SpoeAgent {
     pub continues_on_error: bool,
     /// `option dontlog-normal`.
     pub dontlog_normal: bool,
-    /// `option var-prefix`, else its name.
+    /// `option var-prefix`, else the agent's name.
     pub prefix: Box<str>,
     /// `option force-set-var`.
     pub sets_any_variable: bool,
@@ -46,38 +45,33 @@ pub struct SpoeAgent {
     pub total_time: Option<Variable>,
 }
 
-/// What has messages sent.
+/// The trigger of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpoeTrigger {
-    /// An event of a stream.
     Event(SpoeEvent),
-    /// A rule, which names a group.
+    /// A rule that names a group.
     Group(Box<str>),
 }
 
 /// Messages that are sent together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpoeCall {
-    /// Whose they are.
     pub agent: Arc<SpoeAgent>,
-    /// What has them sent.
     pub trigger: SpoeTrigger,
-    /// The messages, in order.
+    /// The messages in order.
     pub messages: Box<[SpoeMessage]>,
 }
 
-/// A message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpoeMessage {
-    /// Its name.
     pub name: Box<[u8]>,
-    /// Names and values of its arguments; a name may be empty.
+    /// Names and values of the arguments; a name may be empty.
     pub arguments: Box<[(Box<[u8]>, Expression)]>,
-    /// When it is sent; `None`: always.
+    /// The condition; `None` for none.
     pub condition: Option<Condition>,
 }
 
-/// The events of a proxy's filters that belong to no set of its own rules, each as rules that ask agents.
+/// Events of a proxy's filters that belong to none of its own rule sets, as rules that send messages.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SpoeEvents {
     /// `on-backend-tcp-request` of a frontend's filters.
@@ -86,12 +80,11 @@ pub struct SpoeEvents {
     pub backend_request: Box<[Rule]>,
     /// `on-server-session`.
     pub server_session: Box<[Rule]>,
-    /// `on-tcp-response` and `on-http-response`, where the proxy is not the backend.
+    /// `on-tcp-response` and `on-http-response`, if the proxy is not the backend.
     pub answers: Box<[Rule]>,
 }
 
 impl SpoeEvents {
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         [&self.backend_content, &self.backend_request, &self.server_session, &self.answers]
             .iter()
@@ -99,10 +92,10 @@ impl SpoeEvents {
     }
 }
 
-/// Where an agent's lines go.
+/// Log targets of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpoeLog {
-    /// The engine's name; empty where one has been that was removed.
+    /// Name of the engine; empty for a removed one.
     pub engine: Box<str>,
     /// `log`.
     pub targets: Vec<LogTarget>,

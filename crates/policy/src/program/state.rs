@@ -1,15 +1,15 @@
-//! What live state is made of a program. Must never know what becomes of it.
+//! Creates live state from a program. Must never know how the state is used.
 
 use super::{Backend, Program, Proxy, Server, ServerAddress};
 use live::counters::Counters;
 use live::{BackendPlan, CheckPlan, FrontendPlan, Live, LivePlan, ProxyPlan, ServerPlan};
 
 impl Program {
-    /// Fresh live state; `random` keys the hashes of what requests add.
+    /// Creates live state; `random` is the key of the hash functions for data from requests.
     pub fn live(&self, random: u64) -> Live {
         let mut followers = Vec::new();
         for leader in self.proxies.iter().flat_map(|proxy| proxy.backend.iter().flat_map(|back| &back.servers)) {
-            // Those at the head of a chain begin, the others follow.
+            // Starts at the head of each tracking chain and visits all its followers.
             if leader.tracking.leader.is_none() {
                 self.followers(leader, |leader, follower| {
                     followers.push((leader, follower));
@@ -32,7 +32,7 @@ impl Program {
         Live::new(plan, random)
     }
 
-    /// Fresh counters of so many workers.
+    /// Creates counters for a number of workers.
     pub fn counters(&self, workers: usize) -> Counters {
         let binds = |proxy: &Proxy| proxy.frontend.as_ref().map(|frontend| frontend.binds.len());
         let binds: Vec<Option<usize>> = self.proxies.iter().map(|proxy| binds(proxy)).collect();
@@ -46,14 +46,14 @@ impl Program {
         counters
     }
 
-    /// Whether a proxy has a dashboard.
+    /// Whether any proxy has a dashboard.
     pub fn has_dashboard(&self) -> bool {
         self.proxies.iter().any(|proxy| proxy.stats.as_ref().is_some_and(|page| page.dashboard))
     }
 }
 
 impl Proxy {
-    /// What its live state is made of.
+    /// Returns the parameters of the proxy's live state.
     pub fn plan(&self) -> ProxyPlan {
         let frontend = self.frontend.as_ref().map(|frontend| FrontendPlan {
             maxconn: frontend.maxconn,
@@ -90,7 +90,7 @@ impl Backend {
 }
 
 impl Server {
-    /// What its live state is made of.
+    /// Returns the parameters of the server's live state.
     pub fn plan(&self) -> ServerPlan {
         let check = |rise, fall, initial| CheckPlan { rise, fall, initial };
         ServerPlan {

@@ -1,5 +1,5 @@
-//! What a program has of TLS beside its lines: lists of certificates, keys of tickets, sessions that are remembered, and
-//! which address uses what. Must never shake hands.
+//! TLS objects of a program that belong to no single line: certificate lists, ticket keys, the session cache, and the
+//! listeners. Must never perform a handshake.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,22 +10,22 @@ use tls::resumption::SessionStore;
 use tls::server::ListLine;
 use tls::ticket_keys::TicketKeys;
 
-/// TLS of a whole program.
+/// TLS objects of a program.
 #[derive(Debug, Clone, Default)]
 pub struct TlsParts {
-    /// `crt-list` files, and folders of `crt`, by name.
+    /// `crt-list` files and directories of `crt`, by name.
     pub lists: Vec<Arc<CrtList>>,
-    /// Files of `tls-ticket-keys`; a key's number is its place.
+    /// Files of `tls-ticket-keys`; the ID of a file is its index.
     pub ticket_keys: Vec<Arc<TicketKeys>>,
-    /// Sessions of clients without tickets, of all addresses; `None`: no address speaks TLS.
+    /// Session cache for clients without tickets, of all addresses; `None` if no address uses TLS.
     pub sessions: Option<Arc<SessionStore>>,
-    /// Addresses that speak TLS, in the order of their lines.
+    /// TLS addresses, in the order of their lines.
     pub listeners: Vec<TlsListener>,
-    /// Certificates of `crt-store` sections, whether or not an address shows them.
+    /// Certificates of `crt-store` sections, whether an address uses them or not.
     pub stored: Vec<Arc<Certificate>>,
 }
 
-/// Parts are the same that mean the same: what addresses offer is theirs.
+/// Compares the objects by name or content; the certificates of addresses are compared with the addresses.
 impl PartialEq for TlsParts {
     fn eq(&self, other: &Self) -> bool {
         let names = |parts: &Self| parts.lists.iter().map(|list| Arc::clone(&list.name)).collect::<Vec<_>>();
@@ -36,31 +36,31 @@ impl PartialEq for TlsParts {
     }
 }
 
-/// An address that speaks TLS.
+/// A TLS address.
 #[derive(Debug, Clone)]
 pub struct TlsListener {
-    /// The kind of section and its name.
+    /// Kind and name of the section.
     pub owner: (Box<str>, Box<str>),
-    /// File and line.
+    /// File and line number.
     pub place: Box<str>,
-    /// The address as written.
+    /// The address as configured.
     pub text: Box<str>,
-    /// What its line says.
+    /// The TLS keywords of its line.
     pub written: BindTlsSpec,
-    /// Where that stands.
+    /// Location of the keywords.
     pub span: Span,
-    /// Whether it serves HTTP.
+    /// The section is in HTTP mode.
     pub is_http: bool,
-    /// What it offers.
+    /// The TLS server.
     pub server: Arc<tls::Server>,
-    /// Names of the lists among that.
+    /// Names of its certificate lists.
     pub lists: Vec<Arc<str>>,
 }
 
-/// A `crt-list`, with the lines that it has now.
+/// A `crt-list` with its current lines.
 #[derive(Debug)]
 pub struct CrtList {
-    /// Its file or folder; `@<frontend>`: the lines `ssl-f-use` of that.
+    /// File or directory; `@<frontend>` for the `ssl-f-use` lines of a frontend.
     pub name: Arc<str>,
     lines: Mutex<CrtLines>,
 }
@@ -68,31 +68,30 @@ pub struct CrtList {
 /// The lines of a [`CrtList`].
 #[derive(Debug, Default)]
 pub struct CrtLines {
-    /// In their order.
     pub lines: Vec<CrtLine>,
-    /// The number of the last line that was read.
+    /// Line number of the last line of the file.
     pub last_number: usize,
-    /// The serial of the next line.
+    /// Serial number of the next line.
     pub next_serial: usize,
 }
 
-/// A line, for one certificate.
+/// A line of a list with one certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrtLine {
-    /// What tells it from the others.
+    /// Unique number of the line.
     pub serial: usize,
-    /// Its number in the file; 0 in a folder.
+    /// Line number in the file; 0 in a directory.
     pub number: usize,
-    /// The certificate's name.
+    /// Name of the certificate.
     pub certificate: Box<str>,
-    /// Its options.
+    /// Options, as text.
     pub options: Box<str>,
-    /// Its names and those that it is not for.
+    /// SNI filters, as text: names and excluded names.
     pub names: Box<str>,
 }
 
 impl CrtLines {
-    /// A line comes at the end; its serial is the next one.
+    /// Appends a line and returns its serial number.
     pub fn push(&mut self, (number, certificate): (usize, &str), options: &str, names: &str) -> usize {
         let serial = self.next_serial;
         self.next_serial += 1;
@@ -103,17 +102,17 @@ impl CrtLines {
 }
 
 impl CrtList {
-    /// One with these lines.
+    /// Creates a list with these lines.
     pub fn new(name: Arc<str>, lines: CrtLines) -> Self {
         Self { name, lines: Mutex::new(lines) }
     }
 
-    /// For one look or one step.
+    /// Locks the lines, for one read or change.
     pub fn lock(&self) -> MutexGuard<'_, CrtLines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What entries of that line have.
+    /// Returns the reference that entries of a line contain.
     pub fn line(&self, serial: usize) -> ListLine {
         ListLine { list: Arc::clone(&self.name), serial }
     }

@@ -1,19 +1,19 @@
-//! Who shares whose state (configuration manual, section 5.2, "track"). Must never know a state.
+//! Servers that share a state (configuration manual, section 5.2, "track"). Must never know a state.
 
 use super::{Program, Server};
 use base::AppendOnlyVec;
 use live::ServerPlace;
 
-/// Who shares whose state. Chains never loop: the compiler refuses that.
+/// Tracking of a server. There are no loops: the compiler rejects them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tracking {
-    /// The proxy that the server is in.
+    /// Index of the server's proxy.
     pub proxy: usize,
     /// The server that it tracks.
     pub leader: Option<ServerPlace>,
-    /// The servers that track it, those that are written last first, as HAProxy tells them.
+    /// The servers that track it, in reverse order of configuration, as HAProxy notifies them.
     pub followers: Box<[ServerPlace]>,
-    /// Those that the runtime API has added.
+    /// Tracking servers that the runtime API has added.
     pub added: AppendOnlyVec<ServerPlace>,
 }
 
@@ -23,7 +23,7 @@ impl Tracking {
         !self.followers.is_empty() || !self.added.is_empty()
     }
 
-    /// A server that tracked it is no more.
+    /// Removes a tracking server.
     pub fn lose(&self, follower: ServerPlace) {
         let place = self.added.enumerate().find(|(_, known)| **known == follower).map(|(place, _)| place);
         place.map(|place| self.added.strike(place));
@@ -31,17 +31,18 @@ impl Tracking {
 }
 
 impl Program {
-    /// The server at a place.
+    /// Returns the server at a place.
     pub fn server_at(&self, (proxy, server): ServerPlace) -> Option<&Server> {
         self.proxies.get(proxy)?.backend.as_ref()?.servers.get(server)
     }
 
-    /// Visits all that track a server, directly or not, each behind the one that it tracks: first that one's place, then its
-    /// own. Where the visit returns false, those after it are not visited.
+    /// Visits all servers that track a server directly or indirectly, each after the one that it tracks; `visit` is
+    /// called with that one's place and its own. If `visit` returns false, the servers that track that follower are
+    /// skipped.
     pub fn followers(&self, server: &Server, mut visit: impl FnMut(ServerPlace, ServerPlace) -> bool) {
         let of = |server: &Server| {
             let place = (server.tracking.proxy, server.index);
-            // Who was added last is told first.
+            // The last added server is visited first.
             let followers = server.tracking.followers.iter().rev().chain(&server.tracking.added);
             followers.map(move |follower| (place, *follower)).collect::<Vec<_>>()
         };

@@ -1,19 +1,21 @@
-//! The addresses of a name, each with the moment when it was last named. Must never hold more than a bounded number.
+//! The addresses of a name, each with the time of the last response that contained it. Must never hold more than a
+//! bounded number.
 
 use crate::program::AddressChoice;
 use base::moment::Moment;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Addresses of one name at most.
+/// Maximum number of addresses per name.
 const MOST: usize = 1_024;
 
-/// What is known of a name.
+/// The known addresses of a name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Addresses(Vec<(IpAddr, Moment)>);
 
 impl Addresses {
-    /// An answer has come. What it does not name stays for `obsolete` after it was named last.
+    /// Records a response. Addresses that it does not contain are kept for `obsolete` after the last response with
+    /// them.
     pub fn note(&mut self, found: &[IpAddr], now: Moment, obsolete: Duration) {
         self.0.retain(|(ip, seen)| found.contains(ip) || now.saturating_since(*seen) < obsolete);
         for ip in found {
@@ -26,13 +28,13 @@ impl Addresses {
         }
     }
 
-    /// Nothing is known any more.
+    /// Removes all addresses.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// The address that a server takes: of a preferred network, of the preferred family, and the one that it has, in this
-    /// order. `is_taken`: by another server of its backend.
+    /// Selects the address of a server: by preferred network, then preferred family, then the current address.
+    /// `is_taken`: another server of the backend uses the address.
     pub fn choose(
         &self,
         choice: &AddressChoice,
@@ -51,7 +53,7 @@ impl Addresses {
                 best = Some((*ip, rank));
             }
         }
-        // With duplicates allowed, an unused one is preferred all the same.
+        // If duplicates are allowed, an unused address is still preferred.
         match best {
             Some((ip, found)) if choice.allows_duplicates && Some(ip) != current && is_taken(ip) => {
                 let mut others = self.0.iter().map(|(ip, _)| *ip);
@@ -62,7 +64,7 @@ impl Addresses {
     }
 }
 
-/// Whether an address is of a network.
+/// Whether an address belongs to a network.
 fn contains((network, length): (IpAddr, u8), ip: IpAddr) -> bool {
     let (network, ip, width) = match (network, ip) {
         (IpAddr::V4(network), IpAddr::V4(ip)) => (u128::from(network.to_bits()), u128::from(ip.to_bits()), 32),
@@ -98,7 +100,7 @@ mod tests {
             (&["1.1.1.1", "2.2.2.2"], &[], true, Some("2.2.2.2"), &[], Some("2.2.2.2")),
             (&["1.1.1.1", "2.2.2.2"], &[], true, Some("3.3.3.3"), &["1.1.1.1"], Some("2.2.2.2")),
             (&["1.1.1.1"], &[], true, None, &["1.1.1.1"], None),
-            // Its own address is not in use by another server.
+            // The server's own address is not in use by another one.
             (&["1.1.1.1"], &[], true, Some("1.1.1.1"), &["1.1.1.1"], Some("1.1.1.1")),
             (&["1.1.1.1", "::1"], &[], false, Some("1.1.1.1"), &[], Some("::1")),
             (&["1.1.1.1", "10.1.2.3", "::1"], &near, false, None, &[], Some("10.1.2.3")),

@@ -1,5 +1,5 @@
-//! What the answers of name servers mean for servers: which address one takes, which service one stands for, how long
-//! what is known outlives what has come (configuration manual, section 5.3). Must never ask anybody.
+//! Applies DNS responses to servers: the selected address, the assignment of SRV targets, and how long results remain
+//! valid (configuration manual, section 5.3). Must never query a name server.
 
 mod addresses;
 mod services;
@@ -11,21 +11,21 @@ use crate::program::Hold;
 use base::moment::Moment;
 use wire::dns::{Fault, ResponseCode};
 
-/// Why a resolution came to nothing.
+/// Why a resolution failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// There is no such name.
+    /// The name does not exist.
     NoSuchName,
-    /// The name servers refused.
+    /// The name servers refused the query.
     Refused,
-    /// No answer came in time.
+    /// No response within the timeout.
     Timeout,
     /// Anything else.
     Other,
 }
 
 impl Failure {
-    /// What the fault of an answer comes to.
+    /// Returns the failure for an unusable response.
     pub fn of(fault: Fault) -> Self {
         match fault {
             Fault::Code(ResponseCode::NoSuchName) => Self::NoSuchName,
@@ -34,7 +34,7 @@ impl Failure {
         }
     }
 
-    /// What the log says of a server that has no address because of it.
+    /// Returns the text in the log about a server without an address.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::NoSuchName => "DNS NX status",
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// Whether what was known at `valid` still holds now that this has come.
+    /// Whether a result from time `valid` is still valid after this failure.
     pub fn is_outlived(self, hold: &Hold, valid: Moment, now: Moment) -> bool {
         let period = match self {
             Self::NoSuchName => hold.nx,

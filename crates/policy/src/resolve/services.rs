@@ -1,57 +1,56 @@
-//! The hosts that offer a service, and which server stands for which. Must never hold more than a bounded number.
+//! The targets of an SRV name, and their assignment to servers. Must never hold more than a bounded number.
 
 use base::moment::Moment;
 use std::net::IpAddr;
 use std::time::Duration;
 use wire::dns::{Address, Name, Service};
 
-/// Hosts of one service at most.
+/// Maximum number of targets per SRV name.
 const MOST: usize = 1_024;
 
-/// A host that offers the service.
+/// A known target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Known {
     place: SrvTarget,
     weight: u32,
-    /// Its address, where that came along.
+    /// The address, if the additional section contained it.
     ip: Option<IpAddr>,
     seen: Moment,
 }
 
-/// What a server stands for.
+/// The target of an SRV record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SrvTarget {
-    /// The host.
+    /// Name of the host.
     pub host: Name,
-    /// Its port.
     pub port: u16,
 }
 
-/// What is known of a service.
+/// The known targets of an SRV name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Services(Vec<Known>);
 
-/// What becomes of a server.
+/// A change of a server's assignment. The first value is the index of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    /// What it stood for is gone.
+    /// The target was removed.
     Leave(usize),
-    /// It stands for this from now on.
+    /// The server is assigned a target.
     Join(usize, SrvTarget, u32, Option<IpAddr>),
-    /// It stays what it was; that may have another weight and another address by now.
+    /// The server keeps its target, whose weight and address may have changed.
     Stay(usize, u32, Option<IpAddr>),
 }
 
-/// The weight of a server by that of its service, as HAProxy brings 16 bits into 256 steps.
+/// Converts the weight of an SRV record to that of a server: 16 bits to 256 steps, as HAProxy does.
 const fn weight(of_service: u16) -> u32 {
     (of_service as u32).div_ceil(256)
 }
 
 impl Services {
-    /// An answer has come. What it does not name stays for `obsolete` after it was named last.
+    /// Records a response. Targets that it does not contain are kept for `obsolete` after the last response with them.
     pub fn note(&mut self, found: &[Service], additional: &[Address], now: Moment, obsolete: Duration) {
         for service in found {
-            // A service that is decidedly not there names the root.
+            // The root name means that the service is not available (RFC 2782).
             if service.target.text().is_none() {
                 continue;
             }
@@ -68,13 +67,13 @@ impl Services {
         self.0.retain(|known| known.seen == now || now.saturating_since(known.seen) < obsolete);
     }
 
-    /// Nothing is known any more.
+    /// Removes all targets.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// What becomes of the servers of a backend, by what each stands for now. Those that leave come first: others may take
-    /// their places.
+    /// Returns the changes of a backend's servers; `standing` contains their current targets. Removals come first, so
+    /// that their servers can be assigned again.
     pub fn assign(&self, standing: &[Option<SrvTarget>]) -> Vec<Move> {
         let mut moves = Vec::new();
         let is_known = |place: &SrvTarget| self.0.iter().any(|known| known.place == *place);
@@ -122,10 +121,10 @@ mod tests {
         let ip = Some(IpAddr::from([10, 0, 0, 2]));
         let first = known.assign(&[None, None, None]);
         assert_eq!(first, [Move::Join(0, at("a", 80), 0, None), Move::Join(1, at("b", 81), 24, ip)]);
-        // More than there are servers for.
+        // More targets than servers.
         assert_eq!(known.assign(&[None]), [Move::Join(0, at("a", 80), 0, None)]);
         assert_eq!(known.assign(&[]), []);
-        // Another port is another place.
+        // Another port is another target.
         let standing = [Some(at("a", 80)), Some(at("b", 81)), None];
         let later = now + Duration::from_secs(1);
         known.note(&[service(0, 80, "a"), service(65_535, 82, "b")], &[], later, Duration::ZERO);

@@ -1,23 +1,24 @@
-//! What a variable gets outside of rules: in the `global` section, by the runtime API. Must never choose the variable.
+//! Values assigned to variables outside of rules: in the `global` section and by the runtime API. Must never choose the
+//! variable.
 
 use expression::log_format::{LogFormat, Purpose};
 use expression::sample::{Context, EvalPlace, Value};
 use expression::variable::Variable;
 use expression::{Expression, Names};
 
-/// What a variable is set to.
+/// The source of a variable's value.
 pub enum Assigned {
-    /// An expression's sample.
+    /// An expression.
     Expression(Expression),
-    /// A format's text.
+    /// A log-format string.
     Format(LogFormat),
 }
 
 impl Assigned {
-    /// Reads what stands behind the variable's name.
+    /// Parses the text after the variable's name.
     ///
     /// # Errors
-    /// HAProxy's sentence about what is wrong with it, and a hint.
+    /// HAProxy's message, and a hint.
     pub fn parse(
         variable: &Variable,
         text: &str,
@@ -41,7 +42,7 @@ impl Assigned {
         Ok(Self::Expression(expression))
     }
 
-    /// Sets the variable, if there is a value and room for it.
+    /// Sets the variable, if there is a value and enough space for it.
     pub fn set(&self, variable: &Variable, context: &Context<'_>) {
         match self {
             Self::Expression(expression) => {

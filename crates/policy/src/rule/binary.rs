@@ -1,28 +1,27 @@
-//! Header fields in the binary form of `req.hdrs_bin`: each name and value behind its length, an empty name behind the
-//! last (SPOE.txt, section 3.1). Must never read behind what it was given.
+//! Header fields in the binary format of `req.hdrs_bin`: length-prefixed names and values, terminated by an empty name
+//! and value (SPOE.txt, section 3.1). Must never read beyond the input.
 
-/// A name and its value.
 pub type Field<'a> = (&'a [u8], &'a [u8]);
 
-/// Reads names and values one after the other.
+/// A parser of names and values.
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
-/// What was given is cut off, or its lengths are nonsense.
+/// The input is truncated, or its lengths are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Truncated;
 
 impl<'a> Reader<'a> {
-    /// Of a text.
+    /// Creates a parser of a text.
     pub fn new(text: &'a [u8]) -> Self {
         Self { rest: text }
     }
 
-    /// The next text.
+    /// Returns the next length-prefixed text.
     ///
     /// # Errors
-    /// It is not there whole.
+    /// The text is truncated.
     pub fn text(&mut self) -> Result<&'a [u8], Truncated> {
         let length = usize::try_from(self.length()?).map_err(|_| Truncated)?;
         let (text, rest) = self.rest.split_at_checked(length).ok_or(Truncated)?;
@@ -30,10 +29,10 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// The next name and value; `None` behind the last.
+    /// Returns the next name and value; `None` at the end.
     ///
     /// # Errors
-    /// They are not there whole, or there is a value without a name.
+    /// The field is truncated, or has a value without a name.
     pub fn field(&mut self) -> Result<Option<Field<'a>>, Truncated> {
         let (name, value) = (self.text()?, self.text()?);
         match (name, value) {
@@ -49,7 +48,8 @@ impl<'a> Reader<'a> {
         Ok(u64::from(*first))
     }
 
-    /// An integer: up to 239 in a byte; else four bits there, and seven in each byte behind it, the lowest first.
+    /// Reads an integer: up to 239 in one byte; else four bits in it, and seven bits in each following byte, lowest
+    /// first.
     fn length(&mut self) -> Result<u64, Truncated> {
         let mut number = self.byte()?;
         if number < 240 {
@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
         let mut shift = 4;
         loop {
             let byte = self.byte()?;
-            // What does not fit is longer than any text.
+            // A number that does not fit exceeds the length of any text.
             number = byte.checked_shl(shift).and_then(|more| number.checked_add(more)).ok_or(Truncated)?;
             if byte < 128 {
                 return Ok(number);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn lengths() {
-        // The bytes, and the length that they code.
+        // The bytes, and the length that they encode.
         let rows: &[(&[u8], Result<u64, Truncated>)] = &[
             (&[0], Ok(0)),
             (&[239], Ok(239)),

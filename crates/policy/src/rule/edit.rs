@@ -1,5 +1,5 @@
-//! Changes of a message's head: header fields, the start line. Must never change a head that it was not given, nor decide
-//! whether to.
+//! Changes of a message's head: header fields and the start line. Must never change another head, nor decide whether a
+//! change applies.
 
 mod change;
 
@@ -14,28 +14,28 @@ use expression::pattern::{Method, Places, Regex, Steps, expand};
 use expression::sample::Exhausted;
 use wire::http::{Head, PART, target};
 
-/// A change of a head. What is written is rendered before, into `text`, while the head can still be read.
+/// A change of a head. Its text is rendered before, into `text`, while the head can still be read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// `add-header`: behind the others.
+    /// `add-header`: appends a field.
     AddHeader(Box<[u8]>, LogFormat),
-    /// `set-header`: in the place of all of that name.
+    /// `set-header`: replaces all fields with that name.
     SetHeader(Box<[u8]>, LogFormat),
     /// `del-header`.
     DeleteHeader(NameMatch),
-    /// `replace-header`: the whole value, in every field of that name.
+    /// `replace-header`: replaces in the complete value of every field with that name.
     ReplaceHeader(Box<[u8]>, Replacement),
-    /// `replace-value`: each value between commas.
+    /// `replace-value`: replaces in each comma-separated value.
     ReplaceValue(Box<[u8]>, Replacement),
     /// `set-method`.
     SetMethod(LogFormat),
     /// `set-uri`.
     SetUri(LogFormat),
-    /// `set-path`: the query stays.
+    /// `set-path`: keeps the query.
     SetPath(LogFormat),
     /// `set-pathq`.
     SetPathAndQuery(LogFormat),
-    /// `set-query`: the path stays.
+    /// `set-query`: keeps the path.
     SetQuery(LogFormat),
     /// `replace-path`.
     ReplacePath(Replacement),
@@ -45,33 +45,32 @@ pub enum Edit {
     ReplaceUri(Replacement),
     /// `normalize-uri`.
     NormalizeUri(Normalizer),
-    /// `add-headers-bin`: those whose names begin like that.
+    /// `add-headers-bin`: the fields whose names have that prefix.
     AddFields(Expression, Box<[u8]>),
-    /// `set-headers-bin`: each in the place of all of its name.
+    /// `set-headers-bin`: each one replaces all fields with its name.
     SetFields(Expression, Box<[u8]>),
-    /// `del-headers-bin`: by names that this finds.
+    /// `del-headers-bin`: the fields whose names match.
     DeleteFields(Expression, Method),
-    /// `set-status`, with the reason that it names or the usual one.
+    /// `set-status`, with the given reason phrase or the default one.
     SetStatus(u16, Option<Box<[u8]>>),
 }
 
-/// A regular expression and what takes the place of its match.
+/// A regular expression and the replacement of its match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replacement {
-    /// What is looked for.
     pub regex: Regex,
-    /// What takes its place: `\1` stands for the first group.
+    /// The replacement: `\1` is the first group.
     pub format: LogFormat,
 }
 
-/// How `del-header` finds names.
+/// The match of `del-header` for names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NameMatch {
-    /// The method: `str`, `beg`, `end`, `sub` or `reg`.
+    /// Match method: `str`, `beg`, `end`, `sub` or `reg`.
     pub method: expression::pattern::Method,
     /// The name, or a part of it, in lower case.
     pub name: Box<[u8]>,
-    /// With `-m reg`.
+    /// Set for `-m reg`.
     pub regex: Option<Regex>,
 }
 
@@ -97,7 +96,7 @@ impl NameMatch {
 }
 
 impl Edit {
-    /// The format that is rendered before, if there is one.
+    /// Returns the format that is rendered before, if there is one.
     pub fn format(&self) -> Option<&LogFormat> {
         match self {
             Self::AddHeader(_, format)
@@ -117,7 +116,7 @@ impl Edit {
         }
     }
 
-    /// The expression that is evaluated before, if there is one.
+    /// Returns the expression that is evaluated before, if there is one.
     pub fn expression(&self) -> Option<&Expression> {
         match self {
             Self::AddFields(expression, _) | Self::SetFields(expression, _) | Self::DeleteFields(expression, _) => {
@@ -127,7 +126,7 @@ impl Edit {
         }
     }
 
-    /// Whether it may change method or target: a target that names a host follows the Host field.
+    /// Whether the change may affect method or target: an absolute-form target follows the Host field.
     pub fn is_about_the_line(&self, head: &Head) -> bool {
         let of_host = match self {
             Self::AddHeader(name, _)
@@ -154,12 +153,13 @@ impl Edit {
         )
     }
 
-    /// Changes the head. `text` is what format or expression gave, `room` what the head may measure (`tune.bufsize`).
+    /// Changes the head. `text` is the rendered format or the value of the expression; `room` is the maximum size of
+    /// the head in bytes (`tune.bufsize`).
     ///
     /// # Errors
-    /// Why it could not be changed to its end.
+    /// The change could not be completed.
     pub fn apply(&self, head: &mut Head, text: &[u8], room: usize) -> Result<(), Unfit> {
-        // What one rule looks at is one message, which is no longer than a buffer.
+        // The input of one rule is one message, which is at most as long as a buffer.
         let steps = &Steps::for_text(room);
         match self {
             Self::AddHeader(name, _) => append(head, name, text, room),
@@ -196,14 +196,14 @@ impl Edit {
         }
     }
 
-    /// Changes the target of a request, where that is what it does.
+    /// Performs a change of a request's target; other changes have no effect.
     fn apply_to_target(&self, head: &mut Head, (text, steps): (&[u8], &Steps), room: usize) -> Result<(), Unfit> {
         match self {
             Self::SetUri(_) => set_uri(head, text, room),
             Self::SetPath(_) => set_parts(head, Some(text), None, room),
             Self::SetPathAndQuery(_) => set_path_and_query(head, text, room),
             Self::SetQuery(_) => set_parts(head, None, Some(text), room),
-            // An asterisk is no path.
+            // An asterisk is not a path.
             Self::ReplacePath(_) | Self::ReplacePathAndQuery(_) if head.target().starts_with(b"*") => Ok(()),
             Self::ReplacePath(replacement) => {
                 let target = head.target();
@@ -236,7 +236,7 @@ impl Edit {
     }
 }
 
-/// Removes the fields that a list in binary form names.
+/// Removes the fields that a list in binary format names.
 fn delete_fields(head: &mut Head, list: &[u8], method: Method) -> Result<(), Unfit> {
     let mut reader = Reader::new(list);
     loop {
@@ -262,7 +262,7 @@ impl Replacement {
     }
 }
 
-/// Appends the value with the first match replaced. False: nothing matches, and nothing is appended.
+/// Appends the value with the first match replaced. Returns false if nothing matches; nothing is appended then.
 fn replace_first(
     regex: &Regex,
     value: &[u8],
@@ -278,7 +278,7 @@ fn replace_first(
     Ok(found)
 }
 
-/// Appends the value with the first match replaced, or as it is.
+/// Appends the value with the first match replaced, or unchanged.
 fn each_replaced(regex: &Regex, value: &[u8], text: (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<(), Exhausted> {
     if !replace_first(regex, value, text, out)? {
         out.extend_from_slice(value);
@@ -286,13 +286,13 @@ fn each_replaced(regex: &Regex, value: &[u8], text: (&[u8], &Steps), out: &mut B
     Ok(())
 }
 
-/// The same for each part of the value between commas.
+/// Does the same for each comma-separated part of the value.
 fn split_replaced(regex: &Regex, value: &[u8], text: (&[u8], &Steps), out: &mut Bounded<'_>) -> Result<(), Exhausted> {
     for (index, part) in split(value).enumerate() {
         if index > 0 {
             out.extend_from_slice(b",");
         }
-        // A value that is replaced takes the blanks around it away; others stay as they are.
+        // A replaced value loses the blanks around it; others are unchanged.
         if !replace_first(regex, part.trim_ascii(), text, out)? {
             out.extend_from_slice(part);
         }
@@ -300,7 +300,7 @@ fn split_replaced(regex: &Regex, value: &[u8], text: (&[u8], &Steps), out: &mut 
     Ok(())
 }
 
-/// A text that is given up once it is longer than any head may be: each of its groups may be as long as the value.
+/// A text whose writing stops when it exceeds the length of any head: each of its groups may be as long as the value.
 struct Bounded<'a> {
     out: &'a mut Vec<u8>,
     room: usize,
@@ -317,11 +317,11 @@ impl Bounded<'_> {
 /// Why a head could not be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unfit {
-    /// A normalizer that is strict does not take the target.
+    /// A strict normalizer rejects the target, or the new text is not valid.
     Malformed,
-    /// It would not fit into a buffer, or what was to be put in makes no sense.
+    /// The head would exceed a buffer, or the binary list is malformed.
     Full,
-    /// A regular expression takes too many steps.
+    /// A regular expression exceeds its limit of steps.
     Exhausted,
 }
 
@@ -331,7 +331,7 @@ impl From<Exhausted> for Unfit {
     }
 }
 
-/// Goes through fields in binary form. A name that is none is left out: it could end the line before its time.
+/// Iterates over fields in binary format. Names that are not tokens are skipped, since they could end the line early.
 fn each_field(
     text: &[u8],
     prefix: &[u8],
@@ -362,11 +362,11 @@ fn set(head: &mut Head, name: &[u8], value: &[u8], room: usize) -> Result<(), Un
     append(head, name, value, room)
 }
 
-/// A target that names a host names the one that Host names now: its next reader may heed either of both.
+/// Updates the host in an absolute-form target to that of the Host field: the next recipient may use either.
 fn follow_host(head: &mut Head, host: &[u8], room: usize) -> Result<(), Unfit> {
     let target = head.target();
     let (start, end, port) = if head.known_method() == wire::http::Method::Connect {
-        // A tunnel leads to a port, whether or not Host tells one.
+        // CONNECT needs a port, whether the Host field has one or not.
         let port = target::port(target).filter(|_| target::port(host).is_none());
         (0, target.len(), port.unwrap_or_default())
     } else {
@@ -380,7 +380,7 @@ fn follow_host(head: &mut Head, host: &[u8], room: usize) -> Result<(), Unfit> {
     if new == target || host.is_empty() { Ok(()) } else { set_target(head, &new, room) }
 }
 
-/// The other way round: Host names what a new target names.
+/// Updates the Host field to the host of a new absolute-form target.
 fn follow_target(head: &mut Head, room: usize) -> Result<(), Unfit> {
     let target = head.target();
     let Some(host) = target::host(target).map(|(start, end)| target[start..end].to_vec()) else { return Ok(()) };
@@ -390,7 +390,7 @@ fn follow_target(head: &mut Head, room: usize) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// The parts of a value between commas; commas within quotes do not count.
+/// Splits a value at commas outside of quotes.
 fn split(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(value);
     std::iter::from_fn(move || {
@@ -413,7 +413,7 @@ fn set_target(head: &mut Head, target: &[u8], room: usize) -> Result<(), Unfit> 
     Ok(())
 }
 
-/// Gives every field of that name a new value.
+/// Replaces the value of every field with that name.
 fn replace(
     head: &mut Head,
     name: &[u8],
@@ -436,7 +436,7 @@ fn replace(
     Ok(())
 }
 
-/// What stands before the path of a target, the path, and the query with its question mark.
+/// Returns the offsets of the path, and of the query with its question mark.
 fn parts(target: &[u8]) -> (usize, usize) {
     let start = if target.first() == Some(&b'*') { 0 } else { target::path(target).unwrap_or(target.len()) };
     let query = memchr::memchr(b'?', &target[start..]).map_or(target.len(), |at| start + at);
@@ -450,7 +450,7 @@ fn set_parts(head: &mut Head, path: Option<&[u8]>, query: Option<&[u8]>, room: u
     new.extend_from_slice(&target[..start]);
     new.extend_from_slice(path.unwrap_or(&target[start..end]));
     match query {
-        // A question mark that is there stays.
+        // An existing question mark is kept.
         Some(b"") => new.extend_from_slice(&target[end..][..usize::from(end < target.len())]),
         Some(query) => {
             new.push(b'?');

@@ -1,5 +1,5 @@
-//! Rules (configuration manual, sections 4.3 and 4.4): an action and the condition under which it is taken, compiled. An
-//! action is data; the engine performs it. Must never perform one.
+//! Compiled rules (configuration manual, sections 4.3 and 4.4): an action and its condition. An action is data; the
+//! engine performs it. Must never perform one.
 
 mod action;
 mod assigned;
@@ -33,18 +33,16 @@ use expression::condition::Condition;
 use expression::sample::RulePlace;
 use std::time::Duration;
 
-/// One rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// When it is taken; always without one.
+    /// The condition; `None` for none.
     pub condition: Option<Condition>,
-    /// What it does.
     pub action: Action,
-    /// Where it is written.
+    /// Location in the configuration.
     pub place: RulePlace,
 }
 
-/// Where it is written makes no difference.
+/// Compares everything except the location.
 impl PartialEq for Rule {
     fn eq(&self, other: &Self) -> bool {
         self.condition == other.condition && self.action == other.action
@@ -52,7 +50,8 @@ impl PartialEq for Rule {
 }
 
 impl Rule {
-    /// Whether nothing behind it is ever looked at. That a connection is cut does not count: HAProxy does not say so.
+    /// Whether no later rule is ever evaluated. Closing the connection is excluded, since HAProxy does not warn in this
+    /// case.
     pub(crate) fn ends_all(&self) -> bool {
         match &self.action {
             Action::Final(last) => match &**last {
@@ -65,7 +64,7 @@ impl Rule {
     }
 }
 
-/// The rules of a proxy, by set, each in the order in which they are evaluated.
+/// The rules of a proxy, by rule set, each in the order of evaluation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules {
     /// `tcp-request connection`.
@@ -82,29 +81,30 @@ pub struct Rules {
     pub response_delay: Option<Duration>,
     /// `http-request`.
     pub http_request: Box<[Rule]>,
-    /// `redirect`, after `http-request` and the statistics page, whatever an `http-request allow` said.
+    /// `redirect`, evaluated after `http-request` and the statistics page, even after `http-request allow`.
     pub redirects: Box<[Rule]>,
     /// `http-response`.
     pub http_response: Box<[Rule]>,
     /// `http-after-response`.
     pub http_after_response: Box<[Rule]>,
-    /// Events of `filter spoe` that are in none of these sets: the others are in front of their rules.
+    /// Events of `filter spoe` that belong to none of these sets; the others precede the rules of their set.
     pub spoe: Option<Box<SpoeEvents>>,
 }
 
 impl Rules {
-    /// The rules on the first bytes of a session, and how long they wait for these.
+    /// Returns the rules on the first bytes of a session, and their inspect delay.
     pub fn on_request_bytes(&self) -> (&[Rule], Option<Duration>) {
         (&self.request_content, self.request_delay)
     }
 
-    /// Whether one of them looks at the answers of servers.
+    /// Whether there are rules on responses.
     #[inline]
     pub fn see_answers(&self) -> bool {
         !self.http_response.is_empty() || !self.http_after_response.is_empty() || !self.response_content.is_empty()
     }
 
-    /// Whether none of `http-response` waits or looks at a body, and they are few: an answer whose head is here can go on at once.
+    /// Whether a response can be forwarded as soon as its head is received: `http-response` has few rules, and none of
+    /// them waits or uses the body.
     #[inline]
     pub fn let_answers_go_on(&self) -> bool {
         const FEW: usize = 16;

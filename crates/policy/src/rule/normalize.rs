@@ -1,7 +1,7 @@
-//! `normalize-uri` (configuration manual, section 4.4): one way of writing of those that mean the same. Must never touch
-//! scheme or authority.
+//! `normalize-uri` (configuration manual, section 4.4): replaces equivalent notations with a normal form. Must never
+//! change scheme or authority.
 
-/// A normalizer.
+/// A normalizer of URIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Normalizer {
     /// `fragment-encode`.
@@ -12,25 +12,25 @@ pub enum Normalizer {
     MergeSlashes,
     /// `path-strip-dot`.
     StripDot,
-    /// `path-strip-dotdot`, and whether it is `full`.
+    /// `path-strip-dotdot`; true for `full`.
     StripDotDot(bool),
-    /// `percent-decode-unreserved`, and whether it is `strict`.
+    /// `percent-decode-unreserved`; true for `strict`.
     DecodeUnreserved(bool),
-    /// `percent-to-uppercase`, and whether it is `strict`.
+    /// `percent-to-uppercase`; true for `strict`.
     PercentToUppercase(bool),
     /// `query-sort-by-name`.
     SortQuery,
 }
 
-/// A percent sign without two hexadecimal digits behind it, where that is not allowed.
+/// A percent sign that is not followed by two hexadecimal digits, in strict mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
 impl Normalizer {
-    /// The part of a target from its path on, normalized: what stands before it is `authority` bytes long.
+    /// Normalizes the part of a target that starts with the path; the part before it is `authority` bytes long.
     ///
     /// # Errors
-    /// `strict`, and it is malformed.
+    /// The target is malformed, in strict mode.
     pub fn apply(self, target: &[u8], authority: usize) -> Result<Vec<u8>, Malformed> {
         let mut out = target[..authority].to_vec();
         out.reserve(target.len());
@@ -83,7 +83,7 @@ impl Normalizer {
     }
 }
 
-/// Segments of one dot go, with the slash behind them.
+/// Removes segments of one dot, with the slash after them.
 fn strip_dot(path: &[u8], out: &mut Vec<u8>) {
     let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
     out.push(b'/');
@@ -98,11 +98,11 @@ fn strip_dot(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Segments of two dots take the one before them along.
+/// Removes segments of two dots, with the segment before them.
 fn strip_dotdot(path: &[u8], full: bool, out: &mut Vec<u8>) {
     let start = out.len();
     out.push(b'/');
-    // Up to here nothing can be taken back: `..` that stayed.
+    // Segments before this offset are not removed: `..` that was kept.
     let mut floor = out.len();
     let mut segments = path.split(|byte| *byte == b'/').skip(1).peekable();
     while let Some(segment) = segments.next() {
@@ -124,7 +124,7 @@ fn strip_dotdot(path: &[u8], full: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Hands every percent-encoded byte to `with`, its digits and its value; the others stay.
+/// Calls `with` for each percent-encoded byte, with its digits and its value; copies all other bytes.
 fn percent(
     text: &[u8],
     strict: bool,
@@ -151,13 +151,13 @@ fn percent(
     Ok(())
 }
 
-/// Parameters in the order of their names; those of one name stay in theirs.
+/// Sorts parameters by name; those with the same name keep their order.
 fn sort_query(query: &[u8], out: &mut Vec<u8>) {
     let end = query.iter().position(|byte| *byte == b'#').unwrap_or(query.len());
     let (query, fragment) = query.split_at(end);
     if let Some(parameters) = query.strip_prefix(b"?") {
         out.push(b'?');
-        // Behind the last separator there is no parameter.
+        // There is no parameter after the last separator.
         let parameters = parameters.strip_suffix(b"&").unwrap_or(parameters);
         let mut parameters: Vec<&[u8]> = parameters.split(|byte| *byte == b'&').collect();
         parameters.sort_by_key(|parameter| parameter.split(|byte| *byte == b'=').next().unwrap_or_default());
@@ -191,7 +191,7 @@ mod tests {
         check(Normalizer::FragmentStrip, &[("/#foo", Some("/")), ("/a?b#c#d", Some("/a?b"))]);
     }
 
-    /// Rows as HAProxy 3.5 answered them.
+    /// Recorded from HAProxy 3.5.
     #[test]
     fn paths() {
         let rows = [

@@ -1,4 +1,4 @@
-//! What the parsers of actions read from, and what they may ask for. Must never know an action.
+//! The input and context of action parsers. Must never know an action.
 
 use crate::program::SpoeCall;
 use crate::registry::Registry;
@@ -16,166 +16,166 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use wire::h1::is_token;
 
-/// What is wrong with a rule, and where.
+/// An error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleError {
-    /// HAProxy's sentence, without the full stop.
+    /// HAProxy's message, without the final period.
     pub message: String,
-    /// What to write instead.
+    /// A suggestion.
     pub hint: Option<String>,
-    /// Which words.
+    /// Location of the words.
     pub span: Option<Span>,
-    /// The message says where the rule stands: nothing is put around it.
+    /// The message is complete: no prefix is added.
     pub whole: bool,
 }
 
 impl RuleError {
-    /// At no word in particular.
+    /// Creates an error without a location.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, span: None, whole: false }
     }
 
-    /// Told as it is.
+    /// Creates an error with a complete message.
     pub fn whole(message: impl Into<String>) -> Self {
         Self { whole: true, ..Self::new(message) }
     }
 
-    /// About a word.
+    /// Creates an error about a word.
     pub fn at(word: Option<&Word>, message: impl Into<String>) -> Self {
         Self { span: word.map(|word| word.span), ..Self::new(message) }
     }
 }
 
-/// The words of a rule: those behind the action are taken one by one.
+/// The words of a rule; those after the action are consumed one by one.
 pub struct Words<'a> {
     words: &'a [Word],
     at: usize,
-    /// No condition follows: its keywords are words like others.
+    /// No condition follows: `if` and `unless` are ordinary words.
     unconditional: bool,
 }
 
 impl<'a> Words<'a> {
-    /// Of a rule; the first word is the action.
+    /// Creates the words of a rule; the first word is the action.
     pub fn new(words: &'a [Word]) -> Self {
         Self { words, at: 1, unconditional: false }
     }
 
-    /// Of a line whose first word is the keyword, and whose end no condition makes.
+    /// Creates the words of a line without a condition; the first word is the keyword.
     pub fn all(words: &'a [Word]) -> Self {
         Self { unconditional: true, ..Self::new(words) }
     }
 
-    /// The action as written, parentheses included.
+    /// The action as configured, including parentheses.
     pub fn action(&self) -> &'a str {
         self.words.first().map_or("", |word| &word.text)
     }
 
-    /// Where the action stands.
+    /// Location of the action.
     pub fn span(&self) -> Span {
         self.words.first().map_or_else(Span::default, |word| word.span)
     }
 
-    /// What stands in parentheses behind the action's name: `a` of `set-var(a)`.
+    /// The text in parentheses after the action's name: `a` of `set-var(a)`.
     pub fn parentheses(&self) -> Option<&'a str> {
         let (_, rest) = self.action().split_once('(')?;
         rest.strip_suffix(')')
     }
 
-    /// The next word without taking it. The condition is no argument.
+    /// Returns the next word without consuming it. The condition is not an argument.
     pub fn peek(&self) -> Option<&'a Word> {
         let is_argument = |word: &&Word| word.quoted || !matches!(word.text.as_str(), "if" | "unless");
         self.words.get(self.at).filter(|word| self.unconditional || is_argument(word))
     }
 
-    /// The next word's text without taking it; empty at the end.
+    /// Returns the text of the next word without consuming it; empty at the end.
     pub fn peek_text(&self) -> &'a str {
         self.peek().map_or("", |word| &word.text)
     }
 
-    /// Takes the next word.
+    /// Consumes the next word.
     pub fn take(&mut self) -> Option<&'a Word> {
         let word = self.peek()?;
         self.at += 1;
         Some(word)
     }
 
-    /// Takes the next word, or tells what is missing.
+    /// Consumes the next word.
     ///
     /// # Errors
-    /// `missing`, when there is none.
+    /// `missing`, if there is none.
     pub fn expect(&mut self, missing: &str) -> Result<&'a Word, RuleError> {
         self.take().ok_or_else(|| RuleError::new(missing))
     }
 
-    /// What is left: the condition, if the action took all of its arguments.
+    /// Returns the remaining words: the condition, if the action has consumed all of its arguments.
     pub fn rest(&self) -> &'a [Word] {
         self.words.get(self.at..).unwrap_or_default()
     }
 }
 
-/// What names in rules stand for, beside those in expressions.
+/// Resolves the names in rules, in addition to those in expressions.
 pub trait RuleNames: Names {
-    /// The rows and services that are registered beside the built-in tables.
+    /// Returns the rows and services that are registered in addition to the built-in tables.
     fn registry(&self) -> &Registry;
 
-    /// A `log-profile`'s index.
+    /// Returns the index of a `log-profile` section.
     fn log_profile(&self, name: &str) -> Option<usize>;
 
-    /// A `cache` section's index.
+    /// Returns the index of a `cache` section.
     fn cache(&self, name: &str) -> Option<usize>;
 
-    /// The index of a backend that `mirror` may send copies to.
+    /// Returns the index of a backend for `mirror`.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The backend cannot be used.
     fn mirror(&self, name: &str) -> Result<usize, String>;
 
-    /// The server that `attach-srv` may give connections to, as indices of its backend and of it there; `is_named`: with a name.
+    /// Returns the indices of the backend and the server for `attach-srv`; `is_named`: with a name.
     ///
     /// # Errors
-    /// Why it may not.
+    /// The server cannot be used.
     fn reversed_server(&self, name: &str, is_named: bool) -> Result<(usize, usize), String>;
 
-    /// A `resolvers` section's index.
+    /// Returns the index of a `resolvers` section.
     fn resolvers(&self, name: &str) -> Option<usize>;
 
-    /// A stick table.
+    /// Returns the stick table at an index.
     fn table_plan(&self, index: usize) -> Option<StickTable>;
 
-    /// How many entries a session or a stream may track (`tune.stick-counters`).
+    /// Returns the number of stick counters of a session or a stream (`tune.stick-counters`).
     fn stick_counters(&self) -> u8;
 
-    /// What a group of an engine has sent; `None`: the proxy has no such engine, `Some(None)`: it has, without that group.
+    /// Returns the messages of an engine's group; `None` if the proxy has no such engine, `Some(None)` if the engine
+    /// has no such group.
     fn spoe_group(&self, engine: &str, group: &str) -> Option<Option<Arc<SpoeCall>>>;
 
-    /// The pages of an `http-errors` section, by status.
+    /// Returns the pages of an `http-errors` section, by status.
     fn error_pages(&self, section: &str) -> Option<Vec<(u16, Vec<u8>)>>;
 }
 
-/// What parsers of actions may ask for.
+/// The context of action parsers.
 pub struct Parsing<'a> {
-    /// What names stand for.
+    /// Resolves names.
     pub names: &'a dyn RuleNames,
-    /// Where the rule stands.
+    /// The place where the rule is evaluated.
     pub place: EvalPlace,
-    /// The set that it is one of.
     pub set: RuleSets,
-    /// The proxy that it stands in.
+    /// The proxy of the rule.
     pub proxy: &'a ProxySpec,
-    /// What is said about it beside errors: HAProxy's sentences.
+    /// HAProxy's warnings about the rule.
     pub warnings: RefCell<Vec<String>>,
 }
 
 impl Parsing<'_> {
-    /// Whether the rule looks at requests.
+    /// Whether the rule is evaluated for requests.
     pub fn is_request(&self) -> bool {
         (self.place as u8) < EvalPlace::BackResponseContent as u8
     }
 
-    /// Reads the expression that begins at the next word. Converters may stand in words of their own.
+    /// Parses the expression that starts at the next word. Converters may be separate words.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The expression is invalid.
     pub fn expression(&self, words: &mut Words<'_>) -> Result<Expression, RuleError> {
         let first = words.peek();
         let expression = self.sample(words, self.place)?;
@@ -185,10 +185,10 @@ impl Parsing<'_> {
         }
     }
 
-    /// Reads the expression that begins at the next word for that place, whether or not it may be there.
+    /// Parses the expression that starts at the next word for a place, whether or not it is available there.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The expression is invalid.
     pub(crate) fn sample(&self, words: &mut Words<'_>, place: EvalPlace) -> Result<Expression, RuleError> {
         let first = words.take().ok_or_else(|| RuleError::new("missing fetch method"))?;
         let mut text = first.text.clone();
@@ -204,11 +204,11 @@ impl Parsing<'_> {
         })
     }
 
-    /// Reads the expression that begins at the next word, as rules on stick tables do: HAProxy refuses what is not there
-    /// in another sentence.
+    /// Parses the expression that starts at the next word, for rules on stick tables: HAProxy has another message for
+    /// unavailable fetches.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The expression is invalid.
     pub fn key(&self, words: &mut Words<'_>) -> Result<Expression, RuleError> {
         let first = words.peek();
         let error = match self.expression(words) {
@@ -225,39 +225,38 @@ impl Parsing<'_> {
         Err(RuleError { message, ..error })
     }
 
-    /// The name of the rule set.
     pub fn rules(&self) -> &'static str {
         RULE_SETS.iter().find(|row| row.0 == self.set).map_or("", |row| row.1)
     }
 
-    /// Whether the rule is one of TCP.
+    /// Whether the rule set is one of TCP.
     pub fn is_tcp(&self) -> bool {
         self.rules().starts_with("tcp-")
     }
 
-    /// Reads a word as the format of a part of a message's head.
+    /// Parses a word as the format of a part of a message's head.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The format is invalid.
     pub fn format(&self, word: &Word) -> Result<LogFormat, RuleError> {
         self.format_of(&word.text, Purpose::Head, word)
     }
 
-    /// Reads a word as the format of a text that is taken as it is.
+    /// Parses a word as the format of a plain text.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The format is invalid.
     pub fn text_format(&self, word: &Word) -> Result<LogFormat, RuleError> {
         self.format_of(&word.text, Purpose::Text, word)
     }
 
-    /// Reads a text that a word names as a format.
+    /// Parses a text that belongs to a word as a format.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The format is invalid.
     pub fn format_of(&self, text: &str, purpose: Purpose, word: &Word) -> Result<LogFormat, RuleError> {
         let format = match self.place {
-            // No rule: an answer to errors on the way of either message.
+            // Not a rule: a response to errors of requests or responses.
             EvalPlace::Log => LogFormat::for_error(text, purpose, self.names),
             place => LogFormat::for_rule(text, purpose, place, self.names),
         };
@@ -267,7 +266,7 @@ impl Parsing<'_> {
             span: Some(word.span),
             whole: false,
         })?;
-        // HAProxy says so about what becomes a part of a head.
+        // HAProxy warns about parts of a head.
         if self.proxy.mode == Mode::Http
             && purpose == Purpose::Head
             && let Some(fetch) = format.expressions().map(Expression::fetch).find(|fetch| fetch.is_layer6())
@@ -277,32 +276,32 @@ impl Parsing<'_> {
         Ok(format)
     }
 
-    /// Warns of the name of a header field that is no token (RFC 9110, section 5.1).
+    /// Warns about a field name that is not a token (RFC 9110, section 5.1).
     pub(crate) fn doubt_name(&self, name: &str) {
         if let Some(bad) = to_bytes(name).iter().find(|byte| !is_token(&[**byte])) {
             self.warn(format!("header name '{name}' contains forbidden character '{}'.", char::from(*bad)));
         }
     }
 
-    /// HAProxy says this about the rule, and takes it.
+    /// Adds a warning of HAProxy about the rule.
     pub fn warn(&self, message: impl Into<String>) {
         self.warnings.borrow_mut().push(message.into());
     }
 }
 
-/// The number that a text begins with; 0 without one.
+/// Returns the number at the start of a text; 0 if there is none.
 pub(crate) fn leading_number(text: &str) -> u64 {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     text[..digits].parse().unwrap_or(0)
 }
 
-/// The whole number that a text begins with, and what stands behind it; `None`: there is none.
+/// Returns the integer at the start of a text and the rest; `None` if there is none.
 pub(crate) fn leading_integer(text: &str) -> Option<(u64, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     Some((text[..digits].parse().ok()?, &text[digits..]))
 }
 
-/// The expression that words begin with: converters may stand in words of their own.
+/// Returns the text of the expression at the start of the words; converters may be separate words.
 pub(crate) fn expression_text(words: &[Word], vocabulary: &Vocabulary) -> String {
     let mut text = String::new();
     for (index, word) in words.iter().enumerate() {
@@ -314,7 +313,7 @@ pub(crate) fn expression_text(words: &[Word], vocabulary: &Vocabulary) -> String
     text
 }
 
-/// Whether a word goes on with an expression.
+/// Whether a word continues an expression.
 fn joins(text: &str, next: &Word, vocabulary: &Vocabulary) -> bool {
     let name = next.text.split(['(', ',']).next().unwrap_or_default();
     text.ends_with(',') || vocabulary.converter(name).is_some()

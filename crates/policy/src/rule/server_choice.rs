@@ -1,5 +1,5 @@
-//! Rules that bind a request to a server before the balance is asked: `use-server`, `force-persist`, `ignore-persist`,
-//! `option persist` (configuration manual, section 4.2). Must never choose where nothing binds.
+//! Rules that select the server of a request before load balancing: `use-server`, `force-persist`, `ignore-persist`,
+//! `option persist` (configuration manual, section 4.2). Must never select a server without such a rule.
 
 use super::stick::StickRule;
 use crate::program::Lent;
@@ -8,58 +8,56 @@ use expression::log_format::LogFormat;
 use expression::sample::{Context, RulePlace};
 use std::collections::HashMap;
 
-/// What a backend's lines say.
+/// The rules of a backend that select servers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ServerChoice {
     /// `use-server`, in order.
     pub rules: Box<[ServerRule]>,
     /// `force-persist` and `ignore-persist`, in order.
     pub persistence: Box<[PersistRule]>,
-    /// `option persist`: who is bound to a server goes there even when it is down.
+    /// `option persist`: persistence selects a server even if it is down.
     pub persists: bool,
     /// `stick`, in order.
     pub stick: Box<[StickRule]>,
-    /// The servers, by name.
+    /// Indices of the servers by name.
     pub names: HashMap<Box<[u8]>, usize>,
 }
 
-/// One `use-server`.
+/// A `use-server` rule.
 #[derive(Debug, Clone)]
 pub struct ServerRule {
-    /// When it is taken.
     pub condition: Condition,
-    /// Which server it names.
+    /// The selected server.
     pub target: ServerTarget,
-    /// Where it is written.
+    /// Location in the configuration.
     pub place: RulePlace,
 }
 
-/// Where it is written makes no difference.
+/// Compares everything except the location.
 impl PartialEq for ServerRule {
     fn eq(&self, other: &Self) -> bool {
         self.condition == other.condition && self.target == other.target
     }
 }
 
-/// The server that a rule names.
+/// The server that a rule selects.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerTarget {
-    /// This one.
+    /// The index of a server.
     Server(usize),
-    /// The one whose name this gives.
+    /// A format that evaluates to the name of a server.
     Named(LogFormat),
 }
 
-/// One `force-persist` or `ignore-persist`.
+/// A `force-persist` or `ignore-persist` rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PersistRule {
-    /// When it is taken.
     pub condition: Condition,
     /// Whether it is `force-persist`.
     pub forces: bool,
 }
 
-/// What a rule about persistence says.
+/// The effect of a persistence rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PersistOrder {
     /// `force-persist`.
@@ -68,32 +66,32 @@ pub enum PersistOrder {
     Ignore,
 }
 
-/// The server that a request is bound to.
+/// The selected server of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// Its index.
+    /// Index of the server.
     pub server: usize,
-    /// It has to be that one even when that is down.
+    /// The server is used even if it is down.
     pub forced: bool,
-    /// It is never another one after a failure (`force-persist`).
+    /// The request is never redispatched after a failure (`force-persist`).
     pub stays: bool,
 }
 
 impl ServerChoice {
-    /// The first rule about persistence that holds.
+    /// Returns the first matching persistence rule.
     pub fn order(&self, context: &Context<'_>) -> Option<PersistOrder> {
         let rule = self.persistence.iter().find(|rule| rule.condition.holds(context))?;
         Some(if rule.forces { PersistOrder::Force } else { PersistOrder::Ignore })
     }
 
-    /// What binds a request to that server.
+    /// Returns the selection of a server.
     pub fn bound(&self, server: usize, order: Option<PersistOrder>) -> Bound {
         let stays = order == Some(PersistOrder::Force);
         Bound { server, forced: stays || self.persists, stays }
     }
 
-    /// The server that `use-server` names. Rules that name one that is not usable are passed over, unless it is forced; a
-    /// name that is put together and is no server's leaves the choice to others.
+    /// Returns the server that `use-server` selects. Rules whose server is not usable are skipped, unless it is forced;
+    /// a dynamic name that is not a server's leaves the selection to load balancing.
     pub fn named(
         &self,
         context: &Context<'_>,
@@ -103,7 +101,7 @@ impl ServerChoice {
         self.named_watched(context, order, is_usable, &mut |_, _| {})
     }
 
-    /// The same; `watch` is called after each rule, with its index and whether its condition holds.
+    /// Like [`Self::named`]; calls `watch` after each rule with its index and whether its condition matches.
     #[inline]
     pub fn named_watched(
         &self,
@@ -145,7 +143,7 @@ fn is_removed(context: &Context<'_>, index: usize) -> bool {
     backend.is_some_and(|backend| !backend.servers.is_present(index))
 }
 
-/// The server of that name which the runtime API has added.
+/// Returns the server with that name that the runtime API has added.
 #[cold]
 fn added(context: &Context<'_>, name: &[u8]) -> Option<usize> {
     let mut servers = context.backend()?.servers();

@@ -1,5 +1,5 @@
-//! Rules that remember servers in stick tables, and find them there (configuration manual, section 4.2, `stick`). Must never
-//! choose a server that the balance is to choose.
+//! Rules that store servers in stick tables and look them up (configuration manual, section 4.2, `stick`). Must never
+//! select a server by load balancing.
 
 use config::spec::{DataKind, ServerKeySpec};
 use expression::Expression;
@@ -8,26 +8,25 @@ use expression::sample::{Context, RulePlace};
 use live::table::{EntryMut, Table, TableKey, Tables};
 use std::net::SocketAddr;
 
-/// One `stick` rule.
+/// A `stick` rule.
 #[derive(Debug, Clone)]
 pub struct StickRule {
-    /// It looks for a server (`stick on`, `stick match`).
+    /// It looks up a server (`stick on`, `stick match`).
     pub matches: bool,
-    /// It remembers the server (`stick on`, `stick store-request`, `stick store-response`).
+    /// It stores the server (`stick on`, `stick store-request`, `stick store-response`).
     pub stores: bool,
-    /// It looks at answers.
+    /// It is evaluated for responses.
     pub on_response: bool,
-    /// Index of the table.
+    /// Index of the stick table.
     pub table: usize,
-    /// The key.
     pub key: Expression,
-    /// When it is taken; `None`: always.
+    /// The condition; `None` for none.
     pub condition: Option<Condition>,
-    /// Where it is written.
+    /// Location in the configuration.
     pub place: RulePlace,
 }
 
-/// Where it is written makes no difference.
+/// Compares everything except the location.
 impl PartialEq for StickRule {
     fn eq(&self, other: &Self) -> bool {
         self.matches == other.matches
@@ -39,40 +38,38 @@ impl PartialEq for StickRule {
     }
 }
 
-/// What is to be remembered once the server is known.
+/// An entry to be stored when the server is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StickStore {
-    /// Index of the table.
+    /// Index of the stick table.
     pub table: usize,
-    /// The key's bytes.
+    /// The key in bytes.
     pub key: Box<[u8]>,
 }
 
-/// What is remembered of one message at most.
+/// Maximum number of stored entries per message.
 pub const MOST_STORES: usize = 8;
 
-/// A server as an entry knows it.
+/// The server in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remembered {
-    /// Its `id`; 0: none.
+    /// `id` of the server; 0 if none.
     pub id: u32,
-    /// The number of its name or address; 0: none.
+    /// Dictionary ID of its name or address; 0 if none.
     pub key: u32,
 }
 
-/// A server that is to be remembered.
+/// A server to be stored or compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// Its `id`.
     pub id: u32,
-    /// Its name.
     pub name: &'a str,
-    /// Where it is.
     pub address: Option<SocketAddr>,
 }
 
 impl StickRule {
-    /// The key that the rule wants to look up or to remember; `None`: its turn does not come, or there is none.
+    /// Returns the key that the rule looks up or stores; `None` if its condition does not match, or the key has no
+    /// value.
     pub fn key<'a>(&'a self, context: &Context<'a>, table: &Table) -> Option<TableKey<'a>> {
         if self.condition.as_ref().is_some_and(|condition| !condition.holds(context)) {
             return None;
@@ -81,7 +78,7 @@ impl StickRule {
     }
 }
 
-/// The server that the entry of a key remembers; the entry lives longer for it.
+/// Returns the server in the entry of a key, and refreshes the entry's expiration.
 pub fn recall(context: &Context<'_>, table: &Table, key: &TableKey<'_>) -> Option<Remembered> {
     let number = |entry: &EntryMut<'_>, kind| entry.get(kind, 0).and_then(|word| u32::try_from(word).ok()).unwrap_or(0);
     table.refresh(key, context.now, |entry| Remembered {
@@ -91,7 +88,7 @@ pub fn recall(context: &Context<'_>, table: &Table, key: &TableKey<'_>) -> Optio
 }
 
 impl Remembered {
-    /// Whether it is that server: by its name or address where the entry has one, else by its number.
+    /// Whether it is that server: by name or address if the entry has one, else by `id`.
     pub fn is(&self, table: &Table, server: &Known<'_>) -> bool {
         match table.servers.name(self.key) {
             Some(known) => server_key(table, server).is_some_and(|own| own == *known),
@@ -100,7 +97,7 @@ impl Remembered {
     }
 }
 
-/// What a server is known by in a table.
+/// Returns the name or address that identifies a server in a table.
 fn server_key(table: &Table, server: &Known<'_>) -> Option<Vec<u8>> {
     match table.plan.server_key {
         ServerKeySpec::Name => Some(server.name.as_bytes().to_vec()),
@@ -109,7 +106,7 @@ fn server_key(table: &Table, server: &Known<'_>) -> Option<Vec<u8>> {
 }
 
 impl StickStore {
-    /// Remembers the server.
+    /// Stores the server.
     pub fn perform(&self, tables: &Tables, server: &Known<'_>, now: base::moment::Moment) {
         let Some(table) = tables.get(self.table) else { return };
         let key = server_key(table, server).map_or(0, |key| table.servers.number(&key));

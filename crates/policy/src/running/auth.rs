@@ -1,4 +1,4 @@
-//! Fetches of who a request says it comes from (section 7.3.6). Must never tell a password to a log.
+//! Fetches of a request's credentials (section 7.3.6). Must never write a password to a log.
 
 use crate::program::{Lent, User};
 use expression::base64;
@@ -10,7 +10,7 @@ use wire::http::Head;
 
 const LIST: Signature = Signature::new(1, &[Kind::Userlist]);
 
-/// Every fetch of the family.
+/// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
     Fetch::new(
         "http_auth",
@@ -54,7 +54,7 @@ pub const TABLE: &[Fetch] = &[
 const NAME: Signature = Signature::new(0, &[Kind::Str]);
 const AUTHORIZATION: &[u8] = b"authorization";
 
-/// The user who the request proves to come from. Whether a hidden password is right was found out before.
+/// Returns the authenticated user of the request. Password hashes were compared before.
 fn user<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<&'a User> {
     let Argument::Userlist(index) = arguments.get(0) else { return None };
     let list = context.program()?.userlists.get(*index)?;
@@ -66,25 +66,26 @@ fn user<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<&'a User> {
     user.password.as_ref()?.is(password, proved).then_some(user)
 }
 
-/// The request's head, while that is looked at.
+/// Returns the request's head, if requests are being evaluated.
 fn request<'a>(context: &Context<'a>) -> Option<&'a Head> {
     if context.direction == Direction::Request { context.request_head() } else { None }
 }
 
-/// The scheme and what stands behind it (RFC 9110, section 11.4).
+/// Returns the scheme and the credentials after it (RFC 9110, section 11.4).
 fn credentials<'a>(context: &Context<'a>, field: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let value = request(context)?.first(field)?.trim_ascii();
     let end = memchr::memchr(b' ', value)?;
     Some((&value[..end], value[end..].trim_ascii()))
 }
 
-/// The field that says who asks: a proxy is told in one of its own (`option http-use-proxy-header`).
+/// Returns the name of the credentials field, which depends on whether Weir is used as a proxy (`option
+/// http-use-proxy-header`).
 fn credentials_field(context: &Context<'_>) -> &'static [u8] {
     let http = context.frontend().map(|frontend| &frontend.http);
     http.zip(context.request).map_or(AUTHORIZATION, |(http, request)| http.credentials_field(request))
 }
 
-/// Name and password (RFC 7617, section 2).
+/// Returns name and password (RFC 7617, section 2).
 fn basic<'a>(context: &Context<'a>) -> Option<(&'a [u8], &'a [u8])> {
     let (scheme, coded) = credentials(context, credentials_field(context))?;
     if !scheme.eq_ignore_ascii_case(b"basic") {
@@ -97,7 +98,7 @@ fn basic<'a>(context: &Context<'a>) -> Option<(&'a [u8], &'a [u8])> {
     Some((&pair[..colon], &pair[colon + 1..]))
 }
 
-/// The token (RFC 6750, section 2.1).
+/// Returns the token (RFC 6750, section 2.1).
 fn bearer<'a>(context: &Context<'a>, field: &[u8]) -> Option<&'a [u8]> {
     let (scheme, token) = credentials(context, field)?;
     scheme.eq_ignore_ascii_case(b"bearer").then_some(token)
@@ -107,7 +108,7 @@ fn http_auth_bearer<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Opti
     let Some(field) = arguments.text(0).filter(|name| !name.is_empty()) else {
         return bearer(context, credentials_field(context)).map(Value::Str);
     };
-    // A field of another name may be absent, or hold the scheme alone: the token is empty then, as in HAProxy.
+    // Another field may be absent, or contain only the scheme: the token is empty then, as in HAProxy.
     let value = request(context)?.first(field).unwrap_or(b"Bearer").trim_ascii();
     let end = memchr::memchr(b' ', value).unwrap_or(value.len());
     value[..end].eq_ignore_ascii_case(b"bearer").then(|| Value::Str(value[end..].trim_ascii()))

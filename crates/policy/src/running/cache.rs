@@ -1,14 +1,14 @@
-//! Fetches of what a cache has done for an answer (section 7.3.6). Must never look into a cache.
+//! Fetches about the use of a cache for a response (section 7.3.6). Must never look into a cache.
 
 use crate::program::Lent;
 use expression::fetch::Fetch;
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Arguments, Signature};
 
-/// HAProxy's word for what is needed where these stand.
+/// HAProxy's name of the place that these fetches require.
 const ANSWER: &str = "HTTP response";
 
-/// Every fetch of the family.
+/// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
     Fetch::new(
         "res.cache_hit",

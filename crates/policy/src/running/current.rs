@@ -1,12 +1,12 @@
-//! Limits as they hold for one stream now: what rules have set, else what its proxies say (section 7.3.3). Must never
-//! tell a proxy's own where a rule has set another.
+//! Fetches of the stream's effective limits: those that rules have set, else those of its proxies (section 7.3.3). Must
+//! never return a proxy's limit if a rule has set another.
 
 use crate::program::{Lent, Proxy, Timeouts};
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, OwnLimits, Places, Type, Value};
 use std::time::Duration;
 
-/// Every fetch of the family.
+/// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
     plain("cur_client_timeout", Type::Int, FRONT, "Its timeout client, milliseconds.", |c, _| {
         limit(c, c.frontend(), |own| own.client, |proxy| proxy.client)
@@ -46,7 +46,7 @@ pub(super) fn configured<'a>(context: &Context<'a>) -> Option<&'a Proxy> {
     context.backend().filter(|proxy| proxy.backend.is_some())
 }
 
-/// 0 where there is none.
+/// Returns a limit in milliseconds; 0 if there is none.
 fn limit<'a>(
     context: &Context<'a>,
     proxy: Option<&Proxy>,

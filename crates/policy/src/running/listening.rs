@@ -1,5 +1,5 @@
-//! Fetches of listening sockets, of the process's connections, and of all variables (section 7.3.2 and 7.3.3). Must never
-//! change a count.
+//! Fetches of listening sockets, of the process's connections, and of all variables (section 7.3.2 and 7.3.3). Must
+//! never change a counter.
 
 use crate::program::{Bind, Lent};
 use expression::fetch::{Fetch, plain};
@@ -8,7 +8,7 @@ use expression::variable;
 use expression::{Argument, Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
 
-/// Every fetch of the family.
+/// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
     plain("act_conn", Type::Int, Places::EVERYWHERE, "Connections of the process.", act_conn),
     plain("dst_conn", Type::Int, Places::CLIENT_SESSION, "Connections of the listening socket.", dst_conn),
@@ -33,7 +33,7 @@ fn bind<'a>(context: &Context<'a>) -> Option<&'a Bind> {
     context.frontend()?.frontend.as_ref()?.binds.get(index)
 }
 
-/// Sockets of one frontend share its count, unless the address has a `maxconn` of its own.
+/// The sockets of one frontend share a counter, unless the address has a `maxconn` of its own.
 fn dst_conn<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     let (index, bind) = (context.frontend?, context.probes.session()?.bind);
     let counters = context.counters()?;

@@ -1,6 +1,6 @@
-//! Fetches and converters that ask the program or its live state (configuration manual, sections 7.3.1 to 7.3.6): proxies,
-//! servers, stick tables, users. Owns the list of their families, and the tables of all rows that are built in. Must never
-//! change what they ask, but for entries of stick tables.
+//! Fetches and converters that use the program or its live state (configuration manual, sections 7.3.1 to 7.3.6):
+//! proxies, servers, stick tables, users. Owns the list of their families, and the tables of all built-in rows. Must
+//! never change any state except entries of stick tables.
 
 mod auth;
 mod cache;
@@ -24,7 +24,7 @@ use expression::fetch::{self, Fetch};
 use expression::rows::Rows;
 use expression::vocabulary::Tables;
 
-/// Every family of fetches that stands here.
+/// The families of fetches in this module.
 const OWN_FETCHES: &[&[Fetch]] = &[
     auth::TABLE,
     cache::TABLE,
@@ -39,20 +39,20 @@ const OWN_FETCHES: &[&[Fetch]] = &[
     tracked::OTHERS,
 ];
 
-/// Every family of converters that stands here.
+/// The families of converters in this module.
 const OWN_CONVERTERS: &[&[Converter]] = &[proxies::TABLE, table::READ, table::KILOBYTES, table::OTHERS];
 
-/// Every fetch that is built in.
+/// All built-in fetches.
 pub static FETCHES: Rows<Fetch> = Rows::new(&[fetch::FAMILIES, OWN_FETCHES], fetch::WAITING);
 
-/// Every converter that is built in.
+/// All built-in converters.
 pub static CONVERTERS: Rows<Converter> = Rows::new(&[convert::FAMILIES, OWN_CONVERTERS], convert::WAITING);
 
-/// Everything that is built in.
+/// All built-in rows.
 pub static TABLES: Tables = Tables { fetches: &FETCHES, converters: &CONVERTERS };
 
 impl Registry {
-    /// Nothing beside what is built in.
+    /// Creates a registry with only the built-in rows.
     pub const fn none() -> Self {
         Self::new(&TABLES)
     }

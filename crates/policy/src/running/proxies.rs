@@ -1,4 +1,4 @@
-//! Converters of the names of proxies and servers: whether they exist, and how they are.
+//! Converters of the names of proxies and servers: their existence and state. Must never change a state.
 
 use crate::program::Lent;
 use expression::Signature;
@@ -6,7 +6,7 @@ use expression::convert::Converter;
 use expression::sample::{Context, Type, Value};
 use live::{Admin, ServerStatus};
 
-/// Every converter of the family.
+/// The converters of this family.
 pub const TABLE: &[Converter] = &[
     Converter::new(
         "fe_exists",
@@ -61,14 +61,14 @@ fn is_up(status: &ServerStatus) -> bool {
     status.up && status.admin != Admin::Maintenance
 }
 
-/// The index of the backend of that name.
+/// Returns the index of the backend with that name.
 fn backend(context: &Context<'_>, name: &[u8]) -> Option<usize> {
     let mut proxies = context.program()?.proxies.iter();
     let found = proxies.find(|proxy| proxy.backend.is_some() && proxy.name.as_bytes() == name)?;
     Some(found.index)
 }
 
-/// The indices of a server and its backend: the one that is named, or the request's.
+/// Returns the indices of the backend and of the server with that name, by default in the request's backend.
 fn server(context: &Context<'_>, name: &[u8]) -> Option<(usize, usize)> {
     let (backend, name) = match memchr::memchr(b'/', name) {
         Some(at) => (backend(context, &name[..at])?, &name[at + 1..]),
@@ -83,7 +83,7 @@ fn server(context: &Context<'_>, name: &[u8]) -> Option<(usize, usize)> {
 mod tests {
     use crate::running::tests::{Scene, check_rows};
 
-    /// Without a program there is nothing to find; what is found in one is seen on the wire.
+    /// Without a program nothing is found; results with a program are tested end to end.
     #[test]
     fn nothing_is_found_while_nothing_runs() {
         check_rows(

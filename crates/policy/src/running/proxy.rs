@@ -1,4 +1,4 @@
-//! Fetches of a frontend or a backend: its name, its timeouts, its load (section 7.3.2). Must never change a count.
+//! Fetches of a frontend or a backend: name, timeouts, load (section 7.3.2). Must never change a counter.
 
 use super::current::configured;
 use crate::program::{Backend, FcgiApp, Lent, Proxy, Timeouts};
@@ -9,7 +9,7 @@ use live::counters::{Rate, WorkerCounters};
 use live::{ProxyState, ServerStatus};
 use std::time::Duration;
 
-/// Every fetch of the family.
+/// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
     of_backend("avg_queue", "Requests that wait in a backend, by its usable servers.", avg_queue),
     of_backend("be_conn", "Requests that a backend holds.", be_conn),
@@ -94,7 +94,7 @@ fn check_frontend(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<
     fill_in(arguments, checking, "frontend", |names, own| names.frontend(own))
 }
 
-/// Where no proxy is named, the one is meant that the rule stands in.
+/// Sets a missing argument to the proxy of the rule.
 fn fill_in(
     arguments: &mut Arguments,
     checking: &Checking<'_>,
@@ -104,7 +104,7 @@ fn fill_in(
     if arguments.has(0) {
         return Ok(());
     }
-    // Where names are not known yet, the evaluation finds the proxy.
+    // Without a known proxy, it is determined by the evaluation.
     let Some(own) = checking.names.current_name() else { return Ok(()) };
     let found = find(checking.names, own);
     let found = found.ok_or_else(|| format!("proxy '{own}', referenced in arg 1, has not {side} capability"))?;
@@ -135,7 +135,7 @@ fn meant<'a>(context: &Context<'a>, arguments: &Arguments) -> Option<(&'a Backen
     Some((context.proxy(index)?.backend.as_ref()?, context.live()?.proxies.get(index)?))
 }
 
-/// The servers that the balance gives requests to.
+/// Returns the servers that are available for load balancing.
 fn usable<'a>(backend: &'a Backend, state: &'a ProxyState) -> impl Iterator<Item = ServerStatus> + 'a {
     backend.servers.iter().filter_map(|server| state.status(server.index)).filter(|status| status.takes_part)
 }
@@ -216,7 +216,7 @@ fn fe_req_rate<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Va
     rate(context, |worker| worker.proxies.get(index).map(|proxy| &proxy.front.request_rate))
 }
 
-/// The FastCGI application of the backend.
+/// Returns the FastCGI application of the backend.
 fn application<'a>(context: &Context<'a>) -> Option<&'a FcgiApp> {
     context.backend()?.backend.as_ref()?.fcgi.as_deref()
 }

@@ -1,4 +1,4 @@
-//! Fetches of a server: its name, its state, its load, its weight (section 7.3.2 and 7.3.3). Must never change a server.
+//! Fetches of a server: name, state, load, weight (section 7.3.2 and 7.3.3). Must never change a server.
 
 use crate::program::Lent;
 use expression::fetch::{Fetch, SampleOf, plain};
@@ -6,7 +6,7 @@ use expression::sample::{Context, Places, Type, Value};
 use expression::{Argument, Arguments, Kind, Signature};
 use live::{Admin, ServerStatus};
 
-/// Every fetch of the family.
+/// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
     number("srv_conn", "Requests that a server serves.", |context, arguments| {
         Some(Value::Int(status(context, arguments)?.load.served.into()))

@@ -1,11 +1,11 @@
-//! What fetches and converters of stick tables share: looking a sample up. Must never know who asks.
+//! Lookups of samples in stick tables, for fetches and converters. Must never know the caller.
 
 use crate::program::Lent;
 use expression::sample::{Context, Value};
 use expression::{Argument, Arguments, Checking};
 use live::table::{EntryMut, EntryView, Table, TableKey};
 
-/// Where no table is written in an argument, it is that of the proxy.
+/// Sets a missing table argument to the table of the proxy.
 pub fn default_table(arguments: &mut Arguments, checking: &Checking<'_>, at: usize) -> Result<(), String> {
     if !arguments.has(at) {
         let name = checking.names.current_name().unwrap_or_default();
@@ -15,8 +15,8 @@ pub fn default_table(arguments: &mut Arguments, checking: &Checking<'_>, at: usi
     Ok(())
 }
 
-/// Reads the entry of a sample; `missing` where there is none, or where the sample can be no key. `None`: what is read is not
-/// stored.
+/// Reads the entry of a sample; returns `missing` if there is none, or if the sample is not a valid key. `None` if the
+/// data is not stored.
 pub fn look_up<'a, T>(
     context: &Context<'a>,
     value: Value<'a>,
@@ -29,8 +29,8 @@ pub fn look_up<'a, T>(
     table.find(&key, context.now, |entry| read(&entry, table)).unwrap_or(Some(missing))
 }
 
-/// Changes the entry of a sample, which is made where there is none; 0 where the sample can be no key. `None`: there is no
-/// room, or what is changed is not stored.
+/// Changes the entry of a sample, and creates it if necessary; returns 0 if the sample is not a valid key. `None` if
+/// the table is full, or the data is not stored.
 pub fn change<'a>(
     context: &Context<'a>,
     value: Value<'a>,

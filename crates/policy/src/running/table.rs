@@ -1,5 +1,5 @@
-//! Converters that look a sample up in a stick table (section 7.3.1). Must never track anything; those that count make
-//! entries where there are none.
+//! Converters that look up a sample in a stick table (section 7.3.1). Must never track anything; those that count
+//! create missing entries.
 
 use super::stick;
 use base::moment::Moment;
@@ -11,17 +11,17 @@ use live::table::{Datum, EntryMut, Table};
 
 const TABLE_NAME: Signature = Signature::new(1, &[Kind::Table]);
 const INDEXED: Signature = Signature::new(2, &[Kind::Int, Kind::Table]);
-/// What stands in for a missing entry.
+/// Arguments with a default value for a missing entry.
 const OR_ELSE: Signature = Signature::new(1, &[Kind::Table, Kind::Int]);
 
-/// Rows that read a kind of data.
+/// Defines rows that read a data type.
 macro_rules! rows {
     ($read:ident; $($kind:ident, $doc:literal, $name:literal;)*) => {
         &[$(row($name, $doc, |c, value, a| $read(c, value, a.table(0)?, Datum::first(DataKind::$kind)))),*]
     };
 }
 
-/// Those that read.
+/// Converters that read.
 #[rustfmt::skip]
 pub const READ: &[Converter] = rows! { read;
     BytesInRate, "Bytes from clients, over the table's period.", "table_bytes_in_rate";
@@ -47,14 +47,14 @@ pub const READ: &[Converter] = rows! { read;
     ServerId, "The number of the server.", "table_server_id";
 };
 
-/// Those that read bytes as kilobytes.
+/// Converters that read bytes as kilobytes.
 #[rustfmt::skip]
 pub const KILOBYTES: &[Converter] = rows! { kilobytes;
     BytesInCnt, "Kilobytes from clients.", "table_kbytes_in";
     BytesOutCnt, "Kilobytes to clients.", "table_kbytes_out";
 };
 
-/// The others.
+/// Other converters.
 pub const OTHERS: &[Converter] = &[
     row("table_clr_gpc0", "Clears the first general purpose counter.", |c, value, a| {
         change(c, value, a.table(0)?, |entry, table| Datum::first(DataKind::Gpc0).set(entry, table, 0))
@@ -130,7 +130,7 @@ fn change<'a>(
     stick::change(context, value, table, with).map(|found| Value::Int(found as i64))
 }
 
-/// Something about how long an entry stays, in milliseconds: what it is told is left, and its whole life.
+/// Returns a time computed from the remaining and the total lifetime of an entry, in milliseconds.
 fn age<'a>(
     context: &Context<'a>,
     value: Value<'a>,

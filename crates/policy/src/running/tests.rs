@@ -1,4 +1,4 @@
-//! Rows over a running program: the frontend `fe` leads to the backend `be` with the server `srv`.
+//! Evaluates rows with a running program: the frontend `fe` uses the backend `be` with the server `srv`.
 
 use super::TABLES;
 use crate::compile::tests::{backend, compiled, frontend, spec};
@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use wire::http::Head;
 
-/// Names of that program.
+/// The names of that program.
 pub(crate) struct FewNames;
 
 impl Names for FewNames {
@@ -53,7 +53,7 @@ impl Names for FewNames {
     }
 }
 
-/// Of a stream that is connected and has limits of its own, whose client at 192.0.2.1:1000 connected to 203.0.113.9:80.
+/// Properties of a connected stream with limits of its own, whose client 192.0.2.1:1000 connected to 203.0.113.9:80.
 struct FixedProbes(Option<Counters>);
 
 impl Probes for FixedProbes {
@@ -110,7 +110,7 @@ impl Probes for FixedProbes {
     }
 }
 
-/// What an expression is evaluated over.
+/// The data that an expression is evaluated with.
 #[derive(Default)]
 pub(crate) struct Scene {
     program: Option<Program>,
@@ -118,7 +118,6 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// The running program.
     pub(crate) fn running() -> Self {
         let (mut front, mut back) = (frontend("fe"), backend("be"));
         back.servers[0].name.value = "srv".to_owned();
@@ -126,7 +125,7 @@ impl Scene {
         Self { program: Some(compiled(&spec(vec![front, back]))), request: None }
     }
 
-    /// No program, and a request of that line and those fields.
+    /// No program, and a request with that line and fields.
     pub(crate) fn request(method: &str, target: &str, fields: &[(&str, &str)]) -> Self {
         let mut head = Head::new();
         head.set_method(method.as_bytes());
@@ -135,7 +134,7 @@ impl Scene {
         Self { program: None, request: Some(head) }
     }
 
-    /// Lends it all to `with`.
+    /// Calls `with` with an evaluation context.
     pub(crate) fn with<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let arena = Bump::new();
         let program = self.program.as_ref();
@@ -166,7 +165,7 @@ impl Scene {
         })
     }
 
-    /// What an expression gives here, as text; `<none>` when there is no sample, `!` and the sentence when it is refused.
+    /// Evaluates an expression to text; `<none>` if there is no sample, `!` and the message if it is rejected.
     pub(crate) fn eval(&self, text: &str) -> String {
         let name = text.split(['(', ',']).next().unwrap_or_default();
         let row = TABLES.fetches.find(name);
@@ -181,7 +180,7 @@ impl Scene {
     }
 }
 
-/// Compares rows of expression and result.
+/// Compares expressions with their expected results.
 #[track_caller]
 pub(crate) fn check_rows(scene: &Scene, rows: &[(&str, &str)]) {
     for (text, expected) in rows {

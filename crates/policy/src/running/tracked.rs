@@ -1,5 +1,5 @@
-//! Fetches of what a session or a stream tracks in stick tables (`sc_…`, `sc0_…` to `sc2_…`), and of the entry of the
-//! client's address (`src_…`; section 7.3.3). Must never track anything.
+//! Fetches of the entries that a session or a stream tracks in stick tables (`sc_…`, `sc0_…` to `sc2_…`), and of the
+//! entry of the client's address (`src_…`; section 7.3.3). Must never track anything.
 
 use super::stick;
 use crate::program::Lent;
@@ -12,18 +12,18 @@ use live::table::{Datum, EntryMut, Table, TableKey, Tracked, sample_of};
 const TRACKED: Places = Places::RUNNING;
 const CLIENT: Places = Places::CLIENT;
 const INT: Type = Type::Int;
-/// Of a counter by its number, in a table.
+/// Arguments: the number of a stick counter, and a table.
 const NUMBERED: Signature = Signature::new(1, &[Kind::Int, Kind::Table]);
-/// The same with an index in an array before it.
+/// Arguments: an array index, the number of a stick counter, and a table.
 const INDEXED: Signature = Signature::new(2, &[Kind::Int, Kind::Int, Kind::Table]);
-/// Of a counter that the name tells.
+/// Arguments of fetches with the number in their name: a table.
 const NAMED: Signature = Signature::new(0, &[Kind::Table]);
-/// Of the client's address.
+/// Arguments of fetches of the client's address: a table.
 const SOURCE: Signature = Signature::new(1, &[Kind::Table]);
-/// The same with an index in an array before it.
+/// Arguments: an array index and a table.
 const SOURCE_INDEXED: Signature = Signature::new(2, &[Kind::Int, Kind::Table]);
 
-/// Rows that read a kind of data, or change it and tell what came out.
+/// Defines rows that read a data type, or change it and return the result.
 macro_rules! rows {
     ($read:ident, $from:ident, $places:expr; $($kind:ident, $doc:literal,
         [$sc:literal, $sc0:literal, $sc1:literal, $sc2:literal, $src:literal];)*) => {
@@ -48,7 +48,7 @@ macro_rules! rows {
     };
 }
 
-/// Those that read.
+/// Fetches that read.
 #[rustfmt::skip]
 pub const READ: &[Fetch] = rows! { read, read_source, TRACKED;
     BytesInRate, "Bytes from clients, over the table's period", ["sc_bytes_in_rate", "sc0_bytes_in_rate", "sc1_bytes_in_rate", "sc2_bytes_in_rate", "src_bytes_in_rate"];
@@ -73,28 +73,28 @@ pub const READ: &[Fetch] = rows! { read, read_source, TRACKED;
     SessRate, "Sessions over the table's period", ["sc_sess_rate", "sc0_sess_rate", "sc1_sess_rate", "sc2_sess_rate", "src_sess_rate"];
 };
 
-/// Those that read bytes as kilobytes.
+/// Fetches that read bytes as kilobytes.
 #[rustfmt::skip]
 pub const KILOBYTES: &[Fetch] = rows! { kilobytes, kilobytes_source, CLIENT;
     BytesInCnt, "Kilobytes from clients", ["sc_kbytes_in", "sc0_kbytes_in", "sc1_kbytes_in", "sc2_kbytes_in", "src_kbytes_in"];
     BytesOutCnt, "Kilobytes to clients", ["sc_kbytes_out", "sc0_kbytes_out", "sc1_kbytes_out", "sc2_kbytes_out", "src_kbytes_out"];
 };
 
-/// Those that count up.
+/// Fetches that increment.
 #[rustfmt::skip]
 pub const INCREMENT: &[Fetch] = rows! { increment, increment_source, TRACKED;
     Gpc0, "Counts the first general purpose counter up", ["sc_inc_gpc0", "sc0_inc_gpc0", "sc1_inc_gpc0", "sc2_inc_gpc0", "src_inc_gpc0"];
     Gpc1, "Counts the second general purpose counter up", ["sc_inc_gpc1", "sc0_inc_gpc1", "sc1_inc_gpc1", "sc2_inc_gpc1", "src_inc_gpc1"];
 };
 
-/// Those that clear.
+/// Fetches that clear.
 #[rustfmt::skip]
 pub const CLEAR: &[Fetch] = rows! { clear, clear_source, TRACKED;
     Gpc0, "Clears the first general purpose counter", ["sc_clr_gpc0", "sc0_clr_gpc0", "sc1_clr_gpc0", "sc2_clr_gpc0", "src_clr_gpc0"];
     Gpc1, "Clears the second general purpose counter", ["sc_clr_gpc1", "sc0_clr_gpc1", "sc1_clr_gpc1", "sc2_clr_gpc1", "src_clr_gpc1"];
 };
 
-/// Those of arrays, and of an entry itself.
+/// Fetches of arrays, and of an entry itself.
 pub const OTHERS: &[Fetch] = &[
     indexed("sc_get_gpc", "A general purpose counter of a tracked entry.", |c, a| {
         read(c, number(a, 1)?, a.table(2), Datum::array(DataKind::Gpc, a.int(0)?)?)
@@ -186,23 +186,23 @@ const fn of_source(name: &'static str, doc: &'static str, eval: expression::fetc
     Fetch::new(name, SOURCE_INDEXED, INT, CLIENT, doc, eval).checked(|a, c| table(a, c, 1))
 }
 
-/// Where no table is written it is that of the proxy.
+/// Sets a missing table argument to the table of the proxy.
 fn table(arguments: &mut Arguments, checking: &Checking<'_>, at: usize) -> Result<(), String> {
     stick::default_table(arguments, checking, at)
 }
 
-/// The number of a counter that an argument tells; without one of that number nothing is tracked.
+/// Returns the number of a stick counter in an argument; `None` if it is out of range.
 fn number(arguments: &Arguments, at: usize) -> Option<u8> {
     u8::try_from(arguments.int(at)?).ok()
 }
 
-/// What is tracked under that number.
+/// Calls `with` with the tracked entry of a stick counter.
 #[inline]
 fn tracked<T>(context: &Context<'_>, number: u8, with: impl FnOnce(&Tracked) -> Option<T>) -> Option<T> {
     with(&*context.tracked(number)?)
 }
 
-/// Another table, with the key that is tracked in this one, if it is one there.
+/// Returns another table and the tracked key, if the key types are equal.
 fn elsewhere<'a>(context: &Context<'a>, tracked: &Tracked, table: usize) -> Option<(&'a Table, Vec<u8>)> {
     let other = context.live()?.tables.get(table)?;
     if other.plan.key.name() != tracked.table().plan.key.name() {
@@ -219,7 +219,7 @@ fn read<'a>(context: &Context<'a>, number: u8, table: Option<usize>, datum: Datu
     found.map(int)
 }
 
-/// The same of the entry that another table has of the tracked key; nothing where it has none.
+/// Reads the entry of the tracked key in another table; 0 if there is none.
 #[inline(never)]
 fn read_elsewhere(context: &Context<'_>, number: u8, table: usize, datum: Datum) -> Option<u64> {
     tracked(context, number, |tracked| {
@@ -248,7 +248,7 @@ fn int<'a>(number: u64) -> Value<'a> {
     Value::Int(number as i64)
 }
 
-/// Changes a tracked entry, or that of the same key in another table, which is made where it is missing.
+/// Changes the tracked entry, or that of the same key in another table, which is created if necessary.
 fn change<'a>(
     context: &Context<'a>,
     number: u8,

@@ -1,19 +1,19 @@
-//! Passwords that have to be checked before expressions ask `http_auth` for them. Must never find out itself:
-//! that takes time.
+//! Password hashes to be compared before expressions evaluate `http_auth`. Must never compare them itself, since that
+//! takes time.
 
 use crate::program::{Password, Program, User};
 use expression::crypt::Hidden;
 use live::{Live, Proof};
 use std::sync::Arc;
 
-/// What stands behind the scheme `Basic` of RFC 7617.
+/// Returns the credentials after the scheme `Basic` (RFC 7617).
 fn basic(field: &[u8]) -> Option<&[u8]> {
     let (scheme, text) = field.trim_ascii().split_at_checked(6)?;
     scheme.eq_ignore_ascii_case(b"basic ").then(|| text.trim_ascii())
 }
 
-/// Whether a value of an Authorization field is that of one of the accounts, each `user:password` (RFC 7617, section 2). The time
-/// that it takes does not depend on which bytes differ.
+/// Whether the value of an Authorization field matches one of the accounts, each `user:password` (RFC 7617, section 2).
+/// Runs in time independent of which bytes differ.
 pub fn is_account(accounts: &[Box<[u8]>], field: &[u8]) -> bool {
     let Some(credentials) = basic(field).and_then(expression::base64::decoded) else { return false };
     let is = |account: &[u8]| {
@@ -23,24 +23,24 @@ pub fn is_account(accounts: &[Box<[u8]>], field: &[u8]) -> bool {
     accounts.iter().fold(false, |found, account| found | is(account))
 }
 
-/// Name and password.
+/// Splits credentials into name and password.
 fn halves(credentials: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = credentials.iter().position(|byte| *byte == b':')?;
     Some((&credentials[..colon], &credentials[colon + 1..]))
 }
 
-/// A password that has to be checked before expressions of a proxy are evaluated.
+/// A password to be compared before expressions of a proxy are evaluated.
 #[derive(Debug)]
 pub struct Trial {
-    /// The user's.
+    /// The hash of the user's password.
     pub hidden: Arc<Hidden>,
-    /// What the request has.
+    /// The password in the request.
     pub password: Box<[u8]>,
-    /// Stands for both.
+    /// Identifies the pair of both.
     pub proof: Proof,
 }
 
-/// What has to be found out about a request with that `Authorization`, for these lists: nothing that is known already.
+/// Returns the comparisons required for a request with that `Authorization` and these lists, without known results.
 pub fn trials(program: &Program, live: &Live, lists: &[usize], field: &[u8]) -> Vec<Trial> {
     let Some(credentials) = basic(field).and_then(expression::base64::decoded) else { return Vec::new() };
     let Some((name, password)) = halves(&credentials) else { return Vec::new() };
@@ -81,7 +81,7 @@ mod tests {
         let program = compiled(&spec);
         let live = program.live(7);
         let tried = |field: &str| trials(&program, &live, &[0], field.as_bytes());
-        // Of "bob:x", "eve:x", "nobody:x" nothing has to be found out.
+        // "bob:x", "eve:x", "nobody:x" need no comparison.
         for field in ["Basic Ym9iOng=", "Basic ZXZlOng=", "Basic bm9ib2R5Ong=", "Bearer x", "Basic !", "Basic eA=="] {
             assert!(tried(field).is_empty(), "{field}");
         }

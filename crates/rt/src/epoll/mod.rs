@@ -1,4 +1,4 @@
-//! The epoll driver: what a worker watches through the kernel.
+//! The epoll driver: watches a worker's descriptors through the kernel.
 //!
 //! Streams are added once, edge-triggered, and never changed; listeners level-triggered with EPOLLEXCLUSIVE.
 
@@ -12,17 +12,17 @@ use crate::mailbox::{Descriptors, Remote};
 use crate::source::{Events, Watch};
 use crate::sys;
 
-/// The token of the worker's own event descriptor, which no source has: it would be the last of 2^32 slots.
+/// The token of the worker's own event descriptor. No source has it: it would be the last of 2^32 slots.
 const OWN_EVENT: u64 = u64::MAX;
 
-/// A worker's epoll instance and the room for its events.
+/// A worker's epoll instance and its buffer of events.
 pub(crate) struct Poller {
     remote: Arc<Remote>,
     events: RefCell<Vec<libc::epoll_event>>,
 }
 
 impl Poller {
-    /// A poller over the descriptors that `remote` shows to other threads.
+    /// Creates a poller over the descriptors that `remote` shares with other threads.
     pub(crate) fn new(remote: Arc<Remote>, max_events: usize) -> std::io::Result<Poller> {
         if let Some(Descriptors { epoll, event }) = &remote.descriptors {
             sys::epoll::add(epoll, event.as_raw_fd(), (libc::EPOLLIN | libc::EPOLLET) as u32, OWN_EVENT)?;
@@ -46,8 +46,8 @@ impl Poller {
         self.remote.unwatch(fd);
     }
 
-    /// Waits up to `timeout` milliseconds (-1: until something happens) and gives every event to `record`; tells how many
-    /// there were.
+    /// Waits up to `timeout` milliseconds (-1: without limit), passes every event to `record`, and returns the number
+    /// of events.
     #[inline]
     pub(crate) fn wait(&self, timeout: i32, waited: impl FnOnce(), mut record: impl FnMut(Key, Events)) -> usize {
         let Some(descriptors) = &self.remote.descriptors else { return 0 };

@@ -1,6 +1,6 @@
-//! Connections that a worker starts.
+//! Outgoing connections of a worker.
 //!
-//! Nothing here may wait for a name server: addresses are numbers by now.
+//! Nothing here may wait for a name server: addresses are already resolved.
 
 use std::ffi::CString;
 use std::fmt;
@@ -17,52 +17,53 @@ use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source};
 use crate::sys;
 
-/// What is set on a socket before it connects. Defaults leave everything to the kernel, except that small segments
-/// are sent at once.
+/// Options of a socket that connects. The defaults leave everything to the kernel, except that small segments are sent
+/// immediately.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
-    /// By MPTCP (RFC 8684) where the kernel has it, else by TCP.
+    /// Use MPTCP (RFC 8684) if the kernel supports it, otherwise TCP.
     pub multipath: bool,
-    /// Send small segments at once (`TCP_NODELAY`).
+    /// Send small segments immediately (`TCP_NODELAY`).
     pub nodelay: bool,
-    /// Bind to this address first (`source`). With port 0 the kernel chooses one late, so that ports can be shared by
-    /// connections to different destinations.
+    /// Bind to this address first (`source`). With port 0 the kernel chooses one late, so that connections to different
+    /// destinations can share ports.
     pub source: Option<Address>,
-    /// Bind to addresses that are not this machine's (`IP_TRANSPARENT`; needs a privilege).
+    /// Bind to non-local addresses (`IP_TRANSPARENT`; needs a privilege).
     pub transparent: bool,
-    /// Leave by this network device (`SO_BINDTODEVICE`; needs a privilege).
+    /// Send through this network device (`SO_BINDTODEVICE`; needs a privilege).
     pub interface: Option<String>,
     /// Let the kernel probe an idle peer (`SO_KEEPALIVE`).
     pub keepalive: Option<KeepAlive>,
-    /// Leave the acknowledgement of the handshake to the first bytes that are sent (`TCP_QUICKACK`).
+    /// Delay the acknowledgement of the handshake until the first bytes are sent (`TCP_QUICKACK` off).
     pub delay_acknowledgement: bool,
-    /// Congestion control (`TCP_CONGESTION`); where the kernel refuses it, its default stays.
+    /// Congestion control algorithm (`TCP_CONGESTION`); the kernel's default if it refuses it.
     pub congestion_control: Option<Box<str>>,
     /// Sign segments with this key (`TCP_MD5SIG`).
     pub md5_key: Option<Box<str>>,
     /// The network namespace to connect in.
     pub namespace: Option<Arc<Namespace>>,
-    /// Largest segment to announce (`TCP_MAXSEG`).
+    /// Maximum segment size to announce (`TCP_MAXSEG`).
     pub mss: Option<u32>,
-    /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`).
+    /// Maximum time that sent data may remain unacknowledged (`TCP_USER_TIMEOUT`).
     pub user_timeout: Option<Duration>,
-    /// Unsent bytes from which the stream counts as full (`TCP_NOTSENT_LOWAT`).
+    /// Number of unsent bytes at which the stream counts as full (`TCP_NOTSENT_LOWAT`).
     pub unsent_limit: Option<usize>,
-    /// Bytes of the kernel's send buffer.
+    /// Size of the kernel's send buffer in bytes.
     pub send_buffer: Option<usize>,
-    /// Bytes of the kernel's receive buffer.
+    /// Size of the kernel's receive buffer in bytes.
     pub receive_buffer: Option<usize>,
     /// Closing resets the connection (`SO_LINGER` of zero).
     pub reset_on_close: bool,
     /// Send the first bytes with the SYN (`TCP_FASTOPEN_CONNECT`).
     pub fast_open: bool,
-    /// Firewall mark of the packets (`SO_MARK`; needs a privilege, and is left out without it).
+    /// Firewall mark of the packets (`SO_MARK`; needs a privilege, and is ignored without it).
     pub mark: Option<u32>,
     /// Service class of the packets (`IP_TOS`, `IPV6_TCLASS`).
     pub service_class: Option<u8>,
-    /// The connection is a short one, which [`super::reset`] ends: it may be made by a socket that was kept.
+    /// A short-lived connection ended by [`super::reset`]: it may reuse a kept socket.
     pub is_brief: bool,
-    /// Look whether it is established before anything waits for it. Pays on one machine, where it is so at once.
+    /// Check whether it is established before waiting. Worthwhile for destinations on the same
+    /// machine, where it usually is.
     pub looks_at_once: bool,
 }
 
@@ -94,36 +95,36 @@ impl Default for ConnectOptions {
     }
 }
 
-/// A connection under way: a future of the connected [`Stream`]. Dropping it gives up.
+/// A connection being established: a future of the connected [`Stream`]. Dropping it aborts the connection.
 #[must_use = "a connection under way is given up when it is dropped"]
 pub struct Connecting {
     stream: Option<Stream>,
     established: bool,
-    /// Why it failed, where that was seen before anything waited.
+    /// The error, if the connection failed before anything waited for it.
     failed: Option<io::Error>,
 }
 
-/// What was being done when a connection failed before anything was sent.
+/// The step at which a connection failed before anything was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectStep {
-    /// Making a socket and setting its options.
+    /// Creating a socket and setting its options.
     Socket,
-    /// Binding it to where it connects from.
+    /// Binding it to its source address.
     Bind,
-    /// Connecting itself.
+    /// Connecting.
     Connect,
 }
 
 /// Why a connection could not be started.
 #[derive(Debug)]
 pub struct ConnectFailure {
-    /// What was being done.
+    /// The failed step.
     pub step: ConnectStep,
-    /// What the kernel said.
+    /// The kernel's error.
     pub error: io::Error,
 }
 
-/// What this machine had none of.
+/// The local resource that was exhausted or missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
     /// Descriptors of the process.
@@ -134,12 +135,12 @@ pub enum Shortage {
     Memory,
     /// Ports to connect from.
     Ports,
-    /// The address, the interface or the namespace to connect from.
+    /// The source address, interface or namespace.
     Source,
 }
 
 impl ConnectFailure {
-    /// What was missing; `None`: nothing here was, the connection was refused.
+    /// Returns the missing local resource; `None`: none was missing, the connection was refused.
     pub fn shortage(&self) -> Option<Shortage> {
         Some(match (self.error.raw_os_error(), self.step) {
             (Some(libc::EMFILE), _) => Shortage::Descriptors,
@@ -156,7 +157,7 @@ impl ConnectFailure {
     }
 }
 
-/// Starts to connect on the current worker.
+/// Starts connecting on the current worker.
 pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Connecting, ConnectFailure> {
     use ConnectStep::{Connect, Socket as Making};
     if let Some(world) = sim::current_world() {
@@ -191,7 +192,7 @@ pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Conne
     Ok(Connecting { failed, ..Connecting::of(Socket::Os(fd.into()), established) })
 }
 
-/// A fresh socket with its options, bound where it is to be.
+/// Creates a socket with its options, bound to its source address.
 fn prepare(address: &Address, options: &ConnectOptions) -> Result<OwnedFd, ConnectFailure> {
     use ConnectStep::{Bind, Socket as Making};
     let family = sys::socket::family(address);
@@ -217,22 +218,23 @@ impl Connecting {
     fn of(socket: Socket, established: bool) -> Connecting {
         let mut source = Source::new();
         if !established {
-            // The first event tells both how the connection ended and what can be read by then.
+            // The first event shows both the result of the connection and what can be read by then.
             (source.read, source.write) = (Readiness::Drained, Readiness::Drained);
         }
         Connecting { stream: Some(Stream::enter(socket, source)), established, failed: None }
     }
 
-    /// The socket's number. The kernel gives the lowest one that is free: at least so many others are in use.
+    /// Returns the socket's number. The kernel assigns the lowest free one: at least that many others are in use.
     pub fn number(&self) -> u64 {
         self.stream.as_ref().map_or(0, |stream| u64::try_from(stream.number()).unwrap_or(0))
     }
 
-    /// The stream as it is, connected or not: the first write tells. It waits while the connection is under way, and
-    /// fails as the connection failed. Saves a turn where connections are established at once, as on one machine.
+    /// Returns the stream, connected or not; the first write shows which: it waits while the connection is being
+    /// established, and fails with the connection's error. Saves an iteration if connections are established
+    /// immediately, as on one machine.
     ///
     /// # Errors
-    /// When the future has given the stream away already.
+    /// If the future has already returned the stream.
     pub fn into_stream(mut self) -> io::Result<Stream> {
         let mut stream = self.stream.take().ok_or_else(given_away)?;
         stream.expect_anything();
@@ -296,7 +298,7 @@ fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Resul
             (probes.idle, libc::TCP_KEEPIDLE),
             (probes.interval, libc::TCP_KEEPINTVL),
         ] {
-            // What the kernel does not take leaves its own choice in force.
+            // Values that the kernel refuses leave its default in effect.
             value.map(|value| set(libc::IPPROTO_TCP, name, saturate(value)));
         }
     }
@@ -322,10 +324,10 @@ fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Resul
             set(level, name, value)?;
         }
     }
-    // What the kernel does not permit leaves the packets as they are.
+    // Without the privilege, packets are not marked.
     let _ = options.mark.map(|mark| set(libc::SOL_SOCKET, libc::SO_MARK, mark as i32));
     if let Some(class) = options.service_class {
-        // A socket of IPv6 has both: it may lead to IPv4.
+        // An IPv6 socket takes both options: it may connect to an IPv4 address.
         let _ = set(libc::IPPROTO_IP, libc::IP_TOS, i32::from(class));
         let _ = set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, i32::from(class));
     }
@@ -342,7 +344,7 @@ fn apply(fd: &OwnedFd, address: &Address, options: &ConnectOptions) -> io::Resul
     Ok(())
 }
 
-/// What the kernel forgets with each connection.
+/// Sets the option that the kernel resets with each connection.
 fn acknowledge(fd: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {
     if !options.delay_acknowledgement {
         return Ok(());
@@ -350,7 +352,7 @@ fn acknowledge(fd: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {
     sys::socket::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0)
 }
 
-/// A number as the `int` that socket options want.
+/// Converts a number to the `int` of socket options, saturating.
 pub(super) fn saturate<T: TryInto<i32>>(value: T) -> i32 {
     value.try_into().unwrap_or(i32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Datagram sockets: UDP and UNIX. Sending never waits; what the kernel does not take now is lost.
+//! Datagram sockets: UDP and UNIX. Sending never waits; what the kernel does not accept immediately is lost.
 //!
 //! It must never queue a datagram.
 
@@ -29,7 +29,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The family that reaches an address.
+    /// Returns the family of an address.
     pub fn of(address: &Address) -> Family {
         match address {
             Address::Inet(address) if address.is_ipv4() => Family::Inet4,
@@ -47,11 +47,11 @@ impl Family {
     }
 }
 
-/// A datagram socket that does not block. `Send` until it first waits to receive; that must happen on one worker.
+/// A non-blocking datagram socket. `Send` until it first waits to receive; from then on it stays on one worker.
 pub struct Datagram {
     socket: Socket,
     watched_by: Option<(u32, Key)>,
-    /// The kernel may take datagrams of one length together.
+    /// Whether the kernel can send datagrams of one length together (UDP segmentation offload).
     together: Cell<bool>,
 }
 
@@ -60,10 +60,10 @@ impl Datagram {
         Datagram { socket, watched_by: None, together: Cell::new(false) }
     }
 
-    /// A socket without an address, to send from.
+    /// Creates an unbound socket, for sending.
     ///
     /// # Errors
-    /// The kernel's: descriptors are exhausted.
+    /// From the kernel: no descriptors.
     pub fn unconnected(family: Family) -> io::Result<Datagram> {
         if let Some(world) = sim::current_world() {
             return Ok(Datagram::of(Socket::Sim(Box::new(SimSocket::datagram(&world, None)?))));
@@ -75,10 +75,10 @@ impl Datagram {
         Ok(datagram)
     }
 
-    /// A socket at an address, to receive at.
+    /// Creates a socket bound to an address, for receiving.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn bind(address: &Address) -> io::Result<Datagram> {
         if let Some(world) = sim::current_world() {
             return Ok(Datagram::of(Socket::Sim(Box::new(SimSocket::datagram(&world, Some(address))?))));
@@ -88,11 +88,11 @@ impl Datagram {
         Ok(Datagram::of(Socket::Os(fd.into())))
     }
 
-    /// The same with options: several processes at one address, buffer sizes, a namespace. A UNIX socket takes the place
-    /// of what is there.
+    /// Like [`Datagram::bind`], with options: an address shared by several processes, buffer sizes, a namespace. A UNIX
+    /// socket replaces an existing one.
     ///
     /// # Errors
-    /// The socket's or the file system's.
+    /// From the socket or the file system.
     pub fn bind_with(address: &Address, options: &BindOptions) -> io::Result<Datagram> {
         if sim::current_world().is_some() {
             return Datagram::bind(address);
@@ -104,10 +104,11 @@ impl Datagram {
         Ok(Datagram::of(Socket::Os(fd.into())))
     }
 
-    /// Takes over a descriptor that the process was started with.
+    /// Takes over an inherited descriptor.
     ///
     /// # Errors
-    /// `InvalidInput` when it is no datagram socket, `ResourceBusy` when it was taken over already, else the socket's.
+    /// `InvalidInput` if it is not a datagram socket, `ResourceBusy` if it was already taken over, otherwise from the
+    /// socket.
     pub fn inherit(fd: RawFd) -> io::Result<Datagram> {
         let kind = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)?;
         if kind != libc::SOCK_DGRAM {
@@ -118,10 +119,10 @@ impl Datagram {
         Ok(Datagram::of(Socket::Os(fd.into())))
     }
 
-    /// Fixes the peer: `send` goes there, and only its datagrams are received.
+    /// Sets the peer: `send` sends to it, and only its datagrams are received.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn connect(&self, address: &Address) -> io::Result<()> {
         match &self.socket {
             Socket::Os(fd) => sys::socket::connect(fd, address).map(drop),
@@ -129,19 +130,19 @@ impl Datagram {
         }
     }
 
-    /// Bytes of the kernel's send buffer.
+    /// Sets the size of the kernel's send buffer in bytes.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
         let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
         self.socket.set_option(libc::SOL_SOCKET, libc::SO_SNDBUF, bytes)
     }
 
-    /// Sends one datagram, made of `parts` in order.
+    /// Sends one datagram, the concatenation of `parts`.
     ///
     /// # Errors
-    /// The socket's; `WouldBlock` when the kernel takes nothing now.
+    /// From the socket; `WouldBlock` if the kernel does not accept it now.
     pub fn send_to(&self, address: &Address, parts: &[IoSlice<'_>]) -> io::Result<()> {
         match &self.socket {
             Socket::Os(fd) => {
@@ -155,7 +156,7 @@ impl Datagram {
     /// Sends one datagram to the connected peer.
     ///
     /// # Errors
-    /// As for [`Datagram::send_to`]; `ConnectionRefused` reports an earlier datagram that found no receiver.
+    /// As for [`Datagram::send_to`]; `ConnectionRefused` reports that an earlier datagram found no receiver.
     pub fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
         match &self.socket {
             Socket::Os(fd) => taken(sys::socket::send_datagram(fd.as_raw_fd(), parts, None)?),
@@ -163,12 +164,12 @@ impl Datagram {
         }
     }
 
-    /// Sends each element as one datagram to `address`, with as few system calls as possible; returns how many the
-    /// kernel took. The rest is lost unless the caller tries again. Neighbours of one length travel together where the
-    /// kernel and the way there allow it; the peer gets them one by one all the same.
+    /// Sends each element as one datagram to `address`, with as few system calls as possible; returns the number that
+    /// the kernel accepted. The rest is lost unless the caller retries. Consecutive datagrams of one length are sent
+    /// together if the kernel and the route allow it; the peer still receives them separately.
     ///
     /// # Errors
-    /// The socket's, when the first datagram fails.
+    /// From the socket, if the first datagram fails.
     pub fn send_batch(&self, address: &Address, datagrams: &[IoSlice<'_>]) -> io::Result<usize> {
         match &self.socket {
             Socket::Os(fd) => {
@@ -191,10 +192,10 @@ impl Datagram {
         }
     }
 
-    /// Receives one datagram into the spare part of `buffer`; what does not fit is lost.
+    /// Receives one datagram into the free space of `buffer`; what does not fit is lost.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn poll_receive_from(
         &mut self,
         context: &mut Context<'_>,
@@ -243,15 +244,15 @@ impl Datagram {
         Ok(received)
     }
 
-    /// The address of this end.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn local_address(&self) -> io::Result<Address> {
         self.socket.local_address()
     }
 
-    /// The descriptor's number; `None` in a simulation.
+    /// Returns the descriptor's number; `None` in a simulation.
     pub fn descriptor(&self) -> Option<RawFd> {
         self.socket.descriptor()
     }

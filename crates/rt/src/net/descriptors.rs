@@ -1,5 +1,5 @@
-//! The descriptors of the process, for callers that own none of them: what the kernel says of each, and which of them the
-//! current worker watches. Must never keep one open, nor change one.
+//! The descriptors of the process, for callers that own none of them: the kernel's information on each, and which of
+//! them the current worker watches. Must never keep a descriptor open, nor change one.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::driver::Driver;
 use crate::source::{Events, Readiness};
 use crate::sys;
 
-/// What a descriptor refers to.
+/// The kind of object that a descriptor refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescriptorKind {
     /// A socket that accepts connections.
@@ -20,23 +20,22 @@ pub enum DescriptorKind {
     Datagram,
     /// One end of a pipe.
     Pipe,
-    /// A file, or an object of the kernel's like an epoll instance.
+    /// A file, or another kernel object such as an epoll instance.
     Other,
 }
 
-/// What the kernel says of a descriptor.
+/// The kernel's information on a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptorInfo {
-    /// What it refers to.
     pub kind: DescriptorKind,
-    /// The address of this end of a socket.
+    /// The local address of a socket.
     pub local: Option<Address>,
     /// The address of a socket's peer.
     pub peer: Option<Address>,
 }
 
-/// What the kernel says of the descriptor with this number; `None`: it is not open, or this is a simulation. Some system calls,
-/// none of which waits.
+/// Returns the kernel's information on a descriptor; `None`: it is not open, or this is a simulation. Costs some system
+/// calls, none of which waits.
 pub fn describe_descriptor(number: i32) -> Option<DescriptorInfo> {
     if !current::with(|worker| matches!(worker.driver, Driver::Epoll(_))) {
         return None;
@@ -61,24 +60,24 @@ fn socket_kind(number: i32) -> io::Result<DescriptorKind> {
     })
 }
 
-/// The number that no descriptor of the process reaches (`RLIMIT_NOFILE`).
+/// Returns the upper bound of descriptor numbers (`RLIMIT_NOFILE`).
 pub fn descriptor_limit() -> i32 {
     let limit = crate::process::descriptor_limit().map_or(1024, |(soft, _)| soft);
     i32::try_from(limit).unwrap_or(i32::MAX)
 }
 
-/// A descriptor that a worker watches, and what it knows of its readiness.
+/// A descriptor that a worker watches, and its recorded readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedDescriptor {
     /// Its number.
     pub number: i32,
-    /// Its place among the sources of the worker, for [`watched_descriptors`].
+    /// Its index among the sources of the worker, for [`watched_descriptors`].
     pub place: u32,
-    /// A read, and a write, is worth a system call.
+    /// Whether a read, and a write, is worth a system call.
     pub ready: (bool, bool),
-    /// An event has reported it as readable, and as writable, since it was drained last.
+    /// Whether an event has reported it as readable, and as writable, since it was last drained.
     pub reported: (bool, bool),
-    /// A task waits to read, and to write.
+    /// Whether a task waits to read, and to write.
     pub waiting: (bool, bool),
     /// The peer has closed its direction.
     pub read_closed: bool,
@@ -88,8 +87,8 @@ pub struct WatchedDescriptor {
     pub error: bool,
 }
 
-/// Some of the descriptors that the current worker watches, from this place on, after a look at no more than `most` places; and
-/// the place to go on from. In a simulation the numbers are those of simulated sockets.
+/// Returns the descriptors that the current worker watches, starting at an index, after examining at most `most`
+/// indices; and the index to continue from. In a simulation the numbers are those of simulated sockets.
 pub fn watched_descriptors(from: u32, most: u32) -> (Vec<WatchedDescriptor>, Option<u32>) {
     current::with(|worker| {
         let sources = worker.sources.borrow();

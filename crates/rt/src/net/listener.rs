@@ -1,6 +1,6 @@
 //! Listening sockets, which belong to the process, and each worker's view of one.
 //!
-//! A listener must never decide whether a connection is welcome: the caller that meets a limit pauses it.
+//! A listener must never decide whether to admit a connection: the caller that reaches a limit pauses it.
 
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -24,30 +24,30 @@ use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys::address::RawAddress;
 use crate::{current, process, sys};
 
-/// What is set on a socket before it listens.
+/// Options of a socket that listens.
 #[derive(Clone, Debug)]
 pub struct BindOptions {
-    /// By MPTCP (RFC 8684) where the kernel has it, else by TCP.
+    /// Use MPTCP (RFC 8684) if the kernel supports it, otherwise TCP.
     pub multipath: bool,
-    /// Connections that may wait to be accepted; the kernel's own limit applies as well.
+    /// Maximum number of connections that wait to be accepted; the kernel's own limit applies as well.
     pub backlog: i32,
-    /// IPv6 only, or IPv4 too; `None` leaves it to the system.
+    /// IPv6 only, or IPv4 too; `None`: the system's default.
     pub v6only: Option<bool>,
-    /// Share the port with other sockets that ask for it (`SO_REUSEPORT`): lets an old and a new process overlap.
+    /// Share the port with other sockets that set this option (`SO_REUSEPORT`): lets an old and a new process overlap.
     pub reuse_port: bool,
-    /// Accepted streams send small segments at once (`TCP_NODELAY`, inherited from the listener).
+    /// Accepted streams send small segments immediately (`TCP_NODELAY`, inherited from the listener).
     pub nodelay: bool,
-    /// Accept only when data has come, or after this long (`TCP_DEFER_ACCEPT`).
+    /// Accept only when data has arrived, or after this time (`TCP_DEFER_ACCEPT`).
     pub defer_accept: Option<Duration>,
-    /// Let accepted streams' acknowledgements wait for data (`TCP_QUICKACK` 0).
+    /// Delay acknowledgements of accepted streams until there is data to send (`TCP_QUICKACK` 0).
     pub no_quick_ack: bool,
-    /// Largest segment to announce (`TCP_MAXSEG`).
+    /// Maximum segment size to announce (`TCP_MAXSEG`).
     pub mss: Option<u32>,
-    /// How long sent data may stay unacknowledged (`TCP_USER_TIMEOUT`).
+    /// Maximum time that sent data may remain unacknowledged (`TCP_USER_TIMEOUT`).
     pub user_timeout: Option<Duration>,
     /// Accept data with the SYN from this many clients at a time (`TCP_FASTOPEN`).
     pub fast_open: Option<u32>,
-    /// Listen on addresses that are not this machine's (`IP_TRANSPARENT`; needs a privilege).
+    /// Listen on non-local addresses (`IP_TRANSPARENT`; needs a privilege).
     pub transparent: bool,
     /// Listen on addresses that do not exist yet (`IP_FREEBIND`).
     pub free_bind: bool,
@@ -57,21 +57,21 @@ pub struct BindOptions {
     pub md5_password: Option<Vec<u8>>,
     /// Keep the first packet of accepted streams (`TCP_SAVE_SYN`): 1 from its IP header on, 2 with the one below.
     pub save_syn: Option<u8>,
-    /// How accepted streams avoid congestion (`TCP_CONGESTION`).
+    /// Congestion control algorithm of accepted streams (`TCP_CONGESTION`).
     pub congestion_control: Option<String>,
-    /// Have the kernel probe accepted streams that are idle.
+    /// Keepalive probes of idle accepted streams.
     pub keep_alive: Option<KeepAlive>,
     /// Closing an accepted stream resets it (`SO_LINGER` 0).
     pub linger_zero: bool,
     /// Accept only through this network device (`SO_BINDTODEVICE`; needs a privilege).
     pub interface: Option<String>,
-    /// Unsent bytes from which an accepted stream counts as full (`TCP_NOTSENT_LOWAT`).
+    /// Number of unsent bytes at which an accepted stream counts as full (`TCP_NOTSENT_LOWAT`).
     pub unsent_limit: Option<usize>,
-    /// Bytes of the kernel's send buffer of accepted streams.
+    /// Size of the kernel's send buffer of accepted streams in bytes.
     pub send_buffer: Option<usize>,
-    /// Bytes of the kernel's receive buffer of accepted streams.
+    /// Size of the kernel's receive buffer of accepted streams in bytes.
     pub receive_buffer: Option<usize>,
-    /// Permission bits of a UNIX socket's file; `None` leaves them to the process's mask.
+    /// Permission bits of a UNIX socket's file; `None`: by the process's umask.
     pub mode: Option<u32>,
     /// Owner of a UNIX socket's file.
     pub user: Option<u32>,
@@ -79,10 +79,10 @@ pub struct BindOptions {
     pub group: Option<u32>,
 }
 
-/// How the kernel probes a peer that is silent (`SO_KEEPALIVE`); `None` leaves a setting to the system.
+/// Keepalive probes of a silent peer (`SO_KEEPALIVE`); `None`: the system's default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct KeepAlive {
-    /// Probes without an answer before the connection fails (`TCP_KEEPCNT`).
+    /// Unanswered probes before the connection fails (`TCP_KEEPCNT`).
     pub count: Option<u32>,
     /// Seconds of silence before the first probe (`TCP_KEEPIDLE`).
     pub idle: Option<u32>,
@@ -126,21 +126,22 @@ impl Default for BindOptions {
 pub struct ListeningSocket {
     pub(super) socket: Socket,
     pub(super) address: Address,
-    /// Connections that waited before the option was set on the listening socket have not inherited it.
+    /// Connections accepted from the backlog that arrived before the option was set on the listening socket have not
+    /// inherited it.
     sets_nodelay: bool,
     pub(super) backlog: i32,
     pub(super) no_quick_ack: bool,
     namespace: Option<String>,
-    /// Another process has the same socket: what is done to it here would be done to both.
+    /// Another process has the same socket: operations on it here would affect both.
     pub(super) is_shared: AtomicBool,
 }
 
 impl ListeningSocket {
-    /// Opens a socket and listens. A UNIX socket is made under another name and moved over `address` when it listens,
-    /// so that there is no moment without one; the kernel reports the first name to peers that ask.
+    /// Opens a socket and listens. A UNIX socket is created under a temporary name and renamed to `address` when it
+    /// listens, so that there is a listener at any time; the kernel reports the temporary name to peers that query it.
     ///
     /// # Errors
-    /// The socket's (`AddrInUse`, `PermissionDenied`, …) or the file system's.
+    /// From the socket (`AddrInUse`, `PermissionDenied`, …) or the file system.
     pub fn bind(address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
         if let Some(world) = sim::current_world() {
             let (socket, address) = SimSocket::listen(&world, address, options.backlog)?;
@@ -163,7 +164,7 @@ impl ListeningSocket {
                 apply(&fd, options, inet.is_ipv6())?;
                 apply_to_streams(&fd, options, inet.is_ipv6())?;
                 sys::socket::bind(&fd, address)?;
-                // Sockets of MPTCP have no such option.
+                // MPTCP sockets do not support the option.
                 listen(&fd, options.backlog, options.no_quick_ack && !is_multipath)?;
             }
             Address::Unix(path) => bind_unix(&fd, path, options, |fd| sys::socket::listen(fd, options.backlog))?,
@@ -172,16 +173,16 @@ impl ListeningSocket {
                 sys::socket::listen(&fd, options.backlog)?;
             }
         }
-        // Port 0 becomes the one that the kernel chose; a UNIX socket keeps its final name.
+        // Port 0 is replaced by the port that the kernel chose; a UNIX socket keeps its final name.
         let address = if address.is_unix() { address.clone() } else { sys::socket::local_address(fd.as_raw_fd())? };
         Ok(ListeningSocket::new(Socket::Os(fd.into()), address, options))
     }
 
-    /// Takes over a descriptor that the process was started with. One that is bound but does not listen
-    /// yet starts to.
+    /// Takes over an inherited descriptor. If it is bound but does not listen yet, it starts to.
     ///
     /// # Errors
-    /// `InvalidInput` when it is no stream socket, `ResourceBusy` when it was taken over already, else the socket's.
+    /// `InvalidInput` if it is not a stream socket, `ResourceBusy` if it was already taken over, otherwise from the
+    /// socket.
     pub fn inherit(fd: RawFd, options: &BindOptions) -> io::Result<ListeningSocket> {
         let kind = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)?;
         if kind != libc::SOCK_STREAM {
@@ -207,19 +208,19 @@ impl ListeningSocket {
         Ok(ListeningSocket { sets_nodelay, is_shared, ..ListeningSocket::new(Socket::Os(fd.into()), address, options) })
     }
 
-    /// Goes on with a socket that another process bound and listens on, under the name that is given. Options are set
-    /// as far as they still can be.
+    /// Takes over a socket that another process bound and listens on, under the given name. Sets the options that can
+    /// still be changed.
     pub(super) fn adopt(fd: OwnedFd, address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
         sys::set_nonblocking(&fd)?;
         if let Address::Inet(inet) = address {
-            // One that was set by the other process and cannot be changed any more stays as it is.
+            // An option set by the other process that cannot be changed keeps its value.
             let _ = apply_to_streams(&fd, options, inet.is_ipv6());
         }
         listen(&fd, options.backlog, options.no_quick_ack && !address.is_unix())?;
         Ok(ListeningSocket::new(Socket::Os(fd.into()), address.clone(), options))
     }
 
-    /// The descriptor, to be passed on; `None` in a simulation.
+    /// Returns the descriptor, for passing it to another process; `None` in a simulation.
     pub fn as_descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.socket {
             Socket::Os(fd) => Some(fd.as_fd()),
@@ -227,12 +228,12 @@ impl ListeningSocket {
         }
     }
 
-    /// The network namespace that it listens in, if that was asked for.
+    /// Returns the network namespace that it listens in, if one was configured.
     pub fn namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
-    /// The network device that it accepts from, if it was bound to one.
+    /// Returns the network device that it is bound to, if any.
     pub fn interface(&self) -> Option<String> {
         sys::socket::interface(self.descriptor()?)
     }
@@ -244,12 +245,12 @@ impl ListeningSocket {
         ListeningSocket { socket, address, sets_nodelay: false, backlog, no_quick_ack, namespace, is_shared }
     }
 
-    /// Where it listens; port 0 was replaced by the port that was chosen.
+    /// Returns the address that it listens on; port 0 is replaced by the chosen port.
     pub fn local_address(&self) -> &Address {
         &self.address
     }
 
-    /// The descriptor's number; `None` in a simulation.
+    /// Returns the descriptor's number; `None` in a simulation.
     pub fn descriptor(&self) -> Option<RawFd> {
         self.socket.descriptor()
     }
@@ -262,7 +263,7 @@ impl fmt::Debug for ListeningSocket {
     }
 }
 
-/// Starts to listen. The kernel then forgets what it was told of acknowledgements, so that comes behind.
+/// Starts listening. This resets the socket's acknowledgement mode, so that is set afterwards.
 pub(super) fn listen(fd: &OwnedFd, backlog: i32, no_quick_ack: bool) -> io::Result<()> {
     sys::socket::listen(fd, backlog)?;
     if no_quick_ack {
@@ -301,7 +302,7 @@ fn apply(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
     if options.transparent { set_transparent(fd, v6) } else { Ok(()) }
 }
 
-/// Sets what accepted streams inherit from their listener, so that it costs no call for each of them.
+/// Sets the options that accepted streams inherit from their listener, which saves a system call for each of them.
 fn apply_to_streams(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result<()> {
     let number = fd.as_raw_fd();
     let set = |level, name, value: u32| sys::socket::set_option(number, level, name, saturate(value));
@@ -320,7 +321,7 @@ fn apply_to_streams(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result
         sys::socket::set_option_bytes(number, libc::IPPROTO_TCP, libc::TCP_CONGESTION, algorithm.as_bytes())?;
     }
     if let Some(password) = &options.md5_password {
-        // Of connections from any address.
+        // Applies to connections from any address.
         let anybody: IpAddr = if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
         sys::socket::set_md5_key(number, &Address::Inet(SocketAddr::new(anybody, 0)), 0, password)?;
     }
@@ -331,7 +332,7 @@ fn apply_to_streams(fd: &OwnedFd, options: &BindOptions, v6: bool) -> io::Result
     Ok(())
 }
 
-/// Binds a datagram socket; of the options those count that are not about connections.
+/// Binds a datagram socket, with the options that are not about connections.
 pub(super) fn bind_datagram(address: &Address, options: &BindOptions) -> io::Result<OwnedFd> {
     let fd = sys::socket::create(sys::socket::family(address), libc::SOCK_DGRAM)?;
     match address {
@@ -355,7 +356,7 @@ pub(super) fn bind_datagram(address: &Address, options: &BindOptions) -> io::Res
     Ok(fd)
 }
 
-/// Binds under a name of our own, sets the file's owner and mode, and moves it to its place once it is open.
+/// Binds under a temporary name, sets the file's owner and mode, and renames it once it is open.
 fn bind_unix(
     fd: &OwnedFd,
     path: &Path,
@@ -364,7 +365,7 @@ fn bind_unix(
 ) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
-    // A name that is too long with its ending is bound in place: for an instant there is no listener then.
+    // If the temporary name is too long, the final one is bound directly: there is briefly no listener then.
     let fits = RawAddress::encode(&Address::Unix(PathBuf::from(&name))).is_ok();
     let temporary = if fits { PathBuf::from(name) } else { path.to_owned() };
     match fs::remove_file(&temporary) {
@@ -387,8 +388,8 @@ fn bind_unix(
     })
 }
 
-/// One worker's view of a listening socket. It is watched (level-triggered, one worker woken for one connection) from
-/// the first wait, and while it is not paused.
+/// One worker's view of a listening socket. It is watched (level-triggered, one worker woken per connection) from the
+/// first wait, unless it is paused.
 pub struct Listener {
     shared: Arc<ListeningSocket>,
     key: Key,
@@ -396,10 +397,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Has the current worker watch a listening socket from now on.
+    /// Watches a listening socket on the current worker.
     ///
     /// # Errors
-    /// The driver's.
+    /// From the driver.
     pub fn new(shared: Arc<ListeningSocket>) -> io::Result<Listener> {
         let mut source = Source::new();
         (source.is_listener, source.number) = (true, shared.socket.number());
@@ -409,20 +410,20 @@ impl Listener {
         Ok(listener)
     }
 
-    /// The socket that all workers share.
+    /// Returns the socket that all workers share.
     pub fn socket(&self) -> &Arc<ListeningSocket> {
         &self.shared
     }
 
-    /// Waits for the next connection. Several may be taken with [`Listener::try_accept`] at once.
+    /// Waits for the next connection. More may be taken with [`Listener::try_accept`] without waiting.
     ///
     /// # Errors
-    /// The kernel's, mostly because descriptors or memory are exhausted: pause for a while, then go on.
+    /// From the kernel, mostly because descriptors or memory are exhausted: pause for a while, then resume.
     pub async fn accept(&mut self) -> io::Result<(OwnedSocket, Address)> {
         future::poll_fn(|context| self.poll_accept(context)).await
     }
 
-    /// [`Listener::accept`] as a poll. Pending for ever while paused.
+    /// The poll form of [`Listener::accept`]. Pending forever while paused.
     ///
     /// # Errors
     /// As for [`Listener::accept`].
@@ -448,7 +449,7 @@ impl Listener {
         })
     }
 
-    /// Ready when a connection may wait, without taking it. Pending for ever while paused.
+    /// Ready when a connection may be waiting, without taking it. Pending forever while paused.
     pub fn poll_acceptable(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.paused {
             return Poll::Pending;
@@ -465,13 +466,13 @@ impl Listener {
         });
         match watched {
             None => Poll::Ready(()),
-            // A socket that cannot be watched is tried: the attempt tells why.
+            // If the socket cannot be watched, an attempt to accept reports the error.
             Some(false) if self.watch().is_err() => Poll::Ready(()),
             Some(_) => Poll::Pending,
         }
     }
 
-    /// Takes a connection that waits; `None` when there is none, or the listener is paused.
+    /// Takes a waiting connection; `None` if there is none, or the listener is paused.
     ///
     /// # Errors
     /// As for [`Listener::accept`].
@@ -497,21 +498,21 @@ impl Listener {
                 worker.patience.note_accepted();
             }
             if let Some((socket, _)) = accepted.as_ref().filter(|_| self.shared.sets_nodelay) {
-                // One that has been reset meanwhile refuses; reading it will tell.
+                // Fails if the connection has been reset already; the next read reports that.
                 let _ = socket.set_option(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
             }
             Ok(accepted.map(|(socket, address)| (OwnedSocket { socket }, address)))
         });
         if has_ended {
-            // The driver would report its end in every turn.
+            // The driver would report its end in every iteration.
             self.pause();
         }
         accepted
     }
 
-    /// Takes it that nothing waits any more. Where something does, the driver tells again in the next turn: for whoever has
-    /// taken as many as there probably were, since an attempt that finds none is dear. False: there is nothing to wait for,
-    /// the socket has failed.
+    /// Assumes that no further connection is waiting; otherwise the driver reports it in the next iteration. For
+    /// callers that have taken as many as were expected, since an attempt that finds none is costly. False: the socket
+    /// has failed, and there is nothing to wait for.
     pub fn rest_until_told(&mut self) -> bool {
         current::with(|worker| {
             let mut sources = worker.sources.borrow_mut();
@@ -521,17 +522,17 @@ impl Listener {
         })
     }
 
-    /// Stops watching: connections wait in the backlog, or go to other workers.
+    /// Stops watching: connections wait in the backlog, or are accepted by other workers.
     pub fn pause(&mut self) {
         if !std::mem::replace(&mut self.paused, true) {
             self.unwatch();
         }
     }
 
-    /// Watches again after a pause.
+    /// Resumes watching after a pause.
     ///
     /// # Errors
-    /// The driver's.
+    /// From the driver.
     pub fn resume(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.paused, false) {
             self.watch()?;
@@ -539,7 +540,6 @@ impl Listener {
         Ok(())
     }
 
-    /// Whether it is paused.
     pub fn is_paused(&self) -> bool {
         self.paused
     }

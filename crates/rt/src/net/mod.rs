@@ -1,5 +1,5 @@
-//! Sockets: streams, listeners, datagrams, parked streams, splice pipes, on whichever driver the worker has; channels
-//! between processes.
+//! Sockets: streams, listeners, datagrams, parked streams, splice pipes, on the worker's driver; channels between
+//! processes.
 //!
 //! Nothing here may block, and nothing may know a protocol above the transport.
 
@@ -41,12 +41,12 @@ pub(crate) use pipe::RawPipe;
 pub(crate) use socket::Socket;
 pub(crate) use spares::Spares;
 
-/// The error of a process that has as many descriptors as it may.
+/// The error when the process has reached its limit of descriptors.
 pub const NO_DESCRIPTORS_OF_PROCESS: i32 = libc::EMFILE;
-/// The error of a system that has as many descriptors as it may.
+/// The error when the system has reached its limit of descriptors.
 pub const NO_DESCRIPTORS_OF_SYSTEM: i32 = libc::ENFILE;
 
-/// Whether the kernel has run out of something that comes back: descriptors, memory, source ports.
+/// Whether an error is the exhaustion of a resource that becomes available again: descriptors, memory, source ports.
 pub fn is_exhaustion(error: &std::io::Error) -> bool {
     let Some(code) = error.raw_os_error() else { return false };
     [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS, libc::EADDRNOTAVAIL].contains(&code)

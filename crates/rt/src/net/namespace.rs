@@ -1,5 +1,5 @@
-//! Network namespaces by name (`ip netns`): sockets that are opened in one belong to it for good. A worker is in another
-//! one than its own for the length of a single call only, and never comes back to its loop from there.
+//! Network namespaces by name (`ip netns`): sockets opened in one belong to it permanently. A worker is in a namespace
+//! other than its own only during a single call, and must never return to its event loop in one.
 
 use std::fs::File;
 use std::io;
@@ -8,34 +8,33 @@ use std::sync::OnceLock;
 
 use crate::sys;
 
-/// Where the system keeps them.
+/// The folder of the system's named namespaces.
 const FOLDER: &str = "/var/run/netns";
 
-/// A network namespace, held open.
+/// An open network namespace.
 #[derive(Debug)]
 pub struct Namespace {
     handle: File,
 }
 
 impl Namespace {
-    /// Finds one by its name.
+    /// Opens a namespace by its name.
     ///
     /// # Errors
-    /// The file system's; `InvalidInput` for a name with a slash.
+    /// From the file system; `InvalidInput` for a name with a slash.
     pub fn open(name: &str) -> io::Result<Namespace> {
         if name.contains('/') {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // Entering one needs a way back: it is looked up before privileges are dropped.
+        // Leaving a namespace needs the original one: it is opened before privileges are dropped.
         home()?;
         File::open(Path::new(FOLDER).join(name)).map(|handle| Namespace { handle })
     }
 
-    /// Runs `action` inside, on a thread of its own that ends with it, and waits for it: for the time before the workers
-    /// start.
+    /// Runs `action` inside, on a thread of its own, and waits for it: for use before the workers start.
     ///
     /// # Errors
-    /// The kernel's: entering needs a privilege.
+    /// From the kernel: entering needs a privilege.
     pub fn run<T: Send>(&self, action: impl FnOnce() -> T + Send) -> io::Result<T> {
         std::thread::scope(|scope| {
             let inside = std::thread::Builder::new().name("namespace".to_owned());
@@ -47,21 +46,21 @@ impl Namespace {
         })
     }
 
-    /// Runs `action` inside on this thread, which is back when this returns: two system calls for a worker that opens
-    /// one socket.
+    /// Runs `action` inside on this thread, and returns to the original namespace afterwards: two system calls for a
+    /// worker that opens one socket.
     ///
     /// # Errors
-    /// The kernel's: entering needs a privilege; else what `action` says.
+    /// From the kernel: entering needs a privilege; otherwise the error of `action`.
     pub(crate) fn within<R>(&self, action: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
         let home = home()?;
         sys::process::enter_network_namespace(&self.handle)?;
-        // Comes back also when `action` panics.
+        // Returns to the original namespace even if `action` panics.
         let _return = Return { home };
         action()
     }
 }
 
-/// The namespace that the process began in.
+/// Returns the namespace that the process started in.
 fn home() -> io::Result<&'static File> {
     static HOME: OnceLock<File> = OnceLock::new();
     if let Some(home) = HOME.get() {
@@ -77,8 +76,8 @@ struct Return {
 
 impl Drop for Return {
     fn drop(&mut self) {
-        // A thread that could enter one can enter the other. If that ever fails, everything that this thread opens from now on
-        // would be in the wrong network: better nothing at all.
+        // A thread that could enter one namespace can enter the other. If that ever failed, everything that this thread
+        // opens later would be in the wrong network: aborting is preferred.
         if sys::process::enter_network_namespace(self.home).is_err() {
             std::process::abort();
         }

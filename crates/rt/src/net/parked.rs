@@ -1,6 +1,6 @@
-//! Streams that lie down without a task, mostly idle connections to servers.
+//! Streams parked without a task, mostly idle connections to servers.
 //!
-//! A parked stream is plain data that any worker may take up; one on which anything happened must never be taken up.
+//! A parked stream is plain data that any worker may adopt; one with an event on it must never be adopted.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -17,7 +17,7 @@ use crate::source::{Readiness, Source, Watch};
 use crate::worker::Worker;
 use crate::{WorkerId, current};
 
-/// Names a parked stream for as long as it is parked.
+/// Identifies a parked stream while it is parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ParkedId {
     instance: u32,
@@ -29,19 +29,19 @@ impl ParkedId {
         ParkedId { instance, key }
     }
 
-    /// A small number, unique among the streams that are parked on one worker: an index for tables beside them.
+    /// Returns a small number, unique among the streams parked on one worker: an index for side tables.
     pub fn slot(self) -> usize {
         self.key.slot as usize
     }
 }
 
-/// A connected stream without a task, still watched by the worker that it was parked on. Dropping it closes it.
+/// A connected stream without a task, still watched by the worker on which it was parked. Dropping it closes it.
 pub struct ParkedStream {
     socket: Socket,
     key: Key,
-    /// Which worker of all that ever were watches it.
+    /// The instance of the worker that watches it, unique within the process.
     instance: u32,
-    /// That worker's place in the registry.
+    /// That worker's index in the registry.
     index: u16,
     worker: WorkerId,
 }
@@ -71,7 +71,7 @@ impl ParkedStream {
         })
     }
 
-    /// Reports a stream that is of no use from the start.
+    /// Reports a stream that was unusable when it was parked.
     fn spoil(&self, worker: &Worker) {
         if let Some(source) = worker.sources.borrow_mut().get_mut(self.key) {
             source.read = Readiness::Ready;
@@ -80,31 +80,31 @@ impl ParkedStream {
         report_parked(worker, self.key);
     }
 
-    /// The name under which [`poll_parked_events`] reports it.
+    /// Returns the ID that [`poll_parked_events`] reports.
     pub fn id(&self) -> ParkedId {
         ParkedId { instance: self.instance, key: self.key }
     }
 
-    /// The number of its descriptor.
+    /// Returns the number of its descriptor.
     pub fn number(&self) -> i32 {
         self.socket.number()
     }
 
-    /// The worker that watches it.
+    /// Returns the worker that watches it.
     pub fn worker(&self) -> WorkerId {
         self.worker
     }
 
-    /// Takes the stream up on the current worker; `None`, and the stream closed, when anything happened on it: the
-    /// peer closed, or sent bytes that were not asked for. On the worker that it was parked on this costs no system call.
+    /// Adopts the stream on the current worker; `None`, and the stream closed, if there was an event on it: the peer
+    /// closed, or sent unsolicited bytes. Costs no system call on the worker on which it was parked.
     pub fn adopt(self) -> Option<Stream> {
         current::with(|worker| {
             if worker.remote.instance == self.instance { self.adopt_here(worker) } else { self.adopt_from_afar(false) }
         })
     }
 
-    /// Takes the stream up on the current worker, whatever happened on it. `None`, and the stream closed, where its worker has
-    /// lost it.
+    /// Adopts the stream on the current worker, regardless of events on it. `None`, and the stream closed, if its
+    /// worker has lost it.
     pub fn take_over(self) -> Option<Stream> {
         if current::with(|worker| worker.remote.instance == self.instance) {
             self.resume()
@@ -113,7 +113,7 @@ impl ParkedStream {
         }
     }
 
-    /// Takes the stream up again on the worker that it was parked on, whatever happened on it: for protocols in which an
+    /// Adopts the stream on the worker on which it was parked, regardless of events on it: for protocols in which an
     /// event on an idle connection is not its end. `None`, and the stream closed, on another worker.
     pub fn resume(self) -> Option<Stream> {
         current::with(|worker| {
@@ -191,8 +191,8 @@ impl fmt::Debug for ParkedStream {
     }
 }
 
-/// Appends the names of this worker's parked streams on which something happened: their owner must drop them.
-/// A name whose stream was taken up or dropped meanwhile means nothing. One task of a worker may wait here.
+/// Appends the IDs of this worker's parked streams that had events: their owner must drop them. IDs of streams that
+/// were adopted or dropped since are to be ignored. One task per worker may wait here.
 pub fn poll_parked_events(context: &mut Context<'_>, spoilt: &mut Vec<ParkedId>) -> Poll<()> {
     current::with(|worker| {
         let mut events = worker.parked_events.borrow_mut();

@@ -1,6 +1,6 @@
-//! Descriptors on their way to another process over a UNIX socket (`SCM_RIGHTS`).
+//! Passing descriptors to another process over a UNIX socket (`SCM_RIGHTS`).
 //!
-//! Nothing here may give a meaning to what is sent.
+//! Nothing here may interpret the bytes that are sent.
 
 use std::fmt;
 use std::io;
@@ -13,33 +13,33 @@ use super::{Address, BindOptions, ListeningSocket, OwnedSocket, Socket, Stream};
 use crate::source::{Readiness, Source, Watch};
 use crate::{current, process, sys};
 
-/// Descriptors that one message carries at most.
+/// Maximum number of descriptors in one message.
 pub const MOST_DESCRIPTORS: usize = sys::passing::MOST_DESCRIPTORS;
 
-/// Sends bytes over a UNIX socket, descriptors with the first of them, and returns how many bytes went. The descriptors
-/// have gone if a byte has.
+/// Sends bytes over a UNIX socket, descriptors with the first of them, and returns the number of bytes sent. If it is
+/// not zero, the descriptors were sent.
 ///
 /// # Errors
-/// `InvalidInput` for more than [`MOST_DESCRIPTORS`], or for descriptors without a byte; `WouldBlock` on a socket that
-/// does not block; else the socket's.
+/// `InvalidInput` for more than [`MOST_DESCRIPTORS`], or for descriptors without a byte; `WouldBlock` on a non-blocking
+/// socket; otherwise from the socket.
 pub fn send_descriptors(to: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<usize> {
     let sent = sys::passing::send(to.as_fd().as_raw_fd(), bytes, descriptors, 0)?;
     sent.ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
 
-/// Receives bytes from a UNIX socket, 0 at the end, and appends the descriptors that came with them. What was sent with
-/// descriptors is not received together with what was sent behind it.
+/// Receives bytes from a UNIX socket, 0 at the end, and appends the descriptors that came with them. Bytes sent with
+/// descriptors are not received together with those sent after them.
 ///
 /// # Errors
-/// `WouldBlock` when nothing is there on a socket that does not block, or not in time on one that has a timeout;
-/// `InvalidData` for a message with more descriptors than [`MOST_DESCRIPTORS`]; else the socket's.
+/// `WouldBlock` if nothing is available on a non-blocking socket, or within the socket's timeout; `InvalidData` for a
+/// message with more descriptors than [`MOST_DESCRIPTORS`]; otherwise from the socket.
 pub fn receive_descriptors(from: impl AsFd, place: &mut [u8], into: &mut Vec<OwnedFd>) -> io::Result<usize> {
     let received = sys::passing::receive(from.as_fd().as_raw_fd(), place, into)?;
     received.ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
 
 impl Stream {
-    /// Writes bytes over a UNIX stream, descriptors with the first of them; see [`send_descriptors`].
+    /// Writes bytes to a UNIX stream, descriptors with the first of them; see [`send_descriptors`].
     ///
     /// # Errors
     /// As there; `Unsupported` in a simulation.
@@ -56,10 +56,10 @@ impl Stream {
     }
 }
 
-/// Whether connections can be passed over a descriptor.
+/// Checks that connections can be passed over a descriptor.
 ///
 /// # Errors
-/// `InvalidInput`: it is no connected stream socket of the UNIX family; else the system's.
+/// `InvalidInput`: it is not a connected UNIX stream socket; otherwise from the system.
 pub(super) fn check_carrier(fd: RawFd) -> io::Result<()> {
     let kind = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_TYPE)?;
     let family = sys::socket::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN)?;
@@ -70,10 +70,10 @@ pub(super) fn check_carrier(fd: RawFd) -> io::Result<()> {
 }
 
 impl ListeningSocket {
-    /// Takes over a connected UNIX socket that the process was started with: connections come as descriptors over it.
+    /// Takes over an inherited, connected UNIX socket: connections arrive as descriptors over it.
     ///
     /// # Errors
-    /// `InvalidInput` when it is none, `ResourceBusy` when it was taken over already, else the socket's.
+    /// `InvalidInput` if it is not one, `ResourceBusy` if it was already taken over, otherwise from the socket.
     pub fn inherit_carrier(fd: RawFd, options: &BindOptions) -> io::Result<ListeningSocket> {
         check_carrier(fd)?;
         let carrier = process::take(fd)?;
@@ -83,17 +83,17 @@ impl ListeningSocket {
         Ok(socket)
     }
 
-    /// Whether connections come as descriptors over it.
+    /// Whether connections arrive as descriptors over it.
     pub(super) fn is_carrier(&self) -> bool {
         matches!(self.address, Address::Carrier(_))
     }
 }
 
-/// Messages that one attempt to accept looks at.
+/// Maximum number of messages that one attempt to accept examines.
 const LOOKED_AT: usize = 8;
 
-/// Takes a connection that was passed over a carrier; `None`: none has come. What is no message with one connected stream socket
-/// is closed. `has_ended` is set when the other end of the carrier is closed.
+/// Takes a connection that was passed over a carrier; `None`: none has arrived. Descriptors of messages other than one
+/// connected stream socket are closed. `has_ended` is set if the other end of the carrier is closed.
 pub(super) fn accept(carrier: &Socket, has_ended: &mut bool) -> io::Result<Option<(Socket, Address)>> {
     let Some(number) = carrier.descriptor() else { return Ok(None) };
     for _ in 0..LOOKED_AT {
@@ -124,14 +124,14 @@ pub(super) fn accept(carrier: &Socket, has_ended: &mut bool) -> io::Result<Optio
             return Ok(Some((Socket::Os(fd.into()), peer)));
         }
     }
-    // The driver tells again where there is more.
+    // The driver reports again if there are more.
     Ok(None)
 }
 
-/// Connects over a carrier: passes one end of a new pair, and returns the other one.
+/// Connects over a carrier: passes one end of a new socket pair, and returns the other one.
 ///
 /// # Errors
-/// Of the pair, and of passing it: `WouldBlock` where the other end does not take what was passed before.
+/// From creating the pair (`true`), or from passing it: `WouldBlock` if the receiver has not taken the earlier ones.
 pub(super) fn connect(carrier: RawFd) -> Result<OwnedFd, (bool, io::Error)> {
     let (own, other) = sys::passing::pair(libc::SOCK_STREAM).map_err(|error| (true, error))?;
     let sent =
@@ -139,18 +139,18 @@ pub(super) fn connect(carrier: RawFd) -> Result<OwnedFd, (bool, io::Error)> {
     sent.map(|_| own).ok_or_else(|| (false, io::ErrorKind::WouldBlock.into()))
 }
 
-/// A listening socket that came from another process.
+/// A listening socket received from another process.
 #[derive(Debug)]
 pub struct ForeignListener {
     fd: OwnedFd,
-    /// Where it listens, as the kernel tells: of a UNIX socket the name that it was first bound to.
+    /// The address that it listens on, from the kernel: for a UNIX socket the name that it was first bound to.
     pub address: Address,
-    /// The network device that it accepts from, if it was bound to one.
+    /// The network device that it is bound to, if any.
     pub interface: Option<String>,
 }
 
 impl ForeignListener {
-    /// Takes a descriptor over; `None` when it is no listening stream socket.
+    /// Takes over a descriptor; `None` if it is not a listening stream socket.
     pub fn new(fd: OwnedFd) -> Option<ForeignListener> {
         let is = |name, expected| {
             sys::socket::option(fd.as_raw_fd(), libc::SOL_SOCKET, name).is_ok_and(|value| value == expected)
@@ -163,29 +163,29 @@ impl ForeignListener {
         Some(ForeignListener { fd, address, interface })
     }
 
-    /// Listens on it, with the options that a socket which listens already can still take.
+    /// Listens on it, with the options that can be set on a socket that listens already.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn adopt(self, address: &Address, options: &BindOptions) -> io::Result<ListeningSocket> {
         ListeningSocket::adopt(self.fd, address, options)
     }
 }
 
-/// A connected pair of UNIX stream sockets, which do not block.
+/// Creates a connected pair of non-blocking UNIX stream sockets.
 ///
 /// # Errors
-/// The kernel's: descriptors are exhausted.
+/// From the kernel: no descriptors.
 pub fn stream_pair() -> io::Result<(OwnedSocket, OwnedSocket)> {
     let (one, other) = sys::passing::pair(libc::SOCK_STREAM)?;
     Ok((OwnedSocket { socket: Socket::Os(one.into()) }, OwnedSocket { socket: Socket::Os(other.into()) }))
 }
 
-/// A pair of connected ends between two processes; messages keep their bounds and may carry descriptors. Make a
-/// [`Channel`] of each.
+/// Creates a pair of connected ends between two processes; message boundaries are preserved, and messages may carry
+/// descriptors. Make a [`Channel`] of each.
 ///
 /// # Errors
-/// The kernel's: descriptors are exhausted.
+/// From the kernel: no descriptors.
 pub fn channel_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     sys::passing::pair(libc::SOCK_SEQPACKET)
 }
@@ -200,7 +200,7 @@ impl Channel {
     /// Watches an end of [`channel_pair`].
     ///
     /// # Errors
-    /// The kernel's; `InvalidInput` when it is no such end.
+    /// From the kernel; `InvalidInput` if it is not such an end.
     pub fn adopt(end: OwnedFd) -> io::Result<Channel> {
         if sys::socket::option(end.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TYPE)? != libc::SOCK_SEQPACKET {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a channel"));
@@ -210,10 +210,10 @@ impl Channel {
         Ok(Channel { socket: Socket::Os(end.into()), key })
     }
 
-    /// Sends one message. What the other end has no room for is refused.
+    /// Sends one message. Fails if the other end has no capacity for it.
     ///
     /// # Errors
-    /// As for [`send_descriptors`]; `BrokenPipe` when the other end is closed.
+    /// As for [`send_descriptors`]; `BrokenPipe` if the other end is closed.
     pub fn send(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         match &self.socket {
             Socket::Os(fd) => send_descriptors(&**fd, bytes, descriptors).map(drop),
@@ -221,7 +221,7 @@ impl Channel {
         }
     }
 
-    /// Receives one message into `place`: its length, 0 when the other end is closed. What does not fit is lost.
+    /// Receives one message into `place`; returns its length, 0 if the other end is closed. What does not fit is lost.
     ///
     /// # Errors
     /// As for [`receive_descriptors`].
@@ -229,7 +229,7 @@ impl Channel {
         std::future::poll_fn(|context| self.poll_receive(context, place, into)).await
     }
 
-    /// [`Channel::receive`] as a poll.
+    /// The poll form of [`Channel::receive`].
     ///
     /// # Errors
     /// As there.
@@ -263,10 +263,10 @@ impl Channel {
         })
     }
 
-    /// The end, for another [`Channel`] or another program; it is not watched any more.
+    /// Duplicates the end, for another [`Channel`] or another program; the copy is not watched.
     ///
     /// # Errors
-    /// The kernel's: descriptors are exhausted.
+    /// From the kernel: no descriptors.
     pub fn duplicate(&self) -> io::Result<OwnedFd> {
         match &self.socket {
             Socket::Os(fd) => fd.try_clone(),
@@ -278,7 +278,7 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         let _source = current::try_with(|worker| {
-            // The other process, or a copy, may keep the same end open.
+            // The other process, or a copy, may keep the same end open, so that closing it does not end the watch.
             worker.driver.unwatch(&self.socket);
             worker.sources.borrow_mut().remove(self.key)
         });

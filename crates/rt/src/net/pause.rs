@@ -1,6 +1,6 @@
-//! Listening that stops for a while, so that another process may bind the address, and begins again.
+//! Pausing a listening socket, so that another process may bind its address, and resuming it.
 //!
-//! Nothing here may touch a socket that another process has, too.
+//! Nothing here may touch a socket that another process shares.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,16 +11,16 @@ use super::{Address, ListeningSocket, Socket};
 use crate::sys;
 
 impl ListeningSocket {
-    /// Stops listening: the address is free for another process where the system lets two sockets be bound to it.
-    /// Connections that wait to be accepted are reset. No effect on a UNIX socket with a path, which another process
-    /// replaces anyway, nor on one that another process has as well. No worker may watch the socket meanwhile.
+    /// Stops listening: another process can bind the address if the system lets two sockets be bound to it. Connections
+    /// that wait to be accepted are reset. No effect on a UNIX socket with a path, which another process replaces
+    /// anyway, nor on one that another process shares. No worker may watch the socket while it is paused.
     ///
     /// # Errors
-    /// The kernel's.
+    /// From the kernel.
     pub fn pause(&self) -> io::Result<()> {
         let Some(fd) = self.pausable() else { return Ok(()) };
         match &self.address {
-            // A name is given free by the end of its socket alone.
+            // An abstract name is released only when its socket is closed.
             Address::Abstract(_) => {
                 let fresh = sys::socket::create(libc::AF_UNIX, libc::SOCK_STREAM)?;
                 sys::process::replace(&fresh, fd.as_fd())
@@ -32,7 +32,7 @@ impl ListeningSocket {
     /// Listens again after [`ListeningSocket::pause`].
     ///
     /// # Errors
-    /// `AddrInUse` when another process listens there now, else the kernel's.
+    /// `AddrInUse` if another process listens there now, otherwise from the kernel.
     pub fn resume(&self) -> io::Result<()> {
         let Some(fd) = self.pausable() else { return Ok(()) };
         if matches!(self.address, Address::Abstract(_)) {
@@ -41,7 +41,7 @@ impl ListeningSocket {
         listen(fd, self.backlog, self.no_quick_ack)
     }
 
-    /// From now on another process has this socket, too, so that it is not paused any more.
+    /// Marks the socket as shared with another process: it is no longer paused.
     pub fn set_shared(&self) {
         self.is_shared.store(true, Ordering::Relaxed);
     }

@@ -1,6 +1,6 @@
-//! Pipes of the kernel's, through which a splice moves bytes between two streams without copying them.
+//! Kernel pipes, through which a splice moves bytes between two streams without copying them.
 //!
-//! A pipe with bytes in it must never be used for another pair of streams.
+//! A pipe that contains bytes must never be used for another pair of streams.
 
 use std::fmt;
 use std::io;
@@ -11,23 +11,24 @@ use std::task::{Context, Poll};
 use super::{Socket, Stream};
 use crate::{current, sim, sys};
 
-/// Unused pipes that a worker keeps.
+/// Maximum number of unused pipes that a worker keeps.
 const KEPT: usize = 16;
-/// Bytes that a pipe is asked to hold where nothing else is set.
+/// Default capacity in bytes that is requested for a pipe.
 const WANTED_CAPACITY: usize = 512 * 1024;
 
-/// Bytes that a pipe is asked to hold.
+/// Capacity in bytes that is requested for a pipe.
 static WANTED: AtomicUsize = AtomicUsize::new(WANTED_CAPACITY);
 
-/// Has the kernel asked for pipes of that many bytes; it rounds them up to pages, and a user's limit may refuse them.
+/// Sets the capacity in bytes that is requested for pipes; the kernel rounds it up to pages, and a user's limit may
+/// refuse it.
 pub fn set_pipe_capacity(bytes: usize) {
     WANTED.store(bytes, Ordering::Relaxed);
 }
 
-/// How many pipes the process has, and may have.
+/// The number of pipes of the process, and its limit.
 static STOCK: Stock = Stock { open: AtomicUsize::new(0), most: AtomicUsize::new(usize::MAX) };
 
-/// Lets the process have so many pipes, kept ones included; who gets none copies.
+/// Limits the pipes of the process, kept ones included; streams without a pipe are copied.
 pub fn limit_pipes(most: usize) {
     STOCK.most.store(most, Ordering::Relaxed);
 }
@@ -38,7 +39,7 @@ struct Stock {
 }
 
 impl Stock {
-    /// Counts one pipe more, if there may be one.
+    /// Counts another pipe, if the limit permits it.
     fn take(&'static self) -> Option<LocalRc> {
         let most = self.most.load(Ordering::Relaxed);
         let one_more = |open: usize| (open < most).then(|| open + 1);
@@ -50,7 +51,7 @@ impl Stock {
     }
 }
 
-/// A pipe in the count.
+/// A counted pipe.
 struct LocalRc(&'static Stock);
 
 impl Drop for LocalRc {
@@ -74,24 +75,24 @@ impl RawPipe {
     }
 }
 
-/// A pipe for one direction of a pair of streams. An empty one goes back to its worker when it is dropped.
+/// A pipe for one direction of a pair of streams. An empty one is returned to its worker when it is dropped.
 pub struct Pipe {
     inner: Inner,
     filled: usize,
 }
 
 enum Inner {
-    /// `None` while it goes back to its worker.
+    /// `None` once it is returned to its worker.
     Os(Option<RawPipe>),
-    /// In a simulation bytes simply lie here.
+    /// In a simulation the bytes are stored here.
     Sim(Vec<u8>),
 }
 
 impl Pipe {
-    /// A pipe from the current worker's store, or a new one.
+    /// Takes a pipe from the current worker's store, or creates one.
     ///
     /// # Errors
-    /// The kernel's: descriptors or pipe memory are exhausted; `QuotaExceeded` by [`limit_pipes`].
+    /// From the kernel: descriptors or pipe memory are exhausted; `QuotaExceeded` by [`limit_pipes`].
     pub fn new() -> io::Result<Pipe> {
         if sim::current_world().is_some() {
             return Ok(Pipe { inner: Inner::Sim(Vec::new()), filled: 0 });
@@ -107,17 +108,16 @@ impl Pipe {
         Ok(Pipe { inner: Inner::Os(Some(raw)), filled: 0 })
     }
 
-    /// Bytes that lie in the pipe.
+    /// Returns the number of bytes in the pipe.
     pub fn len(&self) -> usize {
         self.filled
     }
 
-    /// Whether no bytes lie in the pipe.
     pub fn is_empty(&self) -> bool {
         self.filled == 0
     }
 
-    /// Bytes that the pipe holds at most.
+    /// Returns the capacity in bytes.
     pub fn capacity(&self) -> usize {
         match &self.inner {
             Inner::Os(raw) => raw.as_ref().map_or(0, |raw| raw.capacity),
@@ -128,7 +128,8 @@ impl Pipe {
     /// Moves up to `max` bytes from a stream into the pipe, which must be empty; 0 is the end of the stream.
     ///
     /// # Errors
-    /// The stream's; `InvalidInput` when the pipe is not empty: one cannot tell then whether pipe or stream waits.
+    /// From the stream; `InvalidInput` if the pipe is not empty: the kernel does not show then whether the pipe or the
+    /// stream would block.
     pub fn poll_splice_in(
         &mut self,
         context: &mut Context<'_>,
@@ -158,10 +159,10 @@ impl Pipe {
         moved
     }
 
-    /// Moves the pipe's bytes into a stream; 0 when it is empty. `more` as for [`Stream::poll_write`].
+    /// Moves the pipe's bytes into a stream; 0 if it is empty. `more` as for [`Stream::poll_write`].
     ///
     /// # Errors
-    /// The stream's.
+    /// From the stream.
     pub fn poll_splice_out(
         &mut self,
         context: &mut Context<'_>,
@@ -197,7 +198,7 @@ impl Drop for Pipe {
         let Some(raw) = raw.take().filter(|_| self.filled == 0) else { return };
         current::try_with(|worker| {
             let mut pipes = worker.pipes.borrow_mut();
-            // Where pipes are scarce none is kept for later.
+            // If the limit of pipes is reached, none is kept.
             if pipes.len() < KEPT && !STOCK.is_exhausted() {
                 pipes.push(raw);
             }

@@ -1,6 +1,6 @@
 //! A socket of either driver, without a worker.
 //!
-//! It must never know readiness: it tries, and tells when it would have waited.
+//! It must never track readiness: it tries, and reports when it would have waited.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -11,15 +11,15 @@ use crate::sim::SimSocket;
 use crate::sys;
 use crate::sys::descriptor::Descriptor;
 
-/// A descriptor of the kernel's, or an endpoint of the simulated network. Dropping it closes it.
+/// A kernel descriptor, or an endpoint of the simulated network. Dropping it closes it.
 pub(crate) enum Socket {
     Os(Descriptor),
-    /// Boxed, so that a stream has room for what tells it from other transports.
+    /// Boxed, so that a stream has space for the discriminant of other transports.
     Sim(Box<SimSocket>),
 }
 
 impl Socket {
-    /// Takes a connection out of a listening socket's backlog; `None` when there is none.
+    /// Takes a connection out of a listening socket's backlog; `None` if there is none.
     pub(crate) fn accept(&self) -> io::Result<Option<(Socket, Address)>> {
         match self {
             Socket::Os(fd) => {
@@ -32,7 +32,7 @@ impl Socket {
         }
     }
 
-    /// The number by which the driver can stop watching a socket that it does not see.
+    /// Returns the number by which the driver can stop watching a socket that it has no reference to.
     pub(crate) fn number(&self) -> i32 {
         match self {
             Socket::Os(fd) => fd.as_raw_fd(),
@@ -40,7 +40,7 @@ impl Socket {
         }
     }
 
-    /// Receives into `place`; 0 at the end, `None` when there is nothing yet.
+    /// Receives into `place`; 0 at the end, `None` if nothing is available yet.
     #[inline]
     pub(crate) fn receive(&self, place: &mut [u8]) -> io::Result<Option<usize>> {
         match self {
@@ -49,7 +49,7 @@ impl Socket {
         }
     }
 
-    /// Drops up to `most` bytes of what has come; 0 at the end, `None` when there is nothing yet.
+    /// Discards up to `most` bytes of received data; 0 at the end, `None` if nothing is available yet.
     #[inline]
     pub(crate) fn discard(&self, most: usize) -> io::Result<Option<usize>> {
         match self {
@@ -96,7 +96,7 @@ impl Socket {
         }
     }
 
-    /// Bytes that fit into the send buffer now.
+    /// Returns the free space of the send buffer in bytes.
     pub(crate) fn send_capacity(&self) -> io::Result<usize> {
         match self {
             Socket::Os(fd) => sys::socket::send_capacity(fd.as_raw_fd()),
@@ -118,7 +118,7 @@ impl Socket {
         }
     }
 
-    /// Sets an option that is an `int`. The simulated network has none of these and takes them all.
+    /// Sets an option of type `int`. The simulated network has no options and accepts all.
     pub(crate) fn set_option(&self, level: i32, name: i32, value: i32) -> io::Result<()> {
         match self {
             Socket::Os(fd) => sys::socket::set_option(fd.as_raw_fd(), level, name, value),
@@ -126,10 +126,10 @@ impl Socket {
         }
     }
 
-    /// Makes closing tell the peer nothing: the kernel forgets the connection (`TCP_REPAIR`), and where it may not, sends a
-    /// reset that the first router drops. With a number of `hops`: a reset that lives so long.
+    /// Makes closing silent: the kernel drops the connection without a packet (`TCP_REPAIR`), or, without the
+    /// privilege, sends a reset that the first router drops. With `hops`: a reset with that time to live.
     pub(crate) fn forget(&self, hops: Option<u8>) -> io::Result<()> {
-        // What the peer has sent is acknowledged first: it would be sent again, and that be answered with a reset.
+        // Received data is acknowledged first: otherwise the peer would retransmit it and get a reset in response.
         let _ = self.set_option(libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
         if hops.is_none() && self.set_option(libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).is_ok() {
             return Ok(());
@@ -152,7 +152,7 @@ impl Socket {
         }
     }
 
-    /// Bytes that were written and that the kernel has not sent yet. Only TCP counts them: 0 for other sockets.
+    /// Returns the number of bytes written that the kernel has not sent yet. Only TCP counts them: 0 for other sockets.
     pub(crate) fn unsent(&self) -> usize {
         match self {
             Socket::Os(fd) => sys::socket::unsent(fd.as_raw_fd()).unwrap_or(0),
@@ -160,7 +160,8 @@ impl Socket {
         }
     }
 
-    /// Bytes that were written and that the peer's kernel has not acknowledged yet. Only TCP counts them: 0 for other sockets.
+    /// Returns the number of bytes written that the peer's kernel has not acknowledged yet. Only TCP counts them: 0 for
+    /// other sockets.
     pub(crate) fn unacknowledged(&self) -> usize {
         match self {
             Socket::Os(fd) => sys::socket::unacknowledged(fd.as_raw_fd()).unwrap_or(0),
@@ -179,7 +180,7 @@ impl Socket {
         }
     }
 
-    /// The descriptor, if it is one of the kernel's.
+    /// Returns the descriptor; `None` in a simulation.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         match self {
             Socket::Os(fd) => Some(fd.as_raw_fd()),
@@ -188,19 +189,19 @@ impl Socket {
     }
 }
 
-/// A connected socket that no worker watches: it may be sent to any worker, whose [`crate::net::Stream::adopt`] takes
-/// it. Dropping it closes it.
+/// A connected socket that no worker watches: it can be sent to any worker, which takes it over with
+/// [`crate::net::Stream::adopt`]. Dropping it closes it.
 pub struct OwnedSocket {
     pub(crate) socket: Socket,
 }
 
 impl OwnedSocket {
-    /// The descriptor's number; `None` in a simulation.
+    /// Returns the descriptor's number; `None` in a simulation.
     pub fn descriptor(&self) -> Option<RawFd> {
         self.socket.descriptor()
     }
 
-    /// Gives the descriptor away; `None`, and the endpoint closed, in a simulation.
+    /// Returns the owned descriptor; `None`, and the endpoint closed, in a simulation.
     pub fn into_descriptor(self) -> Option<OwnedFd> {
         match self.socket {
             Socket::Os(fd) => Some(fd.into()),

@@ -11,8 +11,8 @@ use crate::driver::Driver;
 use crate::sim::SimSocketView;
 use crate::sys;
 
-/// Refers to a stream of one worker without owning it. Queries fail once the stream was closed, moved to another worker
-/// or parked.
+/// Refers to a stream of one worker without owning it. Queries fail once the stream has been closed, moved to another
+/// worker or parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketQuery {
     pub(super) instance: u32,
@@ -20,27 +20,28 @@ pub struct SocketQuery {
     pub(super) number: i32,
 }
 
-/// The socket behind a query that may be answered.
+/// The socket of a query, if the stream still exists.
 enum Found {
     Os(i32),
     Sim(SimSocketView),
 }
 
 impl SocketQuery {
-    /// Refers to no stream: every query fails.
+    /// Creates a query without a stream: every call fails.
     pub fn of_none() -> Self {
         Self { instance: u32::MAX, key: Key { slot: u32::MAX, generation: u32::MAX }, number: -1 }
     }
 
-    /// The number of the stream's descriptor; `None` where the stream is closed, parked or belongs to another worker.
+    /// Returns the number of the stream's descriptor; `None` if the stream is closed, parked or belongs to another
+    /// worker.
     pub fn number(self) -> Option<i32> {
         self.find().is_ok().then_some(self.number)
     }
 
-    /// The address that the peer connected to. A system call.
+    /// Returns the address that the peer connected to. A system call.
     ///
     /// # Errors
-    /// The socket's; `NotConnected` where the stream is closed, parked or belongs to another worker.
+    /// From the socket; `NotConnected` if the stream is closed, parked or belongs to another worker.
     pub fn local_address(self) -> io::Result<Address> {
         match self.find()? {
             Found::Os(number) => sys::socket::local_address(number),
@@ -48,11 +49,11 @@ impl SocketQuery {
         }
     }
 
-    /// The address that the peer connected to before the packet filter redirected the connection to this socket
+    /// Returns the address that the peer connected to before the packet filter redirected the connection to this socket
     /// (`SO_ORIGINAL_DST`). `v6` is the family of the local address. A system call.
     ///
     /// # Errors
-    /// As for [`SocketQuery::local_address`]; the kernel's where the connection was not redirected.
+    /// As for [`SocketQuery::local_address`]; from the kernel if the connection was not redirected.
     pub fn original_destination(self, v6: bool) -> io::Result<Address> {
         match self.find()? {
             Found::Os(number) => sys::socket::original_destination(number, v6),
@@ -60,7 +61,7 @@ impl SocketQuery {
         }
     }
 
-    /// `TCP_INFO` of the connection. A system call.
+    /// Returns `TCP_INFO` of the connection. A system call.
     ///
     /// # Errors
     /// As for [`SocketQuery::local_address`].
@@ -71,8 +72,8 @@ impl SocketQuery {
         }
     }
 
-    /// Takes the packet that began an accepted connection, where its listening socket keeps it
-    /// ([`super::BindOptions::save_syn`]); the kernel returns it once. Returns how many bytes of `place` it fills.
+    /// Takes the SYN packet of an accepted connection, if its listening socket saves it
+    /// ([`super::BindOptions::save_syn`]); the kernel returns it once. Returns the number of bytes written to `place`.
     ///
     /// # Errors
     /// As for [`SocketQuery::local_address`]; `Unsupported` for a simulated socket.
@@ -83,10 +84,10 @@ impl SocketQuery {
         }
     }
 
-    /// Marks packets for the firewall and the choice of routes (`SO_MARK`). A simulated socket ignores it.
+    /// Sets the mark of its packets for the firewall and routing (`SO_MARK`). A simulated socket ignores it.
     ///
     /// # Errors
-    /// As for [`SocketQuery::local_address`]; the kernel's where a privilege is missing.
+    /// As for [`SocketQuery::local_address`]; from the kernel if a privilege is missing.
     pub fn set_mark(self, mark: u32) -> io::Result<()> {
         match self.find()? {
             Found::Os(number) => sys::socket::set_option(number, libc::SOL_SOCKET, libc::SO_MARK, mark as i32),
@@ -94,10 +95,10 @@ impl SocketQuery {
         }
     }
 
-    /// Sets the service class of packets (`IP_TOS`, `IPV6_TCLASS`). A simulated socket ignores it.
+    /// Sets the service class of its packets (`IP_TOS`, `IPV6_TCLASS`). A simulated socket ignores it.
     ///
     /// # Errors
-    /// As for [`SocketQuery::local_address`]; the kernel's where the socket's family has no such option.
+    /// As for [`SocketQuery::local_address`]; from the kernel if the socket's family has no such option.
     pub fn set_service_class(self, class: u8) -> io::Result<()> {
         let Found::Os(number) = self.find()? else { return Ok(()) };
         let v4 = sys::socket::set_option(number, libc::IPPROTO_IP, libc::IP_TOS, i32::from(class));

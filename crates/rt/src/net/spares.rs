@@ -1,17 +1,17 @@
-//! Sockets of short connections, kept to connect again: making a socket and closing it costs more than a short connection
-//! over it.
+//! Sockets of short connections, kept to connect again: creating and closing a socket costs more than a short
+//! connection on it.
 //!
-//! None that is kept may be connected, watched, or different from a fresh one but for `TCP_NODELAY`.
+//! A kept socket must never be connected, watched, or different from a new one except for `TCP_NODELAY`.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::{Address, ConnectOptions, OwnedSocket, Socket, Stream};
 use crate::{current, sys};
 
-/// Sockets of one family that a worker keeps at most.
+/// Maximum number of sockets of one family that a worker keeps.
 const MOST: usize = 128;
 
-/// What a worker keeps.
+/// The kept sockets of a worker.
 #[derive(Default)]
 pub(crate) struct Spares {
     v4: Vec<OwnedFd>,
@@ -25,7 +25,7 @@ impl Spares {
 }
 
 impl ConnectOptions {
-    /// Whether a socket with these options is as good as a fresh one once its connection is reset.
+    /// Whether a socket with these options equals a new one once its connection is reset.
     pub fn is_plain(&self) -> bool {
         self.is_brief
             && self.nodelay
@@ -38,19 +38,19 @@ impl ConnectOptions {
     }
 }
 
-/// A kept socket for a connection to there with those options, if there is one.
+/// Takes a kept socket for a connection to `address` with those options, if there is one.
 pub(super) fn take(address: &Address, options: &ConnectOptions) -> Option<OwnedFd> {
     let v6 = address.inet().filter(|_| options.is_plain())?.is_ipv6();
     current::with(|worker| worker.spares.borrow_mut().of(v6).pop())
 }
 
-/// Ends a connection by a reset, and keeps its socket for the next brief one. For those alone whose options were plain
-/// ([`ConnectOptions::is_plain`]); `v6`: the family that it was connected in.
+/// Ends a connection by a reset, and keeps its socket for the next short one. Only for streams whose options were plain
+/// ([`ConnectOptions::is_plain`]); `v6`: the family of the connection.
 pub fn reset(stream: Stream, v6: bool) {
     let OwnedSocket { socket } = stream.detach();
     match socket {
         Socket::Sim(socket) => socket.set_reset_on_close(),
-        // One that does not let go of its connection is closed, which ends it as well.
+        // A socket that cannot be disconnected is closed with a reset.
         Socket::Os(fd) if sys::socket::disconnect(fd.as_raw_fd()).is_err() => {
             let _ = Socket::Os(fd).set_linger_zero();
         }

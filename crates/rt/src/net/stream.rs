@@ -1,6 +1,6 @@
 //! A connected stream that belongs to one worker.
 //!
-//! It tries before it waits, and is watched from the first time that it must wait; it must never block.
+//! It tries before it waits, and is watched from its first wait on; it must never block.
 
 mod transfer;
 
@@ -20,7 +20,7 @@ use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys;
 use crate::worker::Worker;
 
-/// How the peer's side of a stream ended.
+/// How the peer ended a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hangup {
     /// The peer closed its direction in order; it may still read.
@@ -31,17 +31,17 @@ pub enum Hangup {
 
 /// A connected TCP or UNIX stream of the current worker.
 ///
-/// Errors of the `poll_` and `try_` methods are the socket's own. A stream that returned one should be dropped.
+/// Errors of the `poll_` and `try_` methods come from the socket. A stream that returned one should be dropped.
 pub struct Stream {
     socket: Socket,
     key: Key,
     of_one_worker: PhantomData<*const ()>,
 }
 
-/// A body of so many bytes is moved behind its head: that costs less than the kernel takes for a second piece.
+/// Bodies of up to this number of bytes are copied after their head: cheaper than a second slice in a system call.
 const FEW: usize = 512;
 
-/// What a task waits for.
+/// The event that a task waits for.
 #[derive(Clone, Copy)]
 enum Want {
     Read,
@@ -50,23 +50,23 @@ enum Want {
 }
 
 impl Stream {
-    /// Takes a connected socket over on the current worker. Nothing is known of its readiness, and nothing watches it.
+    /// Takes over a connected socket on the current worker. Its readiness is unknown, and it is not watched yet.
     pub fn adopt(socket: OwnedSocket) -> Stream {
         Stream::enter(socket.socket, Source::new())
     }
 
-    /// Gives a socket a source on the current worker.
+    /// Creates a source for a socket on the current worker.
     pub(super) fn enter(socket: Socket, source: Source) -> Stream {
         let key = current::with(|worker| worker.sources.borrow_mut().insert(source));
         Stream { socket, key, of_one_worker: PhantomData }
     }
 
-    /// A stream over a source that exists already.
+    /// Creates a stream with an existing source.
     pub(super) fn resume(socket: Socket, key: Key) -> Stream {
         Stream { socket, key, of_one_worker: PhantomData }
     }
 
-    /// The socket's number, also in a simulation.
+    /// Returns the socket's number, in a simulation as well.
     pub fn number(&self) -> i32 {
         self.socket.number()
     }
@@ -81,12 +81,12 @@ impl Stream {
     /// Starts a connection, without waiting.
     ///
     /// # Errors
-    /// What the kernel refuses at once: no descriptors, no free port, a full backlog of a UNIX socket, no route.
+    /// Immediate errors of the kernel: no descriptors, no free port, a full backlog of a UNIX socket, no route.
     pub fn connect(address: &Address, options: &ConnectOptions) -> io::Result<Connecting> {
         connect::start(address, options).map_err(|failure| failure.error)
     }
 
-    /// The same for who wants to know what failed.
+    /// Like [`Stream::connect`], with the failed step in the error.
     ///
     /// # Errors
     /// As for [`Stream::connect`].
@@ -103,10 +103,10 @@ impl Stream {
         })
     }
 
-    /// Reads into the spare part of `buffer`; 0 is the end of the stream.
+    /// Reads into the free space of `buffer`; 0 is the end of the stream.
     ///
     /// # Errors
-    /// The socket's; `InvalidInput` when `buffer` has no room.
+    /// From the socket; `InvalidInput` if `buffer` is full.
     #[inline]
     pub fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         self.with_source(|worker, source| {
@@ -124,11 +124,11 @@ impl Stream {
         })
     }
 
-    /// Drops up to `most` of the bytes that have come without copying them (`MSG_TRUNC`), and tells how many; 0 is the
-    /// end of the stream. For TCP alone: a UNIX socket has no such way.
+    /// Discards up to `most` received bytes without copying them (`MSG_TRUNC`), and returns their number; 0 is the end
+    /// of the stream. Only for TCP: UNIX sockets do not support it.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     #[inline]
     pub fn poll_discard(&mut self, context: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
         self.with_source(|worker, source| {
@@ -184,11 +184,12 @@ impl Stream {
         self.with_source(|_, source| if source.may_read() { read(&self.socket, source, buffer) } else { Ok(None) })
     }
 
-    /// Writes both buffers, `head` first, with one call, and consumes what was written; a short body may move into `head`
-    /// before. Either may be empty; when both are, the answer is 0 at once. `more` tells the kernel that more data or a close follows at once (`MSG_MORE`).
+    /// Writes both buffers, `head` first, with one system call, and consumes what was written; a short body may be
+    /// copied into `head` before. Either may be empty; if both are, returns 0 immediately. `more` indicates to the
+    /// kernel that more data or a close follows immediately (`MSG_MORE`).
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     #[inline]
     pub fn poll_write(
         &mut self,
@@ -218,10 +219,10 @@ impl Stream {
         written
     }
 
-    /// Writes slices with one call and tells how many bytes went.
+    /// Writes slices with one system call and returns the number of bytes written.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn poll_write_slices(
         &mut self,
         context: &mut Context<'_>,
@@ -238,10 +239,10 @@ impl Stream {
         })
     }
 
-    /// Writes without waiting: `None` when the kernel takes nothing now. No task is woken when it does.
+    /// Writes without waiting: `None` if the kernel accepts nothing now; no task is woken later.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn try_write(&mut self, bytes: &[u8], more: bool) -> io::Result<Option<usize>> {
         self.with_source(|_, source| {
             if !source.may_write() {
@@ -277,8 +278,8 @@ impl Stream {
         })
     }
 
-    /// Ready when a read may give something, without reading: for idle clients that hold no buffer. Tries nothing
-    /// itself, so that the first answer of a stream that was never read is "ready".
+    /// Ready when a read may return something, without reading: for idle clients that hold no buffer. Does not try a
+    /// read, so that the first result for a stream that was never read is "ready".
     pub fn poll_readable(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.with_source(|worker, source| {
             if source.may_read() || self.wait(worker, source, context, Want::Read).is_err() {
@@ -288,7 +289,7 @@ impl Stream {
         })
     }
 
-    /// Ready when a write may take something.
+    /// Ready when a write may accept something.
     pub fn poll_writable(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.with_source(|worker, source| {
             if source.may_write() || self.wait(worker, source, context, Want::Write).is_err() {
@@ -298,8 +299,8 @@ impl Stream {
         })
     }
 
-    /// Ready when the peer has closed or the connection failed. Data that comes meanwhile stays where it is, and wakes
-    /// nobody. Watches the stream if nothing did.
+    /// Ready when the peer has closed or the connection failed. Data that arrives before is not read, and wakes no
+    /// task. Watches the stream if it is not watched yet.
     pub fn poll_hangup(&mut self, context: &mut Context<'_>) -> Poll<Hangup> {
         self.with_source(|worker, source| {
             if source.seen().any(Events::ERROR) {
@@ -315,7 +316,7 @@ impl Stream {
         })
     }
 
-    /// Watches the stream if nothing does, and keeps the task's waker.
+    /// Watches the stream if it is not watched yet, and stores the task's waker.
     #[inline]
     fn wait(&self, worker: &Worker, source: &mut Source, context: &Context<'_>, want: Want) -> io::Result<()> {
         if !source.watched {
@@ -336,8 +337,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Has the driver watch the stream from now on; otherwise it does from the first time that the stream must wait.
-    /// When the kernel refuses, that first wait will report it.
+    /// Watches the stream from now on; otherwise it is watched from its first wait. An error of the kernel is reported
+    /// by that first wait.
     pub fn register(&mut self) {
         self.with_source(|worker, source| {
             if !source.watched {
@@ -351,64 +352,64 @@ impl Stream {
         self.with_source(|_, source| source.watched)
     }
 
-    /// Tells the peer that nothing more will be written.
+    /// Closes the write direction.
     ///
     /// # Errors
-    /// The socket's: `NotConnected` after a reset.
+    /// From the socket: `NotConnected` after a reset.
     pub fn shutdown_write(&mut self) -> io::Result<()> {
         self.socket.shutdown_write()
     }
 
     /// Makes dropping the stream reset the connection (`SO_LINGER` 0): the peer gets no orderly end, and no socket
-    /// lingers in TIME_WAIT.
+    /// remains in TIME_WAIT.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn set_linger_zero(&mut self) -> io::Result<()> {
         self.socket.set_linger_zero()
     }
 
-    /// Closing it will tell the peer nothing, or with a number of `hops`: a reset that lives so long.
+    /// Makes closing send nothing to the peer or, with `hops`, a reset with that time to live.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn forget(&mut self, hops: Option<u8>) -> io::Result<()> {
         self.socket.forget(hops)
     }
 
-    /// Wakes a reader only when `bytes` are there (`SO_RCVLOWAT`), or the end. 1 is the normal state. Whoever raises it
-    /// must lower it by a timer: a sender that pauses below the mark is never read otherwise.
+    /// Wakes a reader only when `bytes` are available (`SO_RCVLOWAT`), or at the end. 1 is the default. A caller that
+    /// raises it must lower it by a timer: otherwise a sender that pauses below the mark is never read.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn set_receive_low_water(&mut self, bytes: usize) -> io::Result<()> {
         let mark = i32::try_from(bytes).unwrap_or(i32::MAX);
         self.socket.set_option(libc::SOL_SOCKET, libc::SO_RCVLOWAT, mark)?;
         if bytes <= 1 {
-            // What lay below the mark raised no event: the next read must try.
+            // Data below the mark raised no event: the next read must try.
             self.with_source(|_, source| source.read = Readiness::Unknown);
         }
         Ok(())
     }
 
-    /// The address of this end. A system call.
+    /// Returns the local address. A system call.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn local_address(&self) -> io::Result<Address> {
         self.socket.local_address()
     }
 
-    /// A handle that queries this socket for as long as the stream exists, without owning it.
+    /// Returns a handle that queries this socket while the stream exists, without owning it.
     pub fn query(&self) -> SocketQuery {
         let instance = current::with(|worker| worker.remote.instance);
         SocketQuery { instance, key: self.key, number: self.socket.number() }
     }
 
-    /// Sends segments that are by so many bytes smaller than the peer would take (`TCP_MAXSEG`).
+    /// Reduces the size of sent segments by a number of bytes below the peer's maximum (`TCP_MAXSEG`).
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn reduce_segments(&mut self, by: u32) -> io::Result<()> {
         let Some(descriptor) = self.socket.descriptor() else { return Ok(()) };
         let size = sys::socket::option(descriptor, libc::IPPROTO_TCP, libc::TCP_MAXSEG)?;
@@ -416,25 +417,25 @@ impl Stream {
         self.socket.set_option(libc::IPPROTO_TCP, libc::TCP_MAXSEG, smaller)
     }
 
-    /// Bytes of a full segment to the peer. A system call.
+    /// Returns the maximum segment size to the peer in bytes. A system call.
     ///
     /// # Errors
-    /// The socket's; one that is not TCP has no segments.
+    /// From the socket; sockets other than TCP have no segments.
     pub fn segment_size(&self) -> io::Result<usize> {
         let descriptor = self.socket.descriptor().ok_or(io::ErrorKind::Unsupported)?;
         let size = sys::socket::option(descriptor, libc::IPPROTO_TCP, libc::TCP_MAXSEG)?;
         Ok(usize::try_from(size).unwrap_or(0))
     }
 
-    /// The address of the other end. A system call.
+    /// Returns the peer's address. A system call.
     ///
     /// # Errors
-    /// The socket's: `NotConnected` after a reset.
+    /// From the socket: `NotConnected` after a reset.
     pub fn peer_address(&self) -> io::Result<Address> {
         self.socket.peer_address()
     }
 
-    /// The error that waits on the socket (`SO_ERROR`), which this takes off it. A system call.
+    /// Takes the pending error of the socket (`SO_ERROR`). A system call.
     pub fn take_error(&mut self) -> Option<io::Error> {
         self.socket.take_error()
     }
@@ -450,8 +451,8 @@ impl Stream {
         self.with_source(|_, source| is_clean(&self.socket, source))
     }
 
-    /// Whether something can be read, or the end was reached, at this very moment: the socket is asked, whatever the
-    /// events said. The next read then tries.
+    /// Whether something can be read, or the end was reached, right now: queries the socket regardless of recorded
+    /// events. The next read then tries.
     pub fn has_input(&mut self) -> bool {
         let something = self.socket.has_something();
         if something {
@@ -460,19 +461,19 @@ impl Stream {
         something
     }
 
-    /// Whether nothing is known that could be read: the last read emptied the socket, and no end was seen since. Never
-    /// a system call, so that bytes which came in the meantime on an unwatched stream are not seen.
+    /// Whether nothing is known to be readable: the last read emptied the socket, and no end has been reported since.
+    /// Never a system call, so that bytes that have arrived on an unwatched stream are not noticed.
     pub fn is_quiet(&self) -> bool {
         self.with_source(|_, source| source.read == Readiness::Drained && !source.ending())
     }
 
-    /// Lays the stream down without a task: it stays watched by this worker, and any event on it is reported by
+    /// Parks the stream without a task: it stays watched by this worker, and any event on it is reported by
     /// [`crate::net::poll_parked_events`].
     pub fn park(self) -> ParkedStream {
         ParkedStream::park(self)
     }
 
-    /// Takes the stream off its worker, so that another one may adopt it.
+    /// Removes the stream from its worker, so that another one may adopt it.
     pub fn detach(self) -> OwnedSocket {
         let (socket, key) = self.into_parts();
         let _source = current::with(|worker| {
@@ -485,17 +486,17 @@ impl Stream {
         OwnedSocket { socket }
     }
 
-    /// The descriptor's number; `None` in a simulation.
+    /// Returns the descriptor's number; `None` in a simulation.
     pub fn descriptor(&self) -> Option<std::os::fd::RawFd> {
         self.socket.descriptor()
     }
 
-    /// Whether an event told that the connection failed.
+    /// Whether an event reported that the connection failed.
     pub(super) fn has_failed(&self) -> bool {
         self.with_source(|_, source| source.seen().any(Events::ERROR.with(Events::HANGUP)))
     }
 
-    /// Forgets what is known of the stream's readiness: the next read and the next write try.
+    /// Resets the recorded readiness: the next read and the next write try.
     pub(super) fn expect_anything(&mut self) {
         self.with_source(|_, source| (source.read, source.write) = (Readiness::Unknown, Readiness::Unknown));
     }
@@ -506,7 +507,7 @@ fn unreachable_source() -> ! {
     panic!("a stream was used on a worker that is not its own")
 }
 
-/// Reads once, and records what that says about readiness.
+/// Reads once, and records the resulting readiness.
 #[inline]
 fn read(socket: &Socket, source: &mut Source, buffer: &mut Buffer) -> io::Result<Option<usize>> {
     let place = buffer.spare_mut();
@@ -519,12 +520,12 @@ fn read(socket: &Socket, source: &mut Source, buffer: &mut Buffer) -> io::Result
     Ok(received)
 }
 
-/// Records what a read into room for `room` bytes says about readiness.
+/// Records the readiness that follows from a read into `room` bytes of free space.
 #[inline]
 fn note_read(source: &mut Source, room: usize, received: io::Result<Option<usize>>) -> io::Result<Option<usize>> {
     let received = received?;
     match received {
-        // The end of the stream stays readable: a short read is one of some bytes.
+        // The end of the stream stays readable: only a read of some bytes can be short.
         Some(count) => source.has_read(if count == 0 { room } else { count }, room),
         None => source.read = Readiness::Drained,
     }
@@ -560,7 +561,8 @@ pub(super) fn is_clean(socket: &Socket, source: &mut Source) -> bool {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // The source goes first, its wakers after the slab is free again; then the socket closes, which ends its watch.
+        // The source is removed first, and its wakers are dropped after the slab is unborrowed; then the socket closes,
+        // which ends its watch.
         let _source = current::try_with(|worker| worker.sources.borrow_mut().remove(self.key));
     }
 }

@@ -1,4 +1,4 @@
-//! What the kernel knows of a TCP connection (`TCP_INFO`).
+//! The kernel's data on a TCP connection (`TCP_INFO`).
 
 use std::io;
 use std::os::fd::RawFd;
@@ -6,30 +6,30 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// A connection as the kernel sees it.
+/// The state of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TcpInfo {
     /// Smoothed round-trip time.
     pub rtt: Duration,
-    /// How much it varies.
+    /// Round-trip time variance.
     pub rtt_variance: Duration,
-    /// Segments that were sent and not acknowledged.
+    /// Segments sent but not acknowledged.
     pub unacked: u32,
-    /// Segments of them that were acknowledged out of order.
+    /// Of these, segments acknowledged out of order (SACK).
     pub sacked: u32,
-    /// Segments that are thought lost.
+    /// Segments presumed lost.
     pub lost: u32,
-    /// Segments that were sent again and not acknowledged.
+    /// Segments retransmitted but not acknowledged.
     pub retransmitted: u32,
-    /// Forward acknowledgements; modern kernels count none.
+    /// Forward acknowledgements; 0 on modern kernels.
     pub fackets: u32,
-    /// How far segments may come out of order before they are thought lost.
+    /// Reordering distance up to which segments are not presumed lost.
     pub reordering: u32,
 }
 
-/// Bytes in front of the structure's 32-bit numbers.
+/// Offset in bytes of the structure's 32-bit numbers.
 const NUMBERS_AT: usize = 8;
-/// How many of the numbers are read.
+/// The number of 32-bit numbers that are read.
 const NUMBERS: usize = 21;
 
 pub(super) fn read(fd: RawFd) -> io::Result<TcpInfo> {

@@ -1,4 +1,4 @@
-//! Simulated datagrams: delivered to the socket that is bound to their address, and kept for the test to read.
+//! Simulated datagrams: delivered to the socket bound to their address, and recorded for the test to read.
 //!
 //! They may overtake each other and are never delivered twice.
 
@@ -10,19 +10,18 @@ use base::Key;
 use super::world::{Happening, Kind, World};
 use crate::net::Address;
 
-/// Datagrams that wait for one receiver at most; more are lost.
+/// Maximum number of datagrams queued for one receiver; further ones are lost.
 const MOST_WAITING: usize = 1024;
-/// Datagrams that are kept for the test at most.
+/// Maximum number of datagrams recorded for the test.
 const MOST_CAPTURED: usize = 1 << 20;
 
 /// A datagram that was sent in the simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CapturedDatagram {
-    /// Its sender; unnamed when that was not bound.
+    /// Its sender; unnamed if the sender was not bound.
     pub from: Address,
-    /// Where it was sent.
+    /// Its destination.
     pub to: Address,
-    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -75,7 +74,7 @@ impl World {
         Ok(self.mailslot(key)?.address.clone().unwrap_or(Address::Unnamed))
     }
 
-    /// Sends a datagram, to the connected peer when `to` is `None`.
+    /// Sends a datagram, to the connected peer if `to` is `None`.
     pub(super) fn send_datagram(&mut self, key: Key, to: Option<&Address>, bytes: Vec<u8>) -> io::Result<()> {
         let slot = self.mailslot(key)?;
         let to = to.or(slot.peer.as_ref()).cloned().ok_or(io::ErrorKind::NotConnected)?;

@@ -1,7 +1,7 @@
-//! Handles on the simulated sockets of a world, which stand where descriptors stand otherwise.
+//! Handles of the simulated sockets of a world, in place of descriptors.
 //!
-//! What stands beside a system call is cold: callers are laid out for the sockets of the system. A handle must never be dropped while its
-//! world is locked: dropping it locks the world.
+//! Alternatives to system calls are cold: callers are laid out for the sockets of the system. A handle must never be
+//! dropped while its world is locked: dropping it locks the world.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -52,7 +52,7 @@ impl SimSocket {
         Ok((SimSocket { world: SharedWorld::clone(world), node }, address))
     }
 
-    /// A datagram socket, bound when there is an address.
+    /// Opens a datagram socket, bound if there is an address.
     pub(crate) fn datagram(world: &SharedWorld, at: Option<&Address>) -> io::Result<SimSocket> {
         let node = lock(world).open_datagram(at)?;
         Ok(SimSocket { world: SharedWorld::clone(world), node })
@@ -99,7 +99,7 @@ impl SimSocket {
         self.send(&bytes)
     }
 
-    /// Bytes that may be sent now.
+    /// Returns the number of bytes that may be sent now.
     #[cold]
     pub(crate) fn send_capacity(&self) -> usize {
         self.with(|world, node| world.send_capacity(node))
@@ -165,7 +165,7 @@ impl SimSocket {
         self.with(|world, node| world.receive_datagram(node, place))
     }
 
-    /// Takes the first waiting signal that is one of these numbers.
+    /// Takes the first pending signal whose number satisfies `wanted`.
     pub(crate) fn take_signal(&self, wanted: impl Fn(i32) -> bool) -> Option<i32> {
         self.with(|world, _| {
             let place = world.signals.iter().position(|number| wanted(*number))?;
@@ -173,7 +173,7 @@ impl SimSocket {
         })
     }
 
-    /// Has a worker watch the socket.
+    /// Watches the socket on a worker.
     #[cold]
     pub(crate) fn watch(&self, instance: u32, key: Key, watch: Watch) {
         self.with(|world, node| world.watch(node, instance, key, watch));
@@ -184,7 +184,7 @@ impl SimSocket {
         self.with(|world, node| world.unwatch(node.slot, instance));
     }
 
-    /// The number by which [`SimDriver::unwatch`] finds it.
+    /// Returns the number by which [`SimDriver::unwatch`] finds it.
     #[cold]
     pub(crate) fn number(&self) -> i32 {
         self.node.slot as i32
@@ -252,7 +252,7 @@ impl SimDriver {
         lock(&self.world).now()
     }
 
-    /// Reads the clock, which takes as long as the script has said.
+    /// Reads the clock, which takes the time configured by the script.
     #[cold]
     pub(crate) fn measure(&self) -> Moment {
         lock(&self.world).measure()
@@ -278,7 +278,7 @@ impl SimDriver {
         lock(&self.world).unwatch(number as u32, self.instance);
     }
 
-    /// The socket with that number, for queries.
+    /// Returns the socket with that number, for queries.
     #[cold]
     pub(crate) fn view(&self, number: i32) -> SimSocketView {
         SimSocketView { world: SharedWorld::clone(&self.world), slot: number as u32 }

@@ -10,7 +10,7 @@ use base::Key;
 use super::world::{Happening, Kind, World};
 use crate::net::Address;
 
-/// How long a client waits before it asks again when the backlog was full.
+/// The time after which a client retries when the backlog was full.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Connections that wait to be accepted.
@@ -18,7 +18,7 @@ pub(super) struct Backlog {
     address: Address,
     waiting: VecDeque<Key>,
     most: usize,
-    /// Accepted streams are reset when they are closed.
+    /// Whether accepted streams are reset when they are closed.
     pub(super) reset_on_close: bool,
 }
 
@@ -28,7 +28,7 @@ impl Backlog {
     }
 }
 
-/// The address under which any address of the family would be found.
+/// Returns the wildcard address of the family, with the same port.
 fn wildcard(address: &Address) -> Option<Address> {
     let inet = address.inet()?;
     let any = match inet.ip() {
@@ -39,7 +39,7 @@ fn wildcard(address: &Address) -> Option<Address> {
 }
 
 impl World {
-    /// Listens at an address; port 0 becomes a fresh one.
+    /// Listens at an address; port 0 is replaced by a new one.
     pub(super) fn listen(&mut self, address: &Address, backlog: i32) -> io::Result<(Key, Address)> {
         let mut address = address.clone();
         if let Address::Inet(inet) = &mut address
@@ -115,7 +115,7 @@ impl World {
         Ok(server.and_then(|server| Some((server, self.peek_endpoint(server)?.remote.clone()))))
     }
 
-    /// A listener's owner has dropped it: connections that wait are reset.
+    /// Closes a listener: connections that wait are reset.
     pub(super) fn close_listener(&mut self, key: Key) {
         let Some(backlog) = self.backlog(key) else { return };
         let (address, waiting) = (backlog.address.clone(), std::mem::take(&mut backlog.waiting));

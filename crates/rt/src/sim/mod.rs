@@ -1,8 +1,8 @@
 //! The simulator: several workers in one thread, on a virtual clock and a virtual network, from one seed.
 //!
-//! A test runs the real code of every floor above this one: the same streams, listeners, timers and wakers. Nothing
-//! here may take real time or real randomness. The clock stands still while anything can be done, but for a microsecond
-//! a round, and jumps to the next timer or arrival when nothing can.
+//! A test runs the real code of every layer above this one: the same streams, listeners, timers and wakers. Nothing
+//! here may take real time or real randomness. While there is work, the clock advances only by a microsecond per round;
+//! without work it jumps to the next timer or arrival.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -54,17 +54,17 @@ use crate::task_id::NO_TAG;
 use crate::worker::{Parts, Worker};
 use crate::{Signal, current};
 
-/// How long a round of turns takes on the virtual clock.
+/// The virtual time of one round of iterations.
 const ROUND: Duration = Duration::from_micros(1);
 
-/// What a simulation is made from.
+/// The parameters of a simulation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Names the run: order of workers, latencies, fragments and random numbers follow from it.
+    /// The seed of the run: it determines the order of workers, latencies, fragments and random numbers.
     pub seed: u64,
-    /// Number of workers that run `main`. The script runs on one more, whose number is this one.
+    /// Number of workers that run `main`. The script runs on one more, whose ID equals this number.
     pub workers: usize,
-    /// Bytes of a [`crate::buffer`].
+    /// Size of a [`crate::buffer`] in bytes.
     pub buffer_size: usize,
     /// Virtual time after which the script counts as stuck.
     pub limit: Duration,
@@ -87,19 +87,19 @@ pub struct Simulation {
     workers: Vec<Worker>,
 }
 
-/// Runs `main` on `workers` simulated workers and `script` on one more, until the script ends; returns what it gives.
+/// Runs `main` on `workers` simulated workers and `script` on one more, until the script ends; returns its result.
 ///
 /// # Panics
-/// When the script panics, when any other task does, when nothing is left to happen, or after a day of virtual time.
-/// The seed is printed then.
+/// If the script or any other task panics, if there is no further event, or after a day of virtual time. The seed is
+/// printed then.
 pub fn run<R: 'static>(seed: u64, workers: usize, main: Main, script: impl Future<Output = R> + 'static) -> R {
     Simulation::new(Options { seed, workers, ..Options::default() }).run(main, script)
 }
 
-/// The simulated network of the current worker.
+/// Returns the simulated network of the current worker.
 ///
 /// # Panics
-/// When the current worker is not simulated.
+/// If the current worker is not simulated.
 pub fn network() -> Network {
     match current_world() {
         Some(world) => Network { world },
@@ -107,20 +107,20 @@ pub fn network() -> Network {
     }
 }
 
-/// Whether the current worker is simulated, in a network that has been told to [`Network::shuffle_records`].
+/// Whether the current worker is simulated, in a network with [`Network::shuffle_records`].
 pub fn shuffles_records() -> bool {
     current_world().is_some_and(|world| lock(&world).faults.records)
 }
 
-/// Has a signal come, as if the operating system had sent it.
+/// Raises a signal, as if the operating system had sent it.
 ///
 /// # Panics
-/// When the current worker is not simulated.
+/// If the current worker is not simulated.
 pub fn raise(signal: Signal) {
     lock(&network().world).raise(signal.number());
 }
 
-/// The world of the current worker, if it is simulated.
+/// Returns the world of the current worker, if it is simulated.
 pub(crate) fn current_world() -> Option<SharedWorld> {
     current::try_with(|worker| match &worker.driver {
         Driver::Sim(driver) => Some(SharedWorld::clone(&driver.world)),
@@ -129,14 +129,14 @@ pub(crate) fn current_world() -> Option<SharedWorld> {
     .flatten()
 }
 
-/// What the script gave, or the panic that ended it.
+/// The result of the script, or its panic.
 type Outcome<R> = Rc<RefCell<Option<Result<R, Box<dyn Any + Send>>>>>;
 
 impl Simulation {
-    /// A world that has not begun.
+    /// Creates a simulation that has not begun.
     ///
     /// # Panics
-    /// When the process has too many workers.
+    /// If the process has too many workers.
     pub fn new(options: Options) -> Simulation {
         let world: SharedWorld = Arc::new(Mutex::new(World::new(options.seed)));
         let registered = mailbox::register((0..=options.workers).map(|_| None).collect());
@@ -163,12 +163,12 @@ impl Simulation {
         Simulation { options, world, shared, workers }
     }
 
-    /// Does something in the world before it begins, on the script's worker: opens listeners, sets links.
+    /// Runs a function before the simulation begins, on the script's worker: to open listeners or configure links.
     pub fn enter<R>(&self, action: impl FnOnce() -> R) -> R {
         current::enter(&self.workers[self.options.workers], action)
     }
 
-    /// Runs `main` on the workers and `script` on its own, until the script ends; returns what it gives.
+    /// Runs `main` on the workers and `script` on its own, until the script ends; returns its result.
     ///
     /// # Panics
     /// As [`run`].
@@ -201,7 +201,7 @@ impl Simulation {
         self.enter(|| crate::spawn(Class::Normal, NO_TAG, script));
     }
 
-    /// Runs until the workers are stopped; returns why it cannot go on otherwise.
+    /// Runs until the workers are stopped; returns the reason if it cannot continue.
     fn take_turns(&self) -> Option<String> {
         let order = Random::seeded(self.options.seed.rotate_left(32));
         let mut scratch = Scratch::default();
@@ -229,7 +229,7 @@ impl Simulation {
             || worker.timers.borrow().next_deadline().is_some_and(|deadline| deadline <= world.now())
     }
 
-    /// The next moment at which anything happens.
+    /// Returns the time of the next event.
     fn next_moment(&self) -> Option<Moment> {
         let timers = self.workers.iter().filter_map(|worker| worker.timers.borrow().next_deadline());
         timers.chain(lock(&self.world).next_happening()).min()
@@ -254,7 +254,7 @@ fn shuffle<T>(items: &mut [T], random: &Random) {
     }
 }
 
-/// The script, which stops the workers when it ends or panics.
+/// Runs the script, and stops the workers when it ends or panics.
 async fn contained<R>(script: impl Future<Output = R>, outcome: Outcome<R>) {
     let mut script = pin!(script);
     let result = std::future::poll_fn(|context| poll_contained(script.as_mut(), context)).await;
@@ -272,13 +272,13 @@ fn poll_contained<R>(
     }
 }
 
-/// Tells the seed of a run that panics.
+/// Prints the seed of a run that panics.
 struct PrintSeed(u64);
 
 impl Drop for PrintSeed {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // The one place that prints: without the seed the run cannot be had again.
+            // The only place that prints: without the seed the run cannot be reproduced.
             #[allow(clippy::print_stderr)]
             {
                 eprintln!("simulation with seed {} failed", self.0);

@@ -1,6 +1,6 @@
-//! The links of the simulated network and what can go wrong on them.
+//! The links of the simulated network and their faults.
 //!
-//! Faults apply to a service's address, which is the one that clients connect to; both directions share them.
+//! Faults apply to a service's address, the one that clients connect to; both directions share them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,16 +11,16 @@ use super::CapturedDatagram;
 use super::world::{Kind, SharedWorld, World, lock};
 use crate::net::Address;
 
-/// How bytes travel between two ends.
+/// The properties of the path between two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Time from end to end.
+    /// One-way delay.
     pub latency: Duration,
-    /// Further time from nothing up to this, drawn for each piece. Bytes of one direction never overtake each other.
+    /// Additional delay, drawn between zero and this for each piece. Bytes of one direction never overtake each other.
     pub jitter: Duration,
-    /// Bytes that are on the way or unread at most, in each direction.
+    /// Maximum number of bytes in transit or unread, in each direction.
     pub buffer: usize,
-    /// Whether writes arrive in pieces, down to single bytes, and are sometimes taken in part only.
+    /// Whether writes arrive in pieces, down to single bytes, and are sometimes accepted only partially.
     pub fragment: bool,
 }
 
@@ -31,7 +31,7 @@ impl Default for Link {
     }
 }
 
-/// The faults that are in force.
+/// The active faults.
 #[derive(Default)]
 pub(super) struct Faults {
     link: Link,
@@ -44,7 +44,7 @@ pub(super) struct Faults {
     pub(super) records: bool,
 }
 
-/// Why a listener cannot take connections, and how often that was met.
+/// The error of a listener's accepts, and how often it was returned.
 #[derive(Clone, Copy, Default)]
 struct AcceptError {
     code: Option<i32>,
@@ -70,7 +70,7 @@ impl Faults {
         self.redirections.get(service)
     }
 
-    /// The error with which connecting to a service fails before anything is sent.
+    /// Returns the error with which connecting to a service fails before anything is sent.
     pub(super) fn failure(&self, service: &Address) -> Option<i32> {
         self.failing.get(service).copied()
     }
@@ -88,51 +88,52 @@ fn put<T: Ord + Clone>(set: &mut BTreeSet<T>, value: &T, on: bool) {
     }
 }
 
-/// The simulated network, for the script to change and to look at. Clones name the same network.
+/// The simulated network, for the script to configure and inspect. Clones refer to the same network.
 #[derive(Clone)]
 pub struct Network {
     pub(super) world: SharedWorld,
 }
 
 impl Network {
-    /// Sets the link of all connections that are opened from now on to services without a link of their own.
+    /// Sets the link of connections opened from now on to services without a link of their own.
     pub fn set_default_link(&self, link: Link) {
         lock(&self.world).faults.link = link;
     }
 
-    /// Sets the link of connections that are opened to `service` from now on.
+    /// Sets the link of connections opened to `service` from now on.
     pub fn set_link(&self, service: &Address, link: Link) {
         lock(&self.world).faults.links.insert(service.clone(), link);
     }
 
-    /// Code with transports above the sockets uses one that moves the borders of what is read and written
+    /// Makes code with transports above the sockets use one that moves the boundaries of reads and writes
     /// ([`shuffles_records`]).
     pub fn shuffle_records(&self) {
         lock(&self.world).faults.records = true;
     }
 
-    /// Refuses connections to `service` although there is a listener, or ends that.
+    /// Refuses connections to `service` even if there is a listener, or stops refusing.
     pub fn refuse(&self, service: &Address, on: bool) {
         put(&mut lock(&self.world).faults.refused, service, on);
     }
 
-    /// Has accepting at `listener` fail with this error of the kernel (`EMFILE`, `ENOBUFS`, …) while connections wait, or
-    /// ends that.
+    /// Makes accepting at `listener` fail with this error of the kernel (`EMFILE`, `ENOBUFS`, …) while connections
+    /// wait; `None` ends that.
     pub fn fail_accepts(&self, listener: &Address, code: Option<i32>) {
         lock(&self.world).faults.accept_errors.entry(listener.clone()).or_default().code = code;
     }
 
-    /// How many attempts to accept at `listener` have failed so.
+    /// Returns the number of attempts to accept at `listener` that failed this way.
     pub fn failed_accepts(&self, listener: &Address) -> u64 {
         lock(&self.world).faults.accept_errors.get(listener).map_or(0, |error| error.met)
     }
 
-    /// Sends connections to `service` to the listener at `to` instead, as a packet filter's REDIRECT does.
+    /// Sends connections to `service` to the listener at `to` instead, like a packet filter's REDIRECT.
     pub fn redirect(&self, service: &Address, to: &Address) {
         lock(&self.world).faults.redirections.insert(service.clone(), to.clone());
     }
 
-    /// Lets the kernel refuse to connect to `service` with this error (`EMFILE`, `EADDRNOTAVAIL` …); `None` ends that.
+    /// Makes connecting to `service` fail with this error of the kernel (`EMFILE`, `EADDRNOTAVAIL` …); `None` ends
+    /// that.
     pub fn fail_to_connect(&self, service: &Address, code: Option<i32>) {
         let failing = &mut lock(&self.world).faults.failing;
         match code {
@@ -141,13 +142,13 @@ impl Network {
         }
     }
 
-    /// Swallows everything to and from `service`: connections are never answered, bytes of open ones arrive after the
-    /// end of the fault only, datagrams are lost.
+    /// Drops everything to and from `service`: connections are never answered, bytes of open ones arrive only after the
+    /// end of the fault, datagrams are lost.
     pub fn black_hole(&self, service: &Address, on: bool) {
         put(&mut lock(&self.world).faults.black_holes, service, on);
     }
 
-    /// Resets every open connection to `service`, at both ends. Returns how many there were.
+    /// Resets every open connection to `service`, at both ends. Returns their number.
     pub fn reset(&self, service: &Address) -> usize {
         let mut world = lock(&self.world);
         let ends = world.open_ends(service);
@@ -157,33 +158,33 @@ impl Network {
         ends.len() / 2
     }
 
-    /// Ends of connections to `service` that are held: two for each open connection.
+    /// Returns the number of open ends of connections to `service`: two per open connection.
     pub fn open_ends(&self, service: &Address) -> usize {
         lock(&self.world).open_ends(service).len()
     }
 
-    /// Ends of all connections that are held.
+    /// Returns the number of open ends of all connections.
     pub fn all_open_ends(&self) -> usize {
         lock(&self.world).nodes.iter().filter(|(_, node)| matches!(node.kind, Kind::Stream(_))).count()
     }
 
-    /// Takes the datagrams that were sent since the last call, in the order of sending.
+    /// Takes the datagrams sent since the last call, in sending order.
     pub fn take_datagrams(&self) -> Vec<CapturedDatagram> {
         std::mem::take(&mut lock(&self.world).datagrams)
     }
 
-    /// Has work take time, which it does not otherwise: the virtual clock goes on by `period` whenever a task looks how long
-    /// it has run ([`crate::slice_is_over`], [`crate::measure`]).
+    /// Makes work take time, which it does not by default: the virtual clock advances by `period` whenever a task
+    /// measures its running time ([`crate::slice_is_over`], [`crate::measure`]).
     pub fn set_cost_of_work(&self, period: Duration) {
         lock(&self.world).cost_of_measuring = period;
     }
 
-    /// Virtual time since the simulation began.
+    /// Returns the virtual time since the simulation began.
     pub fn elapsed(&self) -> Duration {
         lock(&self.world).elapsed()
     }
 
-    /// A hash of everything that has happened: equal runs of equal seeds have equal prints.
+    /// Returns a hash of all events: equal runs with equal seeds have equal fingerprints.
     pub fn fingerprint(&self) -> u64 {
         lock(&self.world).fingerprint()
     }

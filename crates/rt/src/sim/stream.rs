@@ -1,10 +1,10 @@
-//! Simulated streams: two endpoints, each with what has arrived for it, joined by a link with latency.
+//! Simulated streams: two endpoints, each with its received bytes, joined by a link with latency.
 //!
-//! Bytes must never overtake each other, and none may be lost while both ends live.
+//! Bytes must never overtake each other, and none may be lost while both ends exist.
 //!
-//! As in a kernel, half of what a direction holds is in the receiver's window, the rest waits in the sender's buffer. Closing
-//! a socket with unread input sends a reset, and so does input for a closed socket: what waits in the sender's buffer then is lost,
-//! and the end of the direction with it.
+//! As in a kernel, half of a direction's capacity is the receiver's window, and the rest is the sender's buffer.
+//! Closing a socket with unread input sends a reset, and so does input for a closed socket: the bytes in the sender's
+//! buffer are lost then, and the end of the direction with them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,36 +17,36 @@ use super::world::{Happening, Kind, World};
 use crate::net::Address;
 use crate::source::Events;
 
-/// How long a sender waits before it sends again what a black hole swallowed.
+/// The delay after which a sender retransmits bytes dropped by a black hole.
 const RETRANSMIT_AFTER: Duration = Duration::from_millis(200);
 
 /// One end of a connection.
 pub(super) struct Endpoint {
     pub(super) local: Address,
     pub(super) remote: Address,
-    /// The listener's address, which names the link.
+    /// The listener's address, which selects the link.
     pub(super) service: Address,
-    /// Where the client connected to, if the packet filter sent it elsewhere.
+    /// The address that the client connected to, if the packet filter redirected it.
     pub(super) redirected: Option<Address>,
     /// The other end; `None` until the connection is established.
     pub(super) peer: Option<Key>,
     link: Link,
     arrived: VecDeque<u8>,
-    /// Bytes on the way here.
+    /// Bytes in transit to this end.
     coming: usize,
     /// Bytes that still arrive before the reset, once the sender has dropped its send buffer.
     cut: Option<usize>,
-    /// When the last thing that is on the way here arrives: nothing overtakes it.
+    /// Arrival time of the last item in transit to this end: nothing overtakes it.
     last_arrival: Moment,
-    /// The peer's end has arrived.
+    /// The peer's end of stream has arrived.
     read_closed: bool,
     /// This end was shut down for writing.
     write_closed: bool,
-    /// The connection failed, or never came to be.
+    /// The connection failed, or was never established.
     failed: bool,
-    /// The error that was not taken yet.
+    /// The pending error.
     error: Option<i32>,
-    /// A write found no room.
+    /// A write found no free space.
     wants_room: bool,
     reset_on_close: bool,
 }
@@ -73,7 +73,7 @@ impl Endpoint {
         }
     }
 
-    /// Time to the other end and back.
+    /// Returns the round-trip time.
     pub(super) fn round_trip(&self) -> Duration {
         2 * self.link.latency
     }
@@ -82,17 +82,17 @@ impl Endpoint {
         self.link.buffer.saturating_sub(self.arrived.len() + self.coming)
     }
 
-    /// Bytes that wait in the sender's buffer, because the window here is full.
+    /// Bytes in the sender's buffer, because the window here is full.
     fn unsent(&self) -> usize {
         (self.arrived.len() + self.coming).saturating_sub(self.link.buffer / 2)
     }
 
-    /// Bytes that have not come into the window here.
+    /// Bytes that have not entered the window here.
     fn unacknowledged(&self) -> usize {
         self.coming + self.arrived.len().saturating_sub(self.link.buffer / 2)
     }
 
-    /// Drops the send buffer of the sender: the last bytes that it was given.
+    /// Drops the sender's buffer: the last bytes that were written.
     fn drop_unsent(&mut self) {
         let unsent = self.unsent();
         if unsent > 0 && self.cut.is_none() {
@@ -138,36 +138,37 @@ impl World {
         events
     }
 
-    /// Bytes that an endpoint may send now. To an end that is gone everything goes, and a reset answers.
+    /// Returns the number of bytes that an endpoint may send now. Everything may be sent to a closed end, which
+    /// responds with a reset.
     fn room_to_write(&self, endpoint: &Endpoint) -> usize {
         let Some(peer) = endpoint.peer else { return 0 };
         self.peek_endpoint(peer).map_or(endpoint.link.buffer, Endpoint::room_for_peer)
     }
 
-    /// The same for the socket of a node.
+    /// Like [`World::room_to_write`], for the socket of a node.
     pub(super) fn send_capacity(&self, node: Key) -> usize {
         self.peek_endpoint(node).map_or(0, |endpoint| self.room_to_write(endpoint))
     }
 
-    /// Bytes that a socket was given and that wait for the window of its peer.
+    /// Returns the number of bytes written to a socket that wait for its peer's window.
     pub(super) fn unsent(&self, node: Key) -> usize {
         let peer = self.peek_endpoint(node).and_then(|endpoint| endpoint.peer);
         peer.and_then(|peer| self.peek_endpoint(peer)).map_or(0, Endpoint::unsent)
     }
 
-    /// Bytes that a socket was given and that have not come into the window of its peer.
+    /// Returns the number of bytes written to a socket that have not entered its peer's window.
     pub(super) fn unacknowledged(&self, node: Key) -> usize {
         let peer = self.peek_endpoint(node).and_then(|endpoint| endpoint.peer);
         peer.and_then(|peer| self.peek_endpoint(peer)).map_or(0, Endpoint::unacknowledged)
     }
 
-    /// When something that is sent now arrives over a link.
+    /// Returns the arrival time of an item sent now over a link.
     pub(super) fn arrival(&mut self, link: Link) -> Moment {
         let jitter = self.random.below(link.jitter.as_nanos() as u64 + 1);
         self.now + link.latency + Duration::from_nanos(jitter)
     }
 
-    /// When something that is sent to `to` now arrives there, behind everything that was sent before.
+    /// Returns the arrival time of an item sent to `to` now, after everything sent before.
     pub(super) fn ordered_arrival(&mut self, to: Key, link: Link) -> Moment {
         let arrival = self.arrival(link);
         match self.endpoint(to) {
@@ -179,7 +180,7 @@ impl World {
         }
     }
 
-    /// Starts a connection and returns its client's end.
+    /// Starts a connection and returns its client end.
     pub(super) fn connect(&mut self, local: Address, to: Address) -> Key {
         let link = self.faults.link_of(&to);
         let client = self.add_node(Kind::Stream(Endpoint::new(local, to.clone(), to.clone(), link)));
@@ -188,7 +189,7 @@ impl World {
         client
     }
 
-    /// The answer of the server's end has arrived.
+    /// Completes the handshake at the client end.
     pub(super) fn established(&mut self, client: Key, server: Key) {
         match self.endpoint(client) {
             Some(endpoint) => {
@@ -199,7 +200,7 @@ impl World {
         }
     }
 
-    /// Joins a client's end, whose request has arrived, with a new server's end.
+    /// Joins a client end, whose SYN has arrived, with a new server end.
     pub(super) fn join(&mut self, client: Key) -> Option<Key> {
         let endpoint = self.endpoint(client)?;
         let (service, link) = (endpoint.service.clone(), endpoint.link);
@@ -209,7 +210,7 @@ impl World {
         Some(server)
     }
 
-    /// The connection fails: what has arrived can still be read, then the error shows.
+    /// Fails the connection: received bytes can still be read, then the error is reported.
     pub(super) fn fail(&mut self, key: Key, code: i32) {
         let Some(endpoint) = self.endpoint(key) else { return };
         if endpoint.failed {
@@ -245,7 +246,7 @@ impl World {
     pub(super) fn end_arrives(&mut self, to: Key) {
         let Some(endpoint) = self.peek_endpoint(to) else { return };
         if endpoint.coming > 0 || self.faults.is_black_hole(&endpoint.service) {
-            // A black hole holds it up, or held up the data before it.
+            // A black hole delays it, or delayed the data before it.
             let later = self.now + RETRANSMIT_AFTER;
             return self.schedule(later, Happening::End { to });
         }
@@ -255,7 +256,7 @@ impl World {
         self.trigger(to);
     }
 
-    /// A reset arrives; in a black hole it is lost for good.
+    /// Delivers a reset; in a black hole it is lost permanently.
     pub(super) fn reset_arrives(&mut self, to: Key) {
         let service = self.peek_endpoint(to).map(|endpoint| &endpoint.service);
         if service.is_some_and(|service| !self.faults.is_black_hole(service)) {
@@ -263,7 +264,7 @@ impl World {
         }
     }
 
-    /// A reset is on its way to an endpoint, and nothing of what its peer had not sent yet.
+    /// Sends a reset to an endpoint, and drops what its peer had not sent yet.
     pub(super) fn reset_later(&mut self, to: Key) {
         let Some(endpoint) = self.endpoint(to) else { return };
         endpoint.drop_unsent();
@@ -318,7 +319,7 @@ impl World {
                 endpoint.wants_room = true;
             }
         } else if link.fragment && count > 1 && self.random.below(8) == 0 {
-            // A kernel that takes less than it could announces room at once.
+            // Like a kernel that accepted less than it could: signals free space later.
             count = 1 + self.random.below(count as u64 - 1) as usize;
             let at = self.arrival(link);
             self.schedule(at, Happening::Room { at: key });
@@ -330,7 +331,7 @@ impl World {
         Ok(Some(count))
     }
 
-    /// Sends bytes on their way, in one piece or, on a link that fragments, in several.
+    /// Sends bytes, in one piece or, on a link that fragments, in several.
     fn transmit(&mut self, from: Key, to: Key, link: Link, bytes: &[u8]) {
         if let Some(endpoint) = self.endpoint(to) {
             endpoint.coming += bytes.len();
@@ -341,7 +342,7 @@ impl World {
             let (piece, behind) = rest.split_at(piece);
             rest = behind;
             let at = self.ordered_arrival(to, link);
-            // The next piece comes later, so that it can be read alone.
+            // The next piece arrives later, so that this one can be read alone.
             let gap = Duration::from_nanos(2_000 + self.random.below(50_000));
             if let Some(endpoint) = self.endpoint(to).filter(|_| !rest.is_empty()) {
                 endpoint.last_arrival = at + gap;
@@ -350,7 +351,7 @@ impl World {
         }
     }
 
-    /// The length of the next fragment: mostly all, sometimes a single byte, else anything.
+    /// Draws the length of the next fragment: mostly all, sometimes a single byte, otherwise any length.
     fn piece(&self, length: usize) -> usize {
         match self.random.below(8) {
             0 => 1,
@@ -370,7 +371,7 @@ impl World {
         Ok(())
     }
 
-    /// Closing it resets the connection; for a listener, closing what it accepts does.
+    /// Makes closing it reset the connection; for a listener, closing its accepted streams.
     pub(super) fn set_reset_on_close(&mut self, key: Key) {
         match self.nodes.get_mut(key).map(|node| &mut node.kind) {
             Some(Kind::Stream(endpoint)) => endpoint.reset_on_close = true,
@@ -389,7 +390,7 @@ impl World {
         self.endpoint(key).and_then(|endpoint| endpoint.error.take()).map(os_error)
     }
 
-    /// An endpoint's owner has dropped it: the peer learns the end, or a reset when bytes lie unread.
+    /// Closes an endpoint: the peer receives the end of stream, or a reset if there are unread bytes.
     pub(super) fn close_stream(&mut self, key: Key) {
         let Some(endpoint) = self.peek_endpoint(key) else { return };
         let reset = endpoint.reset_on_close || !endpoint.arrived.is_empty();
@@ -398,7 +399,7 @@ impl World {
             if reset {
                 self.reset_later(peer);
             } else {
-                // Not connected any more is no error here.
+                // Fails if it is no longer connected.
                 let _ = self.shutdown_write(key);
             }
         }

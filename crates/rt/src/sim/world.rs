@@ -1,6 +1,6 @@
-//! The simulated world: one clock, one agenda of what is under way, and what each worker watches.
+//! The simulated world: one clock, one agenda of pending events, and the watches of each worker.
 //!
-//! It must never look at anything but its seed: no clock, no addresses in memory, no hash map's order.
+//! It must never depend on anything but its seed: no clock, no memory addresses, no hash map order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,53 +18,51 @@ use crate::source::{Events, Watch};
 
 /// The calendar time at which every simulation starts: 2026-01-01, midnight UTC.
 const FIRST_DAY: WallTime = WallTime { seconds: 1_767_225_600, nanos: 0 };
-/// Where every simulation's monotonic clock starts; not at zero, so that zero is not taken for "now".
+/// The monotonic time at which every simulation starts; not zero, so that zero is not mistaken for "now".
 const FIRST_MOMENT: Moment = Moment::from_nanos(1_000_000_000_000);
 
-/// A world that its sockets and workers share. All of them live in one thread; the lock only makes the handles `Send`,
-/// as the real ones are.
+/// A world shared by its sockets and workers. All of them are used in one thread; the lock only makes the handles
+/// `Send`, as the real ones are.
 pub(crate) type SharedWorld = Arc<Mutex<World>>;
 
-/// Locks a world.
 pub(crate) fn lock(world: &SharedWorld) -> MutexGuard<'_, World> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Everything that is simulated.
+/// The state of a simulation.
 pub(crate) struct World {
     pub(super) now: Moment,
-    /// What a task's reading of the clock takes: it stands for the work since the one before.
+    /// Time that a task's reading of the clock takes: it represents the work since the previous reading.
     pub(super) cost_of_measuring: Duration,
     pub(super) random: Random,
     agenda: BTreeMap<(Moment, u64), Happening>,
     sequence: u64,
     pub(super) nodes: Slab<Node>,
-    /// Who listens or receives where.
+    /// The listeners and receivers, by address.
     pub(super) listening: BTreeMap<Address, Key>,
     pub(super) receiving: BTreeMap<Address, Key>,
-    /// For each worker (by instance) the nodes that may have events for it.
+    /// For each worker (by instance), the nodes that may have events for it.
     ready: BTreeMap<u32, Vec<Key>>,
     pub(super) faults: Faults,
     pub(super) datagrams: Vec<CapturedDatagram>,
     pub(super) signals: VecDeque<i32>,
     next_port: u16,
-    /// A running hash of everything that happened: equal seeds must give equal prints.
+    /// A running hash of all events: equal seeds must give equal hashes.
     fingerprint: u64,
 }
 
-/// A simulated socket and who watches it.
+/// A simulated socket and its watchers.
 pub(super) struct Node {
     pub(super) kind: Kind,
     watches: Vec<Watched>,
 }
 
-/// What a node is.
 pub(super) enum Kind {
     Stream(Endpoint),
     Listener(Backlog),
     Datagram(Mailslot),
     Signals,
-    /// Expires at that moment.
+    /// Expires at that time.
     Alarm(Moment),
 }
 
@@ -76,12 +74,12 @@ struct Watched {
     queued: bool,
 }
 
-/// What arrives, or comes to pass, at a moment.
+/// An event at a point in time.
 #[derive(Debug)]
 pub(super) enum Happening {
-    /// A client asks the listener at `to` for a connection.
+    /// A client's SYN for the listener at `to`.
     Syn { client: Key, to: Address },
-    /// The listener's side answers.
+    /// The listener's side responds.
     Established { client: Key, server: Key },
     /// There is no listener.
     Refused { client: Key },
@@ -91,7 +89,7 @@ pub(super) enum Happening {
     End { to: Key },
     /// A reset arrives.
     Reset { to: Key },
-    /// The peer has read: there is room to write again.
+    /// The peer has read: there is free space to write again.
     Room { at: Key },
     /// An alarm may have expired.
     Alarm { at: Key },
@@ -123,7 +121,7 @@ impl World {
         self.now
     }
 
-    /// Lets the work since the last reading of the clock take its time, and reads it.
+    /// Advances the clock by the cost of work since the last reading, and reads it.
     pub(crate) fn measure(&mut self) -> Moment {
         self.advance_to(self.now + self.cost_of_measuring);
         self.now
@@ -133,7 +131,7 @@ impl World {
         FIRST_DAY.saturating_add(self.now.saturating_since(FIRST_MOMENT))
     }
 
-    /// Virtual time since the simulation began.
+    /// Returns the virtual time since the simulation began.
     pub(super) fn elapsed(&self) -> Duration {
         self.now.saturating_since(FIRST_MOMENT)
     }
@@ -147,7 +145,7 @@ impl World {
         self.fingerprint = (self.fingerprint.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 
-    /// A local port that no socket had yet; after the last one they start again.
+    /// Returns an unused local port; after the last one they are reused.
     pub(super) fn fresh_port(&mut self) -> u16 {
         let port = self.next_port;
         self.next_port = self.next_port.checked_add(1).unwrap_or(32_768);
@@ -159,17 +157,17 @@ impl World {
         self.agenda.insert((at.max(self.now), self.sequence), happening);
     }
 
-    /// When the next thing on the agenda happens.
+    /// Returns the time of the next event on the agenda.
     pub(super) fn next_happening(&self) -> Option<Moment> {
         self.agenda.keys().next().map(|(at, _)| *at)
     }
 
-    /// Moves the clock forward; never backward.
+    /// Advances the clock; never moves it back.
     pub(super) fn advance_to(&mut self, moment: Moment) {
         self.now = self.now.max(moment);
     }
 
-    /// Lets everything happen that is due.
+    /// Processes all events that are due.
     pub(super) fn happen(&mut self) {
         while let Some(entry) = self.agenda.first_entry() {
             let (at, sequence) = *entry.key();
@@ -199,7 +197,7 @@ impl World {
         self.nodes.insert(Node { kind, watches: Vec::new() })
     }
 
-    /// A worker watches a node from now on. What can be told of it already is told in the worker's next turn.
+    /// Watches a node on a worker. Events that are pending already are reported in the worker's next iteration.
     pub(super) fn watch(&mut self, node: Key, instance: u32, key: Key, watch: Watch) {
         if let Some(found) = self.nodes.get_mut(node) {
             found.watches.push(Watched { instance, key, watch, queued: false });
@@ -207,14 +205,14 @@ impl World {
         }
     }
 
-    /// A worker stops watching a node, given by slot.
+    /// Stops watching a node, given by slot, on a worker.
     pub(crate) fn unwatch(&mut self, slot: u32, instance: u32) {
         if let Some((_, node)) = self.nodes.iter_mut().find(|(key, _)| key.slot == slot) {
             node.watches.retain(|watched| watched.instance != instance);
         }
     }
 
-    /// Something changed on a node: everybody who watches it looks at it in the next turn.
+    /// Marks a node as changed: all its watchers examine it in the next iteration.
     pub(super) fn trigger(&mut self, node: Key) {
         let Some(found) = self.nodes.get_mut(node) else { return };
         for watched in found.watches.iter_mut().filter(|watched| !watched.queued) {
@@ -223,12 +221,12 @@ impl World {
         }
     }
 
-    /// Whether a worker would get events.
+    /// Whether there may be events for a worker.
     pub(super) fn has_events(&self, instance: u32) -> bool {
         self.ready.get(&instance).is_some_and(|ready| !ready.is_empty())
     }
 
-    /// The events of a worker's turn.
+    /// Returns the events of a worker's iteration.
     pub(crate) fn harvest(&mut self, instance: u32) -> Vec<(Key, Events)> {
         let ready = self.ready.get_mut(&instance).map(std::mem::take).unwrap_or_default();
         let mut events = Vec::with_capacity(ready.len());
@@ -251,7 +249,7 @@ impl World {
         events
     }
 
-    /// What can be told of a node now.
+    /// Returns the current events of a node.
     fn events_of(&self, node: Key) -> Events {
         match self.nodes.get(node).map(|node| &node.kind) {
             Some(Kind::Stream(endpoint)) => self.stream_events(endpoint),
@@ -264,7 +262,6 @@ impl World {
         }
     }
 
-    /// Sets an alarm.
     pub(super) fn set_alarm(&mut self, node: Key, at: Moment) {
         if let Some(found) = self.nodes.get_mut(node) {
             found.kind = Kind::Alarm(at);
@@ -272,7 +269,7 @@ impl World {
         }
     }
 
-    /// A signal comes.
+    /// Raises a signal.
     pub(super) fn raise(&mut self, number: i32) {
         self.signals.push_back(number);
         let streams: Vec<Key> =

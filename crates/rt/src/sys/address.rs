@@ -1,4 +1,4 @@
-//! `Address` to and from the kernel's socket addresses.
+//! Converts `Address` to and from the kernel's socket addresses.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,18 +9,18 @@ use std::path::PathBuf;
 
 use crate::address::Address;
 
-/// A socket address as the kernel reads and writes it.
+/// A socket address in the kernel's representation.
 pub(crate) struct RawAddress {
     storage: libc::sockaddr_storage,
     pub(crate) length: libc::socklen_t,
 }
 
 const PATH_AT: usize = mem::offset_of!(libc::sockaddr_un, sun_path);
-/// Bytes that `sun_path` holds.
+/// Size of `sun_path` in bytes.
 const LONGEST_PATH: usize = mem::size_of::<libc::sockaddr_un>() - PATH_AT;
 
 impl RawAddress {
-    /// Room for the kernel's answer.
+    /// Returns space for an address that the kernel writes.
     pub(crate) fn room() -> RawAddress {
         // SAFETY: all bytes zero is a valid value of this plain structure.
         let storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
@@ -39,7 +39,7 @@ impl RawAddress {
         (&raw mut self.storage).cast()
     }
 
-    /// The kernel's form of an address. An unnamed one cannot be bound or connected to.
+    /// Encodes an address. An unnamed one cannot be bound or connected to.
     pub(crate) fn encode(address: &Address) -> io::Result<RawAddress> {
         match address {
             Address::Inet(SocketAddr::V4(v4)) => Ok(RawAddress::of(libc::sockaddr_in {
@@ -72,7 +72,7 @@ impl RawAddress {
         raw
     }
 
-    /// A UNIX address: `name` behind `leading` NUL bytes.
+    /// Encodes a UNIX address: `name` after `leading` NUL bytes.
     fn unix(name: &[u8], leading: usize) -> io::Result<RawAddress> {
         let named = leading + name.len();
         let path = leading == 0;
@@ -88,18 +88,18 @@ impl RawAddress {
         Ok(raw)
     }
 
-    /// The bytes that the kernel wrote.
+    /// Returns the bytes that the kernel wrote.
     fn bytes(&self) -> &[u8] {
         let length = (self.length as usize).min(mem::size_of::<libc::sockaddr_storage>());
         // SAFETY: the storage is `length` bytes at least, and all of them are initialised.
         unsafe { std::slice::from_raw_parts((&raw const self.storage).cast(), length) }
     }
 
-    /// The address that the kernel wrote; an unknown family counts as unnamed.
+    /// Decodes the address that the kernel wrote; an unknown family counts as unnamed.
     pub(crate) fn decode(&self) -> Address {
         match libc::c_int::from(self.storage.ss_family) {
             libc::AF_INET => {
-                // SAFETY: the family says what the storage holds, and every byte of it is initialised.
+                // SAFETY: the family determines what the storage holds, and every byte of it is initialised.
                 let v4 = unsafe { self.pointer().cast::<libc::sockaddr_in>().read() };
                 let ip = Ipv4Addr::from(v4.sin_addr.s_addr.to_ne_bytes());
                 Address::Inet(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port))))

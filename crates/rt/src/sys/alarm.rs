@@ -1,4 +1,4 @@
-//! Timer descriptors: the kernel's own precise timers.
+//! Timer descriptors: the kernel's precise timers.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -8,7 +8,7 @@ use base::Moment;
 
 use super::check;
 
-/// A new timer on the monotonic clock that is not set.
+/// Creates a timer on the monotonic clock that is not set.
 pub(crate) fn create() -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC) })?;
@@ -16,10 +16,10 @@ pub(crate) fn create() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sets a timer to a moment of the monotonic clock; one that has passed expires at once. Workers watch it edge-triggered,
-/// so the count of expirations is not read.
+/// Sets a timer to an instant of the monotonic clock; one that has passed expires immediately. Workers watch it
+/// edge-triggered, so the count of expirations is not read.
 pub(crate) fn set(timer: &OwnedFd, at: Moment) -> io::Result<()> {
-    // All zero would switch it off.
+    // All zero would disarm it.
     let nanos = at.as_nanos().max(1);
     let (seconds, rest) = ((nanos / 1_000_000_000) as libc::time_t, (nanos % 1_000_000_000) as libc::c_long);
     let value = libc::timespec { tv_sec: seconds, tv_nsec: rest };

@@ -1,7 +1,7 @@
-//! Many datagrams with one system call. Neighbours of one length travel through the kernel together (UDP segmentation
-//! offload) and come apart where they are received, so that the way there is taken once for all of them.
+//! Sends many datagrams with one system call. Consecutive ones of one length pass through the kernel together (UDP
+//! segmentation offload) and are split at the receiver, so that the network stack is traversed once for all of them.
 //!
-//! It must never change a datagram or the order of any.
+//! It must never change a datagram or their order.
 
 use std::io::{self, IoSlice};
 use std::mem;
@@ -12,31 +12,31 @@ use super::address::RawAddress;
 use super::check;
 use super::socket::{message_of, option};
 
-/// Messages that one call takes.
+/// Messages per call.
 const BATCH: usize = 64;
-/// Datagrams that travel together at most: what the first kernels with the option take.
+/// Maximum number of datagrams sent together: the limit of the first kernels with the option.
 const MOST_TOGETHER: usize = 64;
-/// Bytes of them: an IP packet has so much room behind its heads, whatever the family.
+/// Maximum size of these in bytes: fits into an IP packet after its headers, in either family.
 const MOST_BYTES: usize = 65_000;
-/// Bytes of a datagram that fit into one packet on every link that carries IPv6: longer ones travel alone, since the kernel
-/// refuses them together where they do not fit.
+/// Size in bytes of a datagram that fits into one packet on every link that carries IPv6: longer ones are sent alone,
+/// since the kernel refuses to combine them if they do not fit.
 const LONGEST: usize = 1_232;
-/// The option of `linux/udp.h`.
+/// The option from `linux/udp.h`.
 const UDP_SEGMENT: libc::c_int = 103;
 
-/// Whether the kernel lets datagrams of one length travel together. Older ones ignore what they are told with a message and
-/// would make one datagram of them.
+/// Whether the kernel can send datagrams of one length together. Older ones ignore the control data of a message and
+/// would merge them into one datagram.
 pub(crate) fn knows_segments(fd: &OwnedFd) -> bool {
     option(fd.as_raw_fd(), libc::IPPROTO_UDP, UDP_SEGMENT).is_ok()
 }
 
-/// Whether that is what the kernel says where datagrams cannot travel together: to a link with small packets, over a device
-/// that leaves checksums to others, through a tunnel that encrypts.
+/// Whether an error is that of a kernel that cannot send datagrams together: to a link with small packets, over a
+/// device without checksum offload, through a tunnel that encrypts.
 pub(crate) fn is_about_segments(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
 }
 
-/// What a message tells the kernel beside its bytes: the length of each datagram.
+/// The control data of a message: the length of each datagram.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Control {
@@ -58,7 +58,8 @@ impl Control {
     }
 }
 
-/// The datagrams from `first` on that may travel together: all of one length but the last, which may be shorter.
+/// Returns the datagrams from `first` on that may be sent together: all of one length except the last, which may be
+/// shorter.
 fn group(datagrams: &[IoSlice<'_>], first: usize) -> Range<usize> {
     let length = datagrams[first].len();
     let mut end = first + 1;
@@ -75,11 +76,11 @@ fn group(datagrams: &[IoSlice<'_>], first: usize) -> Range<usize> {
     first..end
 }
 
-/// Sends one datagram for each element of `datagrams` to the same address with as few calls as possible; returns how
-/// many the kernel took. `together`: those of one length may travel as one.
+/// Sends one datagram for each element of `datagrams` to the same address with as few calls as possible; returns the
+/// number that the kernel accepted. `together`: those of one length may be sent together.
 ///
 /// # Errors
-/// The kernel's, when the first message fails; it may have been several datagrams.
+/// From the kernel, if the first message fails; it may consist of several datagrams.
 pub(crate) fn send_datagrams(
     fd: RawFd,
     datagrams: &[IoSlice<'_>],

@@ -1,5 +1,5 @@
-//! A descriptor of a socket, closed without the C library's function around the call: that prepares for a thread that is
-//! cancelled meanwhile, which costs two atomic operations and never happens here.
+//! A descriptor of a socket, closed without the C library's wrapper: that supports thread cancellation, which costs two
+//! atomic operations and never happens here.
 //!
 //! It must never be closed twice, nor while its number is in use.
 
@@ -7,7 +7,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 
-/// The type and the permissions of what a descriptor refers to (`st_mode`); `None`: it is not open.
+/// Returns the file type and permissions of a descriptor (`st_mode`); `None`: it is not open.
 pub(crate) fn file_mode(fd: RawFd) -> Option<libc::mode_t> {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: the pointer is to a place as large as the type.
@@ -49,7 +49,8 @@ impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: the descriptor is not used again.
         let fd = unsafe { ManuallyDrop::take(&mut self.0) }.into_raw_fd();
-        // SAFETY: no pointers are passed, and the number has no other owner. Whatever the call returns, it is free then.
+        // SAFETY: no pointers are passed, and the number has no other owner. Whatever the call returns, it is free
+        // then.
         unsafe { libc::syscall(libc::SYS_close, fd) };
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::check;
 
-/// A new epoll instance.
+/// Creates an epoll instance.
 pub(crate) fn create() -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -13,26 +13,26 @@ pub(crate) fn create() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Watches `fd`; `data` comes back with its events.
+/// Watches `fd`; `data` is returned with its events.
 pub(crate) fn add(epoll: &OwnedFd, fd: RawFd, events: u32, data: u64) -> io::Result<()> {
     let mut event = libc::epoll_event { events, u64: data };
     // SAFETY: `event` is valid for the call, which copies it.
     check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) }).map(drop)
 }
 
-/// Stops watching `fd`. That it was not watched is no error.
+/// Stops watching `fd`. Not an error if it is not watched.
 pub(crate) fn delete(epoll: &OwnedFd, fd: RawFd) {
     // SAFETY: the kernel ignores the event pointer of a deletion.
     unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
 }
 
-/// Waits up to `timeout` milliseconds (-1: for ever) and returns the number of events written to the front of `events`.
-/// A wait that a signal interrupts gives none.
+/// Waits up to `timeout` milliseconds (-1: without limit) and returns the number of events written to the front of
+/// `events`; 0 if a signal interrupted it.
 pub(crate) fn wait(epoll: &OwnedFd, events: &mut [libc::epoll_event], timeout: i32) -> usize {
     let most = i32::try_from(events.len()).unwrap_or(i32::MAX);
     let (epoll, events, no_signals) = (epoll.as_raw_fd(), events.as_mut_ptr(), std::ptr::null::<libc::sigset_t>());
-    // Without the C library's function around it: that prepares for a thread that is cancelled meanwhile. Not every
-    // architecture has the call without a set of signals.
+    // Without the C library's wrapper: that supports thread cancellation. Not every architecture has the call without a
+    // set of signals.
     // SAFETY: the pointer and the number describe `events`; without a set of signals none is changed.
     let count = unsafe { libc::syscall(libc::SYS_epoll_pwait, epoll, events, most, timeout, no_signals, 8_usize) };
     usize::try_from(count).unwrap_or(0)

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::check;
 
-/// A new event descriptor that does not block.
+/// Creates a non-blocking event descriptor.
 pub(crate) fn create() -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
@@ -13,13 +13,13 @@ pub(crate) fn create() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Signals an event. Workers watch it edge-triggered, so the count is never read; it cannot fill up in 2^64 - 2
+/// Signals an event. Workers watch it edge-triggered, so the count is never read; it can only overflow after 2^64 - 2
 /// signals.
 pub(crate) fn signal(event: &OwnedFd) {
     signal_raw(event.as_raw_fd());
 }
 
-/// The same for a signal handler: one system call, nothing else.
+/// Like [`signal`], for a signal handler: one system call, nothing else.
 pub(crate) fn signal_raw(event: RawFd) {
     let one = 1u64.to_ne_bytes();
     // SAFETY: the buffer is valid for its length. A failure (a descriptor that was closed) has no reader left.

@@ -1,5 +1,5 @@
-//! Locks of parts of a file that belong to the open file (fcntl(2), "Open file description locks"): they end with its last
-//! descriptor, however the process ends.
+//! Locks of byte ranges of a file that belong to the open file (fcntl(2), "Open file description locks"): they end with
+//! its last descriptor, however the process ends.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -15,7 +15,7 @@ fn lock_of(kind: libc::c_int, start: u64, length: u64) -> io::Result<libc::flock
     Ok(lock)
 }
 
-/// Locks bytes of a file, or unlocks them. False: another open file has them.
+/// Locks or unlocks bytes of a file. False: another open file has locked them.
 pub(crate) fn set(fd: RawFd, start: u64, length: u64, on: bool) -> io::Result<bool> {
     let mut lock = lock_of(if on { libc::F_WRLCK } else { libc::F_UNLCK }, start, length)?;
     // SAFETY: the pointer is valid for the call.

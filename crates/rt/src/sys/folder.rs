@@ -1,4 +1,4 @@
-//! Files of an open folder, by calls that name both.
+//! Operations on files relative to an open folder.
 //!
 //! Nothing here may follow a link out of the folder.
 
@@ -27,26 +27,25 @@ pub(crate) fn open(folder: BorrowedFd<'_>, file: &str) -> io::Result<OwnedFd> {
     open_with(folder, file, libc::O_RDONLY)
 }
 
-/// Makes a file that is not there, for its owner alone, and opens it for writing.
+/// Creates a file with mode 0600 and opens it for writing; fails if it exists.
 pub(crate) fn create(folder: BorrowedFd<'_>, file: &str) -> io::Result<OwnedFd> {
     open_with(folder, file, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)
 }
 
-/// Removes a file.
 pub(crate) fn remove(folder: BorrowedFd<'_>, file: &str) -> io::Result<()> {
     let file = name(file)?;
     // SAFETY: the name ends with a zero and outlives the call; the descriptor is open.
     check(unsafe { libc::unlinkat(folder.as_raw_fd(), file.as_ptr(), 0) }).map(drop)
 }
 
-/// Gives a file another name, in the place of the one that has it.
+/// Renames a file, replacing an existing one.
 pub(crate) fn rename(folder: BorrowedFd<'_>, from: &str, to: &str) -> io::Result<()> {
     let (from, to, folder) = (name(from)?, name(to)?, folder.as_raw_fd());
     // SAFETY: the names end with a zero and outlive the call; the descriptor is open.
     check(unsafe { libc::renameat(folder, from.as_ptr(), folder, to.as_ptr()) }).map(drop)
 }
 
-/// Waits until the names in the folder are on the disk.
+/// Waits until the folder's entries are on the disk.
 pub(crate) fn sync(folder: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::fsync(folder.as_raw_fd()) }).map(drop)

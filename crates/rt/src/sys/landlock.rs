@@ -1,4 +1,4 @@
-//! Landlock: rights on the file system that a thread gives up for good.
+//! Landlock: file system rights that a thread gives up permanently.
 //!
 //! Nothing here may decide when they are given up.
 
@@ -10,7 +10,7 @@ use super::check;
 const CREATE_RULESET: libc::c_long = 444;
 const ADD_RULE: libc::c_long = 445;
 const RESTRICT_SELF: libc::c_long = 446;
-/// A rule about what is beneath a folder.
+/// A rule about the files in a folder and below.
 const BENEATH: libc::c_int = 1;
 const ASK_VERSION: libc::c_uint = 1;
 
@@ -29,11 +29,11 @@ const REFER: u64 = 1 << 13;
 /// Since version 3.
 const TRUNCATE: u64 = 1 << 14;
 
-/// Takes from this thread, and those that it starts, the right to write, make or execute any file that it has not
-/// open. Removing files stays: sockets of one's own are removed at the end. In folders that are `written`, files may be made and
-/// replaced still. The thread must have given up new privileges.
+/// Removes from this thread, and those that it starts, the right to write, create or execute any file that is not open
+/// already. Removing files remains permitted: the process removes its own sockets at its end. Files may still be
+/// created and replaced in the folders in `written`. The thread must have set `no_new_privs`.
 pub(crate) fn forbid_changes(written: &[BorrowedFd<'_>]) -> io::Result<()> {
-    // SAFETY: a version is asked for; no memory is named.
+    // SAFETY: the call only queries the version; no memory is passed.
     let version = unsafe { libc::syscall(CREATE_RULESET, std::ptr::null::<u64>(), 0_usize, ASK_VERSION) };
     let version = check(version as libc::c_int)?;
     let mut rights = EXECUTE
@@ -66,14 +66,14 @@ pub(crate) fn forbid_changes(written: &[BorrowedFd<'_>]) -> io::Result<()> {
     check(result as libc::c_int).map(drop)
 }
 
-/// A rule as the kernel reads it.
+/// A rule in the kernel's layout.
 #[repr(C, packed)]
 struct Beneath {
     allowed: u64,
     folder: i32,
 }
 
-/// Lets files be made and replaced in a folder, as far as that is among `rights`.
+/// Permits creating and replacing files in a folder, as far as `rights` contains that.
 fn allow_files(rules: &OwnedFd, folder: BorrowedFd<'_>, rights: u64) -> io::Result<()> {
     let rule = Beneath { allowed: rights & (WRITE_FILE | MAKE_FILE | TRUNCATE), folder: folder.as_raw_fd() };
     // SAFETY: the rule has the kernel's layout and outlives the call; both descriptors are open.

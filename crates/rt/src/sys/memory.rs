@@ -1,4 +1,4 @@
-//! Files in memory, and memory that is kept in reserve.
+//! Memory-mapped files, and the memory reserve.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use super::check;
 
-/// Gives a file room for so many bytes on its device, so that writing to it cannot fail because the device is full.
+/// Allocates disk space for a file, so that writing to it cannot fail because the disk is full.
 pub(crate) fn reserve(fd: RawFd, length: usize) -> io::Result<()> {
     let length = libc::off_t::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: no pointers are passed.
@@ -16,7 +16,7 @@ pub(crate) fn reserve(fd: RawFd, length: usize) -> io::Result<()> {
     }
 }
 
-/// Shares the first `length` bytes of a file, to be written to.
+/// Maps the first `length` bytes of a file, shared and writable.
 pub(crate) fn map(fd: RawFd, length: usize) -> io::Result<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: the kernel chooses the address, so that nothing that exists is replaced.
@@ -27,17 +27,17 @@ pub(crate) fn map(fd: RawFd, length: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::Other.into())
 }
 
-/// Gives up what [`map`] has given.
+/// Unmaps memory returned by [`map`] or [`set_aside`].
 ///
 /// # Safety
-/// It has, for that length, and is not used any more.
+/// It was returned by one of them, with that length, and is not used any longer.
 pub(crate) unsafe fn unmap(start: NonNull<u8>, length: usize) -> io::Result<()> {
     // SAFETY: the caller's promise.
     check(unsafe { libc::munmap(start.as_ptr().cast(), length) }).map(drop)
 }
 
-/// Takes so many bytes of memory without touching them: they count for the limits of the process, and take no room in the
-/// machine. `None`: there are none.
+/// Allocates memory without touching it: it counts towards the limits of the process, and occupies no physical memory.
+/// `None`: it is not available.
 pub(crate) fn set_aside(length: usize) -> Option<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -46,15 +46,15 @@ pub(crate) fn set_aside(length: usize) -> Option<NonNull<u8>> {
     if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast()) }
 }
 
-/// Soft limit of a resource in bytes; `None`: there is none.
+/// Returns the soft limit of a resource in bytes; `None`: unlimited.
 pub(crate) fn limit(resource: libc::__rlimit_resource_t) -> Option<usize> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for the answer.
+    // SAFETY: `limit` is valid for the result.
     check(unsafe { libc::getrlimit(resource, &mut limit) }).ok()?;
     usize::try_from(limit.rlim_cur).ok().filter(|_| limit.rlim_cur != libc::RLIM_INFINITY)
 }
 
-/// Bytes of a page.
+/// Returns the page size in bytes.
 pub(crate) fn page() -> usize {
     // SAFETY: no pointers are passed.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)

@@ -1,4 +1,4 @@
-//! The system calls that the runtime makes, each behind a safe function.
+//! The system calls of the runtime, each wrapped in a safe function.
 //!
 //! Nothing here may keep state or decide anything.
 
@@ -25,13 +25,13 @@ pub(crate) mod thread;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The result of a system call that answers -1 and `errno` when it fails.
+/// Converts the result of a system call that returns -1 and sets `errno` on failure.
 #[inline]
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Bytes moved, or `None` where the call would have waited. Calls again when a signal interrupted it.
+/// Returns the number of bytes moved, or `None` if the call would have waited. Repeats it if a signal interrupted it.
 #[inline]
 pub(crate) fn attempt(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<Option<usize>> {
     loop {
@@ -48,7 +48,7 @@ pub(crate) fn attempt(mut call: impl FnMut() -> libc::ssize_t) -> io::Result<Opt
     }
 }
 
-/// Makes calls on a descriptor answer at once.
+/// Makes calls on a descriptor non-blocking.
 pub(crate) fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
@@ -56,7 +56,7 @@ pub(crate) fn set_nonblocking(fd: &OwnedFd) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
 }
 
-/// Whether a descriptor is closed when the process executes another program.
+/// Sets whether a descriptor is closed when the process executes another program.
 pub(crate) fn set_close_on_exec(fd: &OwnedFd, on: bool) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, if on { libc::FD_CLOEXEC } else { 0 }) }).map(drop)

@@ -6,13 +6,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{attempt, check};
 
-/// Descriptors that one message carries at most: the kernel's own bound is 253.
+/// Maximum number of descriptors in one message: the kernel's own limit is 253.
 pub(crate) const MOST_DESCRIPTORS: usize = 252;
 
-/// Bytes of the ancillary data for so many descriptors, rounded up to whole words.
+/// Size of the ancillary data for them, in 64-bit words, rounded up.
 const WORDS: usize = (MOST_DESCRIPTORS * mem::size_of::<RawFd>() + 64) / mem::size_of::<u64>();
 
-/// A connected pair of sockets of the UNIX family.
+/// Creates a connected pair of UNIX sockets.
 pub(crate) fn pair(kind: i32) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
@@ -34,7 +34,7 @@ fn message(slice: &mut libc::iovec, control: &mut [u64; WORDS], length: usize) -
     message
 }
 
-/// Sends bytes, and descriptors with the first of them; `None` where the call would have waited.
+/// Sends bytes, and descriptors with the first of them; `None` if the call would have waited.
 pub(crate) fn send(fd: RawFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>], flags: i32) -> io::Result<Option<usize>> {
     if descriptors.len() > MOST_DESCRIPTORS || (bytes.is_empty() && !descriptors.is_empty()) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -47,7 +47,7 @@ pub(crate) fn send(fd: RawFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>], flag
     let message = message(&mut slice, &mut control, space);
     if !descriptors.is_empty() {
         let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-        // SAFETY: `control` has room for one header and `size` bytes behind it (`CMSG_SPACE`, bounded above), and is
+        // SAFETY: `control` has space for one header and `size` bytes after it (`CMSG_SPACE`, bounded above), and is
         // aligned for both.
         unsafe {
             let header = libc::CMSG_FIRSTHDR(&message);
@@ -61,16 +61,17 @@ pub(crate) fn send(fd: RawFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>], flag
     attempt(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL | flags) })
 }
 
-/// Receives bytes, 0 at the end, and appends the descriptors that came with them; `None` where the call would have
-/// waited. Descriptors are closed on exec.
+/// Receives bytes, 0 at the end, and appends the descriptors that came with them; `None` if the call would have waited.
+/// Descriptors are closed on exec.
 ///
-/// Fails with `InvalidData` when more descriptors came than a message may carry; those that fitted are appended.
+/// Fails with `InvalidData` if there were more descriptors than a message may carry; those that fitted are appended.
 pub(crate) fn receive(fd: RawFd, place: &mut [u8], into: &mut Vec<OwnedFd>) -> io::Result<Option<usize>> {
     let mut control = [0_u64; WORDS];
     let room = mem::size_of_val(&control);
     let mut slice = libc::iovec { iov_base: place.as_mut_ptr().cast(), iov_len: place.len() };
     let mut message = message(&mut slice, &mut control, room);
-    // SAFETY: the message points to `place` and `control`, whose lengths it contains and which are not used elsewhere meanwhile.
+    // SAFETY: the message points to `place` and `control`, whose lengths it contains and which are not used elsewhere
+    // during the call.
     let received = attempt(|| unsafe { libc::recvmsg(fd, &mut message, libc::MSG_CMSG_CLOEXEC) })?;
     if received.is_none() {
         return Ok(None);
@@ -84,7 +85,7 @@ pub(crate) fn receive(fd: RawFd, place: &mut [u8], into: &mut Vec<OwnedFd>) -> i
                 let bytes = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(header).cast::<RawFd>();
                 for index in 0..bytes / mem::size_of::<RawFd>() {
-                    // The kernel has made these descriptors for this process; they have no other owner.
+                    // The kernel has created these descriptors for this process; they have no other owner.
                     into.push(OwnedFd::from_raw_fd(data.add(index).read_unaligned()));
                 }
             }

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::{attempt, check};
 
-/// A pipe that does not block: read end, write end, and the bytes that it holds.
+/// Creates a non-blocking pipe: read end, write end, and capacity in bytes.
 pub(crate) fn create(wanted_capacity: usize) -> io::Result<(OwnedFd, OwnedFd, usize)> {
     let mut ends = [0; 2];
     // SAFETY: `ends` is valid for the two numbers that the kernel writes.
@@ -13,7 +13,7 @@ pub(crate) fn create(wanted_capacity: usize) -> io::Result<(OwnedFd, OwnedFd, us
     // SAFETY: both descriptors are new and have no other owner.
     let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
     let wanted = libc::c_int::try_from(wanted_capacity).unwrap_or(libc::c_int::MAX);
-    // SAFETY: no pointers are passed. A refusal (a user's limit) leaves the default size.
+    // SAFETY: no pointers are passed. If the call is refused (a user's limit), the default size remains.
     unsafe { libc::fcntl(write.as_raw_fd(), libc::F_SETPIPE_SZ, wanted) };
     // SAFETY: no pointers are passed.
     let capacity = check(unsafe { libc::fcntl(write.as_raw_fd(), libc::F_GETPIPE_SZ) })?;
@@ -24,6 +24,6 @@ pub(crate) fn create(wanted_capacity: usize) -> io::Result<(OwnedFd, OwnedFd, us
 pub(crate) fn splice(from: RawFd, to: RawFd, count: usize, more: bool) -> io::Result<Option<usize>> {
     let flags = libc::SPLICE_F_MOVE | libc::SPLICE_F_NONBLOCK | if more { libc::SPLICE_F_MORE } else { 0 };
     let none = std::ptr::null_mut();
-    // SAFETY: null pointers say that neither side has an offset.
+    // SAFETY: null pointers mean that neither side has an offset.
     attempt(|| unsafe { libc::splice(from, none, to, none, count, flags) })
 }

@@ -1,4 +1,4 @@
-//! Calls about the process and its threads.
+//! System calls on the process and its threads.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -10,7 +10,7 @@ use base::processors::MOST_PROCESSORS;
 
 use super::check;
 
-/// Forks. In the child only the calling thread lives on.
+/// Forks. Only the calling thread exists in the child.
 ///
 /// # Safety
 /// The process must have one thread only: the child could otherwise find a lock taken by a thread that it lacks.
@@ -19,12 +19,12 @@ pub(crate) unsafe fn fork() -> io::Result<libc::pid_t> {
     check(unsafe { libc::fork() })
 }
 
-/// Number of threads of this process.
+/// Returns the number of threads of this process.
 pub(crate) fn thread_count() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/task")?.count())
 }
 
-/// Leaves the process at once, without running exit handlers.
+/// Exits the process immediately, without running exit handlers.
 pub(crate) fn exit_now(status: i32) -> ! {
     // SAFETY: no pointers are passed; the call does not return.
     unsafe { libc::_exit(status) }
@@ -35,11 +35,11 @@ pub(crate) fn new_session() -> io::Result<()> {
     check(unsafe { libc::setsid() }).map(drop)
 }
 
-/// Waits for a child; `None` when `block` is false and none has ended. The status is the raw one.
+/// Waits for a child; `None` if `block` is false and none has ended. Returns the raw status.
 pub(crate) fn wait(pid: libc::pid_t, block: bool) -> io::Result<Option<(libc::pid_t, i32)>> {
     let mut status = 0;
     loop {
-        // SAFETY: `status` is valid for the answer.
+        // SAFETY: `status` is valid for the result.
         match check(unsafe { libc::waitpid(pid, &mut status, if block { 0 } else { libc::WNOHANG }) }) {
             Ok(0) => return Ok(None),
             Ok(ended) => return Ok(Some((ended, status))),
@@ -54,7 +54,7 @@ pub(crate) fn kill(pid: libc::pid_t, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
-/// Sends a signal to the group of processes that this one is the head of.
+/// Sends a signal to the process group led by `head`.
 pub(crate) fn kill_group(head: u32, signal: i32) -> io::Result<()> {
     match libc::pid_t::try_from(head) {
         Ok(head) if head > 1 => kill(-head, signal),
@@ -62,17 +62,17 @@ pub(crate) fn kill_group(head: u32, signal: i32) -> io::Result<()> {
     }
 }
 
-/// A descriptor of a child that was not waited for: readable from its end on.
+/// Opens a descriptor of a child that was not reaped yet: readable once it has ended.
 pub(crate) fn open_process(child: u32) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(child), 0) };
     let fd = i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidInput)?;
     let fd = check(fd)?;
-    // SAFETY: the descriptor is new and has no other owner. The kernel has it closed when a program is executed.
+    // SAFETY: the descriptor is new and has no other owner. The kernel sets close-on-exec.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A plain pipe, for the status of a child.
+/// Creates a blocking pipe, for the status of a child.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: `ends` is valid for the two numbers that the kernel writes.
@@ -81,21 +81,21 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Reads what there is into `place`; 0 at the end. Waits where the descriptor does.
+/// Reads the available bytes into `place`; 0 at the end. Waits if the descriptor is blocking.
 pub(crate) fn read_some(fd: i32, place: &mut [u8]) -> io::Result<usize> {
     // SAFETY: pointer and length describe `place`, which is not used elsewhere during the call.
     let read = super::attempt(|| unsafe { libc::read(fd, place.as_mut_ptr().cast(), place.len()) });
     read?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
 
-/// Writes bytes, all of them or as many as the descriptor takes at once.
+/// Writes bytes, all of them or as many as the descriptor accepts immediately.
 pub(crate) fn write_some(fd: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: pointer and length describe `bytes`.
     let written = super::attempt(|| unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) });
     written?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
 
-/// Closes every descriptor from a number on. For a child that goes on without any, in which nothing owns them any more.
+/// Closes every descriptor from a number on. For a child that continues without any, in which nothing owns them.
 pub(crate) fn close_from(first: u32) -> io::Result<()> {
     // SAFETY: no pointers are passed; the callers' processes use no descriptor after this.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
@@ -114,22 +114,22 @@ pub(crate) fn is_closed_on_exec(fd: i32) -> io::Result<bool> {
     check(unsafe { libc::fcntl(fd, libc::F_GETFD) }).map(|flags| flags & libc::FD_CLOEXEC != 0)
 }
 
-/// Has a descriptor closed when the process executes another program.
+/// Makes a descriptor close when the process executes another program.
 pub(crate) fn close_on_exec(fd: i32) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
 }
 
-/// Puts what `from` refers to in the place of what `to` refers to; the number and its owner stay.
+/// Replaces what `to` refers to by what `from` refers to; its number and owner are unchanged.
 pub(crate) fn replace(from: &OwnedFd, to: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers are passed; the owner of `to` keeps owning it.
     check(unsafe { libc::dup3(from.as_raw_fd(), to.as_raw_fd(), libc::O_CLOEXEC) }).map(drop)
 }
 
-/// The limits (soft, hard) of open descriptors.
+/// Returns the limits (soft, hard) of open descriptors.
 pub(crate) fn descriptor_limit() -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is valid for the answer.
+    // SAFETY: `limit` is valid for the result.
     check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
     Ok((limit.rlim_cur, limit.rlim_max))
 }
@@ -145,13 +145,14 @@ pub(crate) fn set_priority(nice: i32) -> io::Result<()> {
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(drop)
 }
 
-/// Of the calling thread alone: nice(2) of the C library is setpriority(2) of who calls, which are threads on Linux.
+/// Applies to the calling thread only: nice(2) of the C library is setpriority(2) of the caller, which is a thread on
+/// Linux.
 pub(crate) fn lower_priority(by: i32) {
-    // SAFETY: no pointers are passed. The least priority is the furthest that it goes, so that there is no error to be told.
+    // SAFETY: no pointers are passed. The priority is clamped at the lowest one, so that there is no error to report.
     let _ = unsafe { libc::nice(by.max(0)) };
 }
 
-/// A copy of standard error with a number that is `number` or more.
+/// Duplicates standard error with a number of at least `number`.
 pub(crate) fn open_at_least(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: no pointers are passed.
     let fd = check(unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_DUPFD_CLOEXEC, number) })?;
@@ -159,7 +160,7 @@ pub(crate) fn open_at_least(number: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The processors that this thread may run on.
+/// Returns the processors that this thread may run on.
 pub(crate) fn affinity() -> io::Result<ProcessorSet> {
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
@@ -197,9 +198,9 @@ pub(crate) fn set_user(user: u32) -> io::Result<()> {
     check(unsafe { libc::setuid(user) }).map(drop)
 }
 
-/// Number of groups besides the first one.
+/// Returns the number of supplementary groups.
 pub(crate) fn group_count() -> usize {
-    // SAFETY: a length of 0 asks for the number alone; nothing is written.
+    // SAFETY: a length of 0 only queries the number; nothing is written.
     usize::try_from(unsafe { libc::getgroups(0, std::ptr::null_mut()) }).unwrap_or(0)
 }
 
@@ -213,7 +214,7 @@ pub(crate) fn effective_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Changes a record of the user data base into numbers: the user's and its group's.
+/// Looks up a user in the user database; returns the IDs of the user and its primary group.
 pub(crate) fn user_by_name(name: &str) -> io::Result<Option<(u32, u32)>> {
     let name = c_string(name)?;
     let mut room = vec![0; 16 * 1024];
@@ -225,7 +226,7 @@ pub(crate) fn user_by_name(name: &str) -> io::Result<Option<(u32, u32)>> {
     lookup_result(code, found.is_null()).map(|known| known.then_some((entry.pw_uid, entry.pw_gid)))
 }
 
-/// Changes a record of the group data base into its number.
+/// Looks up a group in the group database; returns its ID.
 pub(crate) fn group_by_name(name: &str) -> io::Result<Option<u32>> {
     let name = c_string(name)?;
     let mut room = vec![0; 64 * 1024];
@@ -237,7 +238,7 @@ pub(crate) fn group_by_name(name: &str) -> io::Result<Option<u32>> {
     lookup_result(code, found.is_null()).map(|known| known.then_some(entry.gr_gid))
 }
 
-/// Whether a data base knew a name. Some systems answer "no such entry" as an error.
+/// Whether a database contains a name. Some systems return "no such entry" as an error.
 fn lookup_result(code: i32, nothing: bool) -> io::Result<bool> {
     match code {
         0 => Ok(!nothing),
@@ -250,25 +251,25 @@ fn c_string(text: &str) -> io::Result<CString> {
     CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// Sets the calling thread's name as tools show it; the kernel keeps 15 bytes.
+/// Sets the calling thread's name for tools; the kernel keeps 15 bytes.
 pub(crate) fn set_name(name: &CStr) {
     // SAFETY: the name is a valid string that the kernel copies.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// Has the kernel send `signal` to this process when its parent ends.
+/// Makes the kernel send `signal` to this process when its parent ends.
 pub(crate) fn signal_on_parents_end(signal: i32) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong) }).map(drop)
 }
 
-/// Allows or forbids core dumps, which changing the user forbids.
+/// Permits or forbids core dumps, which a change of the user forbids.
 pub(crate) fn set_dumpable(on: bool) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(on)) }).map(drop)
 }
 
-/// Moves the calling thread, and no other, to a network namespace.
+/// Moves only the calling thread to a network namespace.
 pub(crate) fn enter_network_namespace(namespace: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)

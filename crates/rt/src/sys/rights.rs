@@ -1,4 +1,4 @@
-//! Calls that take rights from the process: capabilities, limits, a name space of its own.
+//! System calls that reduce the process's privileges: capabilities, limits, a user namespace.
 //!
 //! Nothing here may decide what is given up.
 
@@ -23,7 +23,7 @@ struct Words {
     inheritable: u32,
 }
 
-/// The capabilities (effective, permitted) of this thread, a bit each.
+/// Returns the capabilities (effective, permitted) of this thread, one bit each.
 pub(crate) fn capabilities() -> io::Result<(u64, u64)> {
     let mut header = Header { version: CAPABILITY_VERSION, pid: 0 };
     let mut words = [Words::default(); 2];
@@ -34,7 +34,7 @@ pub(crate) fn capabilities() -> io::Result<(u64, u64)> {
     Ok((join(words[0].effective, words[1].effective), join(words[0].permitted, words[1].permitted)))
 }
 
-/// Leaves this thread these capabilities, which it must have.
+/// Sets the capabilities of this thread to `kept`, which must be permitted.
 pub(crate) fn set_capabilities(kept: u64) -> io::Result<()> {
     let mut header = Header { version: CAPABILITY_VERSION, pid: 0 };
     let words = |kept: u32| Words { effective: kept, permitted: kept, inheritable: 0 };
@@ -44,20 +44,20 @@ pub(crate) fn set_capabilities(kept: u64) -> io::Result<()> {
     check(result as libc::c_int).map(drop)
 }
 
-/// Has the next change of the user keep the permitted capabilities.
+/// Makes the next change of the user keep the permitted capabilities.
 pub(crate) fn keep_capabilities() -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1 as libc::c_ulong) }).map(drop)
 }
 
-/// No program that is executed from now on gets more rights than this process.
+/// Prevents programs that are executed from now on from gaining privileges.
 pub(crate) fn forbid_new_privileges() -> io::Result<()> {
     let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: no pointers are passed.
     check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, on, none, none, none) }).map(drop)
 }
 
-/// Moves the process into a user name space of its own, where it may change its root. It must have one thread.
+/// Moves the process into a user namespace of its own, where it may change its root. It must have one thread.
 pub(crate) fn enter_user_namespace() -> io::Result<()> {
     // SAFETY: no pointers are passed.
     check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }).map(drop)

@@ -1,14 +1,14 @@
-//! The filter of system calls, as a program for the kernel.
+//! The system call filter, as a BPF program for the kernel.
 //!
-//! Nothing here may decide when it is loaded. Calls that a filter never looks at cost next to nothing: the kernel knows
-//! beforehand which numbers are always allowed.
+//! Nothing here may decide when it is loaded. Calls that a filter never examines cost next to nothing: the kernel
+//! determines in advance which numbers are always allowed.
 
 use std::io;
 use std::mem::offset_of;
 
 use super::check;
 
-/// Names of the architecture in front of every call, where a filter is known for it.
+/// The architecture's identifier in the data of every call, on architectures with a known filter.
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: Option<u32> = Some(0xC000_003E);
 #[cfg(target_arch = "aarch64")]
@@ -16,22 +16,22 @@ const ARCHITECTURE: Option<u32> = Some(0xC000_00B7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE: Option<u32> = None;
 
-/// Numbers from here on belong to another way of calling on x86.
+/// On x86, numbers from here on belong to another calling convention (x32).
 #[cfg(target_arch = "x86_64")]
 const FOREIGN_NUMBERS: Option<u32> = Some(0x4000_0000);
 #[cfg(not(target_arch = "x86_64"))]
 const FOREIGN_NUMBERS: Option<u32> = None;
 
-/// Calls that serving never needs, and that a hijacked process would be glad of.
+/// Calls that serving never needs, and that would be useful to a hijacked process.
 const DENIED: &[libc::c_long] = &[
-    // Other programs' memory.
+    // Memory of other programs.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
-    // The file system's shape, and ways around its rights.
+    // Mounts, and ways around the file system's permissions.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
@@ -52,7 +52,7 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_acct,
     libc::SYS_swapon,
     libc::SYS_swapoff,
-    // Users and rights: they have been settled.
+    // Users and privileges: already final.
     libc::SYS_setuid,
     libc::SYS_setgid,
     libc::SYS_setreuid,
@@ -66,7 +66,7 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
-    // The machine.
+    // System administration.
     libc::SYS_reboot,
     libc::SYS_kexec_load,
     libc::SYS_init_module,
@@ -81,7 +81,7 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_syslog,
     libc::SYS_vhangup,
     libc::SYS_personality,
-    // Large and seldom used parts of the kernel.
+    // Large and rarely used parts of the kernel.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -95,7 +95,7 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_semget,
 ];
 
-/// The same, as far as only this architecture has them.
+/// Like [`DENIED`], for calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
 const DENIED_HERE: &[libc::c_long] = &[
     libc::SYS_kexec_file_load,
@@ -110,7 +110,7 @@ const DENIED_HERE: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_HERE: &[libc::c_long] = &[];
 
-/// Calls that start another program or a process of its own.
+/// Calls that start another program or process.
 const PROGRAMS: &[libc::c_long] = &[libc::SYS_execve, libc::SYS_execveat];
 #[cfg(target_arch = "x86_64")]
 const FORKS: &[libc::c_long] = &[libc::SYS_fork, libc::SYS_vfork];
@@ -120,7 +120,7 @@ const FORKS: &[libc::c_long] = &[];
 /// Calls that may make memory executable, with the permission as their third argument.
 const PROTECTIONS: &[libc::c_long] = &[libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_pkey_mprotect];
 
-/// Families of addresses that sockets may have.
+/// Permitted address families of sockets.
 const FAMILIES: &[libc::c_int] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
@@ -137,7 +137,7 @@ const fn load(offset: usize) -> libc::sock_filter {
     step(LOAD, offset as u32, 0, 0)
 }
 
-/// Where the lower half of an argument lies.
+/// Offset of the lower half of an argument.
 const fn argument(index: usize) -> usize {
     let big_endian = if cfg!(target_endian = "big") { 4 } else { 0 };
     offset_of!(libc::seccomp_data, args) + index * 8 + big_endian
@@ -153,7 +153,7 @@ const fn refuse(error: libc::c_int) -> libc::sock_filter {
 
 const ALLOW: libc::sock_filter = answer(libc::SECCOMP_RET_ALLOW);
 
-/// The program. `programs` permits other programs and processes.
+/// Builds the filter program; `None`: the architecture is unknown. `programs` permits other programs and processes.
 pub(crate) fn filter(programs: bool) -> Option<Vec<libc::sock_filter>> {
     let number = load(offset_of!(libc::seccomp_data, nr));
     let mut out = vec![
@@ -168,7 +168,7 @@ pub(crate) fn filter(programs: bool) -> Option<Vec<libc::sock_filter>> {
     let mut denied: Vec<libc::c_long> = [DENIED, DENIED_HERE].concat();
     if !programs {
         denied.extend(PROGRAMS.iter().chain(FORKS));
-        // Its flags lie in memory, where no filter sees them. Without it, libraries call the older one.
+        // The flags of `clone3` are in memory, which filters cannot read. Libraries fall back to `clone`.
         out.extend([step(IF_EQUAL, libc::SYS_clone3 as u32, 0, 1), refuse(libc::ENOSYS)]);
         out.extend([
             step(IF_EQUAL, libc::SYS_clone as u32, 0, 4),
@@ -181,7 +181,7 @@ pub(crate) fn filter(programs: bool) -> Option<Vec<libc::sock_filter>> {
     for call in denied {
         out.extend([step(IF_EQUAL, call as u32, 0, 1), refuse(libc::EPERM)]);
     }
-    // Filters outlive the start of another program, whose libraries have to be loaded.
+    // A filter persists across the start of another program, whose libraries have to be loaded.
     for call in PROTECTIONS.iter().filter(|_| !programs) {
         out.extend([
             step(IF_EQUAL, *call as u32, 0, 4),
@@ -199,12 +199,12 @@ pub(crate) fn filter(programs: bool) -> Option<Vec<libc::sock_filter>> {
     Some(out)
 }
 
-/// Loads a filter for this thread and those that it starts, for good. The thread must have given up new privileges.
+/// Loads a filter for this thread and those that it starts, permanently. The thread must have set `no_new_privs`.
 pub(crate) fn load_filter(filter: &mut [libc::sock_filter]) -> io::Result<()> {
     let length = u16::try_from(filter.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
     let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW);
-    // SAFETY: the kernel reads the program, which names `filter` with its length.
+    // SAFETY: the kernel reads the program, which points to `filter` with its length.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) };
     check(result as libc::c_int).map(drop)
 }

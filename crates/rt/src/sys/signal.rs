@@ -1,4 +1,4 @@
-//! Signals of the operating system: their numbers, and their dispositions.
+//! Operating system signals: their numbers, and their dispositions.
 
 use std::io;
 use std::mem;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::check;
 
-/// A signal that Weir knows.
+/// A signal that Weir sends or handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Signal {
     /// SIGHUP.
@@ -45,7 +45,7 @@ impl Signal {
         Signal::Kill,
     ];
 
-    /// The system's number.
+    /// Returns the system's number.
     pub const fn number(self) -> i32 {
         match self {
             Signal::Hangup => libc::SIGHUP,
@@ -61,7 +61,7 @@ impl Signal {
         }
     }
 
-    /// The signal with a number.
+    /// Returns the signal with a number.
     pub fn from_number(number: i32) -> Option<Signal> {
         Signal::ALL.into_iter().find(|signal| signal.number() == number)
     }
@@ -76,17 +76,17 @@ fn set(number: i32, action: libc::sighandler_t) -> io::Result<()> {
     check(unsafe { libc::sigaction(number, &disposition, std::ptr::null_mut()) }).map(drop)
 }
 
-/// Has `handler` called for a signal. It must only do what is safe in a signal handler.
+/// Sets the handler of a signal. It must only do what is safe in a signal handler.
 pub(crate) fn set_handler(number: i32, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
     set(number, handler as *const () as libc::sighandler_t)
 }
 
-/// Has every signal that is meant for the process go to another thread than this one. Signals of the thread's own faults
-/// come all the same.
+/// Blocks all signals in this thread, so that those sent to the process are handled by other threads. Signals of the
+/// thread's own faults are still delivered.
 pub(crate) fn leave_to_other_threads() {
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let mut all: libc::sigset_t = unsafe { mem::zeroed() };
-    // SAFETY: `all` is valid for both calls, which write and read it, and nothing is asked back.
+    // SAFETY: `all` is valid for both calls, which write and read it, and no previous mask is returned.
     unsafe {
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_BLOCK, &all, std::ptr::null_mut());
@@ -97,7 +97,7 @@ pub(crate) fn leave_to_other_threads() {
 pub(crate) fn unblock_all() {
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let mut none: libc::sigset_t = unsafe { mem::zeroed() };
-    // SAFETY: `none` is valid for both calls, which write and read it, and nothing is asked back.
+    // SAFETY: `none` is valid for both calls, which write and read it, and no previous mask is returned.
     unsafe {
         libc::sigemptyset(&mut none);
         libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
@@ -156,7 +156,7 @@ pub(crate) fn set_default(number: i32) {
     let _ = set(number, libc::SIG_DFL);
 }
 
-/// Runs `action` with no signal blocked in this thread: what it starts begins like that.
+/// Runs `action` with no signal blocked in this thread: processes and threads that it starts inherit this mask.
 pub(crate) fn with_none_blocked<T>(action: impl FnOnce() -> T) -> T {
     // SAFETY: all bytes zero is a valid value of this plain structure.
     let (mut none, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (mem::zeroed(), mem::zeroed()) };
@@ -167,13 +167,12 @@ pub(crate) fn with_none_blocked<T>(action: impl FnOnce() -> T) -> T {
     };
     let result = action();
     if changed {
-        // SAFETY: `before` was filled in above; nothing is asked back.
+        // SAFETY: `before` was filled in above; no previous mask is returned.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
     }
     result
 }
 
-/// Ignores a signal.
 pub(crate) fn set_ignored(number: i32) {
     let _ = set(number, libc::SIG_IGN);
 }

@@ -1,4 +1,4 @@
-//! The socket calls. All sockets are non-blocking and closed on exec.
+//! Socket calls. All sockets are non-blocking and closed on exec.
 
 use std::io::{self, IoSlice};
 use std::mem;
@@ -8,15 +8,16 @@ use super::address::RawAddress;
 use super::{attempt, check};
 use crate::address::Address;
 
-/// Calls that an accepted, failed connection costs before the caller is told (it was reset in the backlog).
+/// Maximum number of accepted connections that failed already (reset in the backlog) to skip before an error is
+/// returned.
 const ACCEPT_ATTEMPTS: usize = 8;
 
-/// A new socket.
+/// Creates a socket.
 pub(crate) fn create(family: i32, kind: i32) -> io::Result<OwnedFd> {
     create_for(family, kind, 0)
 }
 
-/// A new stream socket: by MPTCP, unless the kernel lacks it.
+/// Creates a stream socket: MPTCP if requested and supported by the kernel.
 pub(crate) fn create_stream(family: i32, multipath: bool) -> io::Result<OwnedFd> {
     let by_mptcp = multipath.then(|| create_for(family, libc::SOCK_STREAM, libc::IPPROTO_MPTCP));
     by_mptcp.and_then(Result::ok).map_or_else(|| create(family, libc::SOCK_STREAM), Ok)
@@ -29,7 +30,7 @@ fn create_for(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The family of sockets for an address.
+/// Returns the address family of an address.
 pub(crate) fn family(address: &Address) -> i32 {
     match address {
         Address::Inet(address) if address.is_ipv4() => libc::AF_INET,
@@ -49,7 +50,7 @@ pub(crate) fn listen(fd: &OwnedFd, backlog: i32) -> io::Result<()> {
     check(unsafe { libc::listen(fd.as_raw_fd(), backlog) }).map(drop)
 }
 
-/// Starts a connect; `false` when it goes on in the background.
+/// Starts connecting; `false` if it continues in the background.
 pub(crate) fn connect(fd: &OwnedFd, address: &Address) -> io::Result<bool> {
     let raw = RawAddress::encode(address)?;
     loop {
@@ -65,8 +66,7 @@ pub(crate) fn connect(fd: &OwnedFd, address: &Address) -> io::Result<bool> {
     }
 }
 
-/// Whether the connection that [`connect`] has begun is established by now; an error when it has failed, which this takes
-/// off the socket.
+/// Whether the connection started by [`connect`] is established; takes and returns the error if it has failed.
 pub(crate) fn has_connected(fd: &OwnedFd, address: &Address) -> io::Result<bool> {
     let raw = RawAddress::encode(address)?;
     // SAFETY: pointer and length describe `raw`.
@@ -85,30 +85,30 @@ pub(crate) fn set_linger_zero(fd: RawFd) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, libc::linger { l_onoff: 1, l_linger: 0 })
 }
 
-/// Ends what [`set_linger_zero`] began.
+/// Reverts [`set_linger_zero`].
 pub(crate) fn clear_linger(fd: RawFd) -> io::Result<()> {
     set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, libc::linger { l_onoff: 0, l_linger: 0 })
 }
 
-/// Undoes [`listen`] and [`connect`]: the socket stays bound as far as it was bound to a port.
+/// Reverts [`listen`] and [`connect`]: the socket stays bound to its port, if it was.
 pub(crate) fn disconnect(fd: RawFd) -> io::Result<()> {
     let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
     // SAFETY: pointer and length describe `nowhere`.
     check(unsafe { libc::connect(fd, &nowhere, mem::size_of_val(&nowhere) as libc::socklen_t) }).map(drop)
 }
 
-/// No address. The calls of every request are made without the C library's functions around them: those prepare for a
-/// thread that is cancelled meanwhile, which costs two atomic operations each and never happens here.
+/// No address. The calls of every request are made without the C library's wrappers: those support thread cancellation,
+/// which costs two atomic operations each and never happens here.
 const NOWHERE: *mut libc::c_void = std::ptr::null_mut();
 
-/// Takes a connection out of the backlog. Connections that were reset while they waited there are passed over.
+/// Takes a connection out of the backlog. Connections that were reset while they waited there are skipped.
 pub(crate) fn accept(fd: RawFd) -> io::Result<Option<(OwnedFd, Address)>> {
     let mut attempts = 0;
     loop {
         let mut raw = RawAddress::room();
         let mut length = raw.length;
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+        // SAFETY: the pointers are valid for the call and `length` contains the space at the first.
         let accepted = unsafe { libc::syscall(libc::SYS_accept4, fd, raw.pointer_mut(), &raw mut length, flags) };
         raw.length = length;
         if accepted >= 0 {
@@ -135,10 +135,10 @@ pub(crate) fn receive(fd: RawFd, place: &mut [u8], flags: i32) -> io::Result<Opt
     })
 }
 
-/// Drops up to `most` bytes of what a TCP socket has received, without copying them; 0 at the end of the stream.
+/// Discards up to `most` bytes that a TCP socket has received, without copying them; 0 at the end of the stream.
 #[inline]
 pub(crate) fn discard(fd: RawFd, most: usize) -> io::Result<Option<usize>> {
-    // SAFETY: with MSG_TRUNC, TCP moves bytes nowhere: no place is needed for them.
+    // SAFETY: with MSG_TRUNC, TCP copies no bytes: no space is needed for them.
     attempt(|| unsafe {
         libc::syscall(libc::SYS_recvfrom, fd, NOWHERE, most, libc::MSG_TRUNC, NOWHERE, NOWHERE) as libc::ssize_t
     })
@@ -166,7 +166,7 @@ fn send_flags(more: bool) -> i32 {
     libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 }
 }
 
-/// Most slices that one call takes.
+/// Maximum number of slices per call.
 pub(crate) const MOST_SLICES: usize = libc::UIO_MAXIOV as usize;
 
 pub(super) fn message_of(slices: &[IoSlice<'_>], to: Option<&RawAddress>) -> libc::msghdr {
@@ -182,19 +182,19 @@ pub(super) fn message_of(slices: &[IoSlice<'_>], to: Option<&RawAddress>) -> lib
     message
 }
 
-/// Sends one datagram, to `to` or to the peer that the socket is connected to.
+/// Sends one datagram, to `to` or to the connected peer.
 pub(crate) fn send_datagram(fd: RawFd, slices: &[IoSlice<'_>], to: Option<&RawAddress>) -> io::Result<Option<usize>> {
     let message = message_of(slices, to);
     // SAFETY: the message points to `slices` and `to`, which are valid for the call; the kernel only reads from them.
     attempt(|| unsafe { libc::sendmsg(fd, &message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT) })
 }
 
-/// Receives one datagram into `place` and tells its sender.
+/// Receives one datagram into `place` and returns its sender.
 pub(crate) fn receive_datagram(fd: RawFd, place: &mut [u8]) -> io::Result<Option<(usize, Address)>> {
     let mut raw = RawAddress::room();
     let mut length = raw.length;
     let pointer = raw.pointer_mut();
-    // SAFETY: the pointers are valid for the call, and their lengths tell the room behind them.
+    // SAFETY: the pointers are valid for the call, and their lengths contain the space at each.
     let received =
         attempt(|| unsafe { libc::recvfrom(fd, place.as_mut_ptr().cast(), place.len(), 0, pointer, &mut length) })?;
     raw.length = length;
@@ -209,7 +209,7 @@ pub(crate) fn shutdown_write(fd: RawFd) -> io::Result<()> {
 pub(crate) fn local_address(fd: RawFd) -> io::Result<Address> {
     let mut raw = RawAddress::room();
     let mut length = raw.length;
-    // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+    // SAFETY: the pointers are valid for the call and `length` contains the space at the first.
     check(unsafe { libc::getsockname(fd, raw.pointer_mut(), &mut length) })?;
     raw.length = length;
     Ok(raw.decode())
@@ -238,16 +238,16 @@ pub(crate) fn set_option_bytes(fd: RawFd, level: i32, name: i32, value: &[u8]) -
     check(unsafe { libc::setsockopt(fd, level, name, value.as_ptr().cast(), length) }).map(drop)
 }
 
-/// Reads a socket option that is an `int`.
+/// Reads a socket option of type `int`.
 pub(crate) fn option(fd: RawFd, level: i32, name: i32) -> io::Result<i32> {
     let mut value: libc::c_int = 0;
     let mut length = mem::size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+    // SAFETY: the pointers are valid for the call and `length` contains the space at the first.
     check(unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &mut length) })?;
     Ok(value)
 }
 
-/// Reads a socket option into `place`; returns how many bytes the kernel wrote.
+/// Reads a socket option into `place`; returns the number of bytes that the kernel wrote.
 pub(crate) fn option_bytes(fd: RawFd, level: i32, name: i32, place: &mut [u8]) -> io::Result<usize> {
     let mut length = place.len() as libc::socklen_t;
     // SAFETY: pointer and length describe `place`, which is not used elsewhere during the call.
@@ -255,8 +255,8 @@ pub(crate) fn option_bytes(fd: RawFd, level: i32, name: i32, place: &mut [u8]) -
     Ok((length as usize).min(place.len()))
 }
 
-/// Bytes that the send buffer takes before it is full: its limit less what waits in it and what is on its way, as
-/// `SO_MEMINFO` counts them (socket(7): the kernel's own overhead is part of both).
+/// Returns the free space of the send buffer in bytes: its limit minus the queued and in-flight bytes, as `SO_MEMINFO`
+/// counts them (socket(7): the kernel's own overhead is part of both).
 pub(crate) fn send_capacity(fd: RawFd) -> io::Result<usize> {
     /// The kernel's `SK_MEMINFO_*`, each a `u32`.
     const VARIABLES: usize = 9;
@@ -272,14 +272,16 @@ pub(crate) fn send_capacity(fd: RawFd) -> io::Result<usize> {
     Ok(variable(LIMIT).saturating_sub(variable(IN_FLIGHT).max(variable(QUEUED))) as usize)
 }
 
-/// Bytes of a TCP connection that the kernel has not sent yet, because of the peer's window or of congestion (`SIOCOUTQNSD`).
+/// Returns the bytes of a TCP connection that the kernel has not sent yet, because of the peer's window or of
+/// congestion (`SIOCOUTQNSD`).
 pub(crate) fn unsent(fd: RawFd) -> io::Result<usize> {
     /// From the kernel's `linux/sockios.h`.
     const SIOCOUTQNSD: libc::c_ulong = 0x894B;
     queued(fd, SIOCOUTQNSD)
 }
 
-/// Bytes of a TCP connection that the peer's kernel has not acknowledged yet, the end of the direction included (`SIOCOUTQ`).
+/// Returns the bytes of a TCP connection that the peer's kernel has not acknowledged yet, including the FIN
+/// (`SIOCOUTQ`).
 pub(crate) fn unacknowledged(fd: RawFd) -> io::Result<usize> {
     queued(fd, libc::TIOCOUTQ as libc::c_ulong)
 }
@@ -291,19 +293,20 @@ fn queued(fd: RawFd, request: libc::c_ulong) -> io::Result<usize> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// Where a connection went before the packet filter sent it here. The kernel keeps IPv4 and IPv6 apart.
+/// Returns the destination of a connection before the packet filter redirected it. The kernel has separate options for
+/// IPv4 and IPv6.
 pub(crate) fn original_destination(fd: RawFd, v6: bool) -> io::Result<Address> {
     let (level, name) =
         if v6 { (libc::IPPROTO_IPV6, libc::IP6T_SO_ORIGINAL_DST) } else { (libc::IPPROTO_IP, libc::SO_ORIGINAL_DST) };
     let mut raw = RawAddress::room();
     let mut length = raw.length;
-    // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+    // SAFETY: the pointers are valid for the call and `length` contains the space at the first.
     check(unsafe { libc::getsockopt(fd, level, name, raw.storage_pointer(), &mut length) })?;
     raw.length = length;
     Ok(raw.decode())
 }
 
-/// What `TCP_MD5SIG_EXT` takes.
+/// The argument of `TCP_MD5SIG_EXT`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Md5Signature {
@@ -315,9 +318,9 @@ struct Md5Signature {
     key: [u8; LONGEST_MD5_KEY],
 }
 
-/// Bytes of a key for TCP's MD5 signatures (`TCP_MD5SIG_MAXKEYLEN`).
+/// Maximum size of a key for TCP's MD5 signatures (`TCP_MD5SIG_MAXKEYLEN`).
 const LONGEST_MD5_KEY: usize = 80;
-/// The key is for all addresses that begin like the one that is given.
+/// Flag: the key applies to all addresses with the given prefix.
 const MD5_PREFIX: u8 = 1;
 
 /// Signs segments to and from every peer of the socket's family whose address begins with `prefix` bits of `peer`.
@@ -338,11 +341,11 @@ pub(crate) fn set_md5_key(fd: RawFd, peer: &Address, prefix: u8, key: &[u8]) -> 
     set_option(fd, libc::IPPROTO_TCP, libc::TCP_MD5SIG_EXT, signature)
 }
 
-/// The network device that a socket is bound to, if it is.
+/// Returns the network device that a socket is bound to, if any.
 pub(crate) fn interface(fd: RawFd) -> Option<String> {
     let mut name = [0_u8; libc::IF_NAMESIZE];
     let mut length = name.len() as libc::socklen_t;
-    // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+    // SAFETY: the pointers are valid for the call and `length` contains the space at the first.
     let result = check(unsafe {
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name.as_mut_ptr().cast(), &mut length)
     });
@@ -351,7 +354,7 @@ pub(crate) fn interface(fd: RawFd) -> Option<String> {
     std::str::from_utf8(&written[..end]).ok().filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
-/// The error that waits on a socket, which this takes off it.
+/// Takes the pending error of a socket.
 pub(crate) fn take_error(fd: RawFd) -> Option<io::Error> {
     match option(fd, libc::SOL_SOCKET, libc::SO_ERROR) {
         Ok(0) => None,

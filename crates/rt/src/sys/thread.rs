@@ -1,6 +1,6 @@
-//! Looking at a thread of this process from another one: its number, its processor time, and where it is.
+//! Inspecting a thread of this process from another one: its ID, its processor time, and its stack.
 //!
-//! Nothing here may decide what a thread's place means.
+//! Nothing here may interpret a thread's position.
 
 use std::io;
 use std::sync::OnceLock;
@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use super::check;
 
-/// The calling thread's number.
+/// Returns the calling thread's ID.
 pub(crate) fn number() -> i32 {
     // SAFETY: no pointers are passed; the call cannot fail.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
-/// Lets other threads that wait for this processor run first.
+/// Yields the processor to other threads that wait for it.
 pub(crate) fn give_way() {
     // SAFETY: no arguments; it cannot fail.
     unsafe { libc::sched_yield() };
 }
 
-/// Leaves the table of descriptors to the other threads, and keeps the standard streams only. The kernel finds a
-/// descriptor at less cost where the table is not shared: one worker beside a watchdog serves as cheaply as one alone.
+/// Unshares the descriptor table, and keeps only the standard streams. The kernel looks up descriptors at lower cost if
+/// the table is not shared: one worker with a watchdog serves as cheaply as one alone.
 pub(crate) fn leave_descriptors() {
     const FIRST: libc::c_ulong = 3;
     const LAST: libc::c_ulong = libc::c_uint::MAX as libc::c_ulong;
@@ -31,31 +31,32 @@ pub(crate) fn leave_descriptors() {
     unsafe { libc::syscall(libc::SYS_close_range, FIRST, LAST, libc::CLOSE_RANGE_UNSHARE as libc::c_ulong) };
 }
 
-/// The processor time that a thread of this process has used.
+/// Returns the processor time used by a thread of this process.
 pub(crate) fn processor_time(thread: i32) -> io::Result<Duration> {
-    // The clock of a thread is its number's complement, the kind of clock and a mark for "thread" below it.
+    // The ID of a thread's clock is the complement of the thread ID, shifted, with the kind of clock and the thread
+    // flag in the low bits.
     const SCHEDULED_TIME_OF_THREAD: libc::clockid_t = 6;
     let clock = (!thread << 3) | SCHEDULED_TIME_OF_THREAD;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the answer.
+    // SAFETY: `time` is valid for the result.
     check(unsafe { libc::clock_gettime(clock, &mut time) })?;
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// No key was made.
+/// No key was created yet.
 const NO_KEY: u64 = u64::MAX;
 
-/// The key that [`at_end`] uses.
+/// The key used by [`at_end`].
 static KEY_OF_END: AtomicU64 = AtomicU64::new(NO_KEY);
 
-/// Has `call` run at the end of the calling thread, after the destructors of its thread-local values (pthread_setspecific(3)): the
-/// same function for all threads. Allocates nothing through the program's allocator, which calls it. Where the system has no key
-/// left, nothing is called.
+/// Runs `call` at the end of the calling thread, after the destructors of its thread-local values
+/// (pthread_setspecific(3)): the same function for all threads. Allocates nothing through the program's allocator,
+/// which calls it. If the system has no key left, nothing is called.
 pub(crate) fn at_end(call: extern "C" fn(*mut libc::c_void)) {
     let mut key = KEY_OF_END.load(Ordering::Acquire);
     if key == NO_KEY {
         let mut made = 0;
-        // SAFETY: `made` is valid for the answer, and the function lives as long as the program.
+        // SAFETY: `made` is valid for the result, and the function lives as long as the program.
         if unsafe { libc::pthread_key_create(&mut made, Some(call)) } != 0 {
             return;
         }
@@ -67,16 +68,16 @@ pub(crate) fn at_end(call: extern "C" fn(*mut libc::c_void)) {
             key = first;
         }
     }
-    // Any value but null has the function called.
+    // The function is called for any value but null.
     let value: *const AtomicU64 = &KEY_OF_END;
     // SAFETY: the key exists for as long as the program, and the function does not use the value.
     unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, value.cast()) };
 }
 
-/// Most return addresses of a sample.
+/// Maximum number of return addresses in a sample.
 pub(crate) const MOST_FRAMES: usize = 48;
 
-/// No worker, or none of its tasks, was running.
+/// No worker runs on the thread, or none of its tasks.
 pub(crate) const NO_TASK: u64 = u64::MAX;
 
 /// Returns the task that runs on the calling thread, and its tag. A signal handler calls it.
@@ -84,18 +85,18 @@ pub(crate) type RunningTask = fn() -> Option<(u64, u64)>;
 
 static RUNNING_TASK: OnceLock<RunningTask> = OnceLock::new();
 
-/// What the handler found. One thread at a time is looked at.
+/// The results of the handler. One thread at a time is sampled.
 static TASK: AtomicU64 = AtomicU64::new(NO_TASK);
 static TAG: AtomicU64 = AtomicU64::new(0);
 static FRAMES: [AtomicUsize; MOST_FRAMES] = [const { AtomicUsize::new(0) }; MOST_FRAMES];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static DONE: AtomicBool = AtomicBool::new(false);
 
-/// The signal that asks a thread where it is. It is not sent otherwise, and its default is to be ignored.
+/// The signal that requests a sample from a thread. It is not sent otherwise, and ignored by default.
 const SIGNAL: libc::c_int = libc::SIGURG;
 
-/// Runs on the thread that is looked at. Only atomics are written, and nothing is allocated: the return addresses are
-/// found with tables that the program was linked with.
+/// Runs on the sampled thread. Only writes atomics, and allocates nothing: the return addresses are found with tables
+/// that the program was linked with.
 extern "C" fn look(_: libc::c_int) {
     let (task, tag) = RUNNING_TASK.get().and_then(|running| running()).unwrap_or((NO_TASK, 0));
     TASK.store(task, Ordering::Relaxed);
@@ -111,7 +112,7 @@ extern "C" fn look(_: libc::c_int) {
 
 #[cfg(target_env = "gnu")]
 fn return_addresses(frames: &mut [usize; MOST_FRAMES]) -> usize {
-    // SAFETY: the array is valid for as many pointers as are asked for; a pointer and a `usize` have one layout.
+    // SAFETY: the array is valid for the requested number of pointers; a pointer and a `usize` have one layout.
     let count = unsafe { libc::backtrace(frames.as_mut_ptr().cast(), MOST_FRAMES as libc::c_int) };
     usize::try_from(count).unwrap_or(0)
 }
@@ -121,7 +122,7 @@ fn return_addresses(_: &mut [usize; MOST_FRAMES]) -> usize {
     0
 }
 
-/// Makes threads answer when they are looked at. `running_task` must be safe to call in a signal handler.
+/// Prepares threads for sampling. `running_task` must be safe to call in a signal handler.
 pub(crate) fn prepare_to_look(running_task: RunningTask) -> io::Result<()> {
     let _ = RUNNING_TASK.set(running_task);
     // The first call may load a library, which no handler may do.
@@ -129,20 +130,19 @@ pub(crate) fn prepare_to_look(running_task: RunningTask) -> io::Result<()> {
     super::signal::set_handler(SIGNAL, look)
 }
 
-/// Where a thread was.
+/// A sample of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    /// The task that ran, [`NO_TASK`] for none.
+    /// The running task; [`NO_TASK`] if none.
     pub(crate) task: u64,
-    /// Its tag.
     pub(crate) tag: u64,
-    /// Return addresses, the innermost first.
+    /// Return addresses, innermost first.
     pub(crate) frames: [usize; MOST_FRAMES],
-    /// How many of them there are.
+    /// Number of return addresses.
     pub(crate) count: usize,
 }
 
-/// Asks a thread of this process where it is; `None` when it does not answer.
+/// Samples a thread of this process; `None` if it does not respond.
 pub(crate) fn look_at(thread: i32) -> Option<Sample> {
     const PATIENCE: u32 = 50;
     DONE.store(false, Ordering::Relaxed);
@@ -166,22 +166,22 @@ pub(crate) fn look_at(thread: i32) -> Option<Sample> {
     None
 }
 
-/// Where the program lies in memory: return addresses are worth something to others only relative to that.
+/// Returns the program's load address: return addresses are only meaningful to tools relative to it.
 pub(crate) fn base_address() -> usize {
     /// # Safety
-    /// `info` must be valid, and `place` one for a `usize`.
+    /// `info` must be valid, and `place` valid for a `usize`.
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, place: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the caller passes a valid description, and the place that `base_address` gave it.
         unsafe { *place.cast::<usize>() = (*info).dlpi_addr as usize };
         1
     }
     let mut base = 0_usize;
-    // SAFETY: `first` has the shape that is asked for, and `base` outlives the call, the only one that writes it.
+    // SAFETY: `first` has the required signature, and `base` outlives the call, the only one that writes it.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut base).cast()) };
     base
 }
 
-/// Has the processor fetch a cache line, where it can be asked to. Any address will do.
+/// Prefetches a cache line, on processors that support it. Any address is permitted.
 #[inline]
 pub(crate) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]

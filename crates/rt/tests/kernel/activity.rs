@@ -1,4 +1,4 @@
-//! What a worker counts about its own loop. Nothing here depends on how long an iteration takes.
+//! The counters of a worker's event loop. Nothing here depends on how long an iteration takes.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -9,7 +9,7 @@ use crate::rt;
 use crate::support::*;
 use rt::{Activity, Class, NO_TAG};
 
-/// What was counted since.
+/// Returns the difference of the counters since `start`.
 fn since(start: Activity) -> Activity {
     let now = rt::activity();
     Activity {
@@ -50,7 +50,7 @@ fn calls_of_jobs_and_of_tasks_with_a_tag_are_counted_apart() {
     });
 }
 
-/// Runs a job after so many others, each in an iteration of its own.
+/// Runs a job after `count` others, each in an iteration of its own.
 fn after(count: usize, last: fn()) {
     rt::post(0, Box::new(move || if count == 0 { last() } else { after(count - 1, last) }));
 }

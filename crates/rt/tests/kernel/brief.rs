@@ -1,4 +1,4 @@
-//! Brief connections: their sockets serve again once they were reset, as good as fresh ones.
+//! Short connections: their sockets are reused after a reset, equivalent to new ones.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -34,14 +34,14 @@ fn a_socket_serves_again_and_carries_what_is_sent_then() {
             let mut buffer = rt::buffer();
             read_exactly(&mut peer, &mut buffer, 8).await;
             if waits {
-                // A stream that has waited is watched, and must not be once it is kept.
+                // A stream that has waited is watched, and must not be once its socket is kept.
                 write_all(&mut peer, b"answer").await.unwrap();
                 buffer.clear();
                 read_exactly(&mut stream, &mut buffer, 6).await;
                 assert_eq!(buffer.data(), b"answer");
             }
             rt::net::reset(stream, false);
-            // The peer learns it as of any reset.
+            // The peer sees an ordinary reset.
             buffer.clear();
             let error = read(&mut peer, &mut buffer).await.unwrap_err();
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);

@@ -48,7 +48,7 @@ fn a_batch_is_one_datagram_for_each_slice() {
     });
 }
 
-/// Those of one length may travel together: they come one by one, in order, whatever lies between.
+/// Datagrams of one length may be sent together: they arrive separately, in order, whatever is between them.
 #[test]
 fn a_batch_keeps_datagrams_apart_whatever_their_lengths() {
     on_one_worker(|| async {
@@ -61,7 +61,7 @@ fn a_batch_keeps_datagrams_apart_whatever_their_lengths() {
             let to = receiver.local_address().unwrap();
             let sender = Datagram::unconnected(Family::of(&to)).unwrap();
             let slices: Vec<IoSlice<'_>> = texts.iter().map(|text| IoSlice::new(text)).collect();
-            // A UNIX socket takes ten datagrams that nobody has read.
+            // A UNIX socket holds ten unread datagrams.
             for (slices, texts) in slices.chunks(8).zip(texts.chunks(8)) {
                 assert_eq!(sender.send_batch(&to, slices).unwrap(), slices.len());
                 for text in texts {
@@ -73,7 +73,7 @@ fn a_batch_keeps_datagrams_apart_whatever_their_lengths() {
     });
 }
 
-/// Where the kernel does not let them travel together, they go one by one.
+/// If the kernel cannot send them together, they are sent one by one.
 #[test]
 #[allow(unsafe_code, reason = "the socket is told something that the runtime never does")]
 fn a_batch_that_cannot_travel_together_goes_one_by_one() {
@@ -81,7 +81,7 @@ fn a_batch_that_cannot_travel_together_goes_one_by_one() {
         let mut receiver = Datagram::bind(&any_port()).unwrap();
         let to = receiver.local_address().unwrap();
         let sender = Datagram::unconnected(Family::Inet4).unwrap();
-        // Without checksums datagrams do not travel together.
+        // Without checksums, datagrams are not sent together.
         let number = sender.descriptor().unwrap();
         let on: libc::c_int = 1;
         let size = std::mem::size_of_val(&on) as libc::socklen_t;

@@ -100,7 +100,7 @@ fn a_listener_that_nobody_heeds_is_found_again() {
         let socket = listen();
         let mut listener = Listener::new(Arc::clone(&socket)).unwrap();
         let _first = connect(socket.local_address()).await;
-        // Nobody accepts for many turns: the worker stops watching rather than spinning.
+        // No task accepts for many iterations: the worker stops watching rather than spinning.
         turns(20).await;
         listener.accept().await.unwrap();
         let _second = connect(socket.local_address()).await;
@@ -108,7 +108,7 @@ fn a_listener_that_nobody_heeds_is_found_again() {
     });
 }
 
-/// The number of a descriptor, as one that the program was started with.
+/// Makes a descriptor look like an inherited one; returns its number.
 fn given(fd: OwnedFd) -> RawFd {
     rt::process::keep_for_children(&fd).unwrap();
     fd.into_raw_fd()
@@ -124,7 +124,7 @@ fn an_inherited_socket_has_one_owner() {
     ] {
         assert_eq!(again.unwrap_err().kind(), std::io::ErrorKind::ResourceBusy);
     }
-    // Neither is one that the process has opened itself.
+    // Nor can one that the process has opened itself.
     let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let error = ListeningSocket::inherit(own.as_raw_fd(), &BindOptions::default()).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy);
@@ -145,7 +145,7 @@ fn an_inherited_socket_goes_on_listening() {
     });
 }
 
-/// A connection that waited before the listener was inherited has not got the listener's options from the kernel.
+/// A connection that waited before the listener was inherited has not inherited the listener's options.
 #[test]
 fn connections_that_waited_already_send_small_segments_at_once() {
     on_one_worker(|| async {

@@ -1,4 +1,4 @@
-//! The runtime on the kernel's own sockets, over loopback. Nothing here looks at how long anything takes.
+//! The runtime on real sockets, over loopback. Nothing here depends on how long anything takes.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 use weir_rt as rt;

@@ -1,5 +1,5 @@
-//! Listening and connecting in network namespaces that the test makes and removes, and on addresses that are nobody's. Skipped, with a
-//! word, where that is not permitted.
+//! Listening and connecting in network namespaces that the test creates and removes, and on non-local addresses.
+//! Skipped, with a message, if that is not permitted.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::rt;
 use crate::support::*;
 use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, Namespace, Stream};
 
-/// A namespace with a loopback device. Dropping it removes it.
+/// A namespace with a loopback device, removed on drop.
 struct Made(String);
 
 impl Made {
@@ -67,7 +67,7 @@ fn a_namespace_that_does_not_exist_is_an_error() {
     assert_eq!(Namespace::open("../net").unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }
 
-/// In a namespace of its own, so that no address of the machine is touched.
+/// In a namespace of its own, so that no address of the machine is affected.
 #[test]
 fn an_address_that_is_nobodys_is_bound_transparently() {
     let Some(made) = Made::new("transparent") else { return };
@@ -84,7 +84,7 @@ fn an_address_that_is_nobodys_is_bound_transparently() {
 fn a_device_restricts_who_gets_in() {
     let Some(made) = Made::new("device") else { return };
     let ip = |arguments: &[&str]| Command::new("ip").args(["-n", &made.0]).args(arguments).status().unwrap().success();
-    // Two devices, each end of a pair of its own; connections from inside go over the loopback device.
+    // Two devices, each end of a pair of its own; connections from inside use the loopback device.
     if !ip(&["link", "add", "weir0", "type", "dummy"]) {
         eprintln!("skipped: no dummy devices");
         return;
@@ -105,7 +105,7 @@ fn a_device_restricts_who_gets_in() {
     }
 }
 
-/// Connects with these options on a worker and tells the address that the other end sees.
+/// Connects with these options on a worker and returns the address that the other end sees.
 fn connect_to(server: std::net::TcpListener, options: ConnectOptions) -> std::io::Result<std::net::SocketAddr> {
     let to = Address::Inet(server.local_addr()?);
     let (seen, see) = std::sync::mpsc::channel();
@@ -152,7 +152,7 @@ fn a_connection_is_made_in_a_namespace_and_the_worker_stays_in_its_own() {
     assert!(connect_to(listen().unwrap(), ConnectOptions::default()).is_ok());
 }
 
-/// In a namespace where everything that goes to strangers comes back.
+/// In a namespace where all packets to foreign addresses are routed back.
 #[test]
 fn a_server_sees_an_address_that_is_not_this_machines() {
     let Some(made) = Made::new("usesrc") else { return };
@@ -176,7 +176,7 @@ fn a_server_sees_an_address_that_is_not_this_machines() {
     assert_eq!(error.kind(), std::io::ErrorKind::AddrNotAvailable);
     let seen = connect_to(server(), from(true)).unwrap();
     assert_eq!(seen.ip(), stranger.ip());
-    // With its port as well, as "usesrc client" does it.
+    // With the client's port as well, as in "usesrc client".
     let whole = ConnectOptions { source: Some(Address::Inet("198.51.100.7:4321".parse().unwrap())), ..from(true) };
     assert_eq!(connect_to(server(), whole).unwrap().to_string(), "198.51.100.7:4321");
 }

@@ -1,4 +1,4 @@
-//! What listening sockets are told, and what streams inherit from them.
+//! Options of listening sockets, and those that streams inherit from them.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rt::net::{BindOptions, KeepAlive, Listener, ListeningSocket, Stream};
 fn bytes(stream: &impl AsRawFd, level: i32, name: i32) -> [u8; 128] {
     let mut value = [0; 128];
     let mut length = value.len() as libc::socklen_t;
-    // SAFETY: the pointers are valid for the call and `length` tells the room behind the first.
+    // SAFETY: the pointers are valid for the call and `length` contains the space at the first.
     let result = unsafe { libc::getsockopt(stream.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &mut length) };
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
     value
@@ -23,7 +23,7 @@ fn option(stream: &impl AsRawFd, level: i32, name: i32) -> i32 {
     i32::from_ne_bytes([a, b, c, d])
 }
 
-/// One accepted connection of a listener with these options, as a descriptor, and its client.
+/// Returns one accepted connection of a listener with these options, as a descriptor, and its client.
 async fn accepted(options: BindOptions) -> (std::net::TcpStream, Stream) {
     let socket = Arc::new(ListeningSocket::bind(&any_port(), &options).unwrap());
     let mut listener = Listener::new(Arc::clone(&socket)).unwrap();
@@ -65,7 +65,7 @@ fn streams_inherit_timeout_algorithm_and_the_kept_packet() {
     });
 }
 
-/// Listening makes the kernel forget an option that was set before.
+/// Listening makes the kernel reset an option that was set before.
 #[test]
 fn acknowledgements_wait_for_the_answer_where_the_listener_says_so() {
     on_one_worker(|| async {
@@ -95,7 +95,7 @@ fn closing_resets_where_the_listener_says_so() {
     });
 }
 
-/// What was sent and is not acknowledged would be sent again, and a reset would answer that.
+/// Unacknowledged data would be retransmitted, and that answered with a reset.
 #[test]
 fn whoever_is_forgotten_has_his_bytes_acknowledged() {
     on_one_worker(|| async {
@@ -128,7 +128,7 @@ fn queries_of_a_closed_stream_fail_though_its_descriptor_is_used_again() {
         assert_eq!(query.local_address().unwrap(), server.local_address().unwrap());
         let number = server.number();
         drop((client, server));
-        // The kernel hands out the lowest number that is free; other tests may take it first.
+        // The kernel assigns the lowest free number; other tests may take it first.
         let mut later = Vec::new();
         while later.len() < 32
             && later
@@ -150,12 +150,12 @@ fn the_kernel_tells_of_a_connection() {
         let mut buffer = rt::buffer();
         read_exactly(&mut server, &mut buffer, 5).await;
         assert!(client.query().tcp_info().unwrap().rtt > Duration::ZERO);
-        // No packet filter has touched it.
+        // No packet filter has redirected it.
         assert!(server.query().original_destination(false).is_err());
     });
 }
 
-/// A peer that signs with another password, or not at all, does not get through: its packets are dropped.
+/// Packets of a peer that signs with another password, or not at all, are dropped.
 #[test]
 fn a_password_keeps_others_out() {
     let options = BindOptions { md5_password: Some(b"secret".to_vec()), ..BindOptions::default() };
@@ -172,7 +172,7 @@ fn a_password_keeps_others_out() {
             let mut listener = Listener::new(Arc::clone(&bound)).unwrap();
             let mut stranger = Box::pin(connect(bound.local_address()));
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-            // Loopback delivers in the same turn: a connection without the option would stand by now.
+            // Loopback delivers in the same iteration: a connection without the option would be established by now.
             assert!(stranger.as_mut().poll(&mut context).is_pending());
             turns(20).await;
             assert!(stranger.as_mut().poll(&mut context).is_pending());

@@ -1,4 +1,4 @@
-//! Parked streams: taken up on their worker and on others, and never after anything happened on them.
+//! Parked streams: adopted on their worker and on others, and never after an event on them.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use crate::support::*;
 use rt::Class;
 use rt::net::{ParkedId, ParkedStream, Stream, poll_parked_events};
 
-/// A client that has sent and received once, so that it is watched and drained, and its peer.
+/// Returns a client that has sent and received once, so that it is watched and drained, and its peer.
 async fn used_pair() -> (Stream, Stream) {
     let (mut client, mut server) = pair().await;
     let mut buffer = rt::buffer();
@@ -72,14 +72,14 @@ fn a_close_a_reset_and_a_stray_byte_spoil_a_parked_stream() {
 #[test]
 fn what_happened_before_parking_is_reported() {
     on_one_worker(|| async {
-        // Never watched, and the end has come already.
+        // Never watched, and the end has arrived already.
         let (mut client, server) = pair().await;
         drop(server);
         until(|| !client.is_clean()).await;
         let parked = client.park();
         assert_eq!(next_event().await, [parked.id()]);
         assert!(parked.adopt().is_none());
-        // Read to the brim, with more behind.
+        // The read filled the buffer, and there is more to read.
         let (mut client, mut server) = pair().await;
         write_all(&mut server, b"12345678").await.unwrap();
         let mut small = base::Buffer::with_capacity(4);
@@ -104,7 +104,7 @@ fn a_clean_stream_is_told_from_one_with_leftovers() {
     });
 }
 
-/// Parks a stream on worker 0, lets `happen` act on its peer, and takes the stream up on worker 1.
+/// Parks a stream on worker 0, lets `happen` act on its peer, and adopts the stream on worker 1.
 fn adopt_elsewhere(happen: fn(Stream), expect_stream: bool) {
     let taken = Arc::new(Mutex::new(None));
     let noted = Arc::clone(&taken);
@@ -180,7 +180,7 @@ fn a_stream_outlives_the_worker_that_it_was_parked_on() {
     });
 }
 
-/// Four workers lend parked streams to each other while a server closes some of them at odd times.
+/// Four workers exchange parked streams while a server closes some of them at odd times.
 #[test]
 fn parked_streams_survive_a_crowd() {
     const WORKERS: usize = 4;
@@ -204,7 +204,7 @@ fn parked_streams_survive_a_crowd() {
     assert!(done.load(Ordering::SeqCst) >= REQUESTS);
     assert!(reused.load(Ordering::SeqCst) > REQUESTS / 4, "streams were lent again and again");
 
-    /// Answers until it is asked to close, or closes unasked after an answer.
+    /// Answers until the client requests to close, or closes unasked after an answer.
     async fn fickle_echo(mut stream: Stream) {
         let mut buffer = rt::buffer();
         loop {
@@ -266,7 +266,7 @@ fn parked_streams_survive_a_crowd() {
                 received = matches!(read(&mut stream, &mut buffer).await, Ok(1..));
             }
             if !received {
-                // A lent stream may die under the request; a fresh one may not.
+                // A parked stream may fail under the request; a new one may not.
                 assert!(was_lent, "a fresh connection failed");
                 continue;
             }

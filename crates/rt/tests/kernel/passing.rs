@@ -1,4 +1,5 @@
-//! Descriptors between processes: messages keep their bounds, descriptors arrive with them, nothing hostile gets far.
+//! Passing descriptors between processes: message boundaries are preserved, descriptors arrive with them, hostile
+//! messages are refused.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -65,7 +66,7 @@ fn only_what_listens_is_listened_on() {
     let adopted = found.adopt(&address, &BindOptions::default()).unwrap();
     assert_eq!(adopted.local_address(), &address);
     let inet = address.inet().unwrap();
-    // Another process may have it as well: it goes on there whatever becomes of it here.
+    // Another process may share it: it continues there, regardless of this process.
     adopted.set_shared();
     adopted.pause().unwrap();
     drop(std::net::TcpStream::connect(inet).unwrap());

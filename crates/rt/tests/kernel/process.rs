@@ -1,4 +1,4 @@
-//! Signals, cores and limits of this very process.
+//! Signals, core dumps and limits of this process.
 
 use crate::rt;
 use crate::support::*;
@@ -44,7 +44,7 @@ fn workers_run_where_they_are_told() {
     let all = process::available_processors();
     let alone = all.iter().skip(1).chain(all.iter()).take(1).collect();
     let config = rt::Config { workers: 2, processors: vec![None, Some(alone)], ..rt::Config::default() };
-    // Worker 0 borrows a thread, so that the test's own stays free.
+    // Worker 0 runs on another thread, so that the test's own stays free.
     let seen = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&seen);
     let main: rt::Main = Arc::new(move |worker| {

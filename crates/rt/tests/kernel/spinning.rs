@@ -1,4 +1,4 @@
-//! Workers that never wait for events: what they do must not depend on it.
+//! Workers that never wait for events: their results must not depend on it.
 
 use crate::rt;
 use rt::Config;

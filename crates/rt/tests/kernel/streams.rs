@@ -79,7 +79,7 @@ fn a_request_with_its_end_is_read_to_the_end() {
             }
             write_all(&mut client, b"request").await.unwrap();
             client.shutdown_write().unwrap();
-            // The end is there once it is sent: both are on the loopback device.
+            // The end has arrived once it is sent: both are on the loopback device.
             turns(5).await;
             assert_eq!(read_to_end(&mut server).await.unwrap(), b"request");
             write_all(&mut server, b"answer").await.unwrap();

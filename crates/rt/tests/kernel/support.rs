@@ -1,4 +1,4 @@
-//! What the tests share: starting workers, and reading and writing whole messages.
+//! Shared by the tests: starting workers, and reading and writing whole messages.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -13,7 +13,7 @@ use crate::rt;
 use rt::net::{Address, BindOptions, ConnectOptions, Listener, ListeningSocket, OwnedSocket, Stream};
 use rt::{Class, Config, MainFuture};
 
-/// Runs workers until somebody stops them. A test that hangs ends the whole run after two minutes: it has failed.
+/// Runs workers until they are stopped. A test that hangs ends the whole run after two minutes: it has failed.
 pub fn start(workers: usize, main: impl Fn(u16) -> MainFuture + Send + Sync + 'static) {
     let (done, ended) = std::sync::mpsc::channel::<()>();
     let test = std::thread::current().name().unwrap_or_default().to_owned();
@@ -27,7 +27,7 @@ pub fn start(workers: usize, main: impl Fn(u16) -> MainFuture + Send + Sync + 's
     rt::run(&Config { workers, ..Config::default() }, Arc::new(main)).unwrap();
 }
 
-/// Runs one worker until `test` ends. A panic in it is passed on.
+/// Runs one worker until `test` ends. A panic in it is propagated.
 pub fn on_one_worker<F: Future<Output = ()> + 'static>(test: impl Fn() -> F + Send + Sync + 'static) {
     let failed = Arc::new(std::sync::Mutex::new(None));
     let seen = Arc::clone(&failed);
@@ -69,7 +69,7 @@ pub fn listen() -> Arc<ListeningSocket> {
     listen_at(&any_port())
 }
 
-/// A name for a socket in the test's own directory.
+/// Returns a name for a socket in the test's own directory.
 pub fn scratch(name: &str) -> std::path::PathBuf {
     let directory = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     directory.join(format!("{}-{name}", std::process::id()))
@@ -109,7 +109,7 @@ pub async fn connect(address: &Address) -> Stream {
     Stream::connect(address, &ConnectOptions::default()).unwrap().await.unwrap()
 }
 
-/// Two ends of one connection on the current worker: the one that connected, and the one that was accepted.
+/// Returns two ends of one connection on the current worker: the one that connected, and the accepted one.
 pub async fn pair() -> (Stream, Stream) {
     let socket = listen();
     let mut listener = Listener::new(Arc::clone(&socket)).unwrap();
@@ -118,7 +118,7 @@ pub async fn pair() -> (Stream, Stream) {
     (client, Stream::adopt(server))
 }
 
-/// Sends back what comes until the end.
+/// Echoes received bytes until the end.
 pub async fn echo(mut stream: Stream) {
     let (mut buffer, mut nothing) = (rt::buffer(), Buffer::empty());
     while matches!(read(&mut stream, &mut buffer).await, Ok(1..)) {
@@ -130,7 +130,7 @@ pub async fn echo(mut stream: Stream) {
     }
 }
 
-/// Accepts for ever, and hands each connection to `serve`.
+/// Accepts forever, and passes each connection to `serve`.
 pub fn serve(socket: Arc<ListeningSocket>, serve: impl Fn(OwnedSocket) + 'static) {
     let mut listener = Listener::new(socket).unwrap();
     rt::spawn(Class::Normal, 0, async move {
@@ -145,14 +145,14 @@ pub fn serve_echo(socket: Arc<ListeningSocket>) {
     serve(socket, |socket| rt::spawn(Class::Normal, 0, echo(Stream::adopt(socket))));
 }
 
-/// Lets a number of turns pass.
+/// Waits for a number of iterations.
 pub async fn turns(count: usize) {
     for _ in 0..count {
         rt::yield_now().await;
     }
 }
 
-/// Lets turns pass until `done`.
+/// Waits until `done`.
 pub async fn until(mut done: impl FnMut() -> bool) {
     while !done() {
         rt::sleep(std::time::Duration::from_millis(1)).await;

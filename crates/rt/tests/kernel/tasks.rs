@@ -90,7 +90,7 @@ fn what_a_task_starts_runs_in_the_same_turn_and_what_it_wakes_in_the_next() {
             woken();
         });
         let began = rt::now();
-        // This task runs next in the turn behind: before what it has started runs once more.
+        // This task runs next in the following iteration: before the task that it started runs once more.
         rt::yield_now().await;
         assert_eq!(*order.borrow(), [("started", began)]);
         turns(2).await;
@@ -158,7 +158,7 @@ fn a_stream_that_is_always_readable_lets_others_run() {
     });
 }
 
-/// Connects and feeds the connection from a thread, so that its receiver never runs dry.
+/// Connects and feeds the connection from a thread, so that there is always something to receive.
 fn feed(to: std::net::SocketAddr) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         let mut socket = std::net::TcpStream::connect(to).unwrap();
@@ -188,7 +188,7 @@ fn parts_of_tasks_may_be_heavy() {
             let (heavy, normal) = (Rc::clone(&heavy), Rc::clone(&normal));
             rt::spawn(Class::Normal, 0, async move {
                 rt::in_class(Class::Heavy, async { heavy.set(heavy.get() + 1) }).await;
-                // It is as urgent as before.
+                // It has its previous class again.
                 rt::yield_now().await;
                 normal.set(normal.get() + 1);
             });
@@ -244,7 +244,7 @@ fn a_waker_wakes_from_any_thread_and_after_its_worker_ended() {
         }
     });
     kept.lock().unwrap().drain(..).for_each(Waker::wake);
-    // A later runtime takes the same places in the registry; wakers of the old one must not harm it.
+    // A later runtime reuses the same indices of the registry; wakers of the old one must not affect it.
     on_one_worker(|| turns(3));
 }
 
@@ -330,7 +330,7 @@ fn what_tasks_hold_is_dropped_when_the_worker_ends() {
             rt::stop();
         })
     });
-    // The closure itself was moved into `start` and is gone; only this one is left.
+    // The closure itself was moved into `start` and dropped; only this one is left.
     assert_eq!(Arc::strong_count(&held), 1);
 }
 

@@ -1,4 +1,4 @@
-//! The watchdog, on tasks that keep their worker until they have been reported.
+//! The watchdog, with tasks that block their worker until they have been reported.
 
 use crate::rt;
 use rt::watchdog::{Stage, Stall};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What a report said.
+/// The content of a report.
 #[derive(Debug, PartialEq)]
 struct Told {
     worker: u16,

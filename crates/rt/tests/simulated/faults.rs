@@ -1,4 +1,4 @@
-//! What goes wrong on the network, and that it goes wrong alike for equal seeds.
+//! Network faults, and that equal seeds reproduce them.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -11,7 +11,7 @@ use crate::rt;
 use crate::support::*;
 use rt::sim::{Link, Options, Simulation};
 
-/// What a future gives within a time, if anything.
+/// Returns the output of a future if it completes within a time.
 async fn within<T>(time: Duration, future: impl Future<Output = T>) -> Option<T> {
     let (mut future, mut timer) = (Box::pin(future), rt::Timer::new());
     timer.arm(Some(rt::now() + time));
@@ -81,7 +81,7 @@ fn latency_is_kept_to() {
     });
 }
 
-/// A crowd of clients, some of which give up; returns the print of the run.
+/// Runs a crowd of clients, some of which give up; returns the fingerprint of the run.
 fn crowd(seed: u64) -> u64 {
     rt::sim::run(seed, 3, crowd_main(), async {
         let served = Rc::new(Cell::new(0));
@@ -107,7 +107,7 @@ fn crowd(seed: u64) -> u64 {
     })
 }
 
-/// Every worker accepts; connections go on to any worker.
+/// Every worker accepts; connections are handed to any worker.
 fn crowd_main() -> rt::Main {
     let socket: std::sync::Mutex<Option<std::sync::Arc<rt::net::ListeningSocket>>> = std::sync::Mutex::default();
     std::sync::Arc::new(move |_| {

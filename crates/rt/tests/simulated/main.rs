@@ -1,4 +1,4 @@
-//! The runtime on the simulated driver: every test runs under many seeds, and each seed runs alike every time.
+//! The runtime on the simulated driver: every test runs under many seeds, and each seed is reproducible.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use weir_rt as rt;

@@ -78,7 +78,7 @@ fn an_unread_peer_stops_the_sender_at_the_links_bound() {
     });
 }
 
-/// Takes a second answer when the first is pending.
+/// Takes a second result if the first is pending.
 trait OrElse<T> {
     fn map_or_pending(self, other: impl FnOnce() -> std::task::Poll<T>) -> std::task::Poll<T>;
 }

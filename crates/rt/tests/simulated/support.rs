@@ -1,4 +1,4 @@
-//! What the tests share: runs under many seeds, and reading and writing whole messages.
+//! Shared by the tests: runs under many seeds, and reading and writing whole messages.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -15,9 +15,9 @@ pub fn idle() -> Main {
     Arc::new(|_| Box::pin(async {}))
 }
 
-/// Runs a script under many seeds, with one worker beside it that does nothing.
+/// Runs a script under many seeds, and one idle worker.
 pub fn under_seeds<F: Future<Output = ()> + 'static>(script: impl Fn() -> F) {
-    // Miri interprets: one run shows what it looks for.
+    // Miri interprets: one run is sufficient.
     for seed in 0..if cfg!(miri) { 1 } else { 100 } {
         rt::sim::run(seed, 1, idle(), script());
     }
@@ -57,7 +57,7 @@ pub async fn write_all(stream: &mut Stream, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Two ends of one connection: the one that connected, and the one that was accepted.
+/// Returns two ends of one connection: the one that connected, and the accepted one.
 pub async fn pair(service: &str) -> (Stream, Stream) {
     let socket = listen(service);
     let mut listener = Listener::new(Arc::clone(&socket)).unwrap();
@@ -66,7 +66,7 @@ pub async fn pair(service: &str) -> (Stream, Stream) {
     (client, Stream::adopt(server))
 }
 
-/// Sends back what comes until the end.
+/// Echoes received bytes until the end.
 pub async fn echo(mut stream: Stream) {
     let (mut buffer, mut nothing) = (rt::buffer(), Buffer::empty());
     while matches!(read(&mut stream, &mut buffer).await, Ok(1..)) {
@@ -78,7 +78,7 @@ pub async fn echo(mut stream: Stream) {
     }
 }
 
-/// Accepts for ever, and hands each connection to `serve`.
+/// Accepts forever, and passes each connection to `serve`.
 pub fn serve(socket: Arc<ListeningSocket>, serve: impl Fn(OwnedSocket) + 'static) {
     let mut listener = Listener::new(socket).unwrap();
     rt::spawn(Class::Normal, 0, async move {
@@ -92,7 +92,7 @@ pub fn serve_echo(socket: Arc<ListeningSocket>) {
     serve(socket, |socket| rt::spawn(Class::Normal, 0, echo(Stream::adopt(socket))));
 }
 
-/// Bytes that differ at every place of interest.
+/// Returns bytes that differ at every position of interest.
 pub fn text(length: usize) -> Vec<u8> {
     (0..length).map(|n| (n % 251) as u8 ^ (n / 251) as u8).collect()
 }

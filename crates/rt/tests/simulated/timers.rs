@@ -12,7 +12,7 @@ use crate::rt;
 use crate::support::*;
 use rt::Timer;
 
-/// How late a timer may be: its wheel's tick, and some rounds of turns.
+/// Maximum delay of a timer: its wheel's tick, and some rounds of iterations.
 const LATEST: Duration = Duration::from_micros(1_100);
 
 #[test]
@@ -154,7 +154,7 @@ fn an_alarm_is_met_to_the_microsecond_and_can_be_set_anew() {
             let late = rt::now().saturating_since(moment);
             assert!(rt::now() >= moment && late < Duration::from_micros(5), "{micros}: {late:?}");
         }
-        // What was asked for before is forgotten.
+        // The earlier deadline is discarded.
         let mut polls = 0;
         let (early, late) = (rt::now() + Duration::from_secs(1), rt::now() + Duration::from_secs(2));
         poll_fn(|context| {
@@ -170,7 +170,7 @@ fn an_alarm_is_met_to_the_microsecond_and_can_be_set_anew() {
     });
 }
 
-/// Ends after so many calls.
+/// Completes after `calls` polls.
 async fn counts_down(mut calls: u32) {
     while calls > 1 {
         rt::yield_now().await;

@@ -113,7 +113,7 @@ fn parked_streams_move_between_workers() {
             let was_lent = lent.is_some();
             let mut stream = match lent {
                 Some(stream) => stream,
-                // The service opens a moment after the workers start.
+                // The service opens shortly after the workers start.
                 None => match connect(&address("10.0.0.1:80")).await {
                     Ok(stream) => stream,
                     Err(_) => continue,
@@ -249,7 +249,7 @@ fn tasks_that_are_behind_share_a_turn_of_bounded_length() {
                     }
                 });
             }
-            // Runs once a turn, before them.
+            // Runs once per iteration, before them.
             loop {
                 rt::yield_now().await;
                 match called.swap(0, Ordering::SeqCst) {

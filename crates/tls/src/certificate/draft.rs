@@ -1,5 +1,5 @@
-//! A certificate that is changed part by part before it is used (management manual, "set ssl cert"). Must never be shown to a
-//! peer: [`Draft::finish`] makes a certificate of it.
+//! A certificate that is modified part by part before it is used (management manual, "set ssl cert"). Must never be
+//! presented to a peer: [`Draft::finish`] makes a certificate of it.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::{Certificate, Error, Files, Key, Parts, Usage};
 use crate::ocsp::{Answer, Refused};
 use crate::pem::{self, Wrong};
 
-/// The parts of a certificate, of which some may be missing yet.
+/// The parts of a certificate, some of which may still be missing.
 #[derive(Debug)]
 pub struct Draft {
     /// Its name in the configuration.
     pub name: Box<str>,
-    /// Where its parts are from.
+    /// The files of its parts.
     pub files: Files,
-    /// What it is for.
+    /// Its uses besides handshakes.
     pub usage: Usage,
     chain: Vec<CertificateDer<'static>>,
     key: Option<PrivateKeyDer<'static>>,
@@ -25,17 +25,17 @@ pub struct Draft {
     answer: Option<(Vec<u8>, Origin)>,
 }
 
-/// Where an OCSP answer is from.
+/// The origin of an OCSP response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The certificate had it before: it is left out where it does not fit any more.
+    /// From the previous certificate: dropped if it does not match the new one.
     Former,
-    /// It was set: why it does not fit is returned.
+    /// Set explicitly: an error is returned if it does not match.
     Set,
 }
 
 impl Draft {
-    /// One without any part.
+    /// Creates a draft without any part.
     pub fn empty(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -49,7 +49,7 @@ impl Draft {
         }
     }
 
-    /// One with the parts of a certificate.
+    /// Creates a draft with the parts of a certificate.
     pub fn of(certificate: &Certificate) -> Self {
         Self {
             name: certificate.name.clone(),
@@ -63,10 +63,10 @@ impl Draft {
         }
     }
 
-    /// Takes the certificate, its chain and its key from a text; without a key in it there is none.
+    /// Takes the certificate, its chain and its key from a text; if it contains no key, the draft has none.
     ///
     /// # Errors
-    /// The text has no certificate, or what it has cannot be read.
+    /// The text contains no certificate, or an invalid one.
     pub fn set_text(&mut self, text: &[u8]) -> Result<(), Error> {
         let chain = pem::certificates(text).map_err(Error::NoCertificate)?;
         let first = chain.first().ok_or(Error::NoCertificate(Wrong::Nothing))?;
@@ -83,7 +83,7 @@ impl Draft {
     /// Takes the key from a text.
     ///
     /// # Errors
-    /// The text has none that can be read.
+    /// The text contains no valid key.
     pub fn set_key(&mut self, text: &[u8]) -> Result<(), Error> {
         match Key::find(text)? {
             Some(Key::Plain(key)) => self.key = Some(key),
@@ -96,35 +96,35 @@ impl Draft {
     /// Takes the issuer's certificate from a text.
     ///
     /// # Errors
-    /// The text has no certificate.
+    /// The text contains no certificate.
     pub fn set_issuer(&mut self, text: &[u8]) -> Result<(), Error> {
         let found = pem::certificates(text).map_err(Error::NoCertificate)?.into_iter().next();
         self.issuer = Some(found.ok_or(Error::NoCertificate(Wrong::Nothing))?);
         Ok(())
     }
 
-    /// Takes an OCSP answer in DER, which is read when the draft is finished.
+    /// Sets the OCSP response in DER, which is parsed when the draft is finished.
     pub fn set_answer(&mut self, der: Vec<u8>) {
         self.answer = Some((der, Origin::Set));
     }
 
-    /// The certificate in DER; empty: there is none yet.
+    /// Returns the certificate in DER; empty: there is none yet.
     pub fn der(&self) -> &[u8] {
         self.chain.first().map_or(&[], |first| first.as_ref())
     }
 
-    /// The certificates behind it, in DER.
+    /// Returns the certificates of its chain, in DER.
     pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
         self.chain.iter().skip(1).map(|one| one.as_ref())
     }
 
-    /// The OCSP answer, in DER.
+    /// Returns the OCSP response in DER.
     pub fn answer(&self) -> Option<&[u8]> {
         self.answer.as_ref().map(|(der, _)| der.as_slice())
     }
 
-    /// Makes a certificate of the parts. The second value is why the OCSP answer that was set is ignored at `now`, in seconds
-    /// of Unix time.
+    /// Assembles a certificate from the parts. The second value is the reason why an explicitly set OCSP response is
+    /// ignored at `now`, in seconds of Unix time.
     ///
     /// # Errors
     /// A part is missing, or the key belongs to another certificate.
@@ -174,7 +174,7 @@ mod tests {
         let mut draft = Draft::of(&first);
         draft.usage.ocsp_update = Some(true);
         assert_eq!(draft.der(), first.der());
-        // A certificate without a key, and a key that is not its own.
+        // A certificate without a key, and a key that does not match.
         draft.set_text(text("b.example", &other).as_bytes()).unwrap();
         assert_eq!(draft.finish(0).unwrap_err(), Error::NoKey);
         draft.set_key(one.to_pem().as_bytes()).unwrap();
@@ -183,7 +183,7 @@ mod tests {
         let (second, refused) = draft.finish(0).unwrap();
         assert_eq!((&*second.names, refused), (&["b.example".into()][..], None));
         assert_eq!(second.usage.ocsp_update, Some(true), "what it is for stays");
-        // An answer about another certificate.
+        // A response for another certificate.
         draft.set_answer(GOOD.to_vec());
         let (third, refused) = draft.finish(0).unwrap();
         assert_eq!((third.ocsp(), refused), (None, Some(Refused::OtherCertificate)));

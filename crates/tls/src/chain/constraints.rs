@@ -1,4 +1,5 @@
-//! Name constraints (RFC 5280, section 4.2.1.10), as OpenSSL judges them. Must never let a name pass that cannot be compared.
+//! Name constraints (RFC 5280, section 4.2.1.10), evaluated as in OpenSSL. Must never accept a name that cannot be
+//! compared.
 
 use x509_parser::asn1_rs::Oid;
 use x509_parser::extensions::{GeneralName, GeneralSubtree, NameConstraints};
@@ -7,21 +8,21 @@ use super::link::{Link, canonical};
 use super::{Notes, code};
 use crate::faults::Fault;
 
-/// Comparisons for one certificate and one set of constraints, at most.
+/// Maximum number of comparisons for one certificate and one set of constraints.
 const MOST: usize = 1 << 16;
 
-/// A name of a certificate, of a kind that constraints have.
+/// A name of a certificate, of a type that constraints may have.
 enum Name<'a> {
     Directory(Vec<u8>),
     Mail(Vec<u8>),
     Host(Vec<u8>),
     Uri(&'a [u8]),
     Address(&'a [u8]),
-    /// Of another kind, by its tag.
+    /// A name of another type, by its tag.
     Other(u8),
 }
 
-/// Notes the certificates whose names one of those after them does not permit.
+/// Records the certificates whose names violate the constraints of a certificate after them.
 pub(super) fn check(chain: &[Link<'_>], notes: &mut Notes<'_>) -> Result<(), Fault> {
     let constrained: Vec<_> =
         chain.iter().enumerate().filter(|(depth, one)| *depth > 0 && one.constraints.is_some()).collect();
@@ -29,7 +30,7 @@ pub(super) fn check(chain: &[Link<'_>], notes: &mut Notes<'_>) -> Result<(), Fau
         return Ok(());
     }
     for (depth, certificate) in chain.iter().enumerate().rev() {
-        // Self-issued certificates change the key of an authority, not its name.
+        // A self-issued certificate changes the key of an authority, not its name.
         if depth > 0 && certificate.is_self_issued {
             continue;
         }
@@ -48,7 +49,8 @@ pub(super) fn check(chain: &[Link<'_>], notes: &mut Notes<'_>) -> Result<(), Fau
     Ok(())
 }
 
-/// The names of a certificate, with the common names of the first one that may be hosts where no other name is one.
+/// Returns the names of a certificate; for the first one, also the common names that may be hosts if it has no other
+/// host names.
 fn names<'a>(certificate: &'a Link<'_>, is_first: bool) -> Result<Vec<Name<'a>>, u8> {
     let parsed = &certificate.parsed;
     let mut names = Vec::new();
@@ -56,7 +58,7 @@ fn names<'a>(certificate: &'a Link<'_>, is_first: bool) -> Result<Vec<Name<'a>>,
         names.push(Name::Directory(certificate.subject.clone()));
     }
     for mail in parsed.subject().iter_email() {
-        // A mail address is in IA5String (RFC 5280, section 4.1.2.6).
+        // A mail address is an IA5String (RFC 5280, section 4.1.2.6).
         if mail.attr_value().header.tag().0 != 22 {
             return Err(code::NAME_SYNTAX);
         }
@@ -93,7 +95,7 @@ fn oid_of_common_name() -> Oid<'static> {
     x509_parser::oid_registry::OID_X509_COMMON_NAME
 }
 
-/// Whether a common name looks like that of a host: labels of letters, digits, hyphens and underscores, two at least.
+/// Whether a common name looks like a host name: at least two labels of letters, digits, hyphens and underscores.
 fn is_host(name: &[u8]) -> bool {
     let is_label = |label: &[u8]| {
         !label.is_empty()
@@ -104,7 +106,7 @@ fn is_host(name: &[u8]) -> bool {
     name.contains(&b'.') && name.split(|byte| *byte == b'.').all(is_label)
 }
 
-/// The fault of names below constraints; `None`: they are permitted.
+/// Returns the error of names under constraints; `None`: they are permitted.
 fn violation(names: &[Name<'_>], constraints: &NameConstraints<'_>) -> Option<u8> {
     let permitted = constraints.permitted_subtrees.as_deref().unwrap_or_default();
     let excluded = constraints.excluded_subtrees.as_deref().unwrap_or_default();
@@ -159,7 +161,7 @@ impl Name<'_> {
         }
     }
 
-    /// Whether it is below a constraint of its kind.
+    /// Whether it is within a constraint of its type.
     fn is_within(&self, base: &GeneralName<'_>) -> Result<bool, u8> {
         match (self, base) {
             (Self::Directory(name), GeneralName::DirectoryName(base)) => {
@@ -174,7 +176,7 @@ impl Name<'_> {
     }
 }
 
-/// Whether `name` ends with `base`, in whichever case; what is before it.
+/// Returns the part of `name` before the suffix `base`, compared case-insensitively.
 fn before<'a>(name: &'a [u8], base: &[u8]) -> Option<&'a [u8]> {
     let (before, end) = name.split_at_checked(name.len().checked_sub(base.len())?)?;
     end.eq_ignore_ascii_case(base).then_some(before)

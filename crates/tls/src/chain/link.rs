@@ -1,4 +1,4 @@
-//! One certificate of a chain, with what its extensions say (RFC 5280, section 4.2). Must never judge a chain.
+//! One certificate of a chain, with its extensions parsed (RFC 5280, section 4.2). Must never judge a chain.
 
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::{ExtendedKeyUsage, GeneralName, KeyUsage, NSCertType, NameConstraints, ParsedExtension};
@@ -8,7 +8,7 @@ use x509_parser::x509::X509Version;
 
 use super::signed::element;
 
-/// The use that a chain is judged for.
+/// The purpose for which a chain is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The certificate is a client's.
@@ -17,7 +17,7 @@ pub(crate) enum Purpose {
     Server,
 }
 
-/// Critical extensions that are understood, beside that of proxy certificates.
+/// OIDs of supported critical extensions, besides that of proxy certificates.
 const UNDERSTOOD: [&str; 11] = [
     "2.5.29.15",
     "2.5.29.17",
@@ -31,7 +31,7 @@ const UNDERSTOOD: [&str; 11] = [
     "2.5.29.54",
     "2.16.840.1.113730.1.1",
 ];
-/// Extensions that a certificate is judged by: one that cannot be read makes it worthless.
+/// OIDs of extensions that verification uses: one that cannot be parsed makes the certificate invalid.
 const JUDGED: [&str; 9] = [
     "2.5.29.14",
     "2.5.29.15",
@@ -44,7 +44,7 @@ const JUDGED: [&str; 9] = [
     "2.16.840.1.113730.1.1",
 ];
 const PROXY: &str = "1.3.6.1.5.5.7.1.14";
-/// Algorithms of signatures that are too weak for a certificate: MD2, MD4, MD5, SHA-1.
+/// OIDs of signature algorithms that are too weak for a certificate: MD2, MD4, MD5, SHA-1.
 const WEAK: [&str; 8] = [
     "1.2.840.113549.1.1.2",
     "1.2.840.113549.1.1.3",
@@ -59,10 +59,10 @@ const RSA: &str = "1.2.840.113549.1.1.1";
 const RSA_PSS: &str = "1.2.840.113549.1.1.10";
 const EC: &str = "1.2.840.10045.2.1";
 const P192: &str = "1.2.840.10045.3.1.1";
-/// Bits of an RSA key at least: 112 bits of security (OpenSSL's level 2).
+/// Minimum number of bits of an RSA key: 112 bits of security (OpenSSL's level 2).
 const RSA_BITS: usize = 2048;
 
-/// The issuer's key, as an extension names it (RFC 5280, section 4.2.1.1).
+/// The authority key identifier (RFC 5280, section 4.2.1.1).
 #[derive(Debug, Clone, Default)]
 pub(super) struct Authority {
     key: Option<Vec<u8>>,
@@ -72,7 +72,7 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    /// The key that the extensions of a certificate or of a list name.
+    /// Returns the authority key identifier in an extension of a certificate or a revocation list.
     pub(super) fn of(extension: &ParsedExtension<'_>) -> Option<Self> {
         let ParsedExtension::AuthorityKeyIdentifier(named) = extension else { return None };
         let issuers = named.authority_cert_issuer.iter().flatten();
@@ -84,7 +84,7 @@ impl Authority {
         Some(Self { key, serial: named.authority_cert_serial.map(<[u8]>::to_vec), name: names.next() })
     }
 
-    /// Whether it may be that certificate's key.
+    /// Whether it matches the key of that certificate.
     pub(super) fn fits(&self, issuer: &Link<'_>) -> bool {
         let differs =
             |one: Option<&[u8]>, other: Option<&[u8]>| one.zip(other).is_some_and(|(one, other)| one != other);
@@ -103,15 +103,15 @@ pub(super) struct Link<'a> {
     pub subject: Vec<u8>,
     pub issuer: Vec<u8>,
     pub is_self_issued: bool,
-    /// It names itself as its issuer, and its own key.
+    /// Its issuer is itself, and the key identifier is its own.
     pub is_self_signed: bool,
-    /// An extension cannot be read: nothing is known of the certificate.
+    /// An extension cannot be parsed: the certificate is invalid.
     pub is_broken: bool,
     pub has_unknown_critical: bool,
     pub is_proxy: bool,
     pub path_length: Option<u32>,
     pub usage: Option<KeyUsage>,
-    /// basicConstraints: whether it is an authority.
+    /// basicConstraints: whether it is a CA.
     authority: Option<bool>,
     purposes: Option<ExtendedKeyUsage<'a>>,
     netscape: Option<NSCertType>,
@@ -121,7 +121,7 @@ pub(super) struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// Reads a certificate in DER. `None`: it is none.
+    /// Parses a certificate in DER. `None`: invalid.
     pub(super) fn read(der: &'a [u8]) -> Option<Self> {
         let (rest, parsed) = X509Certificate::from_der(der).ok()?;
         if !rest.is_empty() {
@@ -159,7 +159,7 @@ impl<'a> Link<'a> {
             let is_known = UNDERSTOOD.contains(&&*number) || number == PROXY;
             self.has_unknown_critical |= extension.critical && !is_known;
             self.is_proxy |= number == PROXY;
-            // One of each kind (RFC 5280, section 4.2).
+            // At most one extension of each type (RFC 5280, section 4.2).
             self.is_broken |= extensions[..place].iter().any(|before| before.oid == extension.oid);
             match extension.parsed_extension() {
                 ParsedExtension::BasicConstraints(constraints) => {
@@ -184,7 +184,8 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Whether another certificate may have issued this one: by names, by the issuer's key where it is named, by the kind of key.
+    /// Whether another certificate may have issued this one: by names, by the authority key identifier if present, and
+    /// by the type of key.
     pub(super) fn may_be_issued_by(&self, issuer: &Link<'_>) -> bool {
         self.issuer == issuer.subject
             && !self.is_broken
@@ -193,7 +194,7 @@ impl<'a> Link<'a> {
             && self.fits_key_of(issuer)
     }
 
-    /// Whether the algorithm of the signature is one of keys as that certificate has.
+    /// Whether the signature algorithm is one for the type of key of that certificate.
     fn fits_key_of(&self, issuer: &Link<'_>) -> bool {
         let signature = self.parsed.signature_algorithm.algorithm.to_id_string();
         let key = issuer.key_algorithm();
@@ -201,7 +202,7 @@ impl<'a> Link<'a> {
             RSA => signature.starts_with("1.2.840.113549.1.1.") || signature.starts_with("1.3.14.3.2."),
             RSA_PSS => signature == RSA_PSS,
             EC => signature.starts_with("1.2.840.10045.4."),
-            // The keys of Ed25519 and Ed448 have the numbers of their signatures.
+            // Ed25519 and Ed448 have the same OIDs for keys and signatures.
             "1.3.101.112" | "1.3.101.113" => signature == key,
             _ => false,
         }
@@ -211,7 +212,7 @@ impl<'a> Link<'a> {
         self.parsed.public_key().algorithm.algorithm.to_id_string()
     }
 
-    /// Whether the parameters of its curve are written out, where RFC 5480 has a name.
+    /// Whether the curve's parameters are explicit, instead of a named curve as required by RFC 5480.
     pub(super) fn has_explicit_curve(&self) -> bool {
         let parameters = self.parsed.public_key().algorithm.parameters.as_ref();
         self.key_algorithm() == EC && parameters.is_none_or(|curve| curve.header.tag().0 != 6)
@@ -234,17 +235,17 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Whether its signature is over a digest that is good enough.
+    /// Whether its signature uses a sufficiently strong digest.
     pub(super) fn has_strong_signature(&self) -> bool {
         !WEAK.contains(&&*self.parsed.signature_algorithm.algorithm.to_id_string())
     }
 
-    /// Whether both places of its algorithm agree (RFC 5280, section 4.1.1.2).
+    /// Whether both signature algorithm fields agree (RFC 5280, section 4.1.1.2).
     pub(super) fn is_consistent(&self) -> bool {
         self.parsed.signature_algorithm == self.parsed.tbs_certificate.signature
     }
 
-    /// Whether its key may sign certificates, as far as its usage says.
+    /// Whether its key usage permits signing certificates.
     pub(super) fn may_sign(&self) -> bool {
         self.usage.is_none_or(|usage| usage.key_cert_sign())
     }
@@ -253,7 +254,7 @@ impl<'a> Link<'a> {
         self.authority == Some(true)
     }
 
-    /// How it is an authority.
+    /// Returns the reason why it counts as a CA.
     pub(super) fn authority(&self) -> AuthorityKind {
         let is_first_version = self.parsed.version() == X509Version::V1;
         match (self.may_sign(), self.authority, self.usage, &self.netscape) {
@@ -268,7 +269,7 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Whether it may be used so, as the first certificate of its chain or as an authority of it.
+    /// Whether it may be used for a purpose, as the first certificate of its chain or as a CA in it.
     pub(super) fn is_for(&self, purpose: Purpose, as_authority: bool) -> bool {
         let is_purpose = self.purposes.as_ref().is_none_or(|purposes| match purpose {
             Purpose::Client => purposes.client_auth,
@@ -296,27 +297,27 @@ impl<'a> Link<'a> {
     }
 }
 
-/// Server Gated Cryptography, of Microsoft and of Netscape.
+/// Whether a purpose is Server Gated Cryptography, of Microsoft or of Netscape.
 fn is_server_gated(purpose: &x509_parser::asn1_rs::Oid<'_>) -> bool {
     matches!(purpose.to_id_string().as_str(), "1.3.6.1.4.1.311.10.3.3" | "2.16.840.1.113730.4.1")
 }
 
-/// How a certificate is an authority.
+/// The reason why a certificate counts as a CA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AuthorityKind {
     None,
     /// By basicConstraints.
     Marked,
-    /// A self-signed one of the first version, or one that may sign certificates without basicConstraints.
+    /// A self-signed version 1 certificate, or one that may sign certificates and lacks basicConstraints.
     Implied,
-    /// By Netscape's extension.
+    /// By Netscape's certificate type extension.
     Netscape {
         of_tls: bool,
     },
 }
 
-/// A name in the form in which names are compared (RFC 5280, section 7.1; RFC 4518 for ASCII): texts in UTF-8 and lower case,
-/// without blanks at their ends and with one where several follow each other. `None`: it is no name.
+/// Returns a name in the canonical form for comparisons (RFC 5280, section 7.1; RFC 4518 for ASCII): texts in UTF-8 and
+/// lower case, trimmed, with single blanks. `None`: it is not a name.
 pub(super) fn canonical(name: &[u8]) -> Option<Vec<u8>> {
     let (0x30, mut sets, []) = element(name)? else { return None };
     let mut out = Vec::with_capacity(name.len());
@@ -341,12 +342,12 @@ pub(super) fn canonical(name: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A value after its tag and its length, which has a fixed size.
+/// Encodes a value with its tag and a length of fixed size.
 fn part(tag: u8, value: &[u8]) -> Vec<u8> {
     [&[tag], &(value.len() as u64).to_be_bytes()[..], value].concat()
 }
 
-/// A text of whichever kind in UTF-8. `None`: it is no text.
+/// Converts a text of any ASN.1 string type to UTF-8. `None`: it is not a text.
 pub(crate) fn text(tag: u8, value: &[u8]) -> Option<Vec<u8>> {
     let of = |letters: &mut dyn Iterator<Item = u32>| {
         letters.map(|letter| char::from_u32(letter).unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>()

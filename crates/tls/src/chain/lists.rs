@@ -1,5 +1,5 @@
-//! Revocation lists (RFC 5280, sections 5 and 6.3): the one that concerns a certificate, and what it says. Must never say that a
-//! certificate is good because no list concerns it.
+//! Certificate revocation lists (RFC 5280, sections 5 and 6.3): selects the one that covers a certificate, and
+//! evaluates it. Must never report a certificate as good because no list covers it.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -17,48 +17,48 @@ use super::{Notes, Walk, code};
 use crate::faults::Fault;
 
 const DELTA: &str = "2.5.29.27";
-/// Extensions of lists that are understood, critical or not: authority's key, number, scope, and where changes are.
+/// OIDs of supported extensions of lists, critical or not: authority key identifier, CRL number, issuing distribution
+/// point, freshest CRL.
 const UNDERSTOOD: [&str; 4] = ["2.5.29.35", "2.5.29.20", "2.5.29.28", "2.5.29.46"];
 
-/// The certificates that a list is about.
+/// The certificates that a list covers.
 #[derive(Debug, Clone, Default)]
 struct Scope {
     users: bool,
     authorities: bool,
     attributes: bool,
-    /// Names of its distribution point; `None`: of any.
+    /// Names of its distribution point; `None`: any.
     points: Option<Vec<Vec<u8>>>,
 }
 
-/// A revocation list that was read.
+/// A parsed revocation list.
 #[derive(Debug)]
 pub(super) struct List {
     der: CertificateRevocationListDer<'static>,
     pub issuer: Vec<u8>,
     begin: i64,
     end: Option<i64>,
-    /// Whether a serial number is revoked, or taken off the list that this one changes.
+    /// Serial numbers; true: revoked, false: removed from a previous list (removeFromCRL).
     revoked: HashMap<Box<[u8]>, bool>,
     has_unknown_critical: bool,
     scope: Scope,
-    /// The keys that its extensions name.
+    /// The authority key identifiers in its extensions.
     keys: Vec<Authority>,
-    /// The key that its signature was verified with: a list may be large.
+    /// The key that verified its signature, cached since lists may be large.
     verified: OnceLock<Box<[u8]>>,
 }
 
-/// How well a list fits a certificate: in the order of importance.
+/// How well a list matches a certificate: fields in order of importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
     is_understood: bool,
     is_in_scope: bool,
     is_current: bool,
-    /// When it was issued.
     begin: i64,
 }
 
 impl List {
-    /// Reads a list. `None`: it cannot be used alone, or at all.
+    /// Parses a list. `None`: it cannot be used alone, or at all.
     pub(super) fn read(der: &CertificateRevocationListDer<'static>) -> Option<Self> {
         let (_, parsed) = CertificateRevocationList::from_der(der).ok()?;
         let mut has_unknown_critical = false;
@@ -67,7 +67,7 @@ impl List {
             let number = extension.oid.to_id_string();
             has_unknown_critical |= extension.critical && !UNDERSTOOD.contains(&&*number);
             match extension.parsed_extension() {
-                // What changes another list says nothing alone.
+                // A delta CRL is not usable alone.
                 _ if number == DELTA => return None,
                 ParsedExtension::IssuingDistributionPoint(point) => scope = Scope::of(point)?,
                 ParsedExtension::ParseError { .. } => return None,
@@ -96,7 +96,7 @@ impl List {
         })
     }
 
-    /// Whether the list is signed by the key that its extensions name, as far as they do.
+    /// Whether the authority key identifiers in the list's extensions, if any, match the issuer.
     fn names_key_of(&self, issuer: &Link<'_>) -> bool {
         self.keys.iter().all(|key| key.fits(issuer))
     }
@@ -108,7 +108,7 @@ impl List {
         let is_signed = signed(&self.der)
             .is_some_and(|signed| is_signed(&signed, key, algorithms) || is_signed_over_sha1(&signed, key));
         if is_signed {
-            // Another key that has made the same signature is verified each time.
+            // If another key made the same signature, it is verified each time.
             let _ = self.verified.set(key.into());
         }
         is_signed
@@ -124,13 +124,13 @@ impl List {
     }
 }
 
-/// A serial number without zeros in front.
+/// Removes leading zeros of a serial number.
 fn significant(serial: &[u8]) -> &[u8] {
     let zeros = serial.iter().take_while(|byte| **byte == 0).count();
     &serial[zeros..]
 }
 
-/// Names of a distribution point that can be compared.
+/// Returns the comparable names of a distribution point.
 fn names(point: &DistributionPointName<'_>) -> Vec<Vec<u8>> {
     let DistributionPointName::FullName(names) = point else { return Vec::new() };
     let comparable = names.iter().filter_map(|name| match name {
@@ -142,7 +142,7 @@ fn names(point: &DistributionPointName<'_>) -> Vec<Vec<u8>> {
 }
 
 impl Scope {
-    /// `None`: lists of some reasons, and those of other issuers, are not understood.
+    /// `None`: lists for some reasons only, and indirect lists, are not supported.
     fn of(point: &IssuingDistributionPoint<'_>) -> Option<Self> {
         let kinds = [point.only_contains_user_certs, point.only_contains_ca_certs, point.only_contains_attribute_certs];
         let is_one = kinds.iter().filter(|kind| **kind).count() <= 1;
@@ -177,7 +177,8 @@ impl Scope {
 }
 
 impl Walk<'_> {
-    /// Notes what the lists say against the certificates of a chain: each needs one, the root as well.
+    /// Checks the certificates of a chain against the lists and records the errors: each needs a list, the root as
+    /// well.
     pub(super) fn check_lists(&self, chain: &[Link<'_>], notes: &mut Notes<'_>) -> Result<(), Fault> {
         if !self.store.checks_lists {
             return Ok(());
@@ -198,7 +199,7 @@ impl Walk<'_> {
     ) -> Result<(), Fault> {
         let lists = self.store.lists.iter().filter(|list| list.issuer == certificate.issuer);
         let found = lists.filter_map(|list| {
-            // The next certificate of the chain, or one after it with the same name, has issued the list.
+            // The list was issued by the next certificate of the chain, or by one after it with the same name.
             let next = following.first().unwrap_or(certificate);
             let mut others = following.iter().skip(1).filter(|one| one.subject == list.issuer);
             let issuer = Some(next).into_iter().chain(&mut others).find(|issuer| list.names_key_of(issuer))?;

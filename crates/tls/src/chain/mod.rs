@@ -1,10 +1,10 @@
-//! Whether a chain of certificates is believed (RFC 5280, section 6), in the order and by the numbers of OpenSSL's verification
-//! (`X509_verify_cert(3)`), so that what is ignored, reported and sent as an alert is the same. Must never end a chain anywhere but at
-//! a self-signed certificate that is believed.
+//! Verifies chains of certificates (RFC 5280, section 6), in the order and with the error codes of OpenSSL's
+//! verification (`X509_verify_cert(3)`), so that the errors ignored, reported and sent as alerts are the same. Must
+//! never end a chain anywhere but at a trusted self-signed certificate.
 //!
-//! A chain is built by names and key identifiers, certificates that are believed before those that the peer has sent; one way is
-//! looked at, so the work is bounded by [`LONGEST`]. Then it is judged: extensions, lengths of keys, revocation lists, signatures and
-//! times from the root down, name constraints.
+//! A chain is built by names and key identifiers, preferring trusted certificates to those that the peer has sent; only
+//! one path is examined, so the work is bounded by [`LONGEST`]. Then it is verified: extensions, key sizes, revocation
+//! lists, signatures and validity from the root down, name constraints.
 
 mod constraints;
 mod link;
@@ -25,10 +25,11 @@ pub(crate) use link::{Purpose, text};
 
 pub(crate) use signed::verify_message;
 
-/// Certificates of a chain, at most. OpenSSL has 100, for each of which a peer could ask for a signature to be verified.
+/// Maximum number of certificates in a chain. OpenSSL permits 100, for each of which a peer could cause a signature
+/// verification.
 const LONGEST: usize = 32;
 
-/// OpenSSL's numbers of faults.
+/// OpenSSL's error codes.
 pub(crate) mod code {
     pub(crate) const UNSPECIFIED: u8 = 1;
     pub(crate) const NO_ISSUER: u8 = 2;
@@ -64,11 +65,11 @@ pub(crate) mod code {
     pub(crate) const EXPLICIT_CURVE: u8 = 94;
 }
 
-/// Certificates that are believed and revocation lists, by names: made once for many chains.
+/// Trusted certificates and revocation lists, indexed by name: built once for many chains.
 #[derive(Debug)]
 pub(crate) struct Store {
     certificates: Vec<CertificateDer<'static>>,
-    /// Places in `certificates` by the subject's name in canonical form.
+    /// Indices in `certificates` by the subject's name in canonical form.
     by_subject: HashMap<Vec<u8>, Vec<usize>>,
     lists: Vec<List>,
     /// Each certificate of a chain needs a list.
@@ -76,13 +77,13 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The certificates and lists of these authorities.
+    /// Collects the certificates and lists of these authorities.
     pub(crate) fn new<'a>(authorities: impl IntoIterator<Item = &'a Authorities>) -> Self {
         let mut store =
             Self { certificates: Vec::new(), by_subject: HashMap::new(), lists: Vec::new(), checks_lists: false };
         for part in authorities {
             for certificate in &part.roots {
-                // One that cannot be read ends no chain.
+                // An invalid certificate cannot end a chain.
                 let Some(link) = Link::read(certificate) else { continue };
                 store.by_subject.entry(link.subject).or_default().push(store.certificates.len());
                 store.certificates.push(certificate.clone());
@@ -93,12 +94,12 @@ impl Store {
         store
     }
 
-    /// Whether there is no certificate that could be read.
+    /// Whether there is no valid certificate.
     pub(crate) fn is_empty(&self) -> bool {
         self.certificates.is_empty()
     }
 
-    /// The best issuer of a certificate: one that is valid now, else the one whose time has passed last.
+    /// Returns the best issuer of a certificate: one that is valid now, otherwise the one that expired last.
     fn issuer(&self, of: &Link<'_>, now: i64) -> Option<Link<'_>> {
         let places = self.by_subject.get(&of.issuer)?;
         let mut all: Vec<_> = places.iter().filter_map(|place| Link::read(self.certificates.get(*place)?)).collect();
@@ -107,7 +108,7 @@ impl Store {
     }
 }
 
-/// The place of the best issuer of a certificate among several.
+/// Returns the index of the best issuer of a certificate among several.
 fn best(of: &Link<'_>, candidates: &[Link<'_>], now: i64) -> Option<usize> {
     let mut issuers = candidates.iter().enumerate().filter(|(_, candidate)| of.may_be_issued_by(candidate));
     let (mut found, first) = issuers.next()?;
@@ -138,17 +139,17 @@ fn time_fault(link: &Link<'_>, now: i64) -> Option<u8> {
     }
 }
 
-/// Faults that were found and ignored so far.
+/// The errors found and ignored so far.
 pub(crate) struct Notes<'a> {
     faults: Vec<Fault>,
     is_ignored: &'a dyn Fn(Fault) -> bool,
 }
 
 impl Notes<'_> {
-    /// Notes a fault.
+    /// Records an error.
     ///
     /// # Errors
-    /// It is not ignored.
+    /// The error, if it is not ignored.
     fn note(&mut self, code: u8, depth: usize) -> Result<(), Fault> {
         let fault = Fault { code, depth: u8::try_from(depth).unwrap_or(u8::MAX) };
         if !(self.is_ignored)(fault) {
@@ -159,14 +160,14 @@ impl Notes<'_> {
     }
 }
 
-/// Judges chains.
+/// Verifies chains.
 pub(crate) struct Judge<'a> {
     pub(crate) store: &'a Store,
     pub(crate) purpose: Purpose,
     pub(crate) algorithms: &'a WebPkiSupportedAlgorithms,
 }
 
-/// A chain, with how many of its certificates the peer has sent, and what is wrong with its end.
+/// A chain, the number of its certificates that the peer has sent, and whether it ends at a trusted one.
 struct Built<'a> {
     chain: Vec<Link<'a>>,
     sent: usize,
@@ -176,9 +177,9 @@ struct Built<'a> {
 /// Why a chain is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The first certificate cannot be read.
+    /// The first certificate cannot be parsed.
     Unreadable,
-    /// The first fault that is not ignored.
+    /// The first error that is not ignored.
     Fault(Fault),
 }
 
@@ -189,10 +190,11 @@ impl From<Fault> for Refusal {
 }
 
 impl Judge<'_> {
-    /// The faults of a chain in the order in which they are found, all of them ignored; none: it is good.
+    /// Returns the errors of a chain in the order in which they are found, all of them ignored; none: the chain is
+    /// valid.
     ///
     /// # Errors
-    /// A fault is not ignored.
+    /// The first error that is not ignored.
     pub(crate) fn judge(
         &self,
         first: &CertificateDer<'_>,
@@ -209,7 +211,7 @@ impl Judge<'_> {
     }
 }
 
-/// One judgement.
+/// The state of one verification.
 struct Walk<'a> {
     store: &'a Store,
     purpose: Purpose,
@@ -258,7 +260,7 @@ impl Walk<'_> {
                     }
                     continue;
                 }
-                // A self-signed certificate that was sent has to be the very one that is believed.
+                // A self-signed certificate that was sent must be identical to the trusted one.
                 built.is_trusted = !is_sent || last.der == issuer.der;
                 if built.is_trusted {
                     built.sent = built.sent.min(built.chain.len() - 1);
@@ -270,7 +272,7 @@ impl Walk<'_> {
             }
             let Some(place) = best(last, &left, self.now) else { break };
             let issuer = left.remove(place);
-            // The same certificate once more would lead nowhere.
+            // The same certificate again would not extend the chain.
             left.retain(|one| one.der != issuer.der);
             built.chain.push(issuer);
             built.sent += 1;
@@ -279,7 +281,7 @@ impl Walk<'_> {
     }
 
     fn check_extensions(&self, chain: &[Link<'_>], notes: &mut Notes<'_>) -> Result<(), Fault> {
-        // Those that are not self-issued between the first one and here.
+        // Number of certificates between the first one and here that are not self-issued.
         let mut between = 0;
         for (depth, link) in chain.iter().enumerate() {
             if link.has_unknown_critical {
@@ -310,7 +312,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// From the end of the chain to its first certificate: may the issuer sign, has it signed, is it time.
+    /// Checks from the end of the chain to its first certificate: whether the issuer may sign, its signature, and the
+    /// validity.
     fn check_signatures(&self, chain: &[Link<'_>], notes: &mut Notes<'_>) -> Result<(), Fault> {
         let last = chain.len() - 1;
         let has_root = chain.last().is_some_and(|end| end.may_be_issued_by(end));
@@ -329,7 +332,7 @@ impl Walk<'_> {
                     notes.note(code::SIGNATURE, depth)?;
                 }
             }
-            // The time of an end that is no root counts where it is the only certificate.
+            // The validity of an end that is not a root is only checked if it is the only certificate.
             if (depth < last || has_root || last == 0)
                 && let Some(code) = time_fault(link, self.now)
             {
@@ -340,7 +343,7 @@ impl Walk<'_> {
     }
 }
 
-/// Notes keys that are too short, and signatures over digests that are too weak but for that of the end.
+/// Records keys that are too short, and signatures with digests that are too weak, except that of the end.
 fn check_strength(chain: &[Link<'_>], notes: &mut Notes<'_>) -> Result<(), Fault> {
     for (depth, link) in chain.iter().enumerate() {
         if depth > 0 && !link.has_strong_key() {

@@ -1,5 +1,5 @@
-//! Signatures of certificates, of revocation lists and of handshake messages. Must never accept an algorithm that the provider does
-//! not have.
+//! Signatures of certificates, of revocation lists and of handshake messages. Must never accept an algorithm that the
+//! provider does not support.
 
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, UnparsedPublicKey};
 use rustls::client::danger::HandshakeSignatureValid;
@@ -8,14 +8,14 @@ use rustls::pki_types::SignatureVerificationAlgorithm;
 use rustls::{CertificateError, DigitallySignedStruct, Error, PeerMisbehaved, SignatureScheme};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// A signed structure in DER: the bytes, the algorithm, the signature.
+/// A signed structure in DER: its content, the algorithm, the signature.
 pub(super) struct Signed<'a> {
     bytes: &'a [u8],
     algorithm: &'a [u8],
     signature: &'a [u8],
 }
 
-/// One element of DER: its tag, its content, and what follows it.
+/// Splits off one DER element: its tag, its content, and the bytes after it.
 pub(super) fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -31,13 +31,13 @@ pub(super) fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// The bits of a bit string that has no unused ones.
+/// Returns the bytes of a bit string without unused bits.
 fn bits(der: &[u8]) -> Option<&[u8]> {
     let (tag, content, _) = element(der)?;
     content.strip_prefix(&[0]).filter(|_| tag == 3)
 }
 
-/// The parts of a certificate or of a revocation list.
+/// Splits a certificate or a revocation list.
 pub(super) fn signed(der: &[u8]) -> Option<Signed<'_>> {
     let (_, outer, _) = element(der)?;
     let (_, _, following) = element(outer)?;
@@ -46,14 +46,14 @@ pub(super) fn signed(der: &[u8]) -> Option<Signed<'_>> {
     Some(Signed { bytes, algorithm, signature: bits(following)? })
 }
 
-/// The algorithm of a public key, and the key.
+/// Returns the algorithm of a public key, and the key.
 fn key_parts(key: &[u8]) -> Option<(&[u8], &[u8])> {
     let (_, outer, _) = element(key)?;
     let (_, algorithm, following) = element(outer)?;
     Some((algorithm, bits(following)?))
 }
 
-/// Whether a key, as certificates have it, has made a signature.
+/// Verifies a signature with a key in the form of certificates (SubjectPublicKeyInfo).
 pub(super) fn is_signed(signed: &Signed<'_>, key: &[u8], algorithms: &WebPkiSupportedAlgorithms) -> bool {
     let Some((of_key, bits)) = key_parts(key) else { return false };
     let fits = |one: &&&dyn SignatureVerificationAlgorithm| {
@@ -63,8 +63,8 @@ pub(super) fn is_signed(signed: &Signed<'_>, key: &[u8], algorithms: &WebPkiSupp
     all.any(|one| one.verify_signature(bits, signed.bytes, signed.signature).is_ok())
 }
 
-/// Whether an RSA key has made a signature over SHA-1, which authorities still use for their lists: a list with the same digest would
-/// have to be signed by the authority first. It is not accepted for certificates.
+/// Verifies an RSA signature with SHA-1, which CAs still use for their lists: an attacker's list with the same digest
+/// would first have to be signed by the CA. Not accepted for certificates.
 pub(super) fn is_signed_over_sha1(signed: &Signed<'_>, key: &[u8]) -> bool {
     const SHA1_WITH_RSA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x05\x05\0";
     const RSA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\0";
@@ -73,10 +73,10 @@ pub(super) fn is_signed_over_sha1(signed: &Signed<'_>, key: &[u8]) -> bool {
     signed.algorithm == SHA1_WITH_RSA && key.verify(signed.bytes, signed.signature).is_ok()
 }
 
-/// Whether the key of a certificate, in whichever version and with whichever extensions, has signed a message of the handshake.
+/// Verifies the signature of a handshake message with the key of a certificate, of any version and with any extensions.
 ///
 /// # Errors
-/// It has not, or by an algorithm that this version of TLS does not have.
+/// The signature is invalid, or its algorithm is not permitted in this version of TLS.
 pub(crate) fn verify_message(
     message: &[u8],
     certificate: &[u8],
@@ -90,7 +90,7 @@ pub(crate) fn verify_message(
     let (of_key, bits) = key_parts(parsed.public_key().raw).ok_or_else(bad)?;
     let mut mapping = algorithms.mapping.iter();
     let (_, all) = mapping.find(|(scheme, _)| *scheme == signature.scheme).ok_or_else(refused)?;
-    // TLS 1.3 has no PKCS #1 here, and one curve for each scheme (RFC 8446, section 4.2.3).
+    // TLS 1.3 excludes PKCS #1 here, and has one curve per scheme (RFC 8446, section 4.2.3).
     let is_pkcs1 = matches!(
         signature.scheme,
         SignatureScheme::RSA_PKCS1_SHA256 | SignatureScheme::RSA_PKCS1_SHA384 | SignatureScheme::RSA_PKCS1_SHA512

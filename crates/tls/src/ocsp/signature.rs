@@ -1,4 +1,5 @@
-//! Who has signed an OCSP answer, and requests for one (RFC 6960, sections 4.1 and 4.2.2.2; RFC 5019). Must never send one.
+//! Verifies signatures of OCSP responses, and builds requests (RFC 6960, sections 4.1 and 4.2.2.2; RFC 5019). Must
+//! never send one.
 
 use rustls::crypto::aws_lc_rs::default_provider;
 use x509_parser::asn1_rs::Class;
@@ -7,10 +8,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::{CertId, Parts, Refused, sequence};
 
-/// Certificates in an answer that are looked at.
+/// Maximum number of certificates in a response that are examined.
 const MOST_CERTIFICATES: usize = 8;
 
-/// Something signed: its bytes, the algorithm and the signature, all in DER without what wraps them.
+/// A signed structure: its content, the algorithm and the signature, all in DER without their wrappers.
 struct Signed<'a> {
     content: &'a [u8],
     algorithm: &'a [u8],
@@ -18,7 +19,7 @@ struct Signed<'a> {
 }
 
 impl<'a> Signed<'a> {
-    /// Of the three parts that certificates and answers begin with. What follows is left in `parts`.
+    /// Takes the three parts that certificates and responses begin with. The rest remains in `parts`.
     fn take(parts: &mut Parts<'a>) -> Result<Self, Refused> {
         let before = parts.0;
         parts.next(Class::Universal, 16)?;
@@ -28,7 +29,7 @@ impl<'a> Signed<'a> {
         Ok(Self { content, algorithm, signature })
     }
 
-    /// Whether the key of a certificate has signed it.
+    /// Whether it is signed by the key of a certificate.
     fn is_signed_by(&self, certificate: &[u8]) -> bool {
         let Ok((key_algorithm, key)) = public_key(certificate) else { return false };
         default_provider().signature_verification_algorithms.all.iter().any(|algorithm| {
@@ -39,7 +40,7 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// The bytes of a bit string that has no spare bits.
+/// Returns the bytes of a bit string without unused bits.
 fn bits(content: &[u8]) -> Result<&[u8], Refused> {
     match content.split_first() {
         Some((0, bytes)) => Ok(bytes),
@@ -47,7 +48,7 @@ fn bits(content: &[u8]) -> Result<&[u8], Refused> {
     }
 }
 
-/// The algorithm and the bytes of a certificate's key.
+/// Returns the algorithm and the bytes of a certificate's key.
 fn public_key(certificate: &[u8]) -> Result<(&[u8], &[u8]), Refused> {
     let (mut parts, _) = sequence(certificate)?;
     let mut own = Parts(parts.next(Class::Universal, 16)?);
@@ -62,8 +63,8 @@ fn public_key(certificate: &[u8]) -> Result<(&[u8], &[u8]), Refused> {
     Ok((algorithm, bits(key.next(Class::Universal, 3)?)?))
 }
 
-/// Whether an answer is signed by the issuer of the certificate that it is about, or by a certificate that this issuer has
-/// signed for that purpose and that holds at `now`, in seconds of Unix time.
+/// Whether a response is signed by the issuer of its certificate, or by a certificate that this issuer has signed for
+/// that purpose and that is valid at `now`, in seconds of Unix time.
 pub fn is_signed_by_issuer(answer: &[u8], issuer: &[u8], now: i64) -> bool {
     let judge = || {
         let (mut answer, _) = sequence(answer)?;
@@ -95,7 +96,7 @@ pub fn is_signed_by_issuer(answer: &[u8], issuer: &[u8], now: i64) -> bool {
     judge().unwrap_or(false)
 }
 
-/// Whether an issuer has signed a certificate that signs answers for it (RFC 6960, section 4.2.2.2).
+/// Whether a certificate is an authorized responder of an issuer (RFC 6960, section 4.2.2.2).
 fn is_delegate(delegate: &[u8], issuer: &[u8], now: i64) -> bool {
     let Ok((mut parts, _)) = sequence(delegate) else { return false };
     let is_signed = Signed::take(&mut parts).is_ok_and(|signed| signed.is_signed_by(issuer));
@@ -113,10 +114,10 @@ fn is_delegate(delegate: &[u8], issuer: &[u8], now: i64) -> bool {
         && (validity.not_before.timestamp()..=validity.not_after.timestamp()).contains(&now)
 }
 
-/// A request for an answer about one certificate, in DER.
+/// Builds a request for one certificate, in DER.
 pub fn request(id: &CertId) -> Vec<u8> {
     let mut bytes = id.to_der();
-    // Request, requestList, tbsRequest, OCSPRequest: each holds the one before and nothing else.
+    // Request, requestList, tbsRequest, OCSPRequest: each contains only the previous one.
     for _ in 0..4 {
         bytes = [&[0x30, bytes.len().min(127) as u8], &bytes[..]].concat();
     }
@@ -132,7 +133,7 @@ mod tests {
         let der = |pem: &str| crate::pem::certificates(pem.as_bytes()).unwrap()[0].to_vec();
         let (leaf, ca) = (include_str!("../../tests/ocsp/leaf.pem"), include_str!("../../tests/ocsp/ca.pem"));
         let own = request(&CertId::of(&der(leaf), &der(ca)).unwrap());
-        // With the longest serial number that certificates may have it is shorter than 128 bytes still.
+        // Even with the longest permitted serial number it is shorter than 128 bytes.
         assert!(own.len() < 120, "{}", own.len());
         let (parts, rest) = sequence(&own).unwrap();
         assert!(rest.is_empty() && parts.count() == Ok(1));
@@ -148,7 +149,7 @@ mod tests {
         let now = super::super::Answer::parse(good).unwrap().this_update;
         assert!(is_signed_by_issuer(good, &ca, now));
         assert!(!is_signed_by_issuer(good, &leaf, now));
-        // No bit of what is signed, nor of the signature, can be another one.
+        // Every bit of the signed content and of the signature matters.
         for at in 40..good.len() {
             let mut bad = good.to_vec();
             bad[at] ^= 1;

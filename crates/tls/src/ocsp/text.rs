@@ -1,4 +1,4 @@
-//! What an OCSP answer says, in the words of `openssl ocsp -text`. Must never judge one.
+//! Prints an OCSP response in the format of `openssl ocsp -text`. Must never judge one.
 
 use std::fmt::Write as _;
 
@@ -14,13 +14,13 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// A name as OpenSSL writes it: `C = FR, O = Example`.
+/// Formats a name as OpenSSL does: `C = FR, O = Example`.
 fn name(der: &[u8]) -> Result<String, Refused> {
     let (_, name) = X509Name::from_der(der).map_err(|_| Refused::Unreadable)?;
     Ok(spaced(&name))
 }
 
-/// The name of an algorithm, whose number is given without its tag.
+/// Returns the name of an algorithm by its OID, given without its tag.
 fn algorithm(number: &[u8]) -> String {
     let number = Oid::new(number.into()).to_id_string();
     let known = match number.as_str() {
@@ -37,7 +37,7 @@ fn algorithm(number: &[u8]) -> String {
     known.to_owned()
 }
 
-/// Describes an answer, but for its extensions and the certificates that come along. `None`: it cannot be read.
+/// Describes a response, except for its extensions and certificates. `None`: it cannot be parsed.
 pub fn describe(der: &[u8]) -> Option<String> {
     text(der).ok()
 }
@@ -85,13 +85,13 @@ fn text(der: &[u8]) -> Result<String, Refused> {
 /// id-pkix-ocsp-nonce, without its tag and length.
 const NONCE: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 2];
 
-/// The value of the nonce among the extensions at the end of an answer's data (RFC 8954), in DER.
+/// Returns the value of the nonce in the extensions at the end of a response's data (RFC 8954), in DER.
 fn nonce<'a>(data: &Parts<'a>) -> Option<&'a [u8]> {
     let (mut extensions, _) = sequence(Parts(data.0).next(Class::ContextSpecific, 1).ok()?).ok()?;
     while !extensions.0.is_empty() {
         let mut extension = Parts(extensions.next(Class::Universal, 16).ok()?);
         let number = extension.next(Class::Universal, 6).ok()?;
-        // Whether it is critical.
+        // The `critical` flag.
         extension.skip(Class::Universal, 1).ok()?;
         let value = extension.next(Class::Universal, 4).ok()?;
         if number == NONCE {
@@ -131,7 +131,7 @@ fn single(der: &[u8], out: &mut String) -> Result<(), Refused> {
     if let Ok(next) = single.next(Class::ContextSpecific, 0) {
         let _ = writeln!(out, "    Next Update: {}", long_moment(time(next)?));
     }
-    // An empty line would end an answer of the runtime API.
+    // An empty line would end a response of the runtime API.
     out.push_str(" \n");
     Ok(())
 }
@@ -140,7 +140,7 @@ fn single(der: &[u8], out: &mut String) -> Result<(), Refused> {
 mod tests {
     use super::{Parts, describe, nonce};
 
-    /// What `openssl ocsp -respin good.der -text -noverify` prints, up to the signature.
+    /// The output of `openssl ocsp -respin good.der -text -noverify`, up to the signature.
     #[test]
     fn a_nonce_is_shown() {
         let extensions =

@@ -1,5 +1,5 @@
-//! Which certificate and which signature a client gets: OCSP answers, lists of signature algorithms, cipher suites,
-//! certificates that are made for a name, limits of records and of key updates.
+//! The selection of certificates and signatures: OCSP responses, lists of signature algorithms, cipher suites,
+//! generated certificates, limits of records and of key updates.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use weir_tls::{Client, Connection, client};
 
 use crate::pair::{Authority, End, carry, name, server, shake};
 
-/// Believes everything, and keeps what it has been shown.
+/// Accepts every certificate, and records what was presented.
 #[derive(Debug)]
 struct Witness {
     schemes: Vec<SignatureScheme>,
@@ -60,7 +60,7 @@ impl ServerCertVerifier for Witness {
     }
 }
 
-/// The OCSP answer and the signature that a client of rustls gets, which takes these algorithms.
+/// Returns the OCSP response and the signature for a rustls client that accepts these algorithms.
 fn shown(server: &Arc<weir_tls::Server>, schemes: Vec<SignatureScheme>) -> (Vec<u8>, Option<SignatureScheme>) {
     let witness = Arc::new(Witness { schemes, seen: Mutex::default() });
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -213,7 +213,7 @@ fn certificates_are_made_for_unknown_names() {
         let kinds = parsed.extensions().iter().map(|one| one.oid.to_id_string());
         assert!(kinds.clone().any(|kind| kind == "2.5.29.14"), "a key identifier: {:?}", kinds.collect::<Vec<_>>());
         assert!(Arc::ptr_eq(&first, &own("B.example")), "it is remembered");
-        // A name too long for a common name is in the other names alone.
+        // A name too long for a common name is only in the subjectAltName.
         let long = format!("{}.{}.example", "b".repeat(60), "c".repeat(60));
         assert!(own(&long).names.contains(&long.into()));
         own("c.example");
@@ -221,7 +221,7 @@ fn certificates_are_made_for_unknown_names() {
     }
 }
 
-/// Two ends that speak TLS 1.3, the far one with these limits.
+/// Connects two ends with TLS 1.3, the far one with these limits.
 fn open(limits: RecordLimits) -> (End, End) {
     let settings = Settings { limits, ..Settings::default() };
     let server = server(&[Authority::new().certificate(&["a.example"])], settings, false);

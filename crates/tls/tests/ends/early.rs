@@ -1,4 +1,4 @@
-//! Early data between both ends: what is served early, what comes twice, what the server does not take.
+//! Early data between both ends: data processed early, replays, and data that the server rejects.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn both_ways(near: &mut End, far: &mut End, piece: usize) {
     }
 }
 
-/// Has the client remember sessions of the server.
+/// Makes the client remember a session with the server.
 fn meet(server: &Arc<Server>, client: &Client) {
     let (mut near, mut far) = (near(client), far(server));
     assert!(!near.connection.is_early());
@@ -63,7 +63,7 @@ fn early_data_is_served_before_the_handshake_is_over() {
         assert!(info.is_early() && info.resumed && info.is_tls13());
         assert_eq!(info.alpn.as_deref(), Some(HTTP1));
         assert_eq!(far.receive().unwrap(), (b"GET /early".to_vec(), false));
-        // The answer goes out before the client has finished.
+        // The response is sent before the client has finished.
         far.send(b"an answer");
         carry(&mut far, &mut near, piece);
         assert!(near.connection.is_open());
@@ -80,7 +80,7 @@ fn early_data_is_served_before_the_handshake_is_over() {
     }
 }
 
-/// What was not read by the end of the handshake comes before what follows it.
+/// Data not read by the end of the handshake precedes the data after it.
 #[test]
 fn early_data_keeps_its_place() {
     for alpn in [true, false] {
@@ -109,7 +109,7 @@ fn a_session_is_good_for_one_connection() {
     let said = near.out.clone();
     carry(&mut near, &mut far_end, 100_000);
     assert_eq!(far_end.receive().unwrap().0, b"GET /once");
-    // Someone who has listened says the same again.
+    // An eavesdropper replays the same bytes.
     for _ in 0..3 {
         let mut again = far(&server);
         assert!(again.input.push(&said));
@@ -119,7 +119,7 @@ fn a_session_is_good_for_one_connection() {
     }
 }
 
-/// The server has lost the session, or takes no early data any more: all of it comes after the handshake, once.
+/// The server has lost the session, or no longer accepts early data: all of it is sent after the handshake, once.
 #[test]
 fn what_the_server_refuses_is_sent_after_the_handshake() {
     let certificate = Authority::new().certificate(&["a.example"]);
@@ -163,7 +163,7 @@ fn no_more_is_sent_early_than_the_server_takes() {
     assert_eq!(far.receive().unwrap().0, b"ab");
 }
 
-/// A client that closes between its early data and the end of its handshake, or breaks that.
+/// A client that closes between its early data and the end of its handshake, or sends an invalid one.
 #[test]
 fn a_handshake_that_fails_after_early_data_ends_the_connection() {
     let (server, client) = (ready(LIMIT, true), asking(true));
@@ -178,7 +178,7 @@ fn a_handshake_that_fails_after_early_data_ends_the_connection() {
     assert_eq!(far.connection.shake(&mut far.input, &mut far.out), Ok(Shaken::Part));
 }
 
-/// A side that has nothing more to say does not wait for the end of the handshake.
+/// A side with nothing more to send does not wait for the end of the handshake.
 #[test]
 fn a_goodbye_may_come_before_the_end_of_the_handshake() {
     let (server, client) = (ready(LIMIT, true), asking(true));
@@ -192,7 +192,7 @@ fn a_goodbye_may_come_before_the_end_of_the_handshake() {
     assert_eq!(near.receive().unwrap(), (b"answer".to_vec(), true));
 }
 
-/// A server that takes any amount, and says nothing: what is kept for it is bounded.
+/// A server that accepts any amount, and does not respond: the data kept for it is bounded.
 #[test]
 fn early_data_that_waits_for_an_answer_is_bounded() {
     let (server, client) = (ready(u32::MAX, true), asking(true));
@@ -210,8 +210,8 @@ fn speaking(protocol: Option<&[u8]>) -> Arc<Server> {
     server(&[Authority::new().certificate(&["a.example"])], settings, false)
 }
 
-/// Data goes early once a handshake has agreed on the protocol that it is in, and is dropped where the server has chosen another
-/// one by now.
+/// Early data is sent once a handshake has negotiated its protocol, and dropped if the server has selected another one
+/// since.
 #[test]
 fn early_data_goes_in_the_protocol_that_was_agreed_on() {
     const H2: &[u8] = b"h2";
@@ -238,7 +238,7 @@ fn early_data_goes_in_the_protocol_that_was_agreed_on() {
         both_ways(&mut near, &mut far_end, 100_000);
         assert_eq!(near.receive().unwrap().0, b"");
         client.note_protocol(&asked, near.connection.take_handshake_info().unwrap().alpn.as_deref());
-        // Tickets of sessions whose protocol is not known bring nothing.
+        // Tickets of sessions whose protocol is unknown do not enable early data.
         let (mut near, mut far_end) = (begin(), far(&speaking(later)));
         assert_eq!(near.connection.early_protocol(), Some(first));
         near.send(b"early");

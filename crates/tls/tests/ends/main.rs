@@ -1,4 +1,4 @@
-//! Both ends of a connection, back to back: every version and cipher, bytes in all sizes of pieces, and whatever goes wrong.
+//! Both ends of a connection, back to back: every version and cipher, pieces of all sizes, and failures.
 
 #![allow(clippy::unwrap_used)]
 
@@ -59,7 +59,7 @@ fn every_cipher_carries_bytes_both_ways() {
     }
 }
 
-/// However its hello was cut into records.
+/// Independent of how the ClientHello is split into records.
 #[test]
 fn what_a_client_offers_is_kept_as_far_as_the_buffer_goes() {
     let certificate = Authority::new().certificate(&["a.example"]);
@@ -79,7 +79,8 @@ fn what_a_client_offers_is_kept_as_far_as_the_buffer_goes() {
     }
 }
 
-/// The first of the server's protocols that a client offers; without one in common, the handshake goes on without (HAProxy does so).
+/// The first of the server's protocols that a client offers; if there is none in common, the handshake continues
+/// without one (as in HAProxy).
 #[test]
 fn a_protocol_is_agreed_on_or_none() {
     let alpn = |names: &str| names.split_whitespace().map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>();
@@ -141,7 +142,7 @@ fn servers_are_who_they_have_to_be() {
         (&authority, None, "a.example", true),
         (&authority, None, "q.b.example", true),
         (&authority, None, "c.example", false),
-        // `verifyhost` is for connections that ask for no name.
+        // `verifyhost` applies to connections without SNI.
         (&authority, Some("a.example"), "c.example", false),
         (&authority, Some("c.example"), "a.example", true),
         (&authority, Some("a.example"), "127.0.0.1", true),
@@ -159,7 +160,7 @@ fn servers_are_who_they_have_to_be() {
         assert_eq!(near.connection.is_open(), connects, "{host:?} {asked} {:?}", near.failure);
         assert_eq!(far.connection.is_open(), connects, "{host:?} {asked}");
         if !connects {
-            // It is told why.
+            // It receives the reason.
             assert!(matches!(near.failure, Some(Failure::Handshake(_))), "{:?}", near.failure);
             assert!(far.failure.is_some());
         }
@@ -251,14 +252,14 @@ fn a_record_that_was_changed_ends_the_connection() {
     *near.out.last_mut().unwrap() ^= 1;
     carry(&mut near, &mut far, 100_000);
     assert!(matches!(far.receive(), Err(Failure::Record(_))));
-    // The peer is told, and nothing comes through any more.
+    // The peer receives an alert, and nothing is accepted after that.
     carry(&mut far, &mut near, 100_000);
     assert_eq!(near.receive(), Err(Failure::Alert(20)));
     assert!(far.connection.send([&b"x"[..], &[]], 1, &mut Vec::new()).is_err());
 }
 
 proptest::proptest! {
-    /// Whatever the sizes of records and of pieces, bytes come as they were sent, and nothing is held for them in between.
+    /// For all sizes of records and of pieces, bytes arrive as they were sent, and no buffer is kept in between.
     #[test]
     fn pieces_do_not_matter(writes in proptest::collection::vec((1_usize..20_000, 1_usize..17_000), 1..6), piece in 1_usize..9_000) {
         let server = SERVER.get_or_init(|| server(&[Authority::new().certificate(&["a"])], Settings::default(), false));
@@ -285,7 +286,7 @@ proptest::proptest! {
 
 static SERVER: std::sync::OnceLock<Arc<Server>> = std::sync::OnceLock::new();
 
-/// A client of TLS 1.2 gets the kind of certificate that its suites are for, whatever signatures it takes.
+/// A client of TLS 1.2 gets a certificate of the key type of its suites, regardless of its signature schemes.
 #[test]
 fn suites_choose_the_kind_of_certificate() {
     let certificate = |algorithm| {
@@ -306,7 +307,7 @@ fn suites_choose_the_kind_of_certificate() {
     assert_eq!(far.connection.take_handshake_info().unwrap().own.unwrap().kind, Kind::Ecdsa);
 }
 
-/// RFC 8879: the certificate is compressed where both sides take that.
+/// RFC 8879: the certificate is compressed if both sides support it.
 #[test]
 fn certificates_are_compressed_where_both_sides_take_that() {
     let names: Vec<String> = (0..300).map(|number| format!("name-{number}.example.com")).collect();

@@ -1,4 +1,4 @@
-//! Two ends of a connection, and an authority for their certificates.
+//! Two ends of a connection, and a CA for their certificates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,10 +14,10 @@ use weir_tls::server::{Entry, Settings};
 use weir_tls::verify::Authorities;
 use weir_tls::{Client, Connection, Failure, Received, Server, Shaken};
 
-/// Authorities so far: each has a name of its own.
+/// Number of authorities so far: each has a name of its own.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// An authority, and certificates that it has signed.
+/// A CA that issues certificates.
 pub struct Authority(pub CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -75,7 +75,7 @@ pub fn name(name: &str) -> ServerName<'static> {
     ServerName::try_from(name.to_owned()).unwrap()
 }
 
-/// One end, and what has come to it.
+/// One end, and the bytes that it has received.
 pub struct End {
     pub connection: Connection,
     pub input: Buffer,
@@ -113,7 +113,7 @@ impl End {
         }
     }
 
-    /// All plain bytes that have come, and whether nothing more will.
+    /// Returns all received plain bytes, and whether the peer has closed.
     pub fn receive(&mut self) -> Result<(Vec<u8>, bool), Failure> {
         let mut all = self.connection.early_data().map(std::mem::take).unwrap_or_default();
         all.extend_from_slice(&self.input.data()[..self.plain]);
@@ -135,7 +135,7 @@ impl End {
     }
 }
 
-/// Moves what waits on one side to the other, `piece` bytes at a time.
+/// Moves the pending output of one side to the other, `piece` bytes at a time.
 pub fn carry(from: &mut End, to: &mut End, piece: usize) {
     let bytes = std::mem::take(&mut from.out);
     for part in bytes.chunks(piece) {

@@ -1,4 +1,4 @@
-//! Chains and names of servers, judged as HAProxy 3.5 judges them: `bench/certificates.py` has recorded both tables.
+//! Chains and names of servers, verified as in HAProxy 3.5: both tables were recorded with `bench/certificates.py`.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::pair::{Authority, End, carry, name, server, shake};
 const CHAINS: &str = include_str!("../table/chains.txt");
 const HOSTS: &str = include_str!("../table/hosts.txt");
 
-/// A chain of the table.
+/// A case of the table.
 struct Case {
     name: &'static str,
-    /// What the lines `strict:`, `ignored:` and `server:` say.
+    /// The lines `strict:`, `ignored:` and `server:`.
     results: [&'static str; 3],
     authorities: Arc<Authorities>,
     silent: Option<Arc<Authorities>>,
-    /// `None`: its key is one that this side does not show.
+    /// `None`: its key is one that this side cannot use.
     shown: Option<Arc<Certificate>>,
 }
 
@@ -56,7 +56,7 @@ fn case(text: &'static str, parts: &[&str]) -> Case {
     Case { name, results, authorities: Arc::new(authorities), silent, shown }
 }
 
-/// The alert that came, by OpenSSL's name.
+/// Returns the received alert, by OpenSSL's name.
 fn alert(end: &mut End) -> Option<&'static str> {
     let failure = match &end.failure {
         Some(failure) => failure.clone(),
@@ -79,7 +79,7 @@ fn alert(end: &mut End) -> Option<&'static str> {
     })
 }
 
-/// The outcome of a client's chain: the alert, or what the samples of its faults are.
+/// Returns the result of a client's chain: the alert, or the samples of its errors.
 fn as_client(case: &Case, shown: &Arc<Certificate>, ignored: &str) -> String {
     let ignored = Ignored::parse(ignored).unwrap();
     let terms = ClientTerms {
@@ -105,7 +105,7 @@ fn as_client(case: &Case, shown: &Arc<Certificate>, ignored: &str) -> String {
     format!("{} {} {} {depth}", code(faults.last()), code(own), code(above))
 }
 
-/// The outcome of a server's chain.
+/// Returns the result of a server's chain.
 fn as_server(case: &Case, shown: &Arc<Certificate>) -> &'static str {
     let server = server(std::slice::from_ref(shown), Settings::default(), false);
     let settings = client::Settings { authorities: Some(Arc::clone(&case.authorities)), ..client::Settings::default() };
@@ -143,10 +143,10 @@ fn chains_are_judged_as_recorded() {
             }
         };
         expect("strict", &as_client(&case, shown, ""), strict);
-        // This side verifies no signature of an RSA key that short.
+        // This side verifies no signature with an RSA key that short.
         let ignored = if case.name == "short key of an issuer" { "7 7 67 1" } else { ignored };
         expect("ignored", &as_client(&case, shown, "all"), ignored);
-        // A server of OpenSSL does not show such a certificate.
+        // An OpenSSL server does not present such a certificate.
         if !matches!(server, "-" | "no_shared_cipher") {
             expect("server", as_server(&case, shown), server);
         }
@@ -169,7 +169,7 @@ fn names_of_servers_are_compared_as_recorded() {
             last = certificate;
             shown = Some(server(&[for_names(&authority, common, others)], Settings::default(), false));
         }
-        // The dot at the end of an absolute name is no part of it (RFC 6066, section 3), as curl has it.
+        // The final dot of an absolute name is not part of it (RFC 6066, section 3), as in curl.
         if sni.ends_with('.') {
             continue;
         }
@@ -180,7 +180,7 @@ fn names_of_servers_are_compared_as_recorded() {
         };
         let host = (host != "-").then(|| host.to_owned());
         let wanted = sni.filter(|sni| !sni.is_empty()).or(host.as_deref()).unwrap_or_default();
-        // An address is a name where the certificate has it as one (RFC 9525); HAProxy compares host names alone.
+        // An address matches if the certificate contains it as one (RFC 9525); HAProxy only compares host names.
         let is_address = others == wanted && wanted.parse::<std::net::IpAddr>().is_ok();
         let authorities = Some(authority.authorities());
         let settings = client::Settings { authorities, host: host.clone(), ..client::Settings::default() };
@@ -204,7 +204,7 @@ fn for_names(authority: &Authority, common: &str, others: &str) -> Arc<Certifica
     Arc::new(Certificate::read("test.pem", text.as_bytes(), None).unwrap())
 }
 
-/// A name that a handshake can ask for beats `verifyhost`, in sessions that are resumed as well.
+/// SNI takes precedence over `verifyhost`, in resumed sessions as well.
 #[test]
 fn resumed_sessions_are_for_the_name_that_was_asked_for() {
     let authority = Authority::new();

@@ -1,5 +1,5 @@
-//! Certificates and chains at random, from one seed, compared with the program `openssl`: serial numbers, distinguished names, and the
-//! first fault of a chain. Where that program is missing, a line says so and nothing is compared.
+//! Random certificates and chains, from one seed, compared with the program `openssl`: serial numbers, distinguished
+//! names, and the first error of a chain. If that program is missing, a message is printed and nothing is compared.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -88,7 +88,7 @@ fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     }
 }
 
-/// An object identifier in DER.
+/// Encodes an object identifier in DER.
 fn number(dotted: &str) -> Vec<u8> {
     let parts: Vec<u32> = dotted.split('.').map(|part| part.parse().unwrap()).collect();
     let mut bytes = Vec::new();
@@ -131,7 +131,8 @@ const KINDS: [&str; 24] = [
     "2.999.1",
 ];
 
-/// A value of some kind of text: letters, special characters, blanks at its ends, controls, letters beyond ASCII.
+/// Returns a random value of a random string type: letters, special characters, blanks at its ends, control characters,
+/// letters beyond ASCII.
 fn value(random: &mut Random) -> Vec<u8> {
     const LETTERS: [char; 20] = [
         'a',
@@ -156,7 +157,7 @@ fn value(random: &mut Random) -> Vec<u8> {
         '\u{1f600}',
     ];
     let tag = *random.pick(&[12_u8, 12, 12, 19, 20, 22, 28, 30]);
-    // Those that a text of that kind can have.
+    // The letters that a string of that type can contain.
     let most = match tag {
         19 | 22 => 17,
         20 => 18,
@@ -173,7 +174,7 @@ fn value(random: &mut Random) -> Vec<u8> {
     element(tag, &content)
 }
 
-/// A name of one to five parts, some of which have several attributes.
+/// Returns a random name of one to five parts, some of which have several attributes.
 fn distinguished_name(random: &mut Random) -> Vec<u8> {
     let mut sets = Vec::new();
     for _ in 0..=random.below(5) {
@@ -188,7 +189,7 @@ fn distinguished_name(random: &mut Random) -> Vec<u8> {
     element(0x30, &sets)
 }
 
-/// A certificate of that serial number and name, which is among its other names as well.
+/// Builds a certificate with that serial number and name, which is in its subjectAltName as well.
 fn certificate(key: &KeyPair, serial: &[u8], subject: &[u8]) -> Vec<u8> {
     let algorithm = element(0x30, &number("1.2.840.10045.4.3.2"));
     let time = |text: &[u8]| element(0x17, text);
@@ -243,7 +244,7 @@ fn names_and_serial_numbers_are_those_of_openssl() {
     assert!(wrong.is_empty(), "{} of {NAMES}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A certificate that was made, and what signs with it.
+/// A generated certificate, with its key.
 struct Made {
     der: Vec<u8>,
     params: CertificateParams,
@@ -270,14 +271,14 @@ impl Made {
             revoked_certs: revoked.into_iter().collect(),
             key_identifier_method: KeyIdMethod::Sha256,
         };
-        // Whether it may sign lists is for those to find out that read them.
+        // Whether it may sign lists is checked by their readers.
         let mut issuer = self.params.clone();
         issuer.key_usages.clear();
         params.signed_by(&Issuer::from_params(&issuer, &self.key)).unwrap().der().clone()
     }
 }
 
-/// A certificate with some of the faults that there are.
+/// Generates a certificate with some of the possible errors.
 fn made(random: &mut Random, common: &str, issuer: Option<&Made>, is_authority: bool, count: usize) -> Made {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -325,14 +326,14 @@ fn made(random: &mut Random, common: &str, issuer: Option<&Made>, is_authority: 
     Made { der, params, key }
 }
 
-/// The first fault that `openssl verify` reports: its number and depth. `None`: the chain is good.
+/// Returns the first error that `openssl verify` reports: its code and depth. `None`: the chain is valid.
 fn verified(output: &str) -> Option<(u8, u8)> {
     let line = output.lines().find(|line| line.starts_with("error ") && line.contains(" depth lookup"))?;
     let words: Vec<&str> = line.split_whitespace().collect();
     Some((words[1].parse().unwrap(), words[3].parse().unwrap()))
 }
 
-/// The fault for which a client is refused; `None`: it is not.
+/// Returns the error for which a client is rejected; `None`: it is accepted.
 fn refused(chain: &str, key: &KeyPair, authorities: Authorities) -> Option<(u8, u8)> {
     let shown =
         Arc::new(Certificate::read("case.pem", (chain.to_owned() + &key.serialize_pem()).as_bytes(), None).unwrap());
@@ -355,7 +356,7 @@ fn chains_are_judged_as_openssl_does() {
     let (mut wrong, mut good, mut codes) = (Vec::new(), 0, std::collections::BTreeSet::new());
     for case in 0..CHAINS {
         let root = made(&mut random, "root", None, true, 0);
-        // Some name another authority's certificate as their issuer's, or have one name.
+        // Some have another authority as their issuer, or the same name.
         let names = ["first", "second", if random.once_in(3) { "first" } else { "third" }];
         let mut line = vec![root];
         for count in 0..random.below(4) {

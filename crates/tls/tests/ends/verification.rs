@@ -1,4 +1,4 @@
-//! What is wrong with clients' certificates, what of it is ignored, and what nobody can ignore by accident.
+//! Errors of client certificates, which of them are ignored, and those that cannot be ignored by accident.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use weir_tls::{Client, client};
 
 use crate::pair::{Authority, name, server, shake};
 
-/// A certificate of an authority, in whatever version.
+/// A certificate to issue, of any version.
 #[derive(Clone, Copy)]
 struct Wanted {
     elder: bool,
@@ -37,13 +37,13 @@ fn certificate(authority: &Authority, wanted: Wanted) -> Arc<Certificate> {
     Arc::new(Certificate::read("client.pem", text.as_bytes(), None).unwrap())
 }
 
-/// An element of DER.
+/// Encodes a DER element.
 fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len()).unwrap().to_be_bytes();
     [&[tag, 0x82], &length[..], content].concat()
 }
 
-/// The elements of a sequence, each with its tag and length.
+/// Splits a sequence into its elements, each with its tag and length.
 fn elements(der: &[u8]) -> Vec<Vec<u8>> {
     let header = |der: &[u8]| match der[1] {
         length @ 0..=0x7f => (2, usize::from(length)),
@@ -61,11 +61,11 @@ fn elements(der: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// The same certificate in the first version.
+/// Converts a certificate to version 1.
 fn without_extensions(der: &[u8], authority: &Authority) -> Vec<u8> {
     let outer = elements(der);
     let inner = elements(&outer[0]);
-    // Without the version in front and the extensions at the end.
+    // Without the version at the front and the extensions at the end.
     let signed = element(0x30, &inner[1..inner.len() - 1].concat());
     let signature = authority.0.key().sign(&signed).unwrap();
     element(0x30, &[signed, outer[1].clone(), element(3, &[&[0], &signature[..]].concat())].concat())
@@ -89,7 +89,7 @@ fn list(authority: &Authority, revoked: &[u8], until: i32) -> CertificateRevocat
     params.signed_by(&authority.0).unwrap().der().clone()
 }
 
-/// What a server finds wrong with a client whose certificate it lets pass; `None`: it does not.
+/// Returns the errors of a client whose certificate the server accepts; `None`: it rejects it.
 fn judged(
     certificate: &Arc<Certificate>,
     authorities: Authorities,
@@ -131,7 +131,7 @@ fn faults_are_ignored_where_every_one_of_them_is() {
             (&strange, "", "all", None),
             (&strange, "20", "all", None),
             (&strange, both, "", Some(&[(20, 0), (21, 0)])),
-            // Its time has passed, and nobody knows who has issued it.
+            // It has expired, and its issuer is unknown.
             (&strange_expired, "10", "all", None),
             (&strange_expired, both, "all", None),
         ];
@@ -158,7 +158,7 @@ fn lists_revoke_certificates_of_both_versions() {
             (vec![list(&authority, &[6], 2001)], "", None),
             (vec![list(&authority, &[6], 2001)], "12", Some(vec![(12, 0), (12, 1)])),
             (vec![list(&authority, &[6], 2001), list(&authority, &[6], 2100)], "", Some(vec![])),
-            // A list of somebody else says nothing, and then nothing is known.
+            // A list of another issuer does not count, and then the status is unknown.
             (vec![list(&stranger, &[7], 2100)], "", None),
             (vec![list(&stranger, &[7], 2100)], "3", Some(vec![(3, 0), (3, 1)])),
         ];
@@ -174,7 +174,7 @@ fn lists_revoke_certificates_of_both_versions() {
     }
 }
 
-/// What was changed after it was signed is nobody's.
+/// A certificate modified after it was signed is rejected.
 #[test]
 fn an_elder_certificate_needs_its_signature() {
     let (authority, stranger) = (Authority::new(), Authority::new());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What is printed by `--help`.
+/// Output of `--help`.
 pub const HELP: &str = "\
 weir bench compares proxies as a scenario describes, and writes a folder with results.json and report.html.
 
@@ -32,35 +32,35 @@ usage: weir bench [options] NAME|FILE.toml
 docs/benchmarks.md describes scenarios.
 ";
 
-/// What the command line asks for.
+/// Task selected by the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Task {
     /// `--help`.
     Help,
     /// `--list`.
     List,
-    /// `--show`: this one.
+    /// `--show`: the scenario's name.
     Show(String),
-    /// `--report`: of this folder or file.
+    /// `--report`: a folder or file of results.
     Report(PathBuf),
-    /// `--sizing`: of these folders or files.
+    /// `--sizing`: folders or files of results.
     Sizing(Vec<PathBuf>),
-    /// `--into`: this page, of these folders or files.
+    /// `--into`: a page, and folders or files of results.
     Into(PathBuf, Vec<PathBuf>),
-    /// Run it.
+    /// Run a scenario.
     Run(Box<Settings>),
 }
 
-/// How a scenario is run.
+/// Options of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
-    /// A name that ships, or a file.
+    /// Name of a shipped scenario, or a file.
     pub scenario: String,
     /// `--check`.
     pub check: bool,
     /// `--quick`.
     pub quick: bool,
-    /// `--only`; all when empty.
+    /// `--only`; empty: all proxies.
     pub only: Vec<String>,
     /// `--no-direct`.
     pub no_direct: bool,
@@ -78,10 +78,10 @@ pub struct Settings {
     pub out: Option<PathBuf>,
 }
 
-/// Reads the words behind `weir bench`.
+/// Parses the words after `weir bench`.
 ///
 /// # Errors
-/// What was not understood, as words.
+/// A message about the words that are not understood.
 pub fn parse(words: &[OsString]) -> Result<Task, String> {
     let earlier = |option: &OsString| ["--report", "--sizing", "--into"].iter().any(|known| option == known);
     if let Some((option, places)) = words.split_first().filter(|(option, _)| earlier(option)) {

@@ -1,5 +1,5 @@
-//! A process that the benchmark started: until it listens, until it ends. Must never leave one behind: dropping it ends
-//! it and everything that it started.
+//! A process started by the benchmark, from listening to exit. Must never leave one running: dropping it ends
+//! the process and all its descendants.
 
 use super::procfs;
 use base::ProcessorSet;
@@ -12,27 +12,27 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// How long a process may take until it listens: large lists take long to read on a busy machine.
+/// Timeout until a process listens: large lists take long to read on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long a process may take to end when it was asked to.
+/// Timeout until a process exits after a signal.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// Between two looks at a process.
+/// Interval of polling a process.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How much of the end of what a process said is told.
+/// Maximum number of bytes of a process's last output that are reported.
 const LAST_WORDS: u64 = 2000;
 
 /// The signals that end a run.
 pub const ENDING: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::Hangup];
 
-/// Why something was not done.
+/// Reason why an operation was not completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// A signal asked for the end.
+    /// A signal requested the end.
     Interrupted,
-    /// It failed: one line.
+    /// A failure, with a message of one line.
     Failed(String),
 }
 
@@ -49,17 +49,17 @@ pub struct Started {
     log: PathBuf,
 }
 
-/// What becomes of a process's standard output.
+/// Destination of a process's standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// It goes to the log, as standard error does.
+    /// The log, like standard error.
     Log,
-    /// It is read: see [`Started::output`].
+    /// A pipe: see [`Started::output`].
     Read,
 }
 
 impl Started {
-    /// Starts a command on some processors (anywhere, when there is none); what it says goes to the file `log`.
+    /// Starts a command on the given processors (all if the set is empty), with its output in the file `log`.
     ///
     /// # Errors
     /// One line that names the program.
@@ -85,21 +85,21 @@ impl Started {
         Ok(Self { child, name: name.to_owned(), log: log.to_owned() })
     }
 
-    /// Its number.
+    /// Returns the process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its standard output, once.
+    /// Returns its standard output, once.
     pub fn output(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// Waits until it listens on a port.
+    /// Waits until the process listens on a port.
     ///
     /// # Errors
-    /// One line when it ends before that, or takes too long.
+    /// One line if it exits before that, or takes too long.
     pub fn wait_to_listen(&mut self, port: u16) -> Result<(), Stop> {
         let since = Point::now();
         loop {
@@ -119,16 +119,16 @@ impl Started {
         }
     }
 
-    /// Whether it still runs.
+    /// Checks that the process is still running.
     ///
     /// # Errors
-    /// One line when it has ended, and an interruption where one came.
+    /// One line if it has exited, or an interruption.
     pub fn check(&mut self) -> Result<(), Stop> {
         interrupted()?;
         match self.child.try_wait() {
             Ok(None) => Ok(()),
             Ok(Some(status)) => {
-                // An interruption from the terminal reaches the children as well, and some are faster.
+                // An interruption from the terminal reaches the children as well, and some react faster.
                 thread::sleep(PAUSE);
                 interrupted()?;
                 Err(Stop::Failed(format!("{} ended with {}{}", self.name, told(status), self.last_words())))
@@ -137,10 +137,10 @@ impl Started {
         }
     }
 
-    /// Waits for its end.
+    /// Waits until the process exits.
     ///
     /// # Errors
-    /// One line when it takes longer than `most`, or when its status is not 0.
+    /// One line if it takes longer than `most`, or if its status is not 0.
     pub fn wait(&mut self, most: Duration) -> Result<(), Stop> {
         let since = Point::now();
         loop {
@@ -156,12 +156,12 @@ impl Started {
         }
     }
 
-    /// Sends it a signal; one that has ended hears nothing.
+    /// Sends a signal; ignored if the process has exited.
     pub fn send(&self, signal: Signal) {
         let _ = process::kill(self.child.id(), signal);
     }
 
-    /// The end of what it said, behind a colon, in one line; nothing where it said nothing.
+    /// Returns the end of its output after a colon, in one line; empty if there was none.
     fn last_words(&self) -> String {
         let mut text = Vec::new();
         let read = File::open(&self.log).and_then(|mut file| {
@@ -175,7 +175,7 @@ impl Started {
         if read.is_err() || end.is_empty() { String::new() } else { format!(": {}", plain(&end.join(" | "))) }
     }
 
-    /// Ends it and all that it started: asked first, then by force.
+    /// Ends the process and its descendants: by a signal first, then by force.
     fn end(&mut self) {
         let family = procfs::family(self.child.id());
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
@@ -190,7 +190,7 @@ impl Started {
                 thread::sleep(PAUSE);
             }
         }
-        // Those that outlived it, told from new processes of the same number by when they began.
+        // Descendants that are still running; the start time distinguishes them from new processes with the same id.
         let now = procfs::processes();
         for (process, begun) in family.into_iter().skip(1) {
             if now.get(&process).is_some_and(|stat| stat.begun == begun) {
@@ -206,7 +206,7 @@ impl Drop for Started {
     }
 }
 
-/// Waits, and hears interruptions meanwhile.
+/// Sleeps; an interruption ends it early.
 ///
 /// # Errors
 /// The interruption.
@@ -219,16 +219,16 @@ pub fn pause(time: Duration) -> Result<(), Stop> {
     interrupted()
 }
 
-/// Whether a signal asked for the end.
+/// Checks whether a signal requested the end.
 ///
 /// # Errors
-/// If so.
+/// The interruption.
 pub fn interrupted() -> Result<(), Stop> {
-    // A second signal of the same kind would otherwise count for the next one who asks.
+    // A second signal of the same kind would otherwise be returned by the next call.
     if signal::take(&ENDING).is_some() { Err(Stop::Interrupted) } else { Ok(()) }
 }
 
-/// Text of a foreign program without what could drive a terminal.
+/// Replaces control characters in the text of a foreign program, so that it cannot drive a terminal.
 #[must_use]
 pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
@@ -246,7 +246,7 @@ fn told(status: ExitStatus) -> String {
 mod tests {
     use super::*;
 
-    /// A folder that goes with the test.
+    /// A folder that is removed at the end of the test.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -1,4 +1,4 @@
-//! The load of a round: the command line of `weir load`, and what it told. Must never look at the proxy.
+//! The load of a round: the command line of `weir load`, and its output. Must never depend on the proxy.
 
 use super::child::{Output, Started, Stop, interrupted};
 use super::scenario::Scenario;
@@ -15,52 +15,51 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// The most bytes of a line of the load's.
+/// Maximum length of a line of the load's output, in bytes.
 const LONGEST_LINE: u64 = 4 << 20;
 
-/// How long the load may take beyond its duration: its last answers.
+/// Additional time of the load after its duration, for the last responses.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// What takes longer than this counts as a timeout, milliseconds.
+/// Time after which a response counts as a timeout, in milliseconds.
 const TIMEOUT: &str = "10000";
 
-/// Between two looks at everything else while the load runs.
+/// Interval of calls of `meanwhile` while the load runs.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What the load told.
+/// Output of the load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Told {
-    /// Each second.
     pub seconds: Vec<Counts>,
-    /// All of it.
+    /// The whole run.
     pub total: Counts,
-    /// Percentiles to the last byte.
+    /// Percentiles of the time to the last byte: percentile and microseconds.
     pub latency: Vec<(f64, f64)>,
     /// Percentiles of the reference client.
     pub reference: Vec<(f64, f64)>,
-    /// Answers by status.
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
 }
 
-/// Rates in requests a second: those of the scenario, after percents were measured.
+/// Rates in requests per second: those of the scenario, with percentages resolved.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Offered {
-    /// Due at a constant rate.
+    /// Constant rate.
     pub rate: Option<f64>,
-    /// Not exceeded.
+    /// Maximum rate.
     pub at_most: Option<f64>,
-    /// Of the reference client.
+    /// Rate of the reference client.
     pub reference: Option<f64>,
 }
 
 impl Offered {
-    /// What a step offers, where `full` is the first proxy's full speed.
+    /// Returns the rates of a step, where `full` is the first proxy's full speed.
     #[must_use]
     pub fn of(scenario: &Scenario, step: &BenchStep, full: f64) -> Self {
         let find = |rate: Option<Rate>| {
             rate.map(|rate| match rate {
                 Rate::Absolute(rate) => rate,
-                // A proxy that answered nothing at full speed is not asked for nothing.
+                // The rate is positive even if the proxy answered nothing at full speed.
                 Rate::Share(share) => (share * full).round().max(1.0),
             })
         };
@@ -68,10 +67,10 @@ impl Offered {
     }
 }
 
-/// The words of a load, from the program on.
+/// Returns the command line of a load, including the program.
 ///
 /// # Errors
-/// A placeholder that stands for nothing.
+/// A placeholder without a value.
 pub fn command(
     scenario: &Scenario,
     step: &BenchStep,
@@ -122,11 +121,11 @@ fn milliseconds(time: Duration) -> String {
     format!("{}ms", time.as_millis().max(1))
 }
 
-/// Runs a load to its end. `meanwhile` is asked again and again with the time that has passed; what it fails with ends the
+/// Runs a load to its end. `meanwhile` is called repeatedly with the elapsed time; its error ends the
 /// load.
 ///
 /// # Errors
-/// One line when it fails, an interruption, and what `meanwhile` failed with.
+/// One line on failure, an interruption, or the error of `meanwhile`.
 pub fn run(
     command: &[String],
     on: &ProcessorSet,
@@ -158,7 +157,7 @@ pub fn run(
     Ok(told)
 }
 
-/// The lines of its output, read by a thread that ends with them.
+/// Returns the lines of its output, read by a thread that ends with them.
 fn read(child: &mut Started) -> Result<Receiver<String>, String> {
     let output = child.output().ok_or("the load has no output")?;
     let (sender, lines) = mpsc::channel();
@@ -176,7 +175,7 @@ fn read(child: &mut Started) -> Result<Receiver<String>, String> {
     Ok(lines)
 }
 
-/// Takes a line; true for the summary.
+/// Processes a line; returns true for the summary.
 fn take(told: &mut Told, line: &str) -> Result<bool, String> {
     match serde_json::from_str(line).map_err(|error| format!("the load said something else than records: {error}"))? {
         Record::Second(counts) => {

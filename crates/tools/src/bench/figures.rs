@@ -1,9 +1,9 @@
-//! What follows from a measured point by arithmetic alone: medians over its rounds. The report, the tables and the sizing
-//! page share it, so that they cannot differ. Must never fill a gap: what was not measured is `None`.
+//! Figures computed from a measured point: medians over its rounds. The report, the tables and the sizing
+//! page share them, so that they cannot differ. Must never fill a gap: a figure that was not measured is `None`.
 
 use super::results::{Point, Results, Round};
 
-/// CPU of the proxy for one request, microseconds.
+/// CPU time of the proxy per request, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cpu {
     /// In user space.
@@ -13,14 +13,14 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Both together.
+    /// Returns the sum.
     #[must_use]
     pub fn whole(self) -> f64 {
         self.user + self.system
     }
 }
 
-/// The middle one of these, the mean of the middle two of an even number; `None` of none, or when one is no number.
+/// Returns the median, the mean of the middle two of an even number; `None` if there is none, or one is not finite.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
@@ -32,20 +32,20 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     Some(if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) })
 }
 
-/// The rounds that count: those without a fault and with at least one request.
+/// Returns the valid rounds: those without a fault and with at least one request.
 pub fn counted(point: &Point) -> impl Iterator<Item = &Round> {
     point.rounds.iter().filter(|round| round.fault.is_none() && requests(round) > 0 && round.total.length > 0.0)
 }
 
-/// What a round is counted in: its answers; its connections where there was no answer at all, as when a proxy is to
-/// reject everybody.
+/// Returns the number of requests of a round: its responses, or its connections if there was no response at all, as
+/// with a proxy that rejects every connection.
 #[must_use]
 pub fn requests(round: &Round) -> u64 {
     if round.total.answers > 0 { round.total.answers } else { round.total.connections }
 }
 
-/// CPU for a request: the round whose sum is the median one decides user and system, too, where there is an odd number of
-/// rounds; else each is a median of its own.
+/// Returns the CPU time per request: user and system time of the round whose sum is the median, if the number of
+/// rounds is odd; otherwise the median of each.
 #[must_use]
 pub fn cpu(point: &Point) -> Option<Cpu> {
     let mut rounds: Vec<Cpu> = counted(point).filter_map(cpu_of_round).collect();
@@ -72,13 +72,13 @@ fn cpu_of_round(round: &Round) -> Option<Cpu> {
     (cpu.whole().is_finite() && cpu.whole() > 0.0).then_some(cpu)
 }
 
-/// Requests a second.
+/// Returns the requests per second.
 #[must_use]
 pub fn rate(point: &Point) -> Option<f64> {
     median(counted(point).map(|round| count(requests(round)) / round.total.length))
 }
 
-/// Bytes of an answer that are not its body.
+/// Returns the number of bytes of a response that are not its body.
 #[must_use]
 pub fn head(point: &Point) -> Option<f64> {
     let answered = counted(point).filter(|round| round.total.answers > 0);
@@ -86,24 +86,24 @@ pub fn head(point: &Point) -> Option<f64> {
     Some((whole - count(point.size)).max(0.0))
 }
 
-/// A latency of the main load in microseconds at that percentile.
+/// Returns a latency of the main load in microseconds at that percentile.
 #[must_use]
 pub fn latency(point: &Point, percentile: f64) -> Option<f64> {
     median(counted(point).filter_map(|round| at(&round.latency, percentile)))
 }
 
-/// A latency of the reference client in microseconds at that percentile.
+/// Returns a latency of the reference client in microseconds at that percentile.
 #[must_use]
 pub fn reference(point: &Point, percentile: f64) -> Option<f64> {
     median(counted(point).filter_map(|round| at(&round.reference, percentile)))
 }
 
-/// The value at the first stored percentile that is not below the one asked for.
+/// Returns the value at the first stored percentile that is not below the requested one.
 fn at(values: &[(f64, f64)], percentile: f64) -> Option<f64> {
     values.iter().find(|(stored, _)| *stored >= percentile - 1e-9).map(|(_, value)| *value)
 }
 
-/// Anonymous memory that the connections of this point cost, bytes.
+/// Returns the anonymous memory used by the connections of this point, in bytes.
 #[must_use]
 pub fn memory(point: &Point) -> Option<f64> {
     median(
@@ -113,8 +113,8 @@ pub fn memory(point: &Point) -> Option<f64> {
     )
 }
 
-/// Anonymous memory of one connection, bytes: between the fewest and the most that were measured, or from nothing where it was
-/// one number.
+/// Returns the anonymous memory of one connection in bytes: the slope between the lowest and the highest measured
+/// number of connections, or from zero if there is only one number.
 #[must_use]
 pub fn memory_of_one(run: &Results, proxy: &str) -> Option<f64> {
     let mut measured: Vec<(f64, f64)> =
@@ -125,12 +125,12 @@ pub fn memory_of_one(run: &Results, proxy: &str) -> Option<f64> {
     (last.0 > from.0).then(|| ((last.1 - from.1) / (last.0 - from.0)).max(0.0))
 }
 
-/// The points of one proxy (`None`: without a proxy between), in the order in which they were measured.
+/// Returns the points of one proxy (`None`: without a proxy), in the order of measurement.
 pub fn points<'a>(results: &'a Results, proxy: Option<&'a str>) -> impl Iterator<Item = &'a Point> {
     results.points.iter().filter(move |point| point.proxy.as_deref() == proxy)
 }
 
-/// A count as a number to divide by.
+/// Converts a count to a number for divisions.
 #[must_use]
 #[allow(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
 pub fn count(value: u64) -> f64 {

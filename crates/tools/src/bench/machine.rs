@@ -1,10 +1,10 @@
-//! The machine as it tells of itself. Must never judge it: [`super::environment`] does.
+//! Description of the machine. Must never judge it: [`super::environment`] does.
 
 use super::procfs;
 use super::results::Machine;
 use rt::process;
 
-/// What stands here.
+/// Returns the description of this machine.
 #[must_use]
 pub fn machine() -> Machine {
     let cores = process::available_processors().len();
@@ -20,14 +20,14 @@ pub fn machine() -> Machine {
     }
 }
 
-/// The processor's model, from `/proc/cpuinfo`.
+/// Parses the processor's model from `/proc/cpuinfo`.
 fn model(text: &str) -> String {
     let line = text.lines().find(|line| line.starts_with("model name") || line.starts_with("Model"));
     let name = line.and_then(|line| line.split_once(':')).map(|(_, name)| name.trim());
     name.filter(|name| !name.is_empty()).unwrap_or("unknown").to_owned()
 }
 
-/// Bytes of a line of `/proc/meminfo`; 0 where it is missing.
+/// Parses the bytes in a line of `/proc/meminfo`; 0 if it is missing.
 #[must_use]
 pub fn kilobytes(text: &str, key: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -35,7 +35,7 @@ pub fn kilobytes(text: &str, key: &str) -> u64 {
     number.unwrap_or(0).saturating_mul(1024)
 }
 
-/// A moment as RFC 3339 writes it, in UTC, from seconds since 1970.
+/// Formats a time in seconds since 1970 by RFC 3339, in UTC.
 #[must_use]
 pub fn rfc3339(seconds: u64) -> String {
     let (year, month, day) = date(seconds / 86_400);
@@ -43,7 +43,7 @@ pub fn rfc3339(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Year, month and day of a number of days since 1970: eras of 400 years, years that begin in March.
+/// Converts a number of days since 1970 to year, month and day: eras of 400 years, years that begin in March.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

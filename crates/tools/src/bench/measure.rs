@@ -1,4 +1,4 @@
-//! One round of one way: a fresh proxy, the load, and what both cost. Must never compare anything.
+//! One round of one way: starts a fresh proxy and the load, and measures both. Must never compare anything.
 
 use super::child::{Output, Started, Stop};
 use super::client::{self, Offered, Told};
@@ -14,40 +14,39 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The interface of the traffic.
+/// The network interface of the traffic.
 const INTERFACE: &str = "lo";
 
-/// How long before the end of a round its memory is looked at.
+/// Time before the end of a round at which memory is sampled.
 const BEFORE_THE_END: Duration = Duration::from_millis(300);
 
-/// Between two looks at it, should the load take longer than it was to.
+/// Interval of memory samples, if the load takes longer than its duration.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
-/// The longest round that counts system calls.
+/// Maximum duration of a round that counts system calls.
 const LONGEST_TRACE: Duration = Duration::from_secs(2);
 
-/// The longest round that takes samples.
+/// Maximum duration of a round with `perf`.
 const LONGEST_RECORDING: Duration = Duration::from_secs(5);
 
-/// What a round is made of.
+/// Context of a round.
 pub struct Course<'a> {
-    /// What is measured.
     pub scenario: &'a Scenario,
-    /// Where.
+    /// Folder of the run, and its placeholders.
     pub stage: &'a Stage,
-    /// The origins, running.
+    /// The running origins.
     pub origins: &'a Origins,
-    /// Who runs on which processors.
+    /// Processors of each role.
     pub places: Places,
-    /// The combination.
+    /// Combination to measure.
     pub step: BenchStep,
-    /// The rates that it offers.
+    /// Rates of the load.
     pub offered: Offered,
-    /// The proxy; `None` is the direct way.
+    /// The proxy; `None`: direct, without a proxy.
     pub proxy: Option<&'a Proxy>,
-    /// Warming up.
+    /// Duration of the warm-up.
     pub warm_up: Duration,
-    /// Measuring.
+    /// Duration of the measurement.
     pub duration: Duration,
 }
 
@@ -58,7 +57,7 @@ pub struct Standing {
 }
 
 impl Course<'_> {
-    /// Measures. What goes wrong with the proxy or the load is the round's fault.
+    /// Measures a round. An error of the proxy or the load becomes the round's fault.
     ///
     /// # Errors
     /// An interruption only.
@@ -70,7 +69,7 @@ impl Course<'_> {
         }
     }
 
-    /// Starts the proxy and waits until it listens; nothing for the direct way.
+    /// Starts the proxy and waits until it listens; `None` without a proxy.
     ///
     /// # Errors
     /// One line.
@@ -80,7 +79,7 @@ impl Course<'_> {
         let reserved = ReservedPort::new()?;
         let port = reserved.number();
         let values = self.stage.values(name, port, Some((&self.step, self.offered.rate)));
-        // A proxy's own file takes the place of the common one of its name.
+        // A proxy's own file replaces the common one of the same name.
         let common = self
             .scenario
             .files
@@ -103,7 +102,8 @@ impl Course<'_> {
         let threads_before = process.map(procfs::threads).unwrap_or_default();
         let (origin_before, packets_before) = (self.origins.time(), packets());
         let load_before = waited_for();
-        // Looked at from shortly before the end until the load has ended, so that its connections were open at one look.
+        // Memory is sampled from shortly before the end until the load has ended, so that its connections are open in
+        // one sample.
         let mut memory = (0, 0);
         let mut look_at = self.duration.saturating_sub(BEFORE_THE_END).max(self.duration / 2);
         let told = self.load(&mut standing, self.duration, &mut |elapsed| {
@@ -136,7 +136,7 @@ impl Course<'_> {
         })
     }
 
-    /// Runs the load through what stands there.
+    /// Runs the load through the running proxy, or directly to the origins.
     fn load(
         &self,
         standing: &mut Option<Standing>,
@@ -154,12 +154,12 @@ impl Course<'_> {
         })
     }
 
-    /// Where the load writes what it has to say.
+    /// Returns the path of the load's log.
     fn log(&self) -> Result<PathBuf, String> {
         Ok(self.stage.write("load", [], &BTreeMap::new())?.join("log"))
     }
 
-    /// Requests a second of the fresh proxy at full speed.
+    /// Returns the requests per second of a fresh proxy at full speed.
     ///
     /// # Errors
     /// One line.
@@ -169,7 +169,7 @@ impl Course<'_> {
         Ok(told.total.answers as f64 / told.total.length.max(1e-9))
     }
 
-    /// System calls a request by name, of a fresh proxy under `strace`; none for the direct way.
+    /// Returns the system calls per request by name, of a fresh proxy under `strace`; empty without a proxy.
     ///
     /// # Errors
     /// One line.
@@ -184,7 +184,7 @@ impl Course<'_> {
         trace.finish(told.total.answers)
     }
 
-    /// Draws where a fresh proxy spends its time, from samples of `perf`; nothing for the direct way.
+    /// Draws the flame graph of a fresh proxy, from samples of `perf`; nothing without a proxy.
     ///
     /// # Errors
     /// One line.
@@ -198,7 +198,7 @@ impl Course<'_> {
     }
 }
 
-/// A round of which nothing is known.
+/// Returns a round without measurements.
 fn empty(order: u32) -> Round {
     Round {
         order,
@@ -221,13 +221,14 @@ fn packets() -> (u64, u64) {
     procfs::packets(&procfs::read("/proc/self/net/dev"), INTERFACE).unwrap_or_default()
 }
 
-/// Microseconds of processes that this one has started, and that have ended: between two looks, the load.
+/// Returns the CPU time of this process's terminated children in microseconds: the difference of two calls is that of
+/// the load.
 fn waited_for() -> f64 {
     procfs::stat(&procfs::read("/proc/self/stat")).map_or(0.0, |stat| stat.of_children)
 }
 
-/// What each thread spent between two looks. The sum is exact; the kernel splits it in ticks of 10 ms, so a thread that
-/// spent too little for one is split as all of them together.
+/// Returns the CPU time of each thread between two samples. The sum is exact; the kernel splits it in ticks of 10 ms,
+/// so the time of a thread with less than one tick is split like that of all threads together.
 fn times(before: &BTreeMap<(u32, u32), Thread>, after: &BTreeMap<(u32, u32), Thread>) -> Vec<ThreadTime> {
     let spent = |(key, now): (&(u32, u32), &Thread)| {
         let then = before.get(key).filter(|then| then.stat.begun == now.stat.begun);
@@ -267,7 +268,7 @@ mod tests {
         .into();
         let times: Vec<_> =
             times(&before, &after).into_iter().map(|time| (time.thread, time.user, time.system)).collect();
-        // The second number was given to another thread meanwhile, and had no tick: half and half, as all together.
+        // The second thread id was reused by another thread that had no tick: half and half, like all threads together.
         assert_eq!(times, [(1, 50.0, 150.0), (2, 20.0, 20.0), (3, 80.0, 0.0)]);
     }
 }

@@ -1,10 +1,10 @@
 //! The benchmark: runs proxies side by side under the load generator, and reports. Must never judge a proxy by anything
-//! but what was measured in the same run.
+//! but measurements of the same run.
 //!
-//! A run goes through these rooms: [`arguments`] and [`scenario`] say what is wanted, [`prepare`] makes of both what is
-//! run, [`environment`] looks at the machine, [`run`] goes through the [`steps`] on a [`stage`], [`measure`] takes one round
-//! with a [`client`], and all of it becomes [`results`]. From those alone [`report`], [`table`], [`sizing`]
-//! and the [`pages`] of the documentation are made.
+//! Stages of a run: [`arguments`] and [`scenario`] define the task, [`prepare`] resolves both into what is run,
+//! [`environment`] checks the machine, [`run`] executes the [`steps`] on a [`stage`], [`measure`] measures one round
+//! with a [`client`], and everything is stored in [`results`]. From those alone [`report`], [`table`], [`sizing`] and
+//! the [`pages`] of the documentation are generated.
 
 pub mod arguments;
 pub mod child;
@@ -38,13 +38,13 @@ use arguments::Task;
 use scenario::shipped;
 use std::ffi::OsString;
 
-/// The page that `--help` prints.
+/// Returns the page printed by `--help`.
 #[must_use]
 pub fn help() -> String {
     arguments::HELP.to_owned()
 }
 
-/// Runs the tool with the words behind its name.
+/// Runs the tool with the words after its name.
 #[must_use]
 pub fn main(words: &[OsString]) -> Outcome {
     match arguments::parse(words) {
@@ -67,7 +67,7 @@ fn said(text: &str) -> Outcome {
     Outcome::Done
 }
 
-/// Every shipped scenario with its title, and what it waits for.
+/// Returns every shipped scenario with its title, and its unmet prerequisite.
 fn list() -> String {
     let row = |(name, text): &(&str, &str)| {
         let read = scenario::read(name, text).map(|source| source.scenario);
@@ -79,7 +79,7 @@ fn list() -> String {
     shipped::SHIPPED.iter().map(row).collect()
 }
 
-/// The command line as a shell reads it.
+/// Returns the command line, quoted for a shell.
 fn command(words: &[OsString]) -> String {
     let mut out = "weir bench".to_owned();
     for word in words {

@@ -1,5 +1,5 @@
-//! Ports for programs that bind them themselves. Owns a reservation each. Must never hand out a port that another program
-//! could get before the one that it is for.
+//! Ports for programs that bind them themselves. Owns a reservation each. Must never return a port that another program
+//! could take first.
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
@@ -7,8 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-/// A port of 127.0.0.1 on which nothing listens. While this exists a socket is bound to it that does not listen, so that
-/// the system assigns the port to no other program. One that sets `SO_REUSEADDR`, as servers do, can listen there.
+/// A port of 127.0.0.1 on which nothing listens. While this value exists, a socket that does not listen is bound to it,
+/// so that the system assigns the port to no other program. A program that sets `SO_REUSEADDR`, as servers do, can
+/// listen there.
 #[derive(Debug)]
 pub struct ReservedPort {
     number: u16,
@@ -32,7 +33,7 @@ impl ReservedPort {
         Ok(Self { number: bound.port(), _socket: socket })
     }
 
-    /// Its number.
+    /// Returns the port number.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.number

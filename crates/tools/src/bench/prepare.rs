@@ -1,5 +1,5 @@
-//! From a command line to what is run: the scenario is found, read and changed as options say, and proxies that cannot
-//! take part are left out. Must never start more than a proxy's version.
+//! From a command line to a run: the scenario is found, read and changed by the options, and proxies that cannot
+//! run are left out. Must never start anything but a proxy to query its version.
 
 use super::arguments::Settings;
 use super::child::Stop;
@@ -14,33 +14,33 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-/// The largest scenario that is read.
+/// Maximum size of a scenario, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// The longest round and warming up of a trial, seconds.
+/// Maximum duration of a round and of the warm-up of a trial, in seconds.
 const TRIAL: (f64, f64) = (1.0, 0.3);
 
-/// What is going to be run.
+/// A run ready to start.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The scenario, changed.
+    /// The changed scenario.
     pub source: Source,
-    /// Its combinations.
+    /// Combinations of the scenario.
     pub steps: Vec<BenchStep>,
-    /// How often.
+    /// Number of rounds.
     pub rounds: u32,
-    /// How long a round is.
+    /// Duration of a round.
     pub duration: Duration,
-    /// How long a fresh proxy is warmed up.
+    /// Warm-up of a fresh proxy.
     pub warm_up: Duration,
-    /// Who was left out, and why: lines.
+    /// Proxies that are left out, with the reason: one line each.
     pub left_out: Vec<String>,
 }
 
-/// Finds and reads the scenario, and changes it as the options say.
+/// Finds and reads the scenario, and changes it by the options.
 ///
 /// # Errors
-/// How the tool ends.
+/// The outcome of the tool.
 pub fn prepare(settings: &Settings) -> Result<Prepared, Outcome> {
     let mut source = find(&settings.scenario)?;
     let scenario = &mut source.scenario;
@@ -62,7 +62,7 @@ pub fn prepare(settings: &Settings) -> Result<Prepared, Outcome> {
     }
     let mut rounds = settings.rounds.unwrap_or(*scenario.rounds.get_ref());
     let mut duration = settings.duration.unwrap_or(scenario.load.duration.get_ref().0);
-    // Idle clients are not warmed up: what they cost is what the first ones cost.
+    // Idle clients have no warm-up: the cost of the first ones is measured too.
     let usual = if scenario.load.think.is_some() { 0.0 } else { 1.0 };
     let mut warm_up = scenario.load.warm_up.map_or(usual, |time| time.0);
     if settings.quick {
@@ -99,10 +99,10 @@ fn find(name: &str) -> Result<Source, Outcome> {
     scenario::read(name, &text).map_err(Outcome::Misused)
 }
 
-/// Leaves out the proxies that wait for something, and optional ones whose program is missing, or a file that they need.
+/// Leaves out proxies with unmet prerequisites, and optional ones whose program or a required file is missing.
 ///
 /// # Errors
-/// One line when something is missing that is not optional, or when no proxy is left.
+/// One line if something required is missing, or if no proxy is left.
 pub fn leave_out(prepared: &mut Prepared, stage: &Stage) -> Result<(), Stop> {
     let scenario = &mut prepared.source.scenario;
     let mut staying = Vec::new();
@@ -130,7 +130,7 @@ pub fn leave_out(prepared: &mut Prepared, stage: &Stage) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What is not there of a program and the files that it needs.
+/// Returns a message about a missing program or file.
 fn lacking(program: &str, needs: &[String]) -> Option<String> {
     if programs::find(program).is_none() {
         return Some(format!("there is no program {program} here"));
@@ -139,7 +139,7 @@ fn lacking(program: &str, needs: &[String]) -> Option<String> {
     needs.iter().find(lacks).map(|file| format!("there is no {file} here"))
 }
 
-/// What a proxy says of its version.
+/// Returns a proxy's version.
 ///
 /// # Errors
 /// One line, or an interruption.

@@ -1,36 +1,35 @@
-//! What the kernel tells of processes and of the machine in `/proc`, as text and as figures. Must never stop at a process
-//! that has ended meanwhile: it counts as nothing.
+//! Information of the kernel about processes and the machine in `/proc`, as text and as figures. Must never fail
+//! because of a process that has exited: it counts as nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Clock ticks a second in what the kernel prints (`USER_HZ`, the same on every machine that Weir runs on).
+/// Clock ticks per second in the kernel's output (`USER_HZ`, the same on every machine that Weir supports).
 const TICKS: f64 = 100.0;
 
-/// The most processes that are looked at.
+/// Maximum number of processes that are read.
 const MOST_PROCESSES: usize = 100_000;
 
-/// The most threads of a process that are looked at.
+/// Maximum number of threads of a process that are read.
 const MOST_THREADS: usize = 10_000;
 
-/// A process or thread, as its `stat` tells it.
+/// A process or thread, parsed from `stat`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stat {
-    /// Its name.
     pub name: String,
-    /// The process that started it.
+    /// Process id of the parent.
     pub parent: u32,
     /// Microseconds in user space.
     pub user: f64,
     /// Microseconds in the kernel.
     pub system: f64,
-    /// Microseconds, in both, of children that have ended and were waited for.
+    /// CPU time of terminated and waited-for children, in microseconds.
     pub of_children: f64,
-    /// When it began, in ticks since the machine did: with its number it names a process for good.
+    /// Start time in ticks since boot: together with the id it identifies a process uniquely.
     pub begun: u64,
 }
 
-/// Reads a line of `stat`; the name may hold anything, parentheses as well.
+/// Parses a line of `stat`; the name may contain any byte, parentheses as well.
 #[must_use]
 pub fn stat(text: &str) -> Option<Stat> {
     let (head, rest) = text.rsplit_once(')')?;
@@ -48,13 +47,13 @@ pub fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Microseconds on a processor, from `schedstat`.
+/// Parses the CPU time in microseconds from `schedstat`.
 #[must_use]
 pub fn schedstat(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse::<u64>().ok().map(|nanoseconds| nanoseconds as f64 / 1e3)
 }
 
-/// Bytes that are anonymous and bytes that are resident, from `smaps_rollup`.
+/// Parses anonymous and resident bytes from `smaps_rollup`.
 #[must_use]
 pub fn smaps_rollup(text: &str) -> (u64, u64) {
     let bytes = |key: &str| {
@@ -64,7 +63,7 @@ pub fn smaps_rollup(text: &str) -> (u64, u64) {
     (bytes("Anonymous:"), bytes("Rss:"))
 }
 
-/// Packets received and sent by an interface, from `/proc/net/dev`.
+/// Parses packets received and sent by an interface from `/proc/net/dev`.
 #[must_use]
 pub fn packets(text: &str, interface: &str) -> Option<(u64, u64)> {
     let (_, figures) =
@@ -76,17 +75,17 @@ pub fn packets(text: &str, interface: &str) -> Option<(u64, u64)> {
 /// Time of one processor, or of all, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Processor {
-    /// All of it.
+    /// Total.
     pub all: u64,
-    /// Without anything to do.
+    /// Idle.
     pub idle: u64,
-    /// Taken by other guests of the same host.
+    /// Stolen by other guests of the same host.
     pub steal: u64,
-    /// In software interrupts.
+    /// Software interrupts.
     pub softirq: u64,
 }
 
-/// The line of all processors in `/proc/stat`.
+/// Parses the line of all processors in `/proc/stat`.
 #[must_use]
 pub fn processor(text: &str) -> Option<Processor> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
@@ -95,7 +94,7 @@ pub fn processor(text: &str) -> Option<Processor> {
     Some(Processor { all: ticks.iter().sum(), idle: at(3) + at(4), steal: at(7), softirq: at(6) })
 }
 
-/// Device interrupts that each processor has had, from `/proc/interrupts`: the lines with a number.
+/// Parses the device interrupts of each processor from `/proc/interrupts`: the lines with a number.
 #[must_use]
 pub fn interrupts(text: &str) -> Vec<u64> {
     let mut lines = text.lines();
@@ -128,13 +127,13 @@ pub fn listens_now(port: u16) -> bool {
     ["/proc/self/net/tcp", "/proc/self/net/tcp6"].iter().any(|file| listens(&read(file), port))
 }
 
-/// A file of `/proc` or `/sys`; nothing where it cannot be read.
+/// Reads a file of `/proc` or `/sys`; empty if it cannot be read.
 #[must_use]
 pub fn read(file: &str) -> String {
     fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
-/// Every process there is, by number.
+/// Returns every process by its id.
 #[must_use]
 pub fn processes() -> BTreeMap<u32, Stat> {
     numbers("/proc", MOST_PROCESSES)
@@ -143,7 +142,7 @@ pub fn processes() -> BTreeMap<u32, Stat> {
         .collect()
 }
 
-/// A process and those below it, with what tells them from later ones of the same number.
+/// Returns a process and its descendants, with the start times that distinguish them from later ones with the same id.
 #[must_use]
 pub fn family(of: u32) -> Vec<(u32, u64)> {
     let all = processes();
@@ -157,16 +156,16 @@ pub fn family(of: u32) -> Vec<(u32, u64)> {
     found
 }
 
-/// Processor time of a thread since it began: its exact sum, and how the kernel splits it.
+/// CPU time of a thread since its start: the exact sum, and the kernel's split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thread {
-    /// Its name, and the split in ticks.
+    /// Name, and the split in ticks.
     pub stat: Stat,
-    /// Microseconds, exactly.
+    /// Exact CPU time, in microseconds.
     pub time: f64,
 }
 
-/// Every thread of a process and of those below it, by process and number.
+/// Returns every thread of a process and of its descendants, by process and thread id.
 #[must_use]
 pub fn threads(of: u32) -> BTreeMap<(u32, u32), Thread> {
     let mut found = BTreeMap::new();
@@ -174,7 +173,7 @@ pub fn threads(of: u32) -> BTreeMap<(u32, u32), Thread> {
         for thread in numbers(&format!("/proc/{process}/task"), MOST_THREADS) {
             let folder = format!("/proc/{process}/task/{thread}");
             let Some(stat) = stat(&read(&format!("{folder}/stat"))) else { continue };
-            // Without the scheduler's statistics, the ticks have to do.
+            // Without the scheduler's statistics, the ticks are used.
             let time = schedstat(&read(&format!("{folder}/schedstat"))).unwrap_or(stat.user + stat.system);
             found.insert((process, thread), Thread { stat, time });
         }
@@ -182,14 +181,14 @@ pub fn threads(of: u32) -> BTreeMap<(u32, u32), Thread> {
     found
 }
 
-/// Anonymous and resident bytes of a process and those below it.
+/// Returns anonymous and resident bytes of a process and its descendants.
 #[must_use]
 pub fn memory(of: u32) -> (u64, u64) {
     let each = family(of).into_iter().map(|(process, _)| smaps_rollup(&read(&format!("/proc/{process}/smaps_rollup"))));
     each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
-/// The entries of a folder that are numbers.
+/// Returns the numeric entries of a folder.
 fn numbers(folder: &str, most: usize) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).take(most).collect()

@@ -1,4 +1,4 @@
-//! Programs of other people: where they are, and what they say of their version. Must never run one for longer than a
+//! Foreign programs: their location, and their version. Must never run one for longer than a
 //! few seconds.
 
 use super::child::{Output, Started, Stop, plain};
@@ -8,17 +8,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where programs of the system's administrator are, beside `PATH`.
+/// Directories of system administration programs, searched after `PATH`.
 const ELSEWHERE: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 
-/// How long a program may take to tell its version.
+/// Timeout of a program that prints its version.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The most bytes of a version.
+/// Maximum length of a version, in bytes.
 const LONGEST_VERSION: usize = 200;
 
-/// The file of a program: itself when it has a slash, else the first of its name in `PATH`, or where only
-/// administrators look.
+/// Returns the file of a program: itself if it contains a slash, else the first match in `PATH`, or in
+/// the directories for administrators.
 #[must_use]
 pub fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
@@ -33,7 +33,7 @@ fn runs(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// The first line that a command says; nothing where it says none.
+/// Returns the first line that a command prints; empty if there is none.
 ///
 /// # Errors
 /// An interruption.
@@ -41,7 +41,7 @@ pub fn version(command: &[String], log: &Path) -> Result<String, Stop> {
     let started = Started::start("the version", command, &ProcessorSet::EMPTY, log, Output::Log);
     match started.map_err(Stop::Failed).and_then(|mut started| started.wait(PATIENCE)) {
         Err(Stop::Interrupted) => return Err(Stop::Interrupted),
-        // Some say their version and are not content.
+        // Some programs print their version and exit with an error.
         Ok(()) | Err(Stop::Failed(_)) => {}
     }
     let said = fs::read(log).unwrap_or_default();

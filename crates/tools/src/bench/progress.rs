@@ -1,5 +1,5 @@
-//! What the user sees while a benchmark runs: a line a step, and on a terminal the one that is under way. Must never be
-//! read by a program: results are.
+//! Output for the user while a benchmark runs: a line per step, and on a terminal the current step. Must never be
+//! parsed by a program: the results are.
 
 use std::io::{IsTerminal, Write};
 
@@ -10,26 +10,26 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For whatever standard output is.
+    /// Detects whether standard output is a terminal.
     #[must_use]
     pub fn of_standard_output() -> Self {
         Self { terminal: std::io::stdout().is_terminal() }
     }
 
-    /// Writes lines that stay.
+    /// Writes permanent lines.
     pub fn line(self, text: &str) {
         let clear = if self.terminal { "\r\x1b[K" } else { "" };
         write(&format!("{clear}{text}\n"));
     }
 
-    /// Shows what is under way, until the next line; nothing without a terminal.
+    /// Shows the current step until the next line; nothing without a terminal.
     pub fn under_way(self, text: &str) {
         if self.terminal {
             write(&format!("\r\x1b[K{text}"));
         }
     }
 
-    /// Takes away what is under way.
+    /// Removes the current step.
     pub fn clear(self) {
         if self.terminal {
             write("\r\x1b[K");
@@ -37,7 +37,7 @@ impl Progress {
     }
 }
 
-/// Writes to standard output; a reader that has left is no error.
+/// Writes to standard output; a closed pipe is not an error.
 pub fn write(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

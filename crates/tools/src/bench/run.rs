@@ -22,13 +22,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a turn takes beside the load: a start, a few looks, an end.
+/// Estimated overhead of a turn in addition to the load: start, samples, end.
 const AROUND: Duration = Duration::from_millis(500);
 
-/// How long the idle machine is listened to, and in a trial.
+/// Duration for which the idle machine is observed, and that in a trial.
 const LISTEN: [Duration; 2] = [Duration::from_secs(1), Duration::from_millis(200)];
 
-/// A run that is under way.
+/// State of a run.
 struct Run<'a> {
     settings: &'a Settings,
     prepared: &'a Prepared,
@@ -40,7 +40,7 @@ struct Run<'a> {
     full: Vec<f64>,
 }
 
-/// Runs what the command line asks for.
+/// Runs the task of the command line.
 #[must_use]
 pub fn run(settings: &Settings, command: &str) -> Outcome {
     let mut prepared = match prepare::prepare(settings) {
@@ -63,7 +63,7 @@ pub fn run(settings: &Settings, command: &str) -> Outcome {
     }
 }
 
-/// Checks the environment and prints what was found.
+/// Checks the environment and prints the findings.
 fn look(prepared: &Prepared, settings: &Settings, available: &ProcessorSet) -> Result<Vec<Finding>, Stop> {
     let scenario = &prepared.source.scenario;
     let workers = prepared.steps.iter().map(|step| step.workers).max().unwrap_or(1);
@@ -74,7 +74,7 @@ fn look(prepared: &Prepared, settings: &Settings, available: &ProcessorSet) -> R
     Ok(found)
 }
 
-/// Measures, writes and prints.
+/// Measures, then writes and prints the results.
 fn measured(prepared: &mut Prepared, settings: &Settings, command: &str, available: ProcessorSet) -> Result<(), Stop> {
     let begun = clock::since_epoch().as_secs();
     let weir = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
@@ -107,7 +107,7 @@ fn measured(prepared: &mut Prepared, settings: &Settings, command: &str, availab
     };
     let ended = run.rounds(&mut results.points);
     let folder = run.stage.folder.clone();
-    // Everything has ended before anything is written.
+    // All processes have ended before anything is written.
     drop(run);
     if matches!(ended, Err(Stop::Interrupted)) && results.points.is_empty() {
         return Err(Stop::Interrupted);
@@ -122,7 +122,7 @@ fn measured(prepared: &mut Prepared, settings: &Settings, command: &str, availab
     }
 }
 
-/// Writes the results and everything that is made from them, and prints the table.
+/// Writes the results and everything generated from them, and prints the table.
 fn conclude(results: &Results, folder: &Path, progress: Progress) -> Result<(), Stop> {
     progress.clear();
     let file = folder.join("results.json");
@@ -134,7 +134,7 @@ fn conclude(results: &Results, folder: &Path, progress: Progress) -> Result<(), 
     Ok(())
 }
 
-/// Fails where a round did.
+/// Returns an error if a round had a fault.
 fn faults(results: &Results) -> Result<(), Stop> {
     let rounds = || results.points.iter().flat_map(|point| &point.rounds);
     let faults: Vec<&str> = rounds().filter_map(|round| round.fault.as_deref()).collect();
@@ -155,7 +155,7 @@ impl Run<'_> {
         turns(prepared.rounds, &prepared.steps, prepared.source.scenario.proxy.len(), !self.settings.no_direct)
     }
 
-    /// How long all of it is going to take, as a line.
+    /// Returns a line with the estimated duration of the run.
     fn estimate(&self) -> String {
         let prepared = self.prepared;
         let turns = self.turns().len() as u32;
@@ -210,7 +210,7 @@ impl Run<'_> {
         self.origins.run_on(on, &self.stage, &self.prepared.source.scenario)
     }
 
-    /// Starts everything once, before minutes are spent, and measures what shares are shares of.
+    /// Starts everything once before the measurement, and measures the full speed that shares refer to.
     fn trial(&mut self) -> Result<Vec<ProxyName>, Stop> {
         let prepared = self.prepared;
         let Some(first) = prepared.steps.first().copied() else { return Ok(Vec::new()) };
@@ -254,7 +254,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures everything, in turn.
+    /// Measures all turns.
     fn rounds(&mut self, points: &mut Vec<Point>) -> Result<(), Stop> {
         let prepared = self.prepared;
         let turns = self.turns();
@@ -286,8 +286,8 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
-    /// Counts the system calls and draws the time of a proxy, where that is wanted. What goes wrong is told, and spoils
-    /// nothing that was measured.
+    /// Counts the system calls and draws the flame graph of a proxy, if requested. Errors are reported, but do not
+    /// invalidate a measurement.
     fn look_inside(&self, course: &Course<'_>, name: &str, step: usize, round: &mut Round) -> Result<(), Stop> {
         if self.settings.syscalls {
             self.progress.under_way(&format!("{name}: counting system calls"));
@@ -312,7 +312,7 @@ impl Run<'_> {
     }
 }
 
-/// Puts a point's rounds to those that are known of it.
+/// Adds a point's rounds to those of the same point.
 fn add(points: &mut Vec<Point>, point: Point) {
     let key = |point: &Point| (point.proxy.clone(), point.size, point.rate, point.workers, point.connections);
     match points.iter_mut().find(|other| key(other) == key(&point)) {
@@ -321,7 +321,7 @@ fn add(points: &mut Vec<Point>, point: Point) {
     }
 }
 
-/// A point with one round as a line.
+/// Formats a point with one round as a line.
 fn told(place: &str, name: &str, point: &Point) -> String {
     let workers = if point.workers > 1 { format!(", {} workers", point.workers) } else { String::new() };
     let rate = point.rate.map_or_else(String::new, |rate| format!(", {rate:.0} offered"));

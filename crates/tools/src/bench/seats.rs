@@ -1,21 +1,18 @@
-//! Which processors each part of a run gets on this machine. Must never bind anything.
+//! Assignment of processors to the parts of a run. Must never bind anything.
 
 use super::scenario::Seats;
 use super::scenario::quantity::Seat;
 use base::ProcessorSet;
 
-/// Who sits where; an empty set runs anywhere.
+/// Processors of each role; an empty set means no binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Places {
-    /// The proxy.
     pub proxy: ProcessorSet,
-    /// The origins.
     pub origin: ProcessorSet,
-    /// The load.
     pub load: ProcessorSet,
 }
 
-/// Seats everybody, with a proxy of so many workers.
+/// Assigns processors to all roles, for a proxy with that number of workers.
 #[must_use]
 pub fn places(seats: &Seats, workers: u32, available: &ProcessorSet) -> Places {
     let first: ProcessorSet = available.iter().take(workers as usize).collect();
@@ -29,7 +26,7 @@ pub fn places(seats: &Seats, workers: u32, available: &ProcessorSet) -> Places {
     Places { proxy: or_all(find(seats.proxy)), origin: or_all(find(seats.origin)), load: or_all(find(seats.load)) }
 }
 
-/// The processors of a list that the machine does not have.
+/// Returns the processors of a list that the machine does not have.
 #[must_use]
 pub fn missing(seat: Seat, available: &ProcessorSet) -> ProcessorSet {
     match seat {
@@ -54,7 +51,7 @@ mod tests {
 
     #[test]
     fn everybody_finds_a_place_on_every_machine() {
-        // available; proxy, origin, load; workers; where they are
+        // Columns: available; proxy, origin, load; workers; assigned processors.
         let rows = [
             ("0-1", ["workers", "rest", "rest"], 1, ["0", "1", "1"]),
             ("0-1", ["workers", "rest", "rest"], 2, ["0-1", "0-1", "0-1"]),

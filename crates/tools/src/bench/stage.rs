@@ -1,5 +1,5 @@
-//! Where a run takes place: its folders, the files of each process, what placeholders stand for, the origins. Must never
-//! measure.
+//! The environment of a run: its folders, the files of each process, the values of placeholders, the origins. Must
+//! never measure.
 
 use super::child::{Output, Started, Stop};
 use super::port::ReservedPort;
@@ -18,7 +18,7 @@ use toml::Spanned;
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes one.
+    /// Creates the folder.
     ///
     /// # Errors
     /// One line that names it.
@@ -27,7 +27,7 @@ impl Scratch {
         let above = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let own = std::process::id();
         let mut names = (0..100).map(|number| above.join(format!("weir-bench-{own}-{number}")));
-        // One that exists belongs to another user, or was left by a process of the same number.
+        // An existing one belongs to another user, or was left by a process with the same id.
         let made = names.find(|path| fs::create_dir(path).is_ok());
         made.map(Self).ok_or_else(|| format!("{}: no folder can be made there", above.display()))
     }
@@ -35,25 +35,25 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed lies in memory until the machine restarts; nothing depends on it.
+        // A folder that cannot be removed stays in memory until the machine restarts; nothing depends on it.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The folders of a run, and what placeholders stand for.
+/// The folders of a run, and the values of placeholders.
 #[derive(Debug)]
 pub struct Stage {
-    /// Where everything is written.
+    /// Output folder.
     pub folder: PathBuf,
     scratch: Scratch,
     values: Values,
 }
 
 impl Stage {
-    /// Makes the folder, which must not hold results yet.
+    /// Creates the folder, which must not contain results yet.
     ///
     /// # Errors
-    /// One line that names what could not be made.
+    /// One line that names the folder that could not be created.
     pub fn new(folder: &Path, scenario: &Scenario, own: &BTreeMap<String, String>, weir: &str) -> Result<Self, String> {
         let failed = |error: io::Error| format!("{}: {error}", folder.display());
         fs::create_dir_all(folder).map_err(failed)?;
@@ -72,7 +72,7 @@ impl Stage {
         Ok(Self { folder, scratch, values })
     }
 
-    /// Tells where the origins listen.
+    /// Sets the placeholders of the origins' ports.
     fn set_origins(&mut self, ports: &[u16]) {
         for (number, port) in ports.iter().enumerate() {
             let mut names = vec![format!("origin_{}", number + 1)];
@@ -84,7 +84,7 @@ impl Stage {
         }
     }
 
-    /// What placeholders stand for in a process called `name` that listens on `port`.
+    /// Returns the placeholders of a process called `name` that listens on `port`.
     #[must_use]
     pub fn values(&self, name: &str, port: u16, step: Option<(&BenchStep, Option<f64>)>) -> Values {
         let mut values = self.values.clone();
@@ -101,7 +101,7 @@ impl Stage {
         values
     }
 
-    /// Writes the files of a process into its folder, which is made.
+    /// Writes the files of a process into its folder, which is created.
     ///
     /// # Errors
     /// One line that names the file.
@@ -122,7 +122,7 @@ impl Stage {
                 fs::create_dir_all(above).map_err(|error| failed(above, error))?;
             }
             let text = fill(text.get_ref(), values)?;
-            // Configurations that begin on a line of their own.
+            // Multi-line strings may start with a line feed.
             let text = text.strip_prefix('\n').unwrap_or(&text);
             fs::write(&path, text).map_err(|error| failed(&path, error))?;
         }
@@ -130,7 +130,7 @@ impl Stage {
     }
 }
 
-/// Writes the lists of a scenario into a folder, which is made.
+/// Writes the lists of a scenario into a folder, which is created.
 fn write_lists(folder: &Path, scenario: &Scenario) -> Result<(), String> {
     let failed = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
@@ -146,25 +146,25 @@ fn write_lists(folder: &Path, scenario: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-/// Fills in the words of a command.
+/// Replaces the placeholders of a command.
 ///
 /// # Errors
-/// A placeholder that stands for nothing.
+/// A placeholder without a value.
 pub fn words(command: &[Spanned<String>], values: &Values) -> Result<Vec<String>, String> {
     command.iter().map(|word| fill(word.get_ref(), values)).collect()
 }
 
-/// The origins, running.
+/// The running origins.
 pub struct Origins {
     ports: Vec<ReservedPort>,
-    /// Where the usual origin serves the direct way, where that is by TLS.
+    /// Port of the default origin for the direct way, if that uses TLS.
     secure: Option<ReservedPort>,
     on: ProcessorSet,
     running: Vec<Started>,
 }
 
 impl Origins {
-    /// Reserves their ports; none runs yet.
+    /// Reserves the ports; no origin is started.
     ///
     /// # Errors
     /// One line.
@@ -177,10 +177,10 @@ impl Origins {
         Ok(Self { ports, secure, on: ProcessorSet::EMPTY, running: Vec::new() })
     }
 
-    /// Has them run on those processors: started anew where they ran on others.
+    /// Runs the origins on those processors: they are restarted if they ran on others.
     ///
     /// # Errors
-    /// One line when one does not start or has died.
+    /// One line if one does not start or has exited.
     pub fn run_on(&mut self, on: ProcessorSet, stage: &Stage, scenario: &Scenario) -> Result<(), Stop> {
         if !self.running.is_empty() && self.on == on {
             return self.running.iter_mut().try_for_each(Started::check);
@@ -212,13 +212,13 @@ impl Origins {
         Ok(started)
     }
 
-    /// The port of the first one, for the direct way.
+    /// Returns the port of the first origin, for the direct way.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.secure.as_ref().or(self.ports.first()).map_or(0, ReservedPort::number)
     }
 
-    /// Microseconds that they have spent on processors.
+    /// Returns the CPU time of the origins in microseconds.
     #[must_use]
     pub fn time(&self) -> f64 {
         let threads = self.running.iter().flat_map(|origin| super::procfs::threads(origin.id()).into_values());

@@ -1,4 +1,4 @@
-//! What is measured, and in which order: every combination of the sweep, every way, every round. Must never start
+//! Order of the measurements: every combination of the sweep, every way, every round. Must never start
 //! anything.
 
 use super::scenario::Scenario;
@@ -9,7 +9,7 @@ use super::scenario::quantity::Rate;
 pub struct BenchStep {
     /// Object size, bytes.
     pub size: u64,
-    /// Offered requests a second.
+    /// Offered requests per second.
     pub rate: Option<Rate>,
     /// Threads of the proxy.
     pub workers: u32,
@@ -17,7 +17,7 @@ pub struct BenchStep {
     pub connections: u32,
 }
 
-/// Every combination, in the order of the lists: connections change fastest.
+/// Returns every combination, in the order of the lists: connections vary fastest.
 #[must_use]
 pub fn steps(scenario: &Scenario) -> Vec<BenchStep> {
     let (load, sweep) = (&scenario.load, &scenario.sweep);
@@ -41,27 +41,27 @@ fn or_one<T>(list: Vec<T>, other: T) -> Vec<T> {
     if list.is_empty() { vec![other] } else { list }
 }
 
-/// The first, the middle and the last entry of a list: what a trial takes of it.
+/// Reduces a list to the first, the middle and the last entry, for a trial.
 pub fn thin<T: Clone>(list: &mut Vec<T>) {
     if list.len() > 3 {
         *list = [0, list.len() / 2, list.len() - 1].map(|at| list[at].clone()).to_vec();
     }
 }
 
-/// One measurement to make.
+/// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turn {
-    /// The round, from 0.
+    /// Round, from 0.
     pub round: u32,
-    /// The combination, by its place.
+    /// Index of the combination.
     pub step: usize,
-    /// The proxy, by its place; `None` is the direct way.
+    /// Index of the proxy; `None`: the direct way.
     pub proxy: Option<usize>,
 }
 
-/// All of them: rounds outermost, so that what drifts on the machine touches every combination alike; the direct way
-/// first, then the proxies, in every other round from the last to the first. The direct way does not know how many
-/// workers a proxy has, and is measured with the first number alone.
+/// Returns all turns: rounds are the outermost loop, so that drift of the machine affects every combination alike; the
+/// direct way is first, followed by the proxies, in reverse order in every other round. The direct way does not depend
+/// on the number of workers, and is measured with the first number only.
 #[must_use]
 pub fn turns(rounds: u32, steps: &[BenchStep], proxies: usize, direct: bool) -> Vec<Turn> {
     let mut found = Vec::new();

@@ -1,19 +1,19 @@
-//! Reading results that an earlier run has stored. Must never take a form that it does not know, nor a file that is too
-//! long to be one.
+//! Reads results of an earlier run. Must never accept an unknown format, nor a file above the maximum
+//! size.
 
 use super::results::{FORM, Results};
 use crate::Outcome;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes of the longest file that is read.
+/// Maximum size of a file, in bytes.
 const LONGEST: u64 = 512 << 20;
 
 /// Reads one `results.json`, or the one in a folder.
 ///
 /// # Errors
 ///
-/// When it cannot be read, is too long, or is no results of a known form.
+/// The file cannot be read, is too long, or does not contain results of a known format.
 pub fn read(path: &Path) -> Result<Results, Outcome> {
     let path = if path.is_dir() { path.join("results.json") } else { path.to_owned() };
     let name = path.display();
@@ -30,11 +30,11 @@ pub fn read(path: &Path) -> Result<Results, Outcome> {
     parse(&text).map_err(|why| Outcome::Failed(format!("{name}: {why}")))
 }
 
-/// The results in a text.
+/// Parses results.
 ///
 /// # Errors
 ///
-/// When it is no results, or their form is not known.
+/// The text is not results, or their format is unknown.
 pub fn parse(text: &str) -> Result<Results, String> {
     #[derive(serde::Deserialize)]
     struct Formed {

@@ -1,4 +1,4 @@
-//! System calls of a proxy, counted by `strace`. Must never be on while anything is timed.
+//! System calls of a proxy, counted by `strace`. Must never be active while anything is timed.
 
 use super::child::{Output, Started, Stop, interrupted};
 use super::procfs;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// How long `strace` may take to attach, and to end.
+/// Timeout for `strace` to attach, and to exit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two looks.
+/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A running `strace`.
@@ -23,10 +23,10 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Attaches to a process and those below it.
+    /// Attaches to a process and its descendants.
     ///
     /// # Errors
-    /// One line when that does not come about.
+    /// One line if that fails.
     pub fn attach(to: u32, folder: &Path) -> Result<Self, Stop> {
         let output = folder.join("counts");
         let mut command: Vec<String> = ["strace", "-c", "-f", "-o"].map(str::to_owned).into();
@@ -49,14 +49,14 @@ impl Trace {
         Ok(Self { strace, output })
     }
 
-    /// Ends it, and divides what it counted by `requests`.
+    /// Stops tracing, and divides the counts by `requests`.
     ///
     /// # Errors
-    /// One line when it does not end.
+    /// One line if it does not stop.
     pub fn finish(mut self, requests: u64) -> Result<BTreeMap<String, f64>, Stop> {
         self.strace.send(Signal::Interrupt);
         let since = Point::now();
-        // It ends by the signal that it was sent, which is no failure here.
+        // It exits by the signal that it was sent, which is not a failure here.
         while let Ok(()) = self.strace.check() {
             if since.elapsed() > PATIENCE {
                 return Err(Stop::Failed("strace does not end".to_owned()));
@@ -75,7 +75,7 @@ fn traced(status: &str) -> bool {
     line.is_some_and(|process| process.trim() != "0")
 }
 
-/// The calls of a table of `strace -c`.
+/// Parses the calls in a table of `strace -c`.
 fn counts(text: &str) -> BTreeMap<String, u64> {
     let row = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();

@@ -1,28 +1,27 @@
-//! The figures of a run as lines for people: medians over the rounds, beside the first proxy. Must never compare rounds of
-//! different combinations.
+//! The figures of a run as readable lines: medians over the rounds, compared with the first proxy. Must never compare
+//! rounds of different combinations.
 
 use super::figures::{self, Cpu};
 use super::results::{Point, Results, Round};
 
-/// The system calls of a proxy that are told, the most frequent first.
+/// Maximum number of system calls of a proxy that are listed, the most frequent first.
 const MOST_CALLS: usize = 8;
 
 /// Medians of one point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Medians {
-    /// Of the proxy, a request.
+    /// CPU of the proxy per request.
     pub cpu: Option<Cpu>,
-    /// Requests a second.
     pub rate: f64,
-    /// Microseconds to the last byte: half of the answers, 99 of 100.
+    /// Median and 99th percentile of the time to the last byte, microseconds.
     pub latency: (f64, f64),
-    /// Failures of all rounds, answers with a status of 400 and above among them.
+    /// Failures of all rounds, including responses with a status of 400 and above.
     pub errors: u64,
-    /// Anonymous memory at the end, bytes.
+    /// Anonymous memory at the end, in bytes.
     pub memory: u64,
 }
 
-/// The table of a run.
+/// Returns the table of a run.
 #[must_use]
 pub fn text(results: &Results) -> String {
     let mut out = format!("{}: {}\n", results.scenario.name, results.scenario.title);
@@ -42,7 +41,7 @@ pub fn text(results: &Results) -> String {
     out
 }
 
-/// Whether a point belongs to the combination of another one; the direct way does to that of every number of workers.
+/// Whether a point belongs to the combination of another one; the direct way belongs to that of any number of workers.
 fn same(step: &Point, point: &Point) -> bool {
     let workers = point.proxy.is_none() || step.workers == point.workers;
     workers && (step.size, step.rate, step.connections) == (point.size, point.rate, point.connections)
@@ -98,7 +97,7 @@ fn row(point: &Point, base: Option<&Medians>) -> String {
     out
 }
 
-/// The medians of a point, rounds that failed left out; nothing where none is left.
+/// Returns the medians of a point without failed rounds; `None` if none is left.
 #[must_use]
 pub fn medians(point: &Point) -> Option<Medians> {
     let errors = |round: &Round| {

@@ -1,6 +1,6 @@
-//! Numbers as the page writes them. Must never show more digits than a figure is worth.
+//! Number formats of the page. Must never show more digits than are significant.
 
-/// A whole number with a comma at each thousand.
+/// Formats a whole number with thousands separators.
 #[must_use]
 pub fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.max(0.0));
@@ -14,7 +14,7 @@ pub fn thousands(value: f64) -> String {
     text
 }
 
-/// Three digits that count, the rest noughts.
+/// Formats three significant digits, followed by zeros.
 #[must_use]
 pub fn rounded(value: f64) -> String {
     if value < 100.0 {
@@ -24,7 +24,7 @@ pub fn rounded(value: f64) -> String {
     thousands((value / scale).round() * scale)
 }
 
-/// Bytes in the largest unit of which there is one.
+/// Formats bytes in the largest suitable unit.
 #[must_use]
 pub fn bytes(value: f64) -> String {
     const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
@@ -50,14 +50,14 @@ pub fn head(cells: &[String]) -> String {
     format!("{}|{}\n", row(cells), "---|".repeat(cells.len()))
 }
 
-/// Program and version out of the line in which a program tells its version; the proxy's own name where it tells none.
+/// Returns program and version from the line that a program prints; the proxy's own name if it prints none.
 #[must_use]
 pub fn program(line: &str, name: &str) -> String {
     let version = line
         .split([' ', '/', ',', '\t'])
         .find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()) && word.contains('.'));
     let Some(version) = version else { return name.to_owned() };
-    // Of what packagers add, only a development version's number tells something.
+    // Of suffixes of packages, only that of a development version is kept.
     let mut pieces = version.split(['-', '+', '~']);
     let number = pieces.next().unwrap_or(version);
     let development = pieces.next().filter(|piece| piece.starts_with("dev"));

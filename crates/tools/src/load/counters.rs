@@ -1,77 +1,75 @@
-//! What was counted: a set of counters for each worker and interval, added up. Must never count anything twice: that of an interval is
-//! taken away from its worker.
+//! Counters of the load: a set for each worker and interval, and their sum. Must never count anything twice: those of
+//! an interval are moved out of the worker.
 
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
-/// Status codes that an answer can have: 100 to 599.
+/// Number of status codes: 100 to 599.
 const STATUSES: usize = 500;
-/// Digits of a time that its histogram keeps.
+/// Significant digits of a time in its histogram.
 const DIGITS: u8 = 3;
 
-/// What happened within some time.
+/// Counters of an interval.
 #[derive(Debug, Clone)]
 pub struct Counters {
-    /// Connections that were begun.
+    /// Connections begun.
     pub connections: u64,
-    /// Handshakes of TLS that were completed.
+    /// Completed TLS handshakes.
     pub handshakes: u64,
-    /// Those that resumed a session.
+    /// Handshakes that resumed a session.
     pub resumed: u64,
-    /// Requests that were begun.
+    /// Requests begun.
     pub requests: u64,
-    /// Answers that were complete.
+    /// Complete responses.
     pub answers: u64,
-    /// Bytes received, heads and chunk coding included.
+    /// Bytes received, including heads and chunked coding.
     pub received: u64,
-    /// What went wrong.
     pub errors: Errors,
-    /// Requests that were still without a whole answer when the run ended: sent ones, and at a constant rate also those
-    /// that were due and found no free connection. The times count how long they had waited by then. The last second
-    /// of a run has them.
+    /// Requests without a complete response at the end of the run: sent ones, and at a constant rate also those
+    /// that were due and found no free connection. The times include how long they had waited by then. The last second
+    /// of a run contains them.
     pub unanswered: u64,
-    /// Complete answers by status code, index 0 for 100 up to 499 for 599.
+    /// Complete responses by status code, index 0 for 100 up to 499 for 599.
     pub statuses: Box<[u64; STATUSES]>,
-    /// From request (or, at a constant rate, from when it was due) to the first byte of its answer.
+    /// Time from the request (or, at a constant rate, from when it was due) to the first byte of its response.
     pub first_byte: Times,
-    /// The same to the last byte.
+    /// The same, to the last byte.
     pub last_byte: Times,
-    /// Of the reference client, to the last byte.
+    /// Time of the reference client, to the last byte.
     pub reference: Times,
-    /// Of answers that came whole with their first byte, as small ones do: they belong to the first byte's times and to
-    /// the last byte's, and are counted once until the counters are taken.
+    /// Times of responses that were complete with their first byte, as small ones are: they belong to both the first
+    /// byte's times and the last byte's, and are recorded once until the counters are taken.
     at_once: Option<Box<Times>>,
 }
 
-/// Failures, told apart.
+/// Failures by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Errors {
-    /// Connections that were refused or could not be made.
+    /// Connections that were refused or could not be established.
     pub connect: u64,
     /// I/O that took longer than `-w`.
     pub timeout: u64,
-    /// Connections that were reset or closed before the answer was complete.
+    /// Connections that were reset or closed before the response was complete.
     pub reset: u64,
-    /// Answers that are no HTTP.
+    /// Responses that are not valid HTTP.
     pub protocol: u64,
-    /// Answers with a status of 400 or above (they count as answers as well).
+    /// Responses with a status of 400 or above (they count as responses as well).
     pub status: u64,
 }
 
 /// Durations, in nanoseconds: their exact sum and number, and a histogram of three significant digits.
 #[derive(Debug, Clone)]
 pub struct Times {
-    /// Sum of all, nanoseconds.
+    /// Sum of all, in nanoseconds.
     pub sum: u64,
-    /// The distribution.
     pub histogram: Histogram<u64>,
 }
 
-/// The longest time that is told apart from longer ones.
+/// Maximum time of the histogram; longer ones are counted as this.
 pub const LONGEST: Duration = Duration::from_secs(3600);
 
 impl Counters {
-    /// Nothing so far.
+    /// Creates empty counters.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -91,7 +89,7 @@ impl Counters {
         }
     }
 
-    /// Adds what another one has counted.
+    /// Adds other counters.
     pub fn add(&mut self, other: &Self) {
         self.connections += other.connections;
         self.handshakes += other.handshakes;
@@ -112,7 +110,7 @@ impl Counters {
         }
     }
 
-    /// Takes what was counted, and begins anew.
+    /// Returns the counters, and resets them.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let mut taken = std::mem::take(self);
@@ -123,7 +121,7 @@ impl Counters {
         taken
     }
 
-    /// Counts how long an answer took, in nanoseconds. What [`Counters::take`] gives has it in both times.
+    /// Records the times of a response, in nanoseconds. The result of [`Counters::take`] contains it in both times.
     #[inline]
     pub fn record_times(&mut self, first_byte: u64, last_byte: u64) {
         if first_byte == last_byte {
@@ -133,7 +131,7 @@ impl Counters {
         self.last_byte.record(last_byte);
     }
 
-    /// Counts a complete answer by its status code; one outside of 100 to 599 is not there.
+    /// Counts a complete response by its status code; codes outside of 100 to 599 are ignored.
     pub fn count_status(&mut self, status: u16) {
         if let Some(count) = usize::from(status).checked_sub(100).and_then(|index| self.statuses.get_mut(index)) {
             *count += 1;
@@ -148,7 +146,6 @@ impl Default for Counters {
 }
 
 impl Errors {
-    /// Adds others.
     pub fn add(&mut self, other: Self) {
         self.connect += other.connect;
         self.timeout += other.timeout;
@@ -157,7 +154,7 @@ impl Errors {
         self.status += other.status;
     }
 
-    /// How many there are, answers of a status of 400 or above not among them: those are answers.
+    /// Returns the number of failures, without responses of a status of 400 or above.
     #[must_use]
     pub const fn failures(&self) -> u64 {
         self.connect + self.timeout + self.reset + self.protocol
@@ -165,7 +162,7 @@ impl Errors {
 }
 
 impl Times {
-    /// None so far.
+    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         let longest = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
@@ -174,29 +171,28 @@ impl Times {
         Self { sum: 0, histogram }
     }
 
-    /// Counts one, in nanoseconds.
+    /// Records a time, in nanoseconds.
     #[inline]
     pub fn record(&mut self, nanos: u64) {
         self.record_many(nanos, 1);
     }
 
-    /// Counts several that are equal.
+    /// Records several equal times.
     pub fn record_many(&mut self, nanos: u64, count: u64) {
         self.sum = self.sum.saturating_add(nanos.saturating_mul(count));
         self.histogram.saturating_record_n(nanos, count);
     }
 
-    /// Adds others.
     pub fn add(&mut self, other: &Self) {
         if other.histogram.is_empty() {
             return;
         }
         self.sum = self.sum.saturating_add(other.sum);
-        // Both have the same bounds.
+        // Cannot fail: both have the same bounds.
         let _ = self.histogram.add(&other.histogram);
     }
 
-    /// How many there are.
+    /// Returns the number of times.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.histogram.len()
@@ -208,7 +204,7 @@ impl Times {
         self.histogram.is_empty()
     }
 
-    /// Their mean in nanoseconds; 0 without any.
+    /// Returns the mean in nanoseconds; 0 without any.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.is_empty() { 0.0 } else { self.sum as f64 / self.len() as f64 }

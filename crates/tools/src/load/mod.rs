@@ -1,8 +1,8 @@
-//! The load generator: sends requests as it was told and measures the answers. Must never know what stands at the
+//! The load generator: sends requests and measures the responses. Must never depend on the program at the
 //! other end.
 //!
-//! A run goes through four rooms: [`options`] makes a [`plan::Plan`] of the command line, the [`drive`] sends it and
-//! counts into a [`counters::Counters`] on each worker, and once a second their sum reaches a [`show::Show`], which prints it.
+//! Stages of a run: [`options`] parses the command line into a [`plan::Plan`], the [`drive`] sends it and counts into a
+//! [`counters::Counters`] on each worker, and once a second their sum is passed to a [`show::Show`], which prints it.
 
 pub mod counters;
 pub mod drive;
@@ -17,18 +17,18 @@ use options::Wish;
 use std::ffi::OsString;
 use std::io::Write;
 
-/// The page that `--help` prints.
+/// Returns the page printed by `--help`.
 #[must_use]
 pub fn help() -> String {
     options::page()
 }
 
-/// Runs the tool with the words behind its name.
+/// Runs the tool with the words after its name.
 #[must_use]
 pub fn main(words: &[OsString]) -> Outcome {
     match options::parse(words, &target::resolve) {
         Ok(Wish::Help) => {
-            // There is no reader when standard output is closed.
+            // There is no reader if standard output is closed.
             let _ = std::io::stdout().lock().write_all(options::page().as_bytes());
             Outcome::Done
         }

@@ -1,4 +1,4 @@
-//! What a run is to do: plain data. Must never know how it was written on the command line.
+//! Parameters of a run: plain data. Must never depend on the command line's syntax.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,49 +8,49 @@ use std::time::Duration;
 use tls::provider::Algorithms;
 use tls::verify::Authorities;
 
-/// Everything that the command line asked for.
+/// Parameters set by the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What is asked for, each with its share. At least one.
+    /// Targets with their weights. At least one.
     pub targets: Vec<Target>,
     /// `-c`: concurrent connections over all threads.
     pub connections: u32,
     /// `-t`: threads.
     pub threads: u32,
-    /// `-d`: how long requests are begun.
+    /// `-d`: duration for which requests are started.
     pub duration: Option<Duration>,
-    /// `-n`: requests in all.
+    /// `-n`: total number of requests.
     pub requests: Option<u64>,
-    /// `-r`: requests a connection.
+    /// `-r`: requests per connection.
     pub requests_per_connection: Option<u64>,
-    /// `-s`: the load rises linearly to its full size over that time.
+    /// `-s`: time over which the load rises linearly to its full size.
     pub ramp_up: Duration,
-    /// `-T`: pause between an answer and the next request of the same connection.
+    /// `-T`: pause between a response and the next request of the same connection.
     pub think: Duration,
-    /// `-w`: an I/O that takes longer ends its connection.
+    /// `-w`: I/O timeout, which ends the connection.
     pub timeout: Option<Duration>,
-    /// How fast requests begin.
+    /// Pace of requests.
     pub pace: Pace,
-    /// The second, slow client beside the load.
+    /// The second client with a low rate, in addition to the load.
     pub reference: Option<Reference>,
     /// `-e`: the first failed connection ends the run.
     pub stop_on_error: bool,
     /// `-A`: the first request of a connection is not timed.
     pub first_untimed: bool,
-    /// `-F`: the request rides with the handshake's last segment.
+    /// `-F`: the request is sent with the handshake's last segment.
     pub send_with_handshake: bool,
-    /// `--h2` and `--streams`: requests at a time on each connection of HTTP/2. `None`: HTTP/1.
+    /// `--h2` and `--streams`: maximum number of concurrent requests on each HTTP/2 connection. `None`: HTTP/1.
     pub streams: Option<u32>,
-    /// How `https://` URLs are reached.
+    /// TLS of `https://` URLs.
     pub tls: Tls,
-    /// `-O`: bytes of overhead, and the payload that they come with: what the network adds to the bytes that are counted.
+    /// `-O`: bytes of network overhead, and the size of the payload that each belongs to; added to the counted bytes.
     pub overhead: Option<(u64, u64)>,
-    /// What is printed, and how.
+    /// Output formats and destinations.
     pub output: Output,
 }
 
 impl Plan {
-    /// What connections by TLS use.
+    /// Returns the TLS settings of connections.
     #[must_use]
     pub fn tls_settings(&self) -> tls::client::Settings {
         tls::client::Settings {
@@ -67,87 +67,88 @@ impl Plan {
     }
 }
 
-/// One URL with what is sent to it.
+/// One URL with its request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// The URL as it was written.
+    /// The URL as written.
     pub url: String,
-    /// Where its connections go: one address of the name, the same for the whole run.
+    /// Address of its connections: one address of the name, the same for the whole run.
     pub address: SocketAddr,
-    /// The name that TLS asks for and verifies (`https://`); `None`: bytes go in clear.
+    /// Server name of TLS for SNI and verification (`https://`); `None`: without TLS.
     pub secure: Option<String>,
-    /// Out of the sum of all weights.
+    /// Share of the requests, relative to the sum of all weights.
     pub weight: u32,
-    /// The whole request, head and body, as it is sent.
+    /// The whole request, head and body, as sent.
     pub request: Vec<u8>,
-    /// The same with `Connection: close`: the last one that a connection carries, where that is known beforehand.
+    /// The same with `Connection: close`: for the last request of a connection, if that is known in advance.
     pub last_request: Vec<u8>,
-    /// Whether the answer has no body whatever its head says (`HEAD`).
+    /// Whether the response has no body regardless of its head (`HEAD`).
     pub head_only: bool,
 }
 
-/// What connections by TLS use.
+/// TLS settings of connections.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tls {
     /// `--tls-ver`, `--cipher-list`, `--cipher-suites`.
     pub algorithms: Algorithms,
     /// `--tls-reuse`: sessions are resumed.
     pub reuse: bool,
-    /// `--ca`: servers are verified by these; `None`: no server is verified.
+    /// `--ca`: CA certificates that verify servers; `None`: servers are not verified.
     pub authorities: Option<Arc<Authorities>>,
-    /// `--handshakes`: connections shake hands and end; nothing is asked for.
+    /// `--handshakes`: connections only complete a handshake; no request is sent.
     pub handshakes: bool,
 }
 
-/// How requests are spaced in time.
+/// Pace of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// Each connection sends when it has its answer.
+    /// Each connection sends when it has received its response.
     AsFastAsAnswered,
-    /// `-R`: the same, but no more than so many requests a second begin; a late one delays those behind it.
+    /// `-R`: the same, but at most this number of requests are started per second; a late one delays the following
+    /// ones.
     AtMost(f64),
-    /// Constant rate: so many requests a second are due, whatever happened to those before them; the time of an answer
-    /// counts from the moment when its request was due (coordinated omission is corrected).
+    /// Constant rate: this number of requests are due per second, regardless of previous ones; the time of a response
+    /// counts from the time when its request was due (coordinated omission is corrected).
     Constant(f64),
 }
 
-/// A client of its own, on connections of its own, that measures what a user feels beside the load.
+/// A separate client with its own connections, which measures the latency of a user during the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
-    /// Requests a second, due at a constant rate.
+    /// Constant rate, in requests per second.
     pub rate: f64,
-    /// Its connections.
+    /// Number of its connections.
     pub connections: u32,
 }
 
-/// What is printed, and where.
+/// Output formats and destinations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// `-l` and `-ll`: 1 and 2.
     pub long: u8,
-    /// `-P`: the percentiles at the end.
+    /// `-P`: print the percentiles at the end.
     pub percentiles: bool,
-    /// `-S`: the classes of status codes.
+    /// `-S`: print the classes of status codes.
     pub statuses: bool,
-    /// `-v`, how often.
+    /// Number of `-v`.
     pub verbose: u8,
-    /// `--json`: one object a line.
+    /// `--json`: one object per line.
     pub json: Option<ReportSink>,
-    /// `--csv`: one record a line.
+    /// `--csv`: one record per line.
     pub csv: Option<ReportSink>,
-    /// `--live`: the terminal is drawn anew each second.
+    /// `--live`: redraw the terminal each second.
     pub live: bool,
-    /// `--summary`: what a terminal gets at the end, wherever the output goes.
+    /// `--summary`: print the summary for terminals at the end, for any output.
     pub summary: bool,
-    /// `-q`: nothing but the end.
+    /// `-q`: print only the end.
     pub quiet: bool,
 }
 
-/// Where a form is written.
+/// Destination of an output format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReportSink {
     /// Standard output, instead of the columns.
     Stdout,
-    /// A file, beside the columns.
+    /// A file, in addition to the columns.
     File(PathBuf),
 }

@@ -1,5 +1,5 @@
-//! What `--json` prints, line by line: the form that programs read, the benchmark among them. Must never lose a field
-//! without a word in the documentation of the form.
+//! Output of `--json`, line by line: the format read by programs, including the benchmark. Must never lose a field
+//! without an update of the format's documentation.
 
 use super::counters::{Counters, Times};
 use serde::{Deserialize, Serialize};
@@ -11,55 +11,56 @@ use std::time::Duration;
 pub enum Record {
     /// A second of the run.
     Second(Counts),
-    /// The end of the run: counts over all of it.
+    /// The end of the run.
     Summary {
-        /// Over the whole run.
+        /// Counts of the whole run.
         #[serde(flatten)]
         counts: Counts,
-        /// To the last byte: percentile and microseconds, rising, from the shortest (0) to the longest (100).
+        /// Percentiles of the time to the last byte with microseconds, ascending, from the shortest (0) to the longest
+        /// (100).
         last_byte: Vec<(f64, f64)>,
-        /// To the first byte.
+        /// Percentiles of the time to the first byte.
         first_byte: Vec<(f64, f64)>,
-        /// Of the reference client to the last byte; empty without one.
+        /// Percentiles of the reference client's time to the last byte; empty without one.
         reference: Vec<(f64, f64)>,
-        /// Complete answers by status code.
+        /// Complete responses by status code.
         #[serde(deserialize_with = "codes")]
         statuses: std::collections::BTreeMap<u16, u64>,
     },
 }
 
-/// What was counted within some time.
+/// Counts of an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// End of that time, seconds since the run began.
+    /// End of the interval, in seconds since the start of the run.
     pub at: f64,
-    /// Length of that time, seconds.
+    /// Length of the interval, in seconds.
     pub length: f64,
-    /// Its end, whole seconds since 1970.
+    /// End of the interval, in whole seconds since 1970.
     pub wall: i64,
-    /// Connections open at its end.
+    /// Open connections at its end.
     pub open: u64,
     /// Connections begun.
     pub connections: u64,
     /// Requests begun.
     pub requests: u64,
-    /// Answers complete.
+    /// Complete responses.
     pub answers: u64,
     /// Bytes received.
     pub received: u64,
     /// Failures to connect.
     pub error_connect: u64,
-    /// I/O that took too long.
+    /// I/O timeouts.
     pub error_timeout: u64,
-    /// Connections lost before the answer was complete.
+    /// Connections lost before the response was complete.
     pub error_reset: u64,
-    /// Answers that are no HTTP.
+    /// Responses that are not valid HTTP.
     pub error_protocol: u64,
-    /// Answers with a status of 400 or above.
+    /// Responses with a status of 400 or above.
     pub error_status: u64,
-    /// Requests that were still without an answer when the run ended; 0 before.
+    /// Requests without a response at the end of the run; 0 before.
     pub unanswered: u64,
-    /// Complete answers with a status of 100 to 199.
+    /// Complete responses with a status of 100 to 199.
     pub status_1xx: u64,
     /// 200 to 299.
     pub status_2xx: u64,
@@ -69,48 +70,48 @@ pub struct Counts {
     pub status_4xx: u64,
     /// 500 to 599.
     pub status_5xx: u64,
-    /// Mean to the first byte, microseconds; 0 without an answer.
+    /// Mean time to the first byte, microseconds; 0 without a response.
     pub first_byte_mean: f64,
-    /// Mean to the last byte, microseconds; 0 without an answer.
+    /// Mean time to the last byte, microseconds; 0 without a response.
     pub last_byte_mean: f64,
-    /// 99th percentile to the last byte, microseconds; 0 without an answer.
+    /// 99th percentile of the time to the last byte, microseconds; 0 without a response.
     pub last_byte_p99: f64,
-    /// Answers to the reference client.
+    /// Responses to the reference client.
     pub reference_answers: u64,
-    /// Its mean to the last byte, microseconds; 0 without an answer.
+    /// Mean of its time to the last byte, microseconds; 0 without a response.
     pub reference_mean: f64,
-    /// Its 99th percentile to the last byte, microseconds; 0 without an answer.
+    /// 99th percentile of its time to the last byte, microseconds; 0 without a response.
     pub reference_p99: f64,
-    /// Handshakes of TLS completed.
+    /// Completed TLS handshakes.
     #[serde(default)]
     pub handshakes: u64,
-    /// Those that resumed a session.
+    /// Handshakes that resumed a session.
     #[serde(default)]
     pub resumed: u64,
 }
 
-/// Reads status codes from the keys of an object: behind a tag they reach nobody as numbers.
+/// Parses status codes from the keys of an object: in a tagged enum, serde does not convert keys to numbers.
 fn codes<'de, D: serde::Deserializer<'de>>(from: D) -> Result<std::collections::BTreeMap<u16, u64>, D::Error> {
     let written = std::collections::BTreeMap::<String, u64>::deserialize(from)?;
     let read = written.into_iter().map(|(code, count)| Ok((code.parse().map_err(serde::de::Error::custom)?, count)));
     read.collect()
 }
 
-/// When, and what is known beside the counters.
+/// Time of an interval, and data that is not in the counters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Moment {
-    /// End of the time that was counted, since the run began.
+    /// End of the interval, since the start of the run.
     pub at: Duration,
-    /// Its length.
+    /// Length of the interval.
     pub length: Duration,
-    /// Its end, whole seconds since 1970.
+    /// End of the interval, in whole seconds since 1970.
     pub wall: i64,
-    /// Connections open at its end.
+    /// Open connections at its end.
     pub open: u64,
 }
 
 impl Counts {
-    /// Of a set of counters.
+    /// Converts a set of counters.
     #[must_use]
     pub fn of(counters: &Counters, moment: &Moment) -> Self {
         let classes = classes(counters);
@@ -147,7 +148,7 @@ impl Counts {
 }
 
 impl Record {
-    /// The end of a run.
+    /// Returns the record of the end of a run.
     #[must_use]
     pub fn summary(total: &Counters, moment: &Moment) -> Self {
         let codes = (100..).zip(total.statuses.iter().copied());
@@ -161,7 +162,7 @@ impl Record {
     }
 }
 
-/// Complete answers by the first digit of their status, from 1 to 5.
+/// Returns complete responses by the first digit of their status, from 1 to 5.
 #[must_use]
 pub fn classes(counters: &Counters) -> [u64; 5] {
     let mut sums = [0; 5];
@@ -171,18 +172,18 @@ pub fn classes(counters: &Counters) -> [u64; 5] {
     sums
 }
 
-/// A percentile in microseconds; 0 without any time.
+/// Returns a percentile in microseconds; 0 without any time.
 #[must_use]
 pub fn percentile(times: &Times, percentile: f64) -> f64 {
     if times.is_empty() {
         return 0.0;
     }
     let nanos = times.histogram.value_at_percentile(percentile);
-    // The end of a bucket may lie behind the longest time in it.
+    // The end of a bucket may be above the longest time in it.
     nanos.min(times.histogram.max()) as f64 / 1e3
 }
 
-/// Percentiles that are told, as h1load has them.
+/// Percentiles that are printed, as in h1load.
 pub const PERCENTILES: &[f64] = &[
     10.0, 20.0, 30.0, 40.0, 50.0, 55.0, 60.0, 65.0, 70.0, 75.0, 80.0, 82.0, 84.0, 86.0, 88.0, 90.0, 91.0, 92.0, 93.0,
     94.0, 95.0, 95.5, 96.0, 96.5, 97.0, 97.5, 98.0, 98.5, 99.0, 99.1, 99.2, 99.3, 99.4, 99.5, 99.55, 99.6, 99.65, 99.7,
@@ -190,7 +191,7 @@ pub const PERCENTILES: &[f64] = &[
     99.995, 99.996, 99.9965, 99.997, 99.9975, 99.998, 99.9985, 99.999, 99.9995, 99.9999,
 ];
 
-/// All of them with their microseconds, the shortest and the longest time around them; nothing without any time.
+/// Returns all of them with their microseconds, from the shortest to the longest time; empty without any time.
 #[must_use]
 pub fn distribution(times: &Times) -> Vec<(f64, f64)> {
     if times.is_empty() {

@@ -1,4 +1,4 @@
-//! The head of an answer, and how the body behind it is framed. Must never allocate, nor write the body.
+//! The head of a response, and the framing of its body. Must never allocate, nor write the body.
 
 use base::Buffer;
 use wire::h1::Edits;
@@ -7,34 +7,34 @@ use wire::http::{self, Head, reason};
 
 use super::request::Request;
 
-/// Room that a head needs at most.
+/// Maximum size of a head, in bytes.
 pub const LARGEST_HEAD: usize = 512;
 
 /// `100 Continue`.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// How a body is framed.
+/// Framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// There is none.
+    /// No body.
     None,
-    /// So many bytes as they are, announced or up to the end of the connection.
+    /// This number of bytes without chunks, announced or ended by the connection's close.
     Plain(u64),
-    /// So many bytes in large chunks.
+    /// This number of bytes in large chunks.
     LargeChunks(u64),
-    /// So many bytes in chunks of one byte each.
+    /// This number of bytes in chunks of one byte each.
     ByteChunks(u64),
 }
 
 impl Framing {
-    /// The framing of the answer to a request.
+    /// Returns the framing of the response to a request.
     pub fn of(request: &Request) -> Self {
         let parameters = &request.parameters;
         if request.bodiless || is_bodiless(parameters.status) {
             return Self::None;
         }
         match parameters.chunks {
-            // The older version has no chunks: the end of the connection ends the body.
+            // HTTP/1.0 has no chunks: the close of the connection ends the body.
             _ if !request.modern => Self::Plain(parameters.size),
             Chunks::None => Self::Plain(parameters.size),
             Chunks::Large => Self::LargeChunks(parameters.size),
@@ -43,24 +43,24 @@ impl Framing {
     }
 }
 
-/// Answers of that status end with their head.
+/// Whether responses of that status have no body.
 fn is_bodiless(status: u16) -> bool {
     status < 200 || status == 204 || status == 304
 }
 
-/// Whether the length stands in the head. A body whose connection is closed on demand ends with it.
+/// Whether the head contains the length. A body whose connection is closed on request ends with it.
 fn announces_length(request: &Request) -> bool {
     let parameters = &request.parameters;
     let ends_with_connection = parameters.reuse == Reuse::Close || (!request.modern && !request.keep);
     let chunked = parameters.chunks != Chunks::None;
     let never_has_one = parameters.status < 200 || parameters.status == 204;
-    // One that announces no length and no chunks, and goes on behind the body, would never end.
+    // Without a length or chunks, a body on a persistent connection would never end.
     let must = !request.modern && request.keep;
     !never_has_one && (must || !(chunked || ends_with_connection))
 }
 
-/// Writes the head of the answer; `waited` is how many milliseconds passed before it. `room` has [`LARGEST_HEAD`]
-/// bytes to spare.
+/// Writes the head of the response; `waited` is the delay before it in milliseconds. `room` has at least
+/// [`LARGEST_HEAD`] bytes of free space.
 pub fn write_head(request: &Request, keep: bool, waited: u64, room: &mut Buffer) {
     let parameters = &request.parameters;
     let mut line = Line { room };
@@ -80,7 +80,7 @@ pub fn write_head(request: &Request, keep: bool, waited: u64, room: &mut Buffer)
     if parameters.verbose {
         write_report(parameters, waited, &mut line);
     }
-    // What the version does not mean by itself.
+    // Only if it differs from the default of the version.
     match (request.modern, keep) {
         (true, false) => line.text(b"connection: close\r\n"),
         (false, true) => line.text(b"connection: keep-alive\r\n"),
@@ -92,7 +92,8 @@ pub fn write_head(request: &Request, keep: bool, waited: u64, room: &mut Buffer)
     line.text(b"\r\n");
 }
 
-/// The head of the answer for HTTP/2: its fields, and how long the body is; the edits have the length where it is told.
+/// Fills the head of the response for HTTP/2, and returns the length of the body, and edits with the length if it is
+/// announced.
 pub fn fields(request: &Request, waited: u64, head: &mut Head) -> (u64, Edits<'static>) {
     let parameters = &request.parameters;
     let status = if request.help { 200 } else { parameters.status };
@@ -126,14 +127,14 @@ pub fn fields(request: &Request, waited: u64, head: &mut Head) -> (u64, Edits<'s
     (if has_body { size } else { 0 }, Edits { framing, ..Edits::default() })
 }
 
-/// X-req and X-rsp, in haterm's words.
+/// Writes X-req and X-rsp, in haterm's format.
 fn write_report(parameters: &Parameters, waited: u64, line: &mut Line<'_>) {
     line.text(b"x-req: time=0 ms\r\nx-rsp: ");
     write_values(parameters, waited, line);
     line.text(b"\r\n");
 }
 
-/// The whole answer to what is no request.
+/// Returns the whole response to an invalid request.
 pub fn refusal(status: u16) -> String {
     let phrase = reason(status);
     let body =
@@ -145,13 +146,13 @@ pub fn refusal(status: u16) -> String {
     )
 }
 
-/// The whole answer to who asks for help; a HEAD gets no page.
+/// Returns the whole response to a request for help; a HEAD has no body.
 pub fn help(bodiless: bool) -> String {
     let page = if bodiless { "" } else { PAGE };
     format!("HTTP/1.0 200 OK\r\ncache-control: no-cache\r\nconnection: close\r\ncontent-type: text/plain\r\n\r\n{page}")
 }
 
-/// Appends to a buffer that has room.
+/// Appends to a buffer with enough free space.
 struct Line<'a> {
     room: &'a mut Buffer,
 }

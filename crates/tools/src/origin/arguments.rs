@@ -9,45 +9,42 @@ use rt::net::Address;
 use super::certificate::Kind;
 use crate::Outcome;
 
-/// What the command line says.
+/// Settings of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// Where to listen, in clear.
+    /// Listening addresses without TLS.
     pub listen: Vec<Address>,
-    /// Where to listen by TLS.
+    /// Listening addresses with TLS.
     pub secure: Vec<Address>,
-    /// Where to listen as a FastCGI application.
+    /// Listening addresses of the FastCGI application.
     pub fcgi: Vec<Address>,
-    /// Where to listen as an agent of SPOP.
+    /// Listening addresses of the SPOP agent.
     pub spop: Vec<Address>,
-    /// The file of the certificate, and of its key where that is another one; without it, one is made.
+    /// File of the certificate, which may contain its key; without it, a certificate is generated.
     pub certificate: Option<PathBuf>,
-    /// The file of the key.
     pub key: Option<PathBuf>,
-    /// The key of a certificate that is made.
+    /// Key type of a generated certificate.
     pub kind: Kind,
-    /// Serve in the background.
+    /// Run in the background.
     pub daemon: bool,
-    /// The file that gets the process's number.
+    /// File that receives the process id.
     pub pid_file: Option<PathBuf>,
-    /// Workers; one for each processor where nothing is said.
+    /// Number of workers; default: one for each processor.
     pub threads: Option<u16>,
-    /// Connections at a time, at most.
+    /// Maximum number of concurrent connections.
     pub most: Option<u64>,
-    /// Take datagrams at the same addresses, and forget them.
+    /// Receive datagrams at the same addresses, and discard them.
     pub datagrams: bool,
 }
 
-/// What is to be done.
+/// Task selected by the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Serve.
     Serve(Settings),
-    /// Print the page of help.
+    /// Print the help text.
     Help,
 }
 
-/// The page of help.
 pub const HELP: &str = "\
 Answers HTTP/1 and HTTP/2 requests with the size, status and delay that they ask for.
 
@@ -79,7 +76,7 @@ SIGTERM and SIGINT end it at once, SIGUSR1 after the answers in progress.
 GET /? prints the parameters of requests: curl 'http://127.0.0.1:PORT/?'
 ";
 
-/// Options of haterm's that are known and not served, and why.
+/// haterm's options that are recognized and not supported, with the reason.
 const UNSERVED: &[(&str, &str)] = &[
     ("-G", "there is no configuration behind the origin that a line could be added to"),
     ("-F", "there is no configuration behind the origin that a line could be added to"),
@@ -90,10 +87,10 @@ const UNSERVED: &[(&str, &str)] = &[
     ("--quic-bind-opts", "the origin does not speak QUIC yet"),
 ];
 
-/// Reads the words behind the tool's name.
+/// Parses the words after the tool's name.
 ///
 /// # Errors
-/// [`Outcome::Misused`] with the word that was not understood.
+/// [`Outcome::Misused`] with the word that is not understood.
 pub fn parse(words: &[OsString]) -> Result<Command, Outcome> {
     let mut settings = Settings::default();
     let mut words = words.iter();
@@ -178,7 +175,7 @@ fn bits(text: &str) -> Result<Kind, Outcome> {
     }
 }
 
-/// An address without another port for TLS.
+/// Parses an address without a TLS port.
 fn one_address(name: &str, text: &str) -> Result<Address, Outcome> {
     match address(name, text)? {
         (address, None) => Ok(address),
@@ -186,7 +183,7 @@ fn one_address(name: &str, text: &str) -> Result<Address, Outcome> {
     }
 }
 
-/// `PORT`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; another port behind those is for TLS.
+/// Parses `PORT`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; another port after it is for TLS.
 fn address(name: &str, text: &str) -> Result<(Address, Option<Address>), Outcome> {
     let wrong = || misused(format!("{name} '{text}' is no [ADDRESS:]PORT"));
     let (host, ports) = match text.strip_prefix('[') {

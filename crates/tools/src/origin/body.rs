@@ -1,5 +1,5 @@
-//! The body of an answer as it is sent: which bytes come next, however little of them the client takes. Must never hold
-//! what it sends: content lies in the patterns, and only what frames it lies here.
+//! The body of a response while it is sent: returns the next bytes after any partial write. Must never hold
+//! content: that is stored in the patterns, and only the framing is stored here.
 
 use base::Buffer;
 use wire::h1::{LAST_CHUNK, chunk_header};
@@ -7,25 +7,25 @@ use wire::h1::{LAST_CHUNK, chunk_header};
 use super::answer::Framing;
 use super::pattern::{BYTES_A_CHUNK, Content, LARGEST_CHUNK, Patterns};
 
-/// A body on its way.
+/// A body in progress.
 #[derive(Debug, Clone)]
 pub struct Body {
     content: Content,
     framing: Framing,
-    /// What frames the content and goes before it: a chunk's line, the end of the chunk before it, the last chunk.
+    /// Framing bytes before the content: the end of the previous chunk, a chunk header, the last chunk.
     edge: [u8; 24],
     edge_start: u8,
     edge_end: u8,
-    /// Content that goes out in one run: of a chunk, or of the whole body.
+    /// Remaining content of the current chunk, or of the whole body without chunks.
     run: u64,
-    /// Content behind that run.
+    /// Content after the current chunk.
     rest: u64,
-    /// Content that went out.
+    /// Sent content.
     position: u64,
 }
 
 impl Body {
-    /// A body of which nothing went out.
+    /// Creates a body of which nothing was sent.
     pub fn new(framing: Framing, content: Content) -> Self {
         let mut body =
             Self { content, framing, edge: [0; 24], edge_start: 0, edge_end: 0, run: 0, rest: 0, position: 0 };
@@ -46,12 +46,12 @@ impl Body {
         body
     }
 
-    /// Whether all of it went out.
+    /// Whether the whole body was sent.
     pub fn is_done(&self) -> bool {
         self.edge_start == self.edge_end && self.run == 0
     }
 
-    /// What goes out next: what frames the content, then content.
+    /// Returns the next bytes to send: framing, then content.
     pub fn next<'a>(&'a self, patterns: &'a Patterns) -> (&'a [u8], &'a [u8]) {
         let edge = &self.edge[usize::from(self.edge_start)..usize::from(self.edge_end)];
         if self.run == 0 {
@@ -62,7 +62,7 @@ impl Body {
         (edge, &content[..most])
     }
 
-    /// So many bytes of what [`Body::next`] gave went out.
+    /// Records that this number of bytes returned by [`Body::next`] was sent.
     pub fn advance(&mut self, count: usize) {
         let of_edge = count.min(usize::from(self.edge_end - self.edge_start));
         self.edge_start += of_edge as u8;
@@ -82,7 +82,7 @@ impl Body {
         }
     }
 
-    /// Appends the whole body, if it takes no more than `most` bytes about; tells whether it did.
+    /// Appends the whole body, if it takes at most about `most` bytes; returns whether it did.
     pub fn copy_into(&mut self, patterns: &Patterns, most: usize, room: &mut Buffer) -> bool {
         let total = self.run.saturating_add(self.rest).saturating_add(64);
         if total > most.min(room.room()) as u64 {
@@ -99,7 +99,7 @@ impl Body {
         true
     }
 
-    /// Ends the chunk that went out, if one did, and opens the next one, or the last.
+    /// Ends the chunk that was sent, if any, and starts the next one, or the last chunk.
     fn open_chunk(&mut self) {
         (self.edge_start, self.edge_end) = (0, 0);
         if self.position > 0 {
@@ -126,7 +126,7 @@ impl Body {
 mod tests {
     use super::*;
 
-    /// What goes out when the client takes `piece` bytes at a time.
+    /// Returns the bytes sent when the client accepts `piece` bytes at a time.
     fn sent(framing: Framing, content: Content, piece: usize) -> Vec<u8> {
         let patterns = Patterns::new();
         let mut body = Body::new(framing, content);

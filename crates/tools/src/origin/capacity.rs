@@ -1,43 +1,43 @@
-//! How many connections there are, and may be; who waits for one to end. Must never touch a connection.
+//! Number of connections, its limit, and the tasks that wait for a free slot. Must never access a connection.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// The places of a process.
+/// The connection slots of a process.
 #[derive(Debug)]
 pub struct Capacity {
     most: usize,
     taken: AtomicUsize,
-    /// There is a waiter: a slot that becomes free has to look.
+    /// There is a waiter: a released slot must wake it.
     awaited: AtomicBool,
     waiting: Mutex<Vec<Waker>>,
 }
 
-/// One connection's place, free again when this is dropped.
+/// One connection's slot, released on drop.
 #[derive(Debug)]
 pub struct CapacitySlot(Arc<Capacity>);
 
 impl Capacity {
-    /// Places for so many connections, at least one.
+    /// Creates slots for that number of connections, at least one.
     pub fn new(most: usize) -> Arc<Self> {
         let (taken, awaited, waiting) = Default::default();
         Arc::new(Self { most: most.max(1), taken, awaited, waiting })
     }
 
-    /// A place, if one is free.
+    /// Takes a slot, if one is free.
     pub fn take(self: &Arc<Self>) -> Option<CapacitySlot> {
         let one_more = |taken: usize| (taken < self.most).then_some(taken + 1);
         self.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()?;
         Some(CapacitySlot(Arc::clone(self)))
     }
 
-    /// Ready with a place as soon as one is free.
+    /// Ready with a slot as soon as one is free.
     pub fn poll_take(self: &Arc<Self>, context: &mut Context<'_>) -> Poll<CapacitySlot> {
         self.poll(context, || self.take())
     }
 
-    /// Ready when no place is taken.
+    /// Ready when no slot is taken.
     pub fn poll_empty(&self, context: &mut Context<'_>) -> Poll<()> {
         self.poll(context, || (self.taken.load(Ordering::SeqCst) == 0).then_some(()))
     }
@@ -52,7 +52,7 @@ impl Capacity {
         }
         self.awaited.store(true, Ordering::SeqCst);
         drop(waiting);
-        // A place that became free before the mark was set has not looked at it.
+        // A slot released before the mark was set did not wake this task.
         attempt().map_or(Poll::Pending, Poll::Ready)
     }
 

@@ -1,4 +1,4 @@
-//! What the origin shows to clients by TLS: a certificate from files, or one that it makes itself. Must never write a key
+//! The origin's TLS certificate: read from files, or generated. Must never write a key
 //! anywhere.
 
 use std::fs::File;
@@ -13,12 +13,12 @@ use tls::names::Row;
 use tls::resumption::Resumption;
 use tls::server::{Entry, Settings};
 
-/// Bytes of a file at most.
+/// Maximum size of a file, in bytes.
 const LARGEST: u64 = 4 << 20;
-/// The names of a certificate that is made here.
+/// Subject alternative names of a generated certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// The key of a certificate that is made here.
+/// Key type of a generated certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kind {
     /// ECDSA over P-256.
@@ -26,20 +26,20 @@ pub enum Kind {
     P256,
     /// ECDSA over P-384.
     P384,
-    /// RSA with so many bits: 2048, 3072 or 4096.
+    /// RSA with this number of bits: 2048, 3072 or 4096.
     Rsa(u16),
 }
 
-/// Where a certificate comes from.
+/// Source of a certificate.
 #[derive(Debug, Clone, Copy)]
 pub enum Origin<'a> {
-    /// From a file, and perhaps its key from another one.
+    /// A file, and optionally a separate file with its key.
     Files(&'a Path, Option<&'a Path>),
-    /// It is made.
+    /// A generated certificate.
     Made(Kind),
 }
 
-/// What an address offers by TLS: the certificate, HTTP/2 and HTTP/1.1, both versions of TLS.
+/// Builds the TLS server of an address: the certificate, HTTP/2 and HTTP/1.1, TLS 1.2 and 1.3.
 ///
 /// # Errors
 /// One line.
@@ -67,7 +67,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     read.map(|_| text).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// A certificate that has signed itself, and its key.
+/// Generates a self-signed certificate and its key.
 fn make(kind: Kind) -> Result<String, rcgen::Error> {
     let key = match kind {
         Kind::P256 => KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?,

@@ -1,4 +1,4 @@
-//! One connection: requests are read and answered one after the other. Must never wait without a limit, nor hold a
+//! One connection: requests are read and answered one after the other. Must never wait without a timeout, nor hold a
 //! buffer while it waits for a request.
 
 use std::future::poll_fn;
@@ -22,16 +22,16 @@ use super::request::{Progress, Reader, Request};
 use super::streams;
 use super::worker::Worker;
 
-/// How long a client may be silent between two requests.
+/// Timeout between two requests.
 const IDLE: Duration = Duration::from_secs(300);
-/// How long a head may take from its first byte to its last.
+/// Timeout of a head, from its first byte to its last.
 const HEAD: Duration = Duration::from_secs(60);
-/// How long a client may take no byte of an answer, or send none of a body.
+/// Timeout without progress, while a response is sent or a body is received.
 const STALL: Duration = Duration::from_secs(60);
-/// How long, and how many bytes, a client is listened to behind the last answer, so that what it still sends does not
-/// reset the connection before it has read.
+/// Maximum time, and number of bytes, for which the client's data is read after the last response, so that it does not
+/// reset the connection before the client has read the response.
 const LINGER: (Duration, u64) = (Duration::from_secs(5), 1 << 20);
-/// Bodies up to this size are copied behind their heads: cheaper than to describe them to the kernel.
+/// Maximum size of bodies that are copied after their heads: cheaper than a second slice in the system call.
 const SMALL: usize = 4096;
 
 /// Serves a connection to its end.
@@ -50,7 +50,7 @@ pub async fn serve(worker: Rc<Worker>, mut stream: Transport) {
     }
 }
 
-/// Shakes hands; `None`: it did not come to that.
+/// Completes the TLS handshake; `None` if it fails.
 async fn shake(stream: &mut Transport) -> Option<()> {
     let mut timer = Timer::new();
     timer.arm(Some(rt::now() + HEAD));
@@ -62,7 +62,7 @@ async fn shake(stream: &mut Transport) -> Option<()> {
     .await
 }
 
-/// A connection and what it has read and has to write.
+/// A connection with its input and output.
 struct Connection {
     worker: Rc<Worker>,
     stream: Transport,
@@ -70,20 +70,19 @@ struct Connection {
     output: Buffer,
     timer: Timer,
     reader: Reader,
-    /// The client has agreed on HTTP/2.
+    /// ALPN selected HTTP/2.
     agreed: bool,
-    /// Nothing was asked so far: HTTP/2 may begin.
+    /// No request so far: the client may start with HTTP/2's preface.
     first: bool,
 }
 
-/// What the first bytes of a connection are.
+/// Comparison of a connection's first bytes with HTTP/2's preface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Preface {
-    /// That of HTTP/2.
+    /// The complete preface.
     Whole,
-    /// They may become it.
+    /// A prefix of it.
     Part,
-    /// Something else.
     Other,
 }
 
@@ -97,17 +96,17 @@ impl Preface {
     }
 }
 
-/// What comes next from the client.
+/// Next input from the client.
 enum Next {
     Request(Request),
     Refused(u16),
-    /// HTTP/2 begins.
+    /// HTTP/2's preface was received.
     Streams,
     End,
 }
 
 impl Connection {
-    /// True: the client goes on with HTTP/2.
+    /// Serves HTTP/1 requests. Returns true if the client continues with HTTP/2.
     async fn run(&mut self) -> bool {
         loop {
             let goes_on = match self.next().await {
@@ -130,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// Reads the next request. What has been answered is sent before anything is waited for.
+    /// Reads the next request. Pending responses are sent before waiting.
     async fn next(&mut self) -> Next {
         let mut begun = None;
         loop {
@@ -163,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// Ready with bytes behind those in the input, or with `None` when no more will come. An empty input has no buffer
+    /// Ready with bytes after those in the input, or with `None` at the end. An empty input has no buffer
     /// while it waits.
     fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Option<()>> {
         if self.input.is_empty() {
@@ -187,10 +186,10 @@ impl Connection {
         }
     }
 
-    /// Ready when a client that sends nothing is not waited for any longer.
+    /// Ready with `None` when waiting for the client ends.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<Option<()>> {
         if self.worker.is_stopping() && self.input.is_empty() {
-            // A request may lie there whose event was not harvested yet: closing on it would reset the connection.
+            // A request whose event was not processed yet may be in the socket: closing would reset the connection.
             if !self.stream.has_input() {
                 return Poll::Ready(None);
             }
@@ -200,7 +199,7 @@ impl Connection {
         self.timer.poll_expired(context).map(|()| None)
     }
 
-    /// Answers a request; `None` when the connection is over.
+    /// Answers a request; `None` when the connection has ended.
     async fn answer(&mut self, request: &Request) -> Option<()> {
         let parameters = &request.parameters;
         if request.expects {
@@ -222,7 +221,7 @@ impl Connection {
         if keep {
             return Some(());
         }
-        // The end of the connection then travels with the last bytes, in one packet.
+        // The FIN is then sent with the last bytes, in one packet.
         let at_once = self.input.is_empty();
         self.write_out(at_once).await?;
         if !at_once {
@@ -231,21 +230,21 @@ impl Connection {
         None
     }
 
-    /// Waits before an answer, unless the connection fails meanwhile; gives the milliseconds that it took.
+    /// Delays a response, unless the connection fails before; returns the elapsed milliseconds.
     async fn wait(&mut self, milliseconds: u64) -> Option<u64> {
         self.flush().await?;
         let before = rt::now();
         self.timer.arm(Some(before + Duration::from_millis(milliseconds)));
         poll_fn(|context| match self.stream.poll_hangup(context) {
             Poll::Ready(Hangup::Error) => Poll::Ready(None),
-            // Who has closed its own direction only may still read.
+            // A client that has closed only its sending side may still read.
             Poll::Ready(Hangup::PeerClosed) | Poll::Pending => self.timer.poll_expired(context).map(Some),
         })
         .await?;
         Some(rt::now().saturating_since(before).as_millis() as u64)
     }
 
-    /// Sends a body behind what is in the output. A small one waits there with it.
+    /// Sends a body after the content of the output. A small one is kept there.
     async fn send(&mut self, mut body: Body) -> Option<()> {
         let worker = Rc::clone(&self.worker);
         if body.is_done() || body.copy_into(&worker.patterns, SMALL, &mut self.output) {
@@ -267,7 +266,7 @@ impl Connection {
         Some(())
     }
 
-    /// Reads a request's body and forgets it.
+    /// Reads a request's body and discards it.
     async fn drain(&mut self, framing: http::Framing) -> Option<()> {
         match framing {
             http::Framing::Length(length) => self.drain_length(length).await,
@@ -309,7 +308,7 @@ impl Connection {
         }
     }
 
-    /// Reads more of a body of which `left` bytes are missing, when all that came before it is gone.
+    /// Reads more of a body with `left` missing bytes, when all previous bytes have been discarded.
     async fn refill(&mut self, left: u64) -> Option<()> {
         let large = left > rt::buffer_size() as u64 && self.input.capacity() <= rt::buffer_size();
         if self.input.capacity() == 0 || large {
@@ -321,7 +320,7 @@ impl Connection {
         (read > 0).then_some(())
     }
 
-    /// Puts something behind what is in the output, and sends all of it.
+    /// Appends text to the output, and sends all of it.
     async fn say(&mut self, text: &[u8]) -> Option<()> {
         self.make_room(text.len()).await?;
         let fits = self.output.push(text);
@@ -329,14 +328,14 @@ impl Connection {
         self.flush().await
     }
 
-    /// Says the last thing that the client hears, and waits a little for it to have read that.
+    /// Sends the last text to the client, and waits briefly for the client to read it.
     async fn last_word(&mut self, text: &str) {
         if self.say(text.as_bytes()).await.is_some() {
             self.linger().await;
         }
     }
 
-    /// Makes sure that so many bytes fit into the output.
+    /// Ensures free space of that number of bytes in the output.
     async fn make_room(&mut self, bytes: usize) -> Option<()> {
         if self.output.room() < bytes {
             self.flush().await?;
@@ -345,12 +344,12 @@ impl Connection {
         Some(())
     }
 
-    /// Sends what is in the output, and gives its buffer back.
+    /// Sends the output, and releases its buffer.
     async fn flush(&mut self) -> Option<()> {
         self.write_out(false).await
     }
 
-    /// The same; `more` tells the kernel that more, or the end, follows at once.
+    /// Like [`Self::flush`]; `more` indicates to the kernel that more data, or the end, follows immediately.
     async fn write_out(&mut self, more: bool) -> Option<()> {
         if self.output.is_empty() {
             return Some(());
@@ -365,7 +364,7 @@ impl Connection {
         Some(())
     }
 
-    /// Takes what a client still sends, for a while: closing on unread bytes would reset the connection.
+    /// Reads further data from the client for some time: closing with unread data would reset the connection.
     async fn linger(&mut self) {
         if self.stream.shutdown_write().is_err() {
             return;
@@ -384,7 +383,7 @@ impl Connection {
     }
 }
 
-/// What an attempt gives at last; `None` when it fails, or when it waits and time is up.
+/// Returns the result of an attempt; `None` when it fails, or when the timer expires while it is pending.
 async fn within<T>(timer: &mut Timer, mut attempt: impl FnMut(&mut Context<'_>) -> Poll<io::Result<T>>) -> Option<T> {
     poll_fn(|context| match attempt(context) {
         Poll::Ready(done) => Poll::Ready(done.ok()),

@@ -1,7 +1,8 @@
-//! The test origin: answers every request with what its query asks for. Must never look at anything but the request.
+//! The test origin: answers every request as its query specifies. Must never depend on anything but the request.
 //!
 //! `weir origin -L 8080`, then `curl 'http://127.0.0.1:8080/?s=20k&t=100'`. The parameters are those of haterm and
-//! httpterm; `docs/origin.md` tells them and where the three differ. It is a FastCGI application and an agent of SPOP as well.
+//! httpterm; `docs/origin.md` documents them and the differences. It is a FastCGI application and an SPOP agent as
+//! well.
 
 mod answer;
 mod arguments;
@@ -22,13 +23,13 @@ use std::io::Write;
 use crate::Outcome;
 use arguments::Command;
 
-/// The page that `--help` prints.
+/// Returns the page printed by `--help`.
 #[must_use]
 pub fn help() -> String {
     arguments::HELP.to_owned()
 }
 
-/// Runs the tool with the words behind its name.
+/// Runs the tool with the words after its name.
 #[must_use]
 pub fn main(words: &[OsString]) -> Outcome {
     match arguments::parse(words) {

@@ -1,5 +1,5 @@
-//! Answers of the origin to protocols other than HTTP: a FastCGI responder and an agent of SPOP. Each is a machine that takes bytes and
-//! makes bytes; what moves them is here, too. Must never wait without a limit, nor hold more than a request's parameters.
+//! The origin's protocols other than HTTP: a FastCGI responder and an SPOP agent. Each is a state machine from bytes to
+//! bytes; the I/O is here, too. Must never wait without a timeout, nor hold more than a request's parameters.
 
 use std::future::poll_fn;
 use std::io;
@@ -18,42 +18,40 @@ use wire::spop::{self, Data};
 use super::pattern::{Content, Patterns};
 use super::worker::Worker;
 
-/// How long a client may be silent.
+/// Timeout for data from a client.
 const IDLE: Duration = Duration::from_secs(300);
-/// How long a client may take no byte of an answer.
+/// Timeout without progress of a response.
 const STALL: Duration = Duration::from_secs(60);
-/// Bytes of parameters of a request at most.
+/// Maximum size of a request's parameters, in bytes.
 const PARAMETERS: usize = 64 * 1024;
-/// How a request has ended (FastCGI specification, section 5.5).
+/// Protocol status of a request (FastCGI specification, section 5.5).
 const COMPLETE: u8 = 0;
 const CANNOT_MULTIPLEX: u8 = 1;
-/// Bytes of a body in a record.
+/// Maximum size of a body's part in a record, in bytes.
 const PIECE: usize = 32 * 1024;
 
-/// What is spoken at an address.
+/// Protocol of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// HTTP.
     #[default]
     Http,
-    /// FastCGI.
     Fcgi,
-    /// SPOP.
     Spop,
 }
 
-/// Takes what a client sends, and answers it.
+/// State machine of a protocol.
 trait Machine {
-    /// Takes bytes, and returns how many; appends what they are answered with. `None`: the connection is over.
+    /// Processes bytes, and returns their number; appends the reply. `None`: the connection has ended.
     fn take(&mut self, input: &[u8], output: &mut Vec<u8>) -> Option<usize>;
 
-    /// Appends a part of an answer that is longer, once what was appended before has been written. False: there is none.
+    /// Appends the next part of a long response, after the previous output has been written. Returns false if there is
+    /// none.
     fn go_on(&mut self, output: &mut Vec<u8>) -> bool {
         let _ = output;
         false
     }
 
-    /// Nothing more is answered.
+    /// Whether no further replies follow.
     fn is_over(&self) -> bool;
 }
 
@@ -106,7 +104,7 @@ fn read(worker: &Worker, stream: &mut Transport, input: &mut Buffer, cx: &mut Co
     }
 }
 
-/// What an attempt gives at last; `None` when it fails, or when time is up.
+/// Returns the result of an attempt; `None` when it fails, or when the timer expires.
 async fn within<T>(timer: &mut Timer, mut attempt: impl FnMut(&mut Context<'_>) -> Poll<io::Result<T>>) -> Option<T> {
     poll_fn(|context| match attempt(context) {
         Poll::Ready(done) => Poll::Ready(done.ok()),
@@ -115,18 +113,19 @@ async fn within<T>(timer: &mut Timer, mut attempt: impl FnMut(&mut Context<'_>) 
     .await
 }
 
-/// A FastCGI application that answers as the query of a request asks for, one request at a time on a connection.
+/// A FastCGI application that responds as a request's query specifies, one request at a time on a connection.
 struct Responder<'p> {
     patterns: &'p Patterns,
-    /// The record that is being read: its type, its request, and the bytes that are missing of its content and its padding.
+    /// The record that is being read: its type, its request, and the number of missing bytes of its content and its
+    /// padding.
     record: Option<(u8, u16, usize, usize)>,
-    /// The request that was begun, and whether the connection goes on after it.
+    /// The open request, and whether the connection is kept after it.
     request: Option<(u16, bool)>,
     parameters: Vec<u8>,
-    /// Bytes of the body that are still to be sent, and those that were.
+    /// Number of bytes of the body that are still to be sent, and of those that were sent.
     left: u64,
     sent: u64,
-    /// The answer is under way.
+    /// The response has started.
     answers: bool,
     over: bool,
 }
@@ -137,7 +136,7 @@ impl<'p> Responder<'p> {
         Self { patterns, record: None, request: None, parameters, left: 0, sent: 0, answers: false, over: false }
     }
 
-    /// A part of a record's content has come; `whole`: the last one. False: it cannot be used.
+    /// Processes a part of a record's content; `whole`: the last one. Returns false if it is invalid.
     fn content(
         &mut self,
         kind: u8,
@@ -148,7 +147,7 @@ impl<'p> Responder<'p> {
     ) -> bool {
         let is_own = self.request.is_some_and(|own| own.0 == request);
         match kind {
-            // The role is in the first two bytes, the flags in the third; it comes at once, for it is short.
+            // The role is in the first two bytes, the flags in the third; the record is short, so it must be complete.
             fcgi::kind::BEGIN_REQUEST if !whole || data.len() < 3 => return false,
             fcgi::kind::BEGIN_REQUEST if self.request.is_some() => end(out, request, CANNOT_MULTIPLEX),
             fcgi::kind::BEGIN_REQUEST => {
@@ -204,7 +203,7 @@ impl Machine for Responder<'_> {
                     if version != fcgi::VERSION {
                         return None;
                     }
-                    // What begins a request is looked at whole.
+                    // BEGIN_REQUEST is processed only when it is complete.
                     if kind == fcgi::kind::BEGIN_REQUEST && behind.len() < length {
                         break;
                     }
@@ -263,14 +262,14 @@ fn end(out: &mut Vec<u8>, request: u16, status: u8) {
     record(out, fcgi::kind::END_REQUEST, request, &[0, 0, 0, 0, status, 0, 0, 0]);
 }
 
-/// An agent that sets one variable, `score` of the transaction, whatever it is asked.
+/// An agent that sets one variable, `score` of the transaction, for every message.
 #[derive(Default)]
 struct Agent {
     greeted: bool,
     over: bool,
 }
 
-/// Bytes that a frame may have: it fits into a buffer.
+/// Returns the maximum size of a frame in bytes: it fits into a buffer.
 fn largest_frame() -> u32 {
     u32::try_from(rt::buffer_size() - spop::LENGTH).unwrap_or(spop::SMALLEST_FRAME)
 }
@@ -298,7 +297,7 @@ impl Machine for Agent {
     }
 }
 
-/// Whether a greeting is that of a health check.
+/// Whether a HELLO frame is that of a health check.
 fn is_check(mut payload: &[u8]) -> bool {
     while !payload.is_empty() {
         let (Ok(name), Ok(value)) = (spop::take_string(&mut payload), Data::take(&mut payload)) else { return false };
@@ -309,7 +308,7 @@ fn is_check(mut payload: &[u8]) -> bool {
     false
 }
 
-/// What the agent says of itself.
+/// Returns the payload of the AGENT-HELLO frame.
 fn greeting() -> Vec<u8> {
     let mut items = Vec::new();
     let all: [(&[u8], Data<'_>); 3] = [
@@ -327,7 +326,7 @@ fn greeting() -> Vec<u8> {
     out
 }
 
-/// Answers a message with one action.
+/// Acknowledges a message with one action.
 fn acknowledge(out: &mut Vec<u8>, (stream, id): (u64, u64)) {
     const SET_VARIABLE: [u8; 3] = [1, 3, 2];
     let mut action = SET_VARIABLE.to_vec();

@@ -1,20 +1,20 @@
-//! The bytes that bodies are made of: one block of each kind for the whole process. Must never be written after the
-//! start.
+//! Content of bodies: one block of each kind for the whole process. Must never be changed after
+//! startup.
 
 use std::sync::{Arc, OnceLock};
 
 use wire::haterm::{Chunks, LINE};
 
-/// Bytes of a chunk of one byte.
+/// Size of a chunk with one byte of content, in bytes.
 pub const BYTES_A_CHUNK: u64 = 6;
-/// A chunk of one byte.
+/// A chunk with one byte of content.
 const CHUNK: &[u8; BYTES_A_CHUNK as usize] = b"1\r\n1\r\n";
-/// Bytes of a block, about: large enough for one call to fill a socket's buffer, small enough for the second cache.
+/// Approximate size of a block in bytes: large enough to fill a socket's buffer with one call, small enough for the
+/// second-level cache.
 const ABOUT: usize = 256 * 1024;
-/// Bytes of a large chunk's content.
+/// Maximum content of a large chunk, in bytes.
 pub const LARGEST_CHUNK: u64 = 64 * 1024;
 
-/// The blocks.
 #[derive(Debug)]
 pub struct Patterns {
     lines: Box<[u8]>,
@@ -22,7 +22,7 @@ pub struct Patterns {
     random: OnceLock<Box<[u8]>>,
 }
 
-/// What a body consists of.
+/// Kind of a body's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Lines of text.
@@ -34,7 +34,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// What parameters ask for.
+    /// Returns the content for the parameters.
     pub fn of(chunks: Chunks, random: bool) -> Self {
         match (chunks, random) {
             (Chunks::Bytes, _) => Self::ByteChunks,
@@ -45,14 +45,14 @@ impl Content {
 }
 
 impl Patterns {
-    /// Makes the blocks; the random one is made on first use.
+    /// Creates the blocks; the random one is created on first use.
     pub fn new() -> Arc<Self> {
         let repeat = |piece: &[u8]| piece.repeat(ABOUT / piece.len()).into_boxed_slice();
         Arc::new(Self { lines: repeat(LINE), bytes: repeat(CHUNK), random: OnceLock::new() })
     }
 
-    /// Bytes of a body from `position` on: at least half a block of them. Random ones start anywhere, so that a body is
-    /// no repetition of one block.
+    /// Returns bytes of a body from `position` on: at least half a block. Random ones start anywhere, so that a body
+    /// does not repeat one block.
     pub fn from(&self, content: Content, position: u64) -> &[u8] {
         match content {
             Content::Lines => &self.lines[(position % LINE.len() as u64) as usize..],
@@ -65,7 +65,7 @@ impl Patterns {
     }
 }
 
-/// A block of random bytes.
+/// Returns a block of random bytes.
 fn noise() -> Box<[u8]> {
     (0..ABOUT / 8).flat_map(|_| rt::random().to_le_bytes()).collect()
 }

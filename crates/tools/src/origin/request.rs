@@ -1,4 +1,4 @@
-//! A request as the origin sees it: read from bytes by `wire`, reduced to what decides the answer. Must never keep the
+//! A request as the origin uses it: parsed by `wire`, reduced to the input of the response. Must never keep the
 //! head.
 
 use std::cell::RefCell;
@@ -8,46 +8,46 @@ use wire::http::{Framing, Head, Method, Version};
 
 use wire::haterm::{Parameters, Reuse, asks_for_help};
 
-/// What decides an answer.
+/// Input of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// What the target asks for.
+    /// Parameters of the target's query.
     pub parameters: Parameters,
-    /// The answer is the page of help.
+    /// The response is the help text.
     pub help: bool,
-    /// It was a HEAD: the answer has no body.
+    /// The method is HEAD: the response has no body.
     pub bodiless: bool,
-    /// It spoke HTTP/1.1.
+    /// The version is HTTP/1.1.
     pub modern: bool,
-    /// The connection is kept behind the answer.
+    /// The connection is kept after the response.
     pub keep: bool,
-    /// How long its body is.
+    /// Framing of the request's body.
     pub framing: Framing,
     /// The client waits for `100 Continue` before it sends the body.
     pub expects: bool,
 }
 
-/// What became of an attempt to read a request.
+/// Result of parsing a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// More bytes are needed.
     Partial,
-    /// It is complete, and took so many bytes.
+    /// The request, and its length in bytes.
     Complete(Request, usize),
-    /// It is none: the status to answer with.
+    /// Invalid: the status to respond with.
     Refused(u16),
 }
 
-/// Reads requests of one connection, one after the other.
+/// Parser of the requests of one connection, one after the other.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// A head that did not come at once. Most do, and use the worker's.
+    /// An incomplete head. Most are complete at once, and use the worker's.
     begun: Option<Box<(Scan, Head)>>,
 }
 
 impl Reader {
-    /// Reads the request that `input` begins with. What was partial is to come again with more behind it. `random` is
-    /// for parameters that ask for it.
+    /// Parses the request at the start of `input`. After `Partial` the same bytes must be passed again, followed by
+    /// more. `random` is used for parameters that require it.
     pub fn read(&mut self, input: &[u8], shared: &RefCell<Head>, random: impl FnMut() -> u64) -> Progress {
         if self.begun.is_some() {
             return self.go_on(input, random);
@@ -71,7 +71,7 @@ impl Reader {
     }
 }
 
-/// For a head that is known to be partial: its target is not looked at.
+/// For a head that is known to be partial: its target is not parsed.
 fn random_is_not_needed() -> u64 {
     0
 }
@@ -93,7 +93,7 @@ fn status_of(error: &RequestError) -> u16 {
 }
 
 impl Request {
-    /// Of a head that was read.
+    /// Builds the request from a parsed head.
     pub fn of(head: &Head, random: impl FnMut() -> u64) -> Self {
         let target = head.target();
         let mut parameters = Parameters::read(target, random);

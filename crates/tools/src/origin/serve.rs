@@ -1,4 +1,4 @@
-//! The life of the process: opens its sockets, goes to the background, starts the workers, ends at a signal. Must never
+//! Life cycle of the process: opens its sockets, daemonizes, starts the workers, ends at a signal. Must never
 //! read from a connection.
 
 use std::future::poll_fn;
@@ -20,17 +20,17 @@ use super::offload::Protocol;
 use super::worker::{Offer, Shared, Worker};
 use crate::Outcome;
 
-/// Connections that may wait to be accepted; the kernel's own limit applies as well.
+/// Backlog of listening sockets; the kernel's own limit applies as well.
 const BACKLOG: i32 = 65_535;
-/// Connections that are taken at a time, before other tasks run.
+/// Number of connections accepted before yielding.
 const BATCH: usize = 64;
-/// Bytes that are received of a datagram.
+/// Maximum size of a received datagram, in bytes.
 const LARGEST_DATAGRAM: usize = 16 * 1024;
-/// How long a listener rests when the system has no descriptor or no memory for a connection.
+/// Pause of a listener when the system has no descriptor or no memory for a connection.
 const REST: Duration = Duration::from_millis(100);
-/// SIGINT and SIGTERM end the process, SIGUSR1 once everybody has got an answer.
+/// SIGINT and SIGTERM end the process, SIGUSR1 does so after all pending responses.
 const SIGNALS: [Signal; 3] = [Signal::Interrupt, Signal::Terminate, Signal::User1];
-/// Descriptors that are not connections: standard streams, listeners, those of the workers.
+/// Number of descriptors that are not connections: standard streams, listeners, those of the workers.
 const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Serves until a signal ends it.
@@ -57,7 +57,7 @@ pub fn run(settings: &Settings) -> Outcome {
             Protocol::Fcgi => "fcgi",
             Protocol::Spop => "spop",
         };
-        // The address may not have been chosen by the user.
+        // The system may have selected the port.
         let _ = writeln!(io::stdout().lock(), "Listening on {scheme}://{}/", socket.local_address());
     }
     if let Some(path) = &settings.pid_file
@@ -95,12 +95,12 @@ fn open(settings: &Settings) -> Result<Vec<Listening>, String> {
 }
 
 fn listen(address: &Address) -> io::Result<Arc<ListeningSocket>> {
-    // The acknowledgement of a request travels with its answer: a packet less for each connection.
+    // The acknowledgement of a request is sent with its response: one packet fewer for each connection.
     let options = BindOptions { backlog: BACKLOG, reuse_port: true, no_quick_ack: true, ..BindOptions::default() };
     ListeningSocket::bind(address, &options).map(Arc::new)
 }
 
-/// A socket for datagrams at every address that is listened on, where they are wanted.
+/// Opens a datagram socket at every listening address, if configured.
 fn datagram_sockets(settings: &Settings, listening: &[Listening]) -> Result<Vec<Datagram>, String> {
     let wanted = if settings.datagrams { listening } else { &[] };
     let bind = |listening: &Listening| {
@@ -114,7 +114,7 @@ fn processors() -> u16 {
     u16::try_from(rt::process::available_processors().len()).unwrap_or(u16::MAX).max(1)
 }
 
-/// How many connections there may be: as many as asked for, and as there are descriptors for.
+/// Returns the maximum number of connections: the configured one, limited by the available descriptors.
 fn connections(settings: &Settings, workers: usize) -> usize {
     let Settings { listen, secure, fcgi, spop, .. } = settings;
     let listeners = listen.len() + secure.len() + fcgi.len() + spop.len();
@@ -134,19 +134,17 @@ fn start(service: Service) -> io::Result<()> {
     rt::run(&config, service.into_main())
 }
 
-/// An address that is listened on.
+/// A listening address.
 #[derive(Debug, Clone)]
 pub struct Listening {
-    /// Its socket.
     pub socket: Arc<ListeningSocket>,
-    /// What it offers by TLS; `None`: bytes go in clear.
+    /// The TLS server; `None`: without TLS.
     pub tls: Option<Arc<tls::Server>>,
-    /// What is spoken there.
     pub protocol: Protocol,
 }
 
 impl From<ListeningSocket> for Listening {
-    /// An address in clear.
+    /// Listens for HTTP without TLS.
     fn from(socket: ListeningSocket) -> Self {
         Self { socket: Arc::new(socket), tls: None, protocol: Protocol::Http }
     }
@@ -155,22 +153,22 @@ impl From<ListeningSocket> for Listening {
 /// An origin that has not started to serve.
 #[derive(Debug)]
 pub struct Service {
-    /// Where it listens.
+    /// Listening sockets.
     pub sockets: Vec<Listening>,
-    /// Where datagrams are taken and forgotten: on the first worker.
+    /// Sockets whose datagrams are discarded, on the first worker.
     pub datagrams: Vec<Datagram>,
-    /// Workers of the runtime that it is to run on.
+    /// Number of workers of its runtime.
     pub workers: usize,
-    /// Connections at a time, at most.
+    /// Maximum number of concurrent connections.
     pub most: usize,
-    /// A command that waits for it to serve.
+    /// The command that waits for the start of the service.
     pub starter: Option<StarterWaits>,
-    /// What is done at its end, on the first worker: [`rt::stop`], where nothing else runs on the workers.
+    /// Called at its end, on the first worker: [`rt::stop`], if nothing else runs on the workers.
     pub at_end: fn(),
 }
 
 impl Service {
-    /// What each worker runs first.
+    /// Returns the first task of each worker.
     pub fn into_main(self) -> rt::Main {
         let Self { sockets, datagrams, workers, most, starter, at_end } = self;
         let shared = Shared::new(most);
@@ -197,14 +195,14 @@ impl Service {
     }
 }
 
-/// The sockets for one worker. Nothing is left behind when the last one has come: a socket closes when no worker has it.
+/// Returns the sockets for one worker. The last worker takes the originals: a socket is closed when no worker holds it.
 fn take(sockets: &Mutex<(usize, Vec<Listening>)>) -> Vec<Listening> {
     let mut held = sockets.lock().unwrap_or_else(PoisonError::into_inner);
     held.0 = held.0.saturating_sub(1);
     if held.0 == 0 { std::mem::take(&mut held.1) } else { held.1.clone() }
 }
 
-/// Takes datagrams for as long as the process serves.
+/// Receives and discards datagrams as long as the process serves.
 async fn forget_datagrams(mut socket: Datagram) {
     let mut buffer = Buffer::with_capacity(LARGEST_DATAGRAM);
     loop {
@@ -256,7 +254,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener, offer: 
                 Ok(Some((socket, _))) => worker.dispatch(socket, offer.clone(), place),
                 Ok(None) => break,
                 Err(_) => {
-                    // Established connections go on, the others wait in the backlog.
+                    // Established connections continue, the others wait in the backlog.
                     listener.pause();
                     rt::sleep(REST).await;
                     if listener.resume().is_err() {
@@ -271,7 +269,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, listener: &mut Listener, offer: 
     take_leftovers(worker, listener, offer);
 }
 
-/// Ready with true when a connection waits, with false when the process is to stop.
+/// Ready with true when a connection can be accepted, with false when the process stops.
 async fn acceptable(worker: &Worker, listener: &mut Listener) -> bool {
     poll_fn(|context| {
         if worker.is_stopping() {
@@ -282,7 +280,7 @@ async fn acceptable(worker: &Worker, listener: &mut Listener) -> bool {
     .await
 }
 
-/// A place for a connection. The listener rests while there is none. `None`: the process is to stop.
+/// Returns a slot for a connection. The listener is paused while there is none. `None`: the process stops.
 async fn place(worker: &Worker, listener: &mut Listener) -> Option<CapacitySlot> {
     let capacity = &worker.shared.capacity;
     if let Some(place) = capacity.take() {
@@ -301,7 +299,7 @@ async fn place(worker: &Worker, listener: &mut Listener) -> Option<CapacitySlot>
 
 /// Serves clients that have connected by the time of the stop: closing the socket would reset them.
 fn take_leftovers(worker: &Rc<Worker>, listener: &mut Listener, offer: &Offer) {
-    // Events that have not been harvested yet would not be waited for: the socket itself is asked.
+    // Pending events are not awaited: the socket itself is queried.
     listener.pause();
     if listener.resume().is_err() {
         return;

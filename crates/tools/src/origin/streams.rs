@@ -1,5 +1,5 @@
-//! A client's connection of HTTP/2: requests are answered as their streams end, each as its query asks. Must never hold a
-//! body, nor wait without a limit.
+//! An HTTP/2 connection of a client: requests are answered at the end of their streams, each as its query specifies.
+//! Must never hold a body, nor wait without a timeout.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,48 +21,48 @@ use super::request::Request;
 use super::worker::Worker;
 use crate::frames::{Announced, Event, Frames, poll_read};
 
-/// What clients are granted.
+/// Announced settings.
 const ANNOUNCED: Announced = Announced { window: 1 << 20, shared: 1 << 22, streams: Some(MOST_STREAMS) };
-/// Streams at a time.
+/// Maximum number of concurrent streams.
 const MOST_STREAMS: u32 = 1024;
-/// Bytes and fields of a head.
+/// Maximum size of a head in bytes, and of its number of fields.
 const LARGEST_HEAD: usize = 16 * 1024;
 const MOST_FIELDS: usize = 100;
-/// Bytes that wait to be written beyond which no more payload is added.
+/// Number of queued bytes above which no more payload is added.
 const ENOUGH: usize = 256 * 1024;
-/// Reads in a row before others get their turn.
+/// Number of consecutive reads before yielding.
 const READS: usize = 16;
-/// How long a client may be silent without a stream.
+/// Timeout of a connection without streams.
 const IDLE: Duration = Duration::from_secs(300);
-/// How long a client may neither send nor take anything while there are streams.
+/// Timeout without progress in either direction while there are streams.
 const STALL: Duration = Duration::from_secs(60);
 
-/// What is under way on a stream.
+/// Phase of a stream.
 enum Phase {
-    /// The request's body comes.
+    /// The request's body is received.
     Body,
-    /// The answer waits for its moment.
+    /// The response is delayed.
     Wait,
-    /// So much of the answer's body is to be sent.
+    /// The remaining number of bytes of the response's body.
     Send(u64),
-    /// All of the answer went out; the request's body comes.
+    /// The response is complete; the rest of the request's body is received.
     Rest,
 }
 
-/// A request that is served.
+/// A request in progress.
 struct Served {
     stream: u32,
     request: Request,
     phase: Phase,
-    /// When the request had come.
+    /// Time at which the request was complete.
     since: Moment,
     /// The request's body has ended.
     ended: bool,
-    /// Payload that the client takes.
+    /// Send window of the stream, in bytes.
     window: i64,
-    /// Payload that went out.
+    /// Number of sent bytes of payload.
     position: u64,
-    /// Payload that has come and of which the client was not told.
+    /// Received payload for which no WINDOW_UPDATE was sent, in bytes.
     owed: u32,
 }
 
@@ -72,20 +72,20 @@ struct Session {
     transport: Transport,
     input: Buffer,
     frames: Frames,
-    /// By the numbers of their streams, which only grow.
+    /// Requests in progress, in ascending order of their stream numbers.
     served: Vec<Served>,
     newest: u32,
-    /// Streams with payload that may go out.
+    /// Streams with payload to send.
     sending: VecDeque<u32>,
-    /// Answers whose moment is to come.
+    /// Number of delayed responses.
     waiting: usize,
-    /// When something came or went last.
+    /// Time of the last progress in either direction.
     moved: Moment,
-    /// The client was told that no more streams are served.
+    /// GOAWAY has been sent.
     leaving: bool,
 }
 
-/// Serves a connection whose preface was taken to its end. `input` has come behind that.
+/// Serves a connection after its preface, to its end. `input` contains the bytes after the preface.
 pub async fn serve(worker: Rc<Worker>, transport: Transport, input: Buffer, mut timer: Timer) {
     let mut session = Session {
         worker,
@@ -103,7 +103,7 @@ pub async fn serve(worker: Rc<Worker>, transport: Transport, input: Buffer, mut 
 }
 
 impl Session {
-    /// Ready when the connection is over.
+    /// Ready when the connection has ended.
     fn poll(&mut self, context: &mut Context<'_>, timer: &mut Timer) -> Poll<()> {
         for _ in 0..READS {
             if let Err(code) = self.take_events() {
@@ -121,7 +121,7 @@ impl Session {
                 self.moved = rt::now();
             }
             if before > 0 && self.frames.waiting() == 0 && !self.sending.is_empty() {
-                // There is room again.
+                // There is free space again.
                 continue;
             }
             if self.worker.is_stopping() && !std::mem::replace(&mut self.leaving, true) {
@@ -250,7 +250,7 @@ impl Session {
         Ok(())
     }
 
-    /// Reads the request that begins a stream; `None`: it is reset.
+    /// Reads the request at the start of a stream; `None`: the stream is reset.
     fn read_request(&mut self, stream: u32, ends: bool, head: &mut Head) -> Result<Option<Request>, ErrorCode> {
         let mut reader = RequestReader::new(head, Capacity { bytes: LARGEST_HEAD, fields: MOST_FIELDS }, false);
         self.frames.decode(|name, value| reader.field(name, value))?;
@@ -262,7 +262,7 @@ impl Session {
             ErrorCode::ProtocolError
         } else {
             let request = Request::of(head, rt::random);
-            // Only an interim answer has a status below 200.
+            // Only an interim response has a status below 200.
             if request.help || request.parameters.status >= 200 {
                 return Ok(Some(request));
             }
@@ -278,7 +278,7 @@ impl Session {
         }
     }
 
-    /// The request is here: its answer goes out, or waits for its moment.
+    /// Handles a complete request: its response is sent, or delayed.
     fn begin_answer(&mut self, at: usize) {
         let served = &mut self.served[at];
         served.since = rt::now();
@@ -290,13 +290,13 @@ impl Session {
         }
     }
 
-    /// Answers that have waited long enough go out.
+    /// Sends the delayed responses that are due.
     fn answer_due(&mut self) {
         if self.waiting == 0 {
             return;
         }
         let now = rt::now();
-        // Backwards: an answer without a body is forgotten at once.
+        // In reverse order: a response without a body is removed immediately.
         for at in (0..self.served.len()).rev() {
             let served = &self.served[at];
             if matches!(served.phase, Phase::Wait) && served.due() <= now {
@@ -307,7 +307,7 @@ impl Session {
         }
     }
 
-    /// Queues the head of an answer. Its body follows as the windows allow.
+    /// Queues the head of a response. Its body follows as the windows permit.
     fn answer(&mut self, at: usize, waited: u64) {
         let worker = Rc::clone(&self.worker);
         let head: &mut Head = &mut worker.head.borrow_mut();
@@ -335,7 +335,7 @@ impl Session {
         self.end_answer(at);
     }
 
-    /// Queues the trailers of gRPC, which end an answer.
+    /// Queues the trailers of gRPC, which end a response.
     fn push_trailers(&mut self, stream: u32) {
         let worker = Rc::clone(&self.worker);
         if h2::encode_trailers(stream, &worker.trailers, self.frames.output()).is_err() {
@@ -343,7 +343,7 @@ impl Session {
         }
     }
 
-    /// All of an answer is queued.
+    /// Handles a completely queued response.
     fn end_answer(&mut self, at: usize) {
         if self.served[at].ended {
             self.served.remove(at);
@@ -352,7 +352,7 @@ impl Session {
         }
     }
 
-    /// Queues payload, a frame of each stream in turn, as much as the windows allow.
+    /// Queues payload, one frame of each stream in turn, as far as the windows permit.
     fn send_payload(&mut self) {
         let patterns = Rc::clone(&self.worker);
         while self.frames.waiting() < ENOUGH && self.frames.window() > 0 {
@@ -363,7 +363,7 @@ impl Session {
             let window = usize::try_from(served.window.min(self.frames.window())).unwrap_or(0);
             let most = usize::try_from(left).unwrap_or(usize::MAX).min(window).min(MAX_FRAME_SIZE);
             if most == 0 {
-                // It goes on when its window grows.
+                // It continues when its window grows.
                 continue;
             }
             let content = if served.request.help {
@@ -392,7 +392,7 @@ impl Session {
 }
 
 impl Served {
-    /// When the answer is due.
+    /// Returns the time at which the response is due.
     fn due(&self) -> Moment {
         self.since + Duration::from_millis(self.request.parameters.wait)
     }

@@ -1,4 +1,4 @@
-//! What a worker keeps for its connections, and the end of waiting when the process is to stop. Must never touch a
+//! State of a worker's connections, and their wake-up when the process stops. Must never access a
 //! connection of another worker.
 
 use std::cell::RefCell;
@@ -19,51 +19,49 @@ use super::connection;
 use super::offload::{self, Protocol};
 use super::pattern::Patterns;
 
-/// What all workers share.
+/// State shared by all workers.
 #[derive(Debug)]
 pub struct Shared {
-    /// What bodies are made of.
+    /// Content of bodies.
     pub patterns: Arc<Patterns>,
-    /// Places for connections.
+    /// Slots of connections.
     pub capacity: Arc<Capacity>,
-    /// One place for each listener of each worker that may still accept.
+    /// One slot for each listener of each worker that may still accept.
     pub accepting: Arc<Capacity>,
     stopping: AtomicBool,
 }
 
 impl Shared {
-    /// Shared by workers that serve so many connections at most.
+    /// Creates the state for workers with that maximum number of connections.
     pub fn new(most: usize) -> Arc<Self> {
         let (capacity, accepting) = (Capacity::new(most), Capacity::new(usize::MAX));
         Arc::new(Self { patterns: Patterns::new(), capacity, accepting, stopping: AtomicBool::new(false) })
     }
 }
 
-/// What is spoken with who connects to an address.
+/// Protocols of a listening address.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// By TLS.
     pub tls: Option<Arc<tls::Server>>,
-    /// The protocol.
     pub protocol: Protocol,
 }
 
-/// One worker.
+/// State of one worker.
 pub struct Worker {
-    /// What all workers share.
+    /// State shared by all workers.
     pub shared: Arc<Shared>,
-    /// What bodies are made of.
+    /// Content of bodies.
     pub patterns: Arc<Patterns>,
-    /// The head of whichever request is read now.
+    /// The head of the request that is currently parsed.
     pub head: RefCell<Head>,
-    /// The trailers of answers as gRPC has them.
+    /// Trailers of gRPC responses.
     pub trailers: Fields,
-    /// Wakers of the tasks that watch for the stop.
+    /// Wakers of the tasks to wake at the stop.
     waiting: RefCell<Slab<Waker>>,
 }
 
 impl Worker {
-    /// The current worker; jobs that are posted to it find it.
+    /// Creates the current worker; jobs posted to it can access it.
     pub fn start(shared: &Arc<Shared>) -> Rc<Self> {
         let (shared, patterns) = (Arc::clone(shared), Arc::clone(&shared.patterns));
         let mut trailers = Fields::new();
@@ -74,12 +72,12 @@ impl Worker {
         worker
     }
 
-    /// Whether the process is to stop.
+    /// Whether the process stops.
     pub fn is_stopping(&self) -> bool {
         self.shared.stopping.load(Ordering::Relaxed)
     }
 
-    /// Has every worker stop: nothing is accepted any more, idle connections are closed, others get their answer.
+    /// Stops every worker: nothing is accepted, idle connections are closed, others receive their response.
     pub fn stop_all(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         for worker in 0..rt::workers() {
@@ -91,7 +89,7 @@ impl Worker {
         self.waiting.borrow().iter().for_each(|(_, waker)| waker.wake_by_ref());
     }
 
-    /// Has the current task woken when the process is to stop, as long as the result lives.
+    /// Registers the current task to be woken when the process stops, as long as the result exists.
     pub async fn watch_stop(self: &Rc<Self>) -> Watch {
         poll_fn(|context| {
             let key = self.waiting.borrow_mut().insert(context.waker().clone());
@@ -100,7 +98,7 @@ impl Worker {
         .await
     }
 
-    /// Serves a connection on this worker, or on the one that has least to do when that is much less.
+    /// Serves a connection on this worker, or on the least loaded one if the difference is large.
     pub fn dispatch(self: &Rc<Self>, socket: OwnedSocket, offer: Offer, place: CapacitySlot) {
         let here = rt::worker();
         let workers = rt::workers();
@@ -139,8 +137,8 @@ impl Worker {
     }
 }
 
-/// Connections that a worker may have more than another before it gives one away: handing over costs more than it evens
-/// out.
+/// Minimum difference in connections for which a worker hands one over: otherwise the transfer costs more than it
+/// balances.
 const UNEVEN: u32 = 2;
 
 fn on_this(action: impl FnOnce(&Rc<Worker>)) {
@@ -149,7 +147,7 @@ fn on_this(action: impl FnOnce(&Rc<Worker>)) {
     }
 }
 
-/// A task that is woken when the process is to stop.
+/// Registration of a task that is woken when the process stops.
 pub struct Watch {
     worker: Rc<Worker>,
     key: Key,

@@ -1,4 +1,4 @@
-//! The state of the view, and what keys do to it. Must never wait: a thread of its own asks the process.
+//! State of the view, and the effects of keys. Must never wait: a separate thread queries the process.
 
 use super::options::Options;
 use super::sample::{self, Kind, Sample, printable};
@@ -14,45 +14,45 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// Seconds of the curve.
+/// Number of seconds of the curve.
 const HISTORY: usize = 600;
-/// How long a message stays.
+/// Duration for which a message is shown.
 const MESSAGE: Duration = Duration::from_secs(4);
 
-/// A change that has to be confirmed.
+/// A change that requires confirmation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// For the reader.
+    /// Text for the user.
     pub words: String,
-    /// For the process.
+    /// Command for the process.
     command: String,
 }
 
-/// What keys mean.
+/// Meaning of keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
     Normal,
     Filter,
     Help,
     Confirm(Order),
-    /// The server, and what was typed of its weight.
+    /// The server, and the weight as typed so far.
     Weight(String, String),
 }
 
-/// What the asking thread is told.
+/// Task of the querying thread.
 enum Job {
     Look,
     Do(String),
 }
 
-/// What it found.
+/// Result of a task.
 enum News {
     Sample(Box<Sample>),
     Done(String),
     Failed(String),
 }
 
-/// What a key leads to beside a change of the state.
+/// Effect of a key other than a change of the state.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
     None,
@@ -60,7 +60,6 @@ pub enum Effect {
     Do(String),
 }
 
-/// The state of the view.
 pub struct App {
     pub sample: Option<Sample>,
     all: Vec<Shown>,
@@ -73,7 +72,7 @@ pub struct App {
     pub mode: Mode,
     pub table: TableState,
     pub paused: bool,
-    /// A text, and whether it is bad news.
+    /// A text, and whether it is an error.
     pub message: Option<(String, bool)>,
     said: Moment,
     interval: Duration,
@@ -103,7 +102,7 @@ impl App {
         self.all.iter().filter(|one| one.row.kind == Kind::Frontend).map(of).sum()
     }
 
-    /// Requests a second of all frontends.
+    /// Returns the requests per second of all frontends.
     pub fn requests(&self) -> f64 {
         self.sum(|one| one.rates.requests)
     }
@@ -116,7 +115,7 @@ impl App {
         self.sum(|one| one.rates.sent)
     }
 
-    /// Takes the next sample.
+    /// Stores the next sample.
     pub fn take(&mut self, sample: Sample) {
         self.all = with_rates(&sample, self.sample.as_ref());
         if self.sample.is_some() {
@@ -129,7 +128,7 @@ impl App {
         self.arrange();
     }
 
-    /// Chooses and orders the rows anew; the chosen one stays chosen.
+    /// Selects and sorts the rows; the selection is kept.
     fn arrange(&mut self) {
         let chosen = self.chosen().map(|one| (one.row.kind, one.row.label()));
         self.rows = choose(&self.all, self.scope, self.sort, &self.filter);
@@ -148,7 +147,7 @@ impl App {
         self.said = moment();
     }
 
-    /// Heeds a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Effect {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return Effect::End;
@@ -195,7 +194,7 @@ impl App {
         Effect::None
     }
 
-    /// The chosen server.
+    /// Returns the selected server.
     fn server(&self) -> Option<String> {
         self.chosen().and_then(screen::target)
     }
@@ -264,7 +263,7 @@ impl App {
     }
 }
 
-/// Asks the process until nobody wants to know any more.
+/// Queries the process until the channel is closed.
 fn ask(options: &Options, jobs: &Receiver<Job>, news: &Sender<News>) {
     for job in jobs {
         let found = match job {
@@ -285,7 +284,7 @@ fn ask(options: &Options, jobs: &Receiver<Job>, news: &Sender<News>) {
 
 /// Shows the view until a key ends it.
 pub fn run(options: Options) -> Outcome {
-    // What cannot be asked at all is said before the terminal is taken.
+    // A process that cannot be queried is reported before the terminal is switched.
     let first = socket::ask(&options.socket, sample::QUESTION).and_then(|text| Sample::parse(&text));
     let first = match first {
         Ok(sample) => sample,
@@ -405,7 +404,7 @@ mod tests {
         press(&mut app, "\t");
         let text = drawn(&mut app, 130, 20);
         assert!(text.contains("app/s1") && text.contains("DOWN 1/2") && text.contains("2 servers"), "{text}");
-        // Narrow ones leave columns out from the right.
+        // Narrow terminals omit columns from the right.
         let text = drawn(&mut app, 50, 10);
         assert!(text.contains("STATUS") && !text.contains("OUT/S"), "{text}");
         drawn(&mut app, 3, 2);

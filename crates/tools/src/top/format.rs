@@ -1,6 +1,6 @@
-//! Numbers as columns show them. Must never take more than eight characters.
+//! Number formats of columns. Must never take more than eight characters.
 
-/// A number with three digits and a unit.
+/// Formats a number with three digits and a unit.
 pub fn short(value: f64) -> String {
     if !value.is_finite() || value <= 0.0 {
         return "0".to_owned();
@@ -15,12 +15,12 @@ pub fn short(value: f64) -> String {
     if whole { format!("{value:.0}{}", UNITS[unit]) } else { format!("{value:.1}{}", UNITS[unit]) }
 }
 
-/// Milliseconds.
+/// Formats milliseconds.
 pub fn millis(value: u64) -> String {
     if value >= 10_000 { format!("{:.0}s", value as f64 / 1000.0) } else { format!("{value}ms") }
 }
 
-/// Seconds in the two largest units.
+/// Formats seconds in the two largest units.
 pub fn duration(seconds: u64) -> String {
     let (days, hours, minutes, rest) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
     match (days, hours, minutes) {

@@ -1,8 +1,8 @@
-//! A terminal view of a running process, Weir or HAProxy, through its stats socket (`show info`, `show stat`). Must never
-//! need more than what both answer alike.
+//! A terminal view of a running process, Weir or HAProxy, through its stats socket (`show info`, `show stat`). Must
+//! never require output that differs between both.
 //!
-//! [`options`] reads the command line, [`socket`] asks, [`sample`] reads the answers, [`view`] chooses and orders rows,
-//! [`screen`] draws them, and [`app`] heeds the keys.
+//! [`options`] parses the command line, [`socket`] sends the query, [`sample`] parses the output, [`view`] selects and
+//! sorts rows, [`screen`] draws them, and [`app`] handles the keys.
 
 mod app;
 mod format;
@@ -19,18 +19,18 @@ use sample::Sample;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 
-/// `--help`.
+/// Returns the text of `--help`.
 #[must_use]
 pub fn help() -> String {
     options::PAGE.to_owned()
 }
 
-/// Runs the tool with the words behind its name.
+/// Runs the tool with the words after its name.
 #[must_use]
 pub fn main(words: &[OsString]) -> Outcome {
     match options::parse(words) {
         Ok(Wish::Help) => {
-            // There is no reader when standard output is closed.
+            // There is no reader if standard output is closed.
             let _ = std::io::stdout().lock().write_all(options::PAGE.as_bytes());
             Outcome::Done
         }

@@ -27,11 +27,11 @@ weight (each asks first, and needs level admin on the socket), Space pauses, ? s
 the keys, q ends.
 ";
 
-/// Where sockets usually are.
+/// Common paths of stats sockets.
 const USUAL: [&str; 5] =
     ["/run/weir.sock", "/run/weir/admin.sock", "/run/haproxy/admin.sock", "/var/run/haproxy.sock", "/run/haproxy.sock"];
 
-/// Where a process is asked.
+/// Address of a stats socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Socket {
     Unix(OsString),
@@ -52,7 +52,7 @@ impl Socket {
         if is_address { Self::Tcp(address.to_owned()) } else { Self::Unix(word.clone()) }
     }
 
-    /// As it is shown.
+    /// Returns the address for display.
     pub fn shown(&self) -> String {
         match self {
             Self::Unix(path) => path.to_string_lossy().into_owned(),
@@ -61,12 +61,12 @@ impl Socket {
     }
 }
 
-/// What is wanted.
+/// Settings of the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub socket: Socket,
     pub once: bool,
-    /// `None`: not said.
+    /// `None`: not set.
     pub scope: Option<Scope>,
     pub sort: SortKey,
     pub filter: String,
@@ -74,23 +74,23 @@ pub struct Options {
 }
 
 impl Options {
-    /// The process could not be asked.
+    /// Returns the outcome of a failed query.
     pub fn failure(&self, why: &str) -> Outcome {
         Outcome::Failed(format!("{}: {why}", self.socket.shown()))
     }
 }
 
-/// What the command line asks for.
+/// Task selected by the command line.
 #[derive(Debug, PartialEq)]
 pub enum Wish {
     Help,
     Run(Options),
 }
 
-/// Reads the words behind the tool's name.
+/// Parses the words after the tool's name.
 ///
 /// # Errors
-/// [`Outcome::Misused`], or [`Outcome::Failed`] where no socket is named and none is found.
+/// [`Outcome::Misused`], or [`Outcome::Failed`] if no socket is named and none is found.
 pub fn parse(words: &[OsString]) -> Result<Wish, Outcome> {
     let mut options = Options {
         socket: Socket::Tcp(String::new()),

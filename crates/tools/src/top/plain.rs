@@ -1,10 +1,10 @@
-//! One table as plain text (`--once`). Must never hold a control character.
+//! One table as plain text (`--once`). Must never contain a control character.
 
 use super::options::Options;
 use super::sample::Sample;
 use super::view::{COLUMNS, Scope, TEXTS, cells, choose, with_rates};
 
-/// The table, titles first. Columns are as wide as what is in them.
+/// Returns the table, titles first. Columns are as wide as their content.
 pub fn table(sample: &Sample, options: &Options) -> String {
     let scope = options.scope.unwrap_or(Scope::All);
     let rows = choose(&with_rates(sample, None), scope, (options.sort, false), &options.filter);

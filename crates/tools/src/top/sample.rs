@@ -1,13 +1,13 @@
-//! What a process answers at one moment: `show info` and `show stat` (management manual, sections 9.1 and 9.3). Columns are
-//! found by their names, so that every version can be read. Must never trust a text: control characters are replaced.
+//! Output of a process at one time: `show info` and `show stat` (management manual, sections 9.1 and 9.3). Columns are
+//! found by their names, so that every version can be parsed. Must never trust a text: control characters are replaced.
 
 use base::Moment;
 use std::collections::HashMap;
 
-/// What is asked.
+/// Commands that are sent.
 pub const QUESTION: &str = "show info;show stat";
 
-/// What a row is about.
+/// Kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Frontend,
@@ -17,7 +17,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As it is shown.
+    /// Returns the name for display.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Frontend => "frontend",
@@ -45,21 +45,21 @@ pub struct Row {
     pub errors: u64,
     pub received: u64,
     pub sent: u64,
-    /// Requests in the last second, as the process says.
+    /// Requests in the last second, as reported by the process.
     pub rate: f64,
-    /// Milliseconds to the answer, on average over the last 1024 requests.
+    /// Average response time of the last 1024 requests, in milliseconds.
     pub time: Option<u64>,
-    /// Servers that can be used.
+    /// Number of usable servers.
     pub usable: Option<u64>,
 }
 
 impl Row {
-    /// By which it is found in the next sample.
+    /// Returns the key that identifies the row in the next sample.
     pub fn key(&self) -> (Kind, &str, &str) {
         (self.kind, &self.proxy, &self.name)
     }
 
-    /// As it is shown.
+    /// Returns the label for display.
     pub fn label(&self) -> String {
         match self.kind {
             Kind::Server | Kind::Listener => format!("{}/{}", self.proxy, self.name),
@@ -68,7 +68,6 @@ impl Row {
     }
 }
 
-/// An answer.
 #[derive(Debug, Clone)]
 pub struct Sample {
     pub at: Moment,
@@ -77,10 +76,10 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Reads the answer to [`QUESTION`].
+    /// Parses the output of [`QUESTION`].
     ///
     /// # Errors
-    /// It is none.
+    /// The text is not such output.
     pub fn parse(text: &str) -> Result<Self, String> {
         let at = text.find("# pxname,").ok_or_else(|| {
             let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it closed the connection");
@@ -95,12 +94,12 @@ impl Sample {
         Ok(Self { at: rt::clock::moment(), info, rows })
     }
 
-    /// A value of `show info`.
+    /// Returns a value of `show info`.
     pub fn info(&self, name: &str) -> &str {
         self.info.get(name).map_or("", String::as_str)
     }
 
-    /// The same as a number; 0 where there is none.
+    /// Returns a value of `show info` as a number; 0 if there is none.
     pub fn number(&self, name: &str) -> u64 {
         self.info(name).parse().unwrap_or(0)
     }
@@ -141,7 +140,7 @@ fn row(columns: &HashMap<&str, usize>, fields: &[String]) -> Option<Row> {
     })
 }
 
-/// The fields of a line of CSV; quotes hold commas, two of them stand for one.
+/// Splits a line of CSV; quoted fields may contain commas, and two quotes are one.
 fn fields(line: &str) -> Vec<String> {
     let (mut found, mut field, mut quoted) = (Vec::new(), String::new(), false);
     let mut letters = line.chars().peekable();
@@ -160,7 +159,7 @@ fn fields(line: &str) -> Vec<String> {
     found
 }
 
-/// A text that orders nothing from a terminal.
+/// Replaces control characters, so that the text cannot control a terminal.
 pub fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
@@ -169,7 +168,7 @@ pub fn printable(text: &str) -> String {
 pub mod tests {
     use super::*;
 
-    /// What both programs answer, shortened.
+    /// Output common to both programs, shortened.
     pub const ANSWER: &str = "Name: HAProxy\nVersion: 2.6.12\nPid: 7\nUptime_sec: 3700\nCurrConns: 12\nMaxconn: 2000\nIdle_pct: 83\nnode: edge-1\n\n\
         # pxname,svname,qcur,scur,slim,stot,bin,bout,ereq,econ,eresp,status,weight,act,bck,type,rate,check_status,hrsp_5xx,req_rate,req_tot,last_chk,rtime,\n\
         www,FRONTEND,,12,2000,100,1000,20000,1,,,OPEN,,,,0,4,,2,40,1000,,,\n\

@@ -1,4 +1,4 @@
-//! Draws the state of the view. Must never change it, except for how far its table is scrolled.
+//! Draws the state of the view. Must never change it, except for the scroll position of its table.
 
 use super::app::{App, Mode};
 use super::format::{duration, short};
@@ -10,7 +10,7 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Sparkline, Table};
 
-/// Columns narrower than that are left out from the right, except the first ones.
+/// Minimum widths of columns; columns that do not fit are omitted from the right, except the first ones.
 const WIDTHS: [u16; COLUMNS.len()] = [0, 8, 11, 6, 8, 6, 7, 7, 7, 7, 7, 6];
 const NAME: u16 = 18;
 
@@ -125,7 +125,7 @@ fn draw_table(app: &mut App, frame: &mut Frame<'_>, area: Rect) {
     frame.render_stateful_widget(table, area, &mut app.table);
 }
 
-/// The colour of a status; its text stays beside it.
+/// Returns the colour of a status; its text is shown too.
 fn color_of(status: &str) -> Color {
     match status {
         _ if status.starts_with("MAINT") => Color::Magenta,
@@ -168,7 +168,7 @@ fn popup(frame: &mut Frame<'_>, title: &str, text: &str, color: Color) {
     frame.render_widget(Paragraph::new(text.to_owned()).block(block), area);
 }
 
-/// What of a row orders need: the words of a command name it.
+/// Returns the server's name in commands, for rows that commands can change.
 pub fn target(shown: &Shown) -> Option<String> {
     (shown.row.kind == Kind::Server).then(|| shown.row.label())
 }

@@ -1,4 +1,4 @@
-//! Asks a process through its stats socket. Must never keep a connection, and never read without an end.
+//! Queries a process through its stats socket. Must never keep a connection open, and never read without a limit.
 
 use super::options::Socket;
 use std::io::{Read, Write};
@@ -6,9 +6,9 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// How long an answer may pause.
+/// Read timeout of the output.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of an answer.
+/// Maximum size of the output, in bytes.
 const LONGEST: u64 = 256 << 20;
 
 trait Stream: Read + Write {}
@@ -40,10 +40,10 @@ fn connect(socket: &Socket) -> std::io::Result<Box<dyn Stream>> {
     }
 }
 
-/// Sends one line and reads to the end of the answer.
+/// Sends one line and reads the output to its end.
 ///
 /// # Errors
-/// Why there is no answer.
+/// The reason why there is no output.
 pub fn ask(socket: &Socket, line: &str) -> Result<String, String> {
     let answer = || -> std::io::Result<Vec<u8>> {
         let mut stream = connect(socket)?;

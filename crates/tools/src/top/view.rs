@@ -1,10 +1,10 @@
-//! Which rows are shown, in which order, with which columns; rates are differences of two samples. Must never draw.
+//! Selection and order of rows, and their columns; rates are differences of two samples. Must never draw.
 
 use super::format::{millis, short};
 use super::sample::{Kind, Row, Sample};
 use std::collections::HashMap;
 
-/// What rows are about.
+/// Kinds of rows that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     All,
@@ -28,7 +28,7 @@ impl Scope {
         }
     }
 
-    /// The next one, as a key asks for it.
+    /// Returns the next scope, for a key.
     pub const fn next(self) -> Self {
         match self {
             Self::Proxies => Self::Servers,
@@ -37,7 +37,7 @@ impl Scope {
     }
 }
 
-/// What rows are sorted by.
+/// Sort key of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortKey {
     Name,
@@ -68,7 +68,7 @@ impl SortKey {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, key)| key)
     }
 
-    /// The next one, as a key asks for it.
+    /// Returns the next sort key, for a key.
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|(_, key)| *key == self).unwrap_or(0);
         Self::ALL[(at + 1) % Self::ALL.len()].1
@@ -91,7 +91,8 @@ pub struct Shown {
     pub rates: Rates,
 }
 
-/// The rows of a sample with rates since the one before; without one there is what the process says of requests.
+/// Returns the rows of a sample with their rates since the previous one; without one, with the process's own request
+/// rate.
 pub fn with_rates(sample: &Sample, before: Option<&Sample>) -> Vec<Shown> {
     let known: HashMap<(Kind, &str, &str), &Row> =
         before.iter().flat_map(|before| &before.rows).map(|row| (row.key(), row)).collect();
@@ -112,19 +113,19 @@ pub fn with_rates(sample: &Sample, before: Option<&Sample>) -> Vec<Shown> {
     shown.collect()
 }
 
-/// The rows that are wanted, in their order.
+/// Selects and sorts rows.
 pub fn choose(rows: &[Shown], scope: Scope, (sort, reversed): (SortKey, bool), filter: &str) -> Vec<Shown> {
     let wanted = filter.to_lowercase();
     let fits = |one: &&Shown| {
         scope.has(one.row.kind) && format!("{} {}", one.row.label(), one.row.status).to_lowercase().contains(&wanted)
     };
     let mut chosen: Vec<Shown> = rows.iter().filter(fits).cloned().collect();
-    // Largest first; names and states in the order of letters.
+    // Descending; names and states in alphabetical order.
     let largest = |a: f64, b: f64| b.total_cmp(&a);
     chosen.sort_by(|a, b| {
         let (one, two) = (&a.row, &b.row);
         let order = match sort {
-            // As the process has them, which is the order of the configuration.
+            // The order of the process, which is that of the configuration.
             SortKey::Name => std::cmp::Ordering::Equal,
             SortKey::Status => one.status.cmp(&two.status),
             SortKey::Sessions => two.sessions.cmp(&one.sessions),
@@ -143,7 +144,7 @@ pub fn choose(rows: &[Shown], scope: Scope, (sort, reversed): (SortKey, bool), f
     chosen
 }
 
-/// Titles of the columns, each with what sorts by it.
+/// Titles of the columns, each with its sort key.
 pub const COLUMNS: [(&str, Option<SortKey>); 12] = [
     ("NAME", Some(SortKey::Name)),
     ("KIND", None),
@@ -159,10 +160,10 @@ pub const COLUMNS: [(&str, Option<SortKey>); 12] = [
     ("TIME", Some(SortKey::Time)),
 ];
 
-/// The first columns are text, the others numbers.
+/// Number of leading columns that are text; the others are numbers.
 pub const TEXTS: usize = 3;
 
-/// The cells of a row, one for each column.
+/// Returns the cells of a row, one for each column.
 pub fn cells(shown: &Shown) -> [String; COLUMNS.len()] {
     let Shown { row, rates } = shown;
     let number = |value: Option<u64>| value.map_or("-".to_owned(), |value| value.to_string());
@@ -205,7 +206,7 @@ mod tests {
         after.at = before.at + Duration::from_secs(2);
         after.rows[0].requests += 100;
         after.rows[0].sent += 4096;
-        // A process that was started anew counts from 0.
+        // A restarted process counts from 0.
         after.rows[1].requests = 0;
         let shown = with_rates(&after, Some(&before));
         assert_eq!((shown[0].rates.requests, shown[0].rates.sent, shown[1].rates.requests), (50.0, 2048.0, 0.0));

@@ -1,4 +1,4 @@
-//! How runs end, and what goes wrong on the way.
+//! Ends of runs, and errors before them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -34,7 +34,7 @@ fn an_io_that_takes_too_long_ends_its_connection() {
                     number.set(number.get() + 1);
                     match number.get() {
                         2 => sleep(10_000).await,
-                        // Each piece comes in time.
+                        // Each piece is received in time.
                         4 => peer.send_slowly(ANSWER, 10, 200).await,
                         _ => drop(peer.try_send(ANSWER).await),
                     }

@@ -1,10 +1,10 @@
-//! How fast requests begin: limits, constant rates, ramp-ups, pauses; and what a constant rate shows that others hide.
+//! Pace of requests: limits, constant rates, ramp-ups, pauses; and latency that only a constant rate reveals.
 
 use weir_tools::load::plan::{Pace, Plan};
 
 use crate::support::*;
 
-/// Within one part in fifty, and two.
+/// Asserts a count within 2 per cent, and two.
 fn about(count: u64, expected: u64) {
     let most = expected / 50 + 2;
     assert!(count.abs_diff(expected) <= most, "{count} instead of {expected}");
@@ -69,7 +69,7 @@ fn a_constant_rate_shows_a_stall_that_a_closed_loop_hides() {
     about(shown.answers, 800);
     assert_eq!(shown.answers, shown.requests);
     let at = |quantile| shown.last_byte.histogram.value_at_quantile(quantile) / 1_000_000;
-    // A quarter of the requests was due in the stall: it waited a second in the mean.
+    // A quarter of the requests was due in the stall, and waited a second on average.
     assert!(at(0.70) < 20, "{}", at(0.70));
     assert!((700..1_200).contains(&at(0.87)), "{}", at(0.87));
     assert!((1_900..2_100).contains(&at(1.0)), "{}", at(1.0));
@@ -80,7 +80,7 @@ fn a_constant_rate_is_even_and_late_by_microseconds() {
     let plan = Plan { connections: 16, duration: Some(seconds(2)), pace: Pace::Constant(2_000.0), ..plan() };
     let run = run(plan, |scope| async move { drop(serve(&scope, SERVER, || 0)) });
     assert_eq!(run.total.answers, 4_000, "not one of those that are due behind the end");
-    // Some hundred microseconds for each journey, connections among them, and single bytes on the way.
+    // Some hundred microseconds for each direction, including connections and single bytes.
     assert!(run.total.last_byte.mean() < 1.2e6, "{}", run.total.last_byte.mean());
 }
 

@@ -1,4 +1,4 @@
-//! Who sends how much: budgets over several workers, requests a connection, weights, the reference client.
+//! Shares of the load: budgets over several workers, requests per connection, weights, the reference client.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! A run in a simulation: its plan, its servers, and what was counted.
+//! A simulated run: its plan, its servers, and its counters.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -14,7 +14,7 @@ use weir_tools::load::drive::{Drive, Gathering, Report, Sink};
 use weir_tools::load::plan::{Output, Pace, Plan, Target, Tls};
 use weir_tools::load::show::{Second, Show};
 
-/// Where the server is.
+/// Address of the server.
 pub const SERVER: &str = "10.0.0.1:80";
 
 pub const fn millis(millis: u64) -> Duration {
@@ -25,7 +25,7 @@ pub const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// One URL on a server.
+/// Returns a target with one URL on a server.
 pub fn target(address: &str, path: &str, weight: u32) -> Target {
     let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\n");
     Target {
@@ -39,7 +39,7 @@ pub fn target(address: &str, path: &str, weight: u32) -> Target {
     }
 }
 
-/// One connection on one thread that asks for `/`.
+/// Returns a plan with one connection on one thread that requests `/`.
 pub fn plan() -> Plan {
     Plan {
         targets: vec![target(SERVER, "/", 1)],
@@ -63,9 +63,9 @@ pub fn plan() -> Plan {
     }
 }
 
-/// What was shown of a run.
+/// Output of a run.
 pub struct Run {
-    /// Each second: when, how long, connections open, answers.
+    /// Each second: time, length, open connections, responses.
     pub seconds: Vec<(Duration, Duration, u64, u64)>,
     pub total: Counters,
     pub length: Duration,
@@ -133,13 +133,13 @@ pub fn run<F: Future<Output = ()> + 'static>(plan: Plan, script: impl FnOnce(Rc<
     Run { seconds: std::mem::take(&mut shown.seconds), total, length, trouble: drive.trouble() }
 }
 
-/// An answer with a small body.
+/// A response with a small body.
 pub const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// Requests that a server got.
+/// Number of requests that a server received.
 pub type Count = Rc<Cell<u64>>;
 
-/// Serves at an address: `delay` milliseconds of thought before each answer. `Connection: close` is heeded.
+/// Serves at an address, with a delay of `delay` milliseconds before each response. `Connection: close` is supported.
 pub fn serve(scope: &Rc<Scope>, at: &str, delay: impl Fn() -> u64 + Copy + 'static) -> Count {
     let count = Count::default();
     let counted = Rc::clone(&count);
@@ -160,7 +160,7 @@ async fn answer_all(mut peer: Peer, count: Count, delay: impl Fn() -> u64) {
     }
 }
 
-/// Milliseconds of virtual time since the simulation began.
+/// Returns the milliseconds of virtual time since the start of the simulation.
 pub fn elapsed() -> u64 {
     u64::try_from(rt::sim::network().elapsed().as_millis()).unwrap()
 }

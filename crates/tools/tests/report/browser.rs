@@ -1,5 +1,5 @@
-//! The page in headless Chromium with every way to a network closed. Must never judge colours or pixels: what is drawn,
-//! where, and that no text covers another or leaves its drawing.
+//! The page in headless Chromium without any network. Must never check colours or pixels: only the drawn elements,
+//! their position, and that no text overlaps another or leaves its drawing.
 
 use crate::command::folder;
 use crate::fixture;
@@ -11,7 +11,7 @@ use weir_tools::bench::results::Results;
 
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// The document as the browser has it once the page is loaded; nothing where there is no browser.
+/// Returns the document as loaded by the browser; `None` if there is no browser.
 fn document(page: &Path, width: u32) -> Option<String> {
     let profile = folder(&format!("profile-{width}-{}", page.file_stem()?.to_str()?));
     let size = format!("--window-size={width},900");
@@ -20,7 +20,7 @@ fn document(page: &Path, width: u32) -> Option<String> {
         let mut command = Command::new("timeout");
         command.args(["100", browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]);
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
-        // No name is known, and what goes through a proxy ends at a port where nobody listens.
+        // No name can be resolved, and the proxy is a port without a listener.
         command.args([
             "--host-resolver-rules=MAP * ~NOTFOUND",
             "--proxy-server=127.0.0.1:1",
@@ -32,14 +32,14 @@ fn document(page: &Path, width: u32) -> Option<String> {
         if status.success() {
             return Some(String::from_utf8_lossy(&stdout).into_owned());
         }
-        // 127 and 126: there is no such program.
+        // 127 and 126: the program does not exist.
         assert!(matches!(status.code(), Some(126 | 127)), "{browser}: {status}");
     }
     None
 }
 
-/// Looks at the page from within. The report itself has no script and forbids every one, so the page that is looked at
-/// is a copy of it whose policy lets this one in.
+/// Inspects the page from within. The report itself has no script and forbids all of them, so the inspected page
+/// is a copy of it whose policy permits this one.
 const LOOK: &str = r#"<script>
 const seen = [];
 for (const chart of document.querySelectorAll('svg.chart')) {
@@ -108,7 +108,7 @@ fn on_a_desk_every_chart_is_drawn_and_no_text_covers_another() {
 
 #[test]
 fn on_a_phone_every_chart_is_drawn_and_no_text_covers_another() {
-    // Narrower than 500 the browser makes no window.
+    // The browser's minimum window width is 500.
     for (name, results) in [("phone", fixture::full()), ("phone-crowd", fixture::crowd())] {
         if let Some(seen) = look(&results, name, 500) {
             judge(&results, &seen, "narrow");

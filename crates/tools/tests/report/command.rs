@@ -1,4 +1,4 @@
-//! `weir bench --report`: what it writes, and how it refuses what it does not understand.
+//! `weir bench --report`: its output, and its errors.
 
 use crate::fixture;
 use std::ffi::OsString;
@@ -13,7 +13,7 @@ fn run(words: &[&Path]) -> Outcome {
     (tool.run)(&words)
 }
 
-/// A new folder below that of the build.
+/// Creates an empty folder below that of the build.
 pub fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report").join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -61,7 +61,7 @@ fn what_is_no_result_is_refused_with_its_place() {
 fn a_folder_that_cannot_be_written_is_said() {
     let folder = folder("barred");
     fs::write(folder.join("results.json"), serde_json::to_string(&fixture::empty()).expect("JSON")).expect("written");
-    // A file where the folder of the charts belongs.
+    // A file in place of the folder of the charts.
     fs::write(folder.join("charts"), "").expect("written");
     assert!(matches!(run(&[&folder]), Outcome::Failed(why) if why.contains("charts")));
 }

@@ -1,5 +1,5 @@
-//! Results that look like those of a machine: three proxies and the direct way, everything varied that a chart shows.
-//! They are made up, and the same each time.
+//! Results that are similar to those of a machine: three proxies and the direct way, with every sweep that a chart
+//! uses. They are made up and deterministic.
 
 use std::collections::BTreeMap;
 use weir_tools::bench::results::{
@@ -7,14 +7,14 @@ use weir_tools::bench::results::{
 };
 use weir_tools::load::record::Counts;
 
-/// How a way behaves.
+/// Properties of a way.
 struct Nature {
     name: Option<&'static str>,
-    /// Microseconds of CPU a request, user and system.
+    /// CPU per request, user and system, in microseconds.
     cpu: (f64, f64),
-    /// Microseconds of latency at half of the requests.
+    /// Median latency, in microseconds.
     latency: f64,
-    /// Bytes a connection, and before the first.
+    /// Bytes per connection, and before the first.
     memory: (f64, f64),
 }
 
@@ -25,7 +25,7 @@ const NATURES: [Nature; 4] = [
     Nature { name: Some("nginx"), cpu: (9.8, 17.2), latency: 164.0, memory: (5200.0, 6.0e6) },
 ];
 
-/// Numbers between -1 and 1 that are the same each time.
+/// Deterministic numbers between -1 and 1.
 struct Noise(u64);
 
 impl Noise {
@@ -35,7 +35,7 @@ impl Noise {
     }
 }
 
-/// Everything that a chart needs.
+/// Results with data for every chart.
 pub fn full() -> Results {
     let mut points = Vec::new();
     let mut noise = Noise(42);
@@ -66,7 +66,7 @@ pub fn full() -> Results {
     Results { points, ..empty() }
 }
 
-/// Nine proxies that hardly differ, one of them with a long name: no chart has room for all of their labels.
+/// Nine proxies with similar results, one of them with a long name: no chart has space for all of their labels.
 pub fn crowd() -> Results {
     let mut results = full();
     let points = std::mem::take(&mut results.points);
@@ -183,7 +183,7 @@ fn round(
 ) -> Round {
     *order += 1;
     let cpu = (nature.cpu.0 + nature.cpu.1) * (1.0 + noise.next() * 0.03) + size as f64 * 0.000_21;
-    // What has no proxy is bound by the load, whatever the proxies have.
+    // The direct way is limited by the load, regardless of the proxies' workers.
     let effective = if nature.name.is_some() { f64::from(workers).powf(0.93) } else { 3.2 };
     let full = (effective * 1e6 / cpu * 0.97).min(230_000.0).min(11.2e9 / 8.0 / size as f64);
     let reached = offered.map_or(full, |offered| offered.min(full));

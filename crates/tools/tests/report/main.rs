@@ -1,5 +1,5 @@
-//! The report of the benchmark from outside: its drawings as XML, hostile and odd results, the command that draws it
-//! anew, and what a browser without a network shows. Must never judge a figure: those are made up.
+//! Tests of the benchmark's report: its drawings as XML, hostile and odd results, the command that redraws it,
+//! and its rendering in a browser without a network. Must never check a figure: those are made up.
 
 mod browser;
 mod command;

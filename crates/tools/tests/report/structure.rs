@@ -1,11 +1,11 @@
-//! The page and its drawings as XML: whole, escaped, and free of numbers that are none.
+//! The page and its drawings as XML: well-formed, escaped, and without numbers that are not finite.
 
 use crate::fixture;
 use weir_tools::bench::report::{drawings, render};
 use weir_tools::bench::results::{Point, Results};
 use weir_tools::load::record::Counts;
 
-/// The page without its first line, which XML has another form of.
+/// Parses the page without its first line, which is not valid XML.
 fn parse(page: &str) -> roxmltree::Document<'_> {
     let markup = page.strip_prefix("<!DOCTYPE html>\n").expect("an HTML page");
     roxmltree::Document::parse(markup).unwrap_or_else(|error| panic!("the page is not well-formed: {error}"))
@@ -121,7 +121,7 @@ fn what_was_not_measured_is_left_out() {
     let page = check(&results);
     assert!(page.contains("Every round had a fault"));
     assert!(drawings(&results).is_empty());
-    // One size, one rate: nothing was swept.
+    // One size, one rate: there is no sweep.
     let mut results = fixture::full();
     results.points.truncate(4);
     let page = check(&results);
@@ -221,7 +221,7 @@ fn odd_numbers_harm_nothing() {
             }
         }
         check(&results);
-        // Beside good ones.
+        // Together with valid ones.
         let mut results = fixture::full();
         results.points.iter_mut().for_each(|point| spoil(&mut point.rounds[0], odd));
         check(&results);
@@ -294,7 +294,7 @@ fn a_round_that_ended_early_does_not_pull_the_tail_down() {
     let point = &mut results.points[1];
     for (index, round) in point.rounds.iter_mut().enumerate() {
         round.reference.clear();
-        // The first round ends at 99 % with an answer that is slower than all others.
+        // The first round ends at 99 % with a response that is slower than all others.
         let slow = if index == 0 { 1e7 } else { 1e3 * (index as f64) };
         round.latency = [50.0, 99.0, 99.9, 99.99]
             .map(|at| (at, if index == 0 && at > 98.0 { slow } else { slow.min(1e4) + at }))

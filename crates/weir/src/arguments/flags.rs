@@ -1,40 +1,41 @@
-//! The table of flags: every one with its value, its place in the help and what it writes down. Must never act on one.
+//! The table of flags: each with its value, its group in the help and its effect on the settings. Must never act on
+//! one.
 
 use super::{Farewell, Settings, UsageError, number, text};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// Where a flag's value stands.
+/// The form of a flag's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// The flag has none.
+    /// No value.
     None,
     /// The next word; the text names it in the help.
     Next(&'static str),
-    /// Behind the flag's letters, and possibly empty.
+    /// The rest of the flag's own word, possibly empty.
     Attached(&'static str),
-    /// The next word, unless that starts with a dash.
+    /// The next word, unless it starts with a dash.
     Optional(&'static str),
-    /// Every following word that is a number.
+    /// All following words that are numbers.
     Numbers(&'static str),
 }
 
-/// The headings of the help text, in the order in which they are printed.
+/// The headings of the help text, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// What to load and how to run.
+    /// Configuration and operation.
     Running,
     /// Checking without starting.
     Checking,
-    /// What is printed.
+    /// Output.
     Output,
     /// Limits.
     Limits,
-    /// Behaviour switched off or on for a search of faults.
+    /// Features switched off or on for debugging.
     Debugging,
-    /// Accepted so that a service's command line keeps working.
+    /// Accepted without effect, for compatibility of service command lines.
     Ignored,
-    /// Known, and refused when something is to be started.
+    /// Known but unsupported: starting is refused.
     Waiting,
 }
 
@@ -51,17 +52,15 @@ impl Group {
     ];
 }
 
-/// One flag.
 pub struct Flag {
     /// The flag with its dash.
     pub name: &'static str,
-    /// Its value.
     pub value: Value,
-    /// Where the help shows it.
+    /// Its group in the help.
     pub group: Group,
-    /// What it does, one sentence.
+    /// Description, one sentence.
     pub doc: &'static str,
-    /// Writes it down. The value is empty for a flag without one.
+    /// Stores the value in the settings; empty for a flag without one.
     pub(super) apply: fn(&mut Settings, &OsStr) -> Result<(), UsageError>,
 }
 
@@ -79,7 +78,7 @@ fn nothing(_: &mut Settings, _: &OsStr) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// A row for a flag that sets one boolean.
+/// Creates a row for a flag that sets a boolean.
 macro_rules! switch {
     ($name:literal, $group:ident, $doc:literal, $field:ident) => {
         row($name, Value::None, Group::$group, $doc, |settings, _| {
@@ -89,14 +88,14 @@ macro_rules! switch {
     };
 }
 
-/// A row for a flag that is accepted and changes nothing.
+/// Creates a row for a flag that has no effect.
 macro_rules! ignored {
     ($name:literal, $value:expr, $doc:literal) => {
         row($name, $value, Group::Ignored, $doc, nothing)
     };
 }
 
-/// A row for a flag that only a later version can honour.
+/// Creates a row for a flag that is not supported yet.
 macro_rules! waiting {
     ($name:literal, $value:expr, $doc:literal) => {
         row($name, $value, Group::Waiting, $doc, |settings, _| {
@@ -106,7 +105,7 @@ macro_rules! waiting {
     };
 }
 
-/// Every flag but `-v…`, `-h`, `--help`, `-cc` and `--`, which [`parse`] treats itself.
+/// Every flag except `-v…`, `-h`, `--help`, `-cc` and `--`, which [`parse`] handles itself.
 pub const FLAGS: &[Flag] = &[
     row("-f", Value::Next("FILE|FOLDER"), Group::Running, "loads a file, or every *.cfg file of a folder", |s, v| {
         s.files.push(PathBuf::from(v));
@@ -238,7 +237,7 @@ pub const FLAGS: &[Flag] = &[
     waiting!("-dA", Value::Attached("FILE"), "archives the libraries that are in use"),
 ];
 
-/// Process numbers are positive; 0 would name a group of processes.
+/// Process ids are positive; 0 would address a process group.
 fn predecessor(settings: &mut Settings, flag: &'static str, pid: &OsStr, wish: Farewell) -> Result<(), UsageError> {
     let pid = number(flag, pid)?;
     if pid > 0 {

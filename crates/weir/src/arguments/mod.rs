@@ -1,8 +1,8 @@
-//! The command line: words become a [`Command`]. One table, [`FLAGS`], feeds the parser, `--help` and the tests.
-//! Must never open, print or start anything.
+//! The command line: parses words into a [`Command`]. One table, [`FLAGS`], is used by the parser, `--help` and the
+//! tests. Must never open, print or start anything.
 //!
-//! Source: management guide, section 3. Flags may come in any order, each in a word of its own; the value of a flag is
-//! the next word, whatever it looks like, except for the few flags that carry it behind their own letters (`-dM0`).
+//! Source: management guide, section 3. Flags may be in any order, each in its own word; the value of a flag is the
+//! next word, whatever it contains, except for the few flags with an attached value (`-dM0`).
 
 mod flags;
 mod seat;
@@ -19,48 +19,48 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// What the command line asked for.
+/// The requested operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// No arguments at all: start the demonstration.
+    /// No arguments: start the demonstration.
     Demonstrate,
     /// Load configuration files, then check them or serve.
     Run(Box<Settings>),
-    /// `-cc`: evaluate one condition and leave.
+    /// `-cc`: evaluate a condition and exit.
     Evaluate {
         /// The condition as written.
         condition: String,
         /// True under `-q`.
         quiet: bool,
     },
-    /// `-v` and its kin.
+    /// `-v` and its variants.
     Version(VersionForm),
     /// `-h`, `--help`.
     Help,
 }
 
-/// What one run was told on its command line. It always has precedence over the configuration.
+/// The settings of the command line. They have precedence over the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// `-f` and `--`, in the order of the command line: files and folders.
+    /// `-f` and `--`: files and folders in order.
     pub files: Vec<PathBuf>,
-    /// `-C`: the folder to work in, entered before any file is read.
+    /// `-C`: the working directory, entered before any file is read.
     pub directory: Option<PathBuf>,
-    /// `-c`: leave after the check.
+    /// `-c`: check the configuration and exit.
     pub check: bool,
-    /// `-V`, which also undoes `-q`.
+    /// `-V`; overrides `-q`.
     pub verbose: bool,
     /// `-q`.
     pub quiet: bool,
-    /// `-d` or `-db`: stay in the foreground, whatever else asks for a daemon.
+    /// `-d` or `-db`: stay in the foreground, even if a daemon is requested.
     pub foreground: bool,
     /// `-D`.
     pub daemon: bool,
     /// `-dW`: a warning is fatal.
     pub zero_warning: bool,
-    /// `-dD`: also report what is merely suspicious.
+    /// `-dD`: also report suspicious settings.
     pub diagnostics: bool,
-    /// `-dr`: a server whose name does not resolve is no error.
+    /// `-dr`: a server whose name does not resolve is not an error.
     pub ignore_unresolved: bool,
     /// `-4`: names resolve to IPv4 addresses only.
     pub ipv4_only: bool,
@@ -68,65 +68,65 @@ pub struct Settings {
     pub no_reuse_port: bool,
     /// `-dS`: no splicing in the kernel.
     pub no_splice: bool,
-    /// `-dV`: servers are not verified where the configuration does not say.
+    /// `-dV`: server certificates are not verified unless configured.
     pub trusts_servers: bool,
     /// `-p`.
     pub pid_file: Option<PathBuf>,
-    /// `-n`: connections of the process.
+    /// `-n`: maximum number of connections of the process.
     pub maxconn: Option<u32>,
-    /// `-N`: connections of a proxy that does not say.
+    /// `-N`: maximum number of connections of a proxy without `maxconn`.
     pub default_maxconn: Option<u32>,
-    /// `-m`, megabytes: limits the memory, and bounds the number of connections that is worked out where none is written.
+    /// `-m`, megabytes: limits the memory, and the automatic number of connections.
     pub memory: Option<u64>,
     /// `-L`: the name of the local peer.
     pub local_peer: Option<String>,
-    /// `-dC`: print the configuration as it was read; under a key other than 0, with names and addresses hidden.
+    /// `-dC`: print the parsed configuration; with a key other than 0, with names and addresses anonymized.
     pub dump_configuration: Option<u32>,
-    /// `-dK`: the classes of keywords to print.
+    /// `-dK`: the keyword classes to print.
     pub dump_keywords: Option<String>,
     /// `-dL`: print the files that the process has mapped.
     pub dump_libraries: bool,
-    /// `-W` or `-Ws`: a master that keeps workers.
+    /// `-W` or `-Ws`: run a master and workers.
     pub master: bool,
-    /// `-Ws`: the master tells systemd how it is.
+    /// `-Ws`: the master notifies systemd.
     pub notify: bool,
-    /// `-S`: where the master takes commands, with the options of a `bind` line behind commas.
+    /// `-S`: addresses of the master CLI, with `bind` options after commas.
     pub master_sockets: Vec<String>,
-    /// `-x`: the socket of a running process that hands its listening sockets over.
+    /// `-x`: the socket of a running process that passes its listening sockets.
     pub takeover: Option<String>,
-    /// `-sf` and `-st`: older processes, and what is asked of them once this one serves.
+    /// `-sf` and `-st`: process ids of predecessors, and how they end once this process serves.
     pub predecessors: Vec<(u32, Farewell)>,
-    /// What a master tells the workers that it starts.
+    /// Parameters that a master passes to its workers.
     pub seat: Option<WorkerSeat>,
-    /// The process reads files for a worker: the number of its end of the stream to it.
+    /// The process reads files for a worker: its file descriptor of the stream to the worker.
     pub reader: Option<i32>,
-    /// Flags that this version knows by name and cannot honour yet, as written.
+    /// Flags that are known but not supported yet.
     pub not_supported: Vec<&'static str>,
 }
 
-/// What an older process is asked to do once its successor serves.
+/// How a predecessor ends once its successor serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Farewell {
-    /// `-sf`: finish what is open, then leave.
+    /// `-sf`: finish open sessions, then exit.
     Finish,
-    /// `-st`: leave at once.
+    /// `-st`: exit immediately.
     Terminate,
 }
 
-/// Why a command line was refused.
+/// Reasons to reject a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UsageError {
-    /// A word that is no flag of ours.
+    /// Unknown flag.
     Unknown(String),
-    /// The flag needs a value and was the last word.
+    /// The flag requires a value and is the last word.
     MissingValue(&'static str),
-    /// The value of a flag that wants a number is not one.
+    /// The value of the flag must be a number.
     NotANumber(&'static str, String),
-    /// The value of a flag that wants text is not UTF-8.
+    /// The value of the flag must be valid UTF-8.
     NotText(&'static str),
-    /// Neither `-f` nor `--` named a file.
+    /// Neither `-f` nor `--` names a file.
     NoConfiguration,
-    /// The same with flags, where there is a demonstration without any.
+    /// Flags but no file; without flags, the demonstration would run.
     NothingToRun,
 }
 
@@ -159,7 +159,7 @@ fn is_number(word: &OsStr) -> bool {
     !word.is_empty() && word.as_bytes().iter().all(u8::is_ascii_digit)
 }
 
-/// Finds the row of a word, and the value that the word itself carries.
+/// Finds the row of a word, and the value attached to it.
 fn find(word: &OsStr) -> Option<(&'static Flag, &OsStr)> {
     let exact = FLAGS.iter().find(|flag| word == flag.name).map(|flag| (flag, OsStr::new("")));
     exact.or_else(|| {
@@ -170,10 +170,10 @@ fn find(word: &OsStr) -> Option<(&'static Flag, &OsStr)> {
     })
 }
 
-/// Reads the words behind the program's name.
+/// Parses the words after the program's name.
 ///
 /// # Errors
-/// The first word that is wrong; words behind it are not looked at.
+/// Describes the first invalid word; the words after it are not checked.
 pub fn parse(words: &[OsString]) -> Result<Command, UsageError> {
     if words.is_empty() {
         return Ok(Command::Demonstrate);
@@ -219,7 +219,7 @@ pub fn parse(words: &[OsString]) -> Result<Command, UsageError> {
     finish(settings, condition)
 }
 
-/// Writes one flag of the table down and returns the words behind it.
+/// Applies one flag of the table and returns the words after it.
 fn apply<'a>(settings: &mut Settings, word: &OsStr, rest: &'a [OsString]) -> Result<&'a [OsString], UsageError> {
     let (flag, attached) = find(word).ok_or_else(|| UsageError::Unknown(word.to_string_lossy().into_owned()))?;
     let (value, rest) = match (flag.value, rest) {
@@ -238,7 +238,7 @@ fn apply<'a>(settings: &mut Settings, word: &OsStr, rest: &'a [OsString]) -> Res
     Ok(rest)
 }
 
-/// Decides what the whole line means.
+/// Determines the command from the settings.
 fn finish(mut settings: Settings, condition: Option<String>) -> Result<Command, UsageError> {
     settings.quiet &= !settings.verbose;
     if let Some(condition) = condition {

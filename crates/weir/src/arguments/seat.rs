@@ -1,27 +1,27 @@
-//! What a master tells the workers that it starts, in one word of the command line. Kept from version to version: after an
-//! upgrade the two are different programs. Must never be part of what users write.
+//! The parameters that a master passes to its workers, in one word of the command line. Stable across versions: after
+//! an upgrade, master and worker are different programs. Must never be part of the documented command line.
 
 use std::fmt;
 
-/// A worker's place beside its master. Descriptors are numbers that the worker inherits.
+/// A worker's parameters. Descriptors are numbers that the worker inherits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerSeat {
-    /// One end of the channel between the two.
+    /// The worker's end of the channel to the master.
     pub channel: i32,
-    /// The master has had workers before: what the command line says of older processes has been done.
+    /// The master has started workers before: predecessors named on the command line were already signalled.
     pub again: bool,
-    /// A connection to the runtime API of the worker that is followed, which hands its sockets over.
+    /// A connection to the runtime API of the worker that is being replaced, which passes its sockets.
     pub sockets: Option<i32>,
 }
 
-/// The flag of a process that reads files for a worker; the number of its end of the stream to the worker follows.
+/// The flag of a process that reads files for a worker; its file descriptor of the stream to the worker follows.
 pub const READER_FLAG: &str = "--reader-of-master";
 
 impl WorkerSeat {
-    /// The flag that the word stands behind.
+    /// The flag that precedes the word.
     pub const FLAG: &'static str = "--worker-of-master";
 
-    /// Reads the word.
+    /// Parses the word.
     pub fn parse(word: &str) -> Option<Self> {
         let descriptor = |text: &str| text.parse().ok().filter(|number| *number > 2);
         let mut parts = word.split(',');

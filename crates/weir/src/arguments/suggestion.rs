@@ -1,8 +1,8 @@
-//! What the writer of an unknown argument may have meant. Must never look at files: a name tells enough.
+//! Suggestions for an unknown argument. Must never access files: only the name is considered.
 
 use super::FLAGS;
 
-/// Words that other programs take, and what they are here.
+/// Arguments of other programs, and the corresponding ones here.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("--version", "-v"),
     ("version", "-v"),
@@ -14,10 +14,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("--daemon", "-D"),
 ];
 
-/// Flags that stand in no table.
+/// Flags that are not in the table.
 const QUESTIONS: &[&str] = &["-v", "-vv", "-vq", "-vqs", "-vqb", "-h", "--help", "-cc"];
 
-/// A few words in brackets; `None`: it is like nothing.
+/// Returns a hint for the error message; `None`: nothing is similar.
 pub fn of(word: &str) -> Option<String> {
     if let Some((_, meant)) = ELSEWHERE.iter().find(|(other, _)| *other == word) {
         return Some(format!("did you mean '{meant}'?"));

@@ -1,4 +1,4 @@
-//! Lines and what they mean.
+//! Command lines and their results.
 
 use super::*;
 

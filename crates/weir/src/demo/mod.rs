@@ -1,5 +1,5 @@
-//! The demonstration: what `weir` does without arguments. A front on a free local port, three servers in the same
-//! process, a configuration that is read and compiled like any other. Must never listen anywhere but on 127.0.0.1.
+//! The demonstration, which `weir` runs without arguments: a frontend on a free local port, three servers in the same
+//! process, and a configuration that is loaded like any other. Must never listen on an address other than 127.0.0.1.
 
 mod origin;
 
@@ -18,10 +18,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The configuration, with the ports that a reader would choose.
+/// The configuration, with conventional ports.
 const CONFIGURATION: &str = include_str!("haproxy.cfg");
 
-/// The front's address in that text.
+/// The frontend's address in that text.
 const FRONT: &str = "127.0.0.1:8080";
 
 /// The servers' names and addresses in that text.
@@ -86,11 +86,11 @@ fn start(messages: &mut Messages) -> Result<ExitCode, Refused> {
     serve::serve(service, messages)
 }
 
-/// Free ports, and the configuration that names them.
+/// The configuration with free ports, and their sockets.
 struct Stage {
-    /// Where the front will listen.
+    /// The frontend's address.
     front: String,
-    /// Keeps that port from others until the front has it.
+    /// Reserves that port until the frontend listens on it.
     reservation: ListeningSocket,
     origins: Vec<(&'static str, Arc<ListeningSocket>)>,
     configuration: String,
@@ -108,7 +108,7 @@ fn set_the_stage() -> io::Result<Stage> {
     Ok(Stage { front, reservation, origins, configuration })
 }
 
-/// A socket on a free port, and its address as text.
+/// Binds a socket to a free port and returns it with its address.
 fn open(reuse_port: bool) -> io::Result<(ListeningSocket, String)> {
     let options = BindOptions { reuse_port, ..BindOptions::default() };
     let socket = ListeningSocket::bind(&Address::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))), &options)?;
@@ -116,7 +116,7 @@ fn open(reuse_port: bool) -> io::Result<(ListeningSocket, String)> {
     Ok((socket, address.to_string()))
 }
 
-/// The servers, all on the first worker: they are scenery.
+/// Starts the servers, all on the first worker: their performance does not matter.
 fn play(origins: Vec<(&'static str, Arc<ListeningSocket>)>) -> Companion {
     Box::new(move |worker| {
         if worker == 0 {
@@ -155,7 +155,7 @@ Every request is logged below. Ctrl-C ends the demonstration.
 mod tests {
     use super::*;
 
-    /// A client that ends its half behind the request may be gone before the server is reached.
+    /// A client that half-closes after the request may be disconnected before the server is reached.
     #[test]
     fn the_tunnel_is_not_half_closed() {
         assert!(introduction("127.0.0.1:1", "").contains("socat -t1 - TCP:127.0.0.1:1,shut-none "));

@@ -1,5 +1,5 @@
-//! The demonstration's servers: a small HTTP/1 service that tells which origin answered and what reached it. Must never
-//! serve anything but the demonstration: it forgives nothing, caches nothing and has no configuration.
+//! The demonstration's servers: a small HTTP/1 service that reports which origin answered and the request it received.
+//! Must never be used for anything but the demonstration: it is not lenient, does not cache and has no configuration.
 
 use base::buffer::Buffer;
 use rt::Class;
@@ -12,25 +12,25 @@ use std::time::Duration;
 use wire::h1::{ChunkDecoder, ChunkState, HeadLimits, Parse, Scan, parse_request};
 use wire::http::{Fields, Framing, Head};
 
-/// Bytes of a body that `/echo` gives back at most.
+/// Maximum number of body bytes that `/echo` returns.
 const ECHO_LIMIT: usize = 1 << 20;
 
-/// Bytes that `/large` sends when the path does not say.
+/// Bytes that `/large` sends by default.
 const LARGE: u64 = 100 << 20;
 
-/// How long `/slow` takes.
+/// Response time of `/slow`.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// What bodies of `/large` are made of.
+/// The contents of `/large`.
 static PATTERN: [u8; 65536] = [b'w'; 65536];
 
-/// Answers on a socket until the process ends.
+/// Serves a socket until the process ends.
 pub async fn serve(name: &'static str, socket: Arc<ListeningSocket>) {
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
         match listener.accept().await {
             Ok((client, _)) => rt::spawn(Class::Normal, 0, async move {
-                // A client that breaks off needs no answer, and the front tells its own story in the log.
+                // Errors of a client need no report: the frontend logs them.
                 let _ = converse(name, client).await;
             }),
             Err(_) => rt::sleep(Duration::from_millis(100)).await,
@@ -38,7 +38,7 @@ pub async fn serve(name: &'static str, socket: Arc<ListeningSocket>) {
     }
 }
 
-/// One connection, request by request.
+/// Serves a connection.
 async fn converse(name: &str, client: OwnedSocket) -> io::Result<()> {
     let mut peer = Peer { stream: Stream::adopt(client), input: rt::buffer() };
     let mut head = Head::new();
@@ -59,14 +59,14 @@ async fn converse(name: &str, client: OwnedSocket) -> io::Result<()> {
     Ok(())
 }
 
-/// A connection and what was read from it.
+/// A connection and its unparsed input.
 struct Peer {
     stream: Stream,
     input: Buffer,
 }
 
 impl Peer {
-    /// Reads what there is; false at the end of the stream.
+    /// Reads available bytes; false at the end of the stream.
     async fn read(&mut self) -> io::Result<bool> {
         if self.input.room() == 0 {
             self.input.compact();
@@ -85,7 +85,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Reads a request's head; false when the client closed between two requests.
+    /// Reads a request's head; false if the client closed between two requests.
     async fn read_head(&mut self, head: &mut Head) -> io::Result<bool> {
         head.clear();
         let mut scan = Scan::default();
@@ -110,7 +110,7 @@ impl Peer {
         }
     }
 
-    /// Reads a whole body and keeps the first [`ECHO_LIMIT`] bytes of it.
+    /// Reads an entire body and returns its first [`ECHO_LIMIT`] bytes.
     async fn read_body(&mut self, framing: Framing) -> io::Result<Vec<u8>> {
         let mut kept = Vec::new();
         match framing {
@@ -191,7 +191,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Gives every byte back until the client has no more.
+    /// Switches protocols and echoes every byte until the client closes.
     async fn tunnel(&mut self, head: &Head) -> io::Result<()> {
         let protocol = head.first(b"upgrade").map(String::from_utf8_lossy).unwrap_or_default();
         let answer = format!("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: {protocol}\r\n\r\n");
@@ -238,7 +238,7 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// The request as it arrived here, behind the front.
+/// Describes the request as received from the proxy.
 fn about(name: &str, head: &Head) -> String {
     let mut text = format!(
         "Hello, this is {name}, behind Weir.\n\nThe request as it arrived here:\n\n    {} {}\n",

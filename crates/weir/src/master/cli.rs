@@ -1,5 +1,5 @@
-//! The master's command line (`-S`; management guide, section 9.4): its own commands, and the prefix `@` that has a worker
-//! answer. Must never interpret what is for a worker.
+//! The master CLI (`-S`; management guide, section 9.4): its own commands, and the prefix `@` that forwards commands to
+//! a worker. Must never interpret commands for a worker.
 
 use super::life::{Farewell, Office, Wish};
 use super::{debug, forward};
@@ -14,25 +14,24 @@ use policy::program::Bind;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Connections at once.
+/// Maximum number of connections.
 const MOST: u32 = 256;
-/// How long a connection may be silent.
+/// Inactivity timeout of a connection.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What `-S` opened.
+/// The sockets of `-S`.
 pub struct Sockets {
-    /// The sockets.
     pub opened: Vec<Opened>,
-    /// What each allows, and its line, by index.
+    /// Level and `bind` line of each, by index.
     pub rights: Vec<(RuntimeLevel, Bind)>,
-    /// Their addresses, as `$HAPROXY_MASTER_CLI` has them.
+    /// Their addresses, the value of `$HAPROXY_MASTER_CLI`.
     pub addresses: String,
 }
 
-/// Where commands are taken: the master, and its environment.
+/// The state of the commands: the master, and its environment.
 pub struct Counter(Rc<Office>, Vec<String>);
 
-/// Accepts commands on every socket.
+/// Accepts connections on every socket.
 pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
     let crowd = Crowd::new(MOST);
     let counter = Rc::new(Counter(Rc::clone(office), environment));
@@ -46,7 +45,7 @@ pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
     }
 }
 
-/// The names of its commands, those of the protocol included.
+/// Returns the names of its commands, including those of the protocol.
 pub fn commands() -> impl Iterator<Item = &'static str> {
     TABLE.iter().chain(control::runtime::command::basic::<Counter>()).map(|row| row.name)
 }
@@ -79,15 +78,15 @@ const TABLE: &[Command<Counter>] = &[
     .at(RuntimeLevel::Operator),
 ];
 
-/// The flag that the prompt shows, and that [`debug::TABLE`] asks for.
+/// Sets the flag that the prompt shows and that [`debug::TABLE`] requires.
 fn debug_mode(call: &mut Call<'_, Counter>) {
     if !call.word(1).is_empty() {
         call.conversation.debug = call.word(1) == "on";
     }
 }
 
-/// For prefixes, which are taken before the table is looked at and are in it for `help`; and for the list of sockets, which
-/// belong to the workers: HAProxy's master lists none.
+/// For prefixes, which are handled before the lookup and are in the table for `help`; and for the list of sockets,
+/// which belong to the workers: HAProxy's master lists none.
 fn nothing(_: &mut Call<'_, Counter>) {}
 
 fn show_env(call: &mut Call<'_, Counter>) {
@@ -122,7 +121,7 @@ fn hard_reload<'a>(call: &'a mut Call<'_, Counter>) -> Pending<'a> {
     Box::pin(reload(call, Wish::NewWorker(Farewell::Hard)))
 }
 
-/// The last command of its connection: tells how it went and what was said.
+/// Reloads, answers with the result and the messages, and closes the connection.
 async fn reload(call: &mut Call<'_, Counter>, wish: Wish) -> Result<(), Gone> {
     let success = call.state.0.reloaded(wish).await;
     call.answer.push(format!("Success={}\n--\n{}\n", u8::from(success), call.state.0.logs()));
@@ -210,7 +209,7 @@ impl Served for Counter {
     }
 }
 
-/// Commands about the connection itself, which the master answers.
+/// Whether a command concerns the connection itself and is executed by the master.
 fn is_for_the_connection(command: &[u8]) -> bool {
     let first = command.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     [&b"prompt"[..], b"quit", b"expert-mode", b"experimental-mode", b"mcli-debug-mode", b"operator", b"user"]
@@ -218,7 +217,7 @@ fn is_for_the_connection(command: &[u8]) -> bool {
 }
 
 impl Counter {
-    /// The target of a prefix: `None` is none, `Some(None)` the master.
+    /// Returns the target of a prefix: `None` if unknown, `Some(None)` for the master.
     fn target(&self, prefix: &[u8]) -> Option<Option<u32>> {
         let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u32>().ok();
         match prefix {

@@ -1,5 +1,5 @@
-//! What `mcli-debug-mode on` adds to the master's command line: the master process itself (management guide, section 9.4.1). Must never
-//! change anything.
+//! Commands of the master CLI with `mcli-debug-mode on`, about the master process itself (management guide, section
+//! 9.4.1). Must never change anything.
 
 use super::cli::Counter;
 use crate::{identity, libraries, version};
@@ -17,12 +17,12 @@ pub(super) const TABLE: &[Command<Counter>] = &[
     row("show libs", "show loaded object files and libraries", show_libs),
 ];
 
-/// The descriptors of the process with what each refers to (proc(5), `fd`), in the order of their numbers.
+/// Lists the file descriptors of the process with their targets (proc(5), `fd`), sorted by number.
 fn show_fd(call: &mut Call<'_, Counter>) {
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let read = |entry: std::fs::DirEntry| {
         let number = entry.file_name().to_str()?.parse::<u32>().ok()?;
-        // The one that the folder was read by is closed by now.
+        // Skips the descriptor of the folder itself, which is closed by now.
         Some((number, std::fs::read_link(entry.path()).ok()?))
     };
     let mut found: Vec<_> = entries.filter_map(read).collect();
@@ -32,7 +32,7 @@ fn show_fd(call: &mut Call<'_, Counter>) {
     }
 }
 
-/// The first lines of a worker's `show info`, and the kilobytes that the process holds (proc(5), `VmRSS`).
+/// Shows the first lines of a worker's `show info`, and the resident memory in kilobytes (proc(5), `VmRSS`).
 fn show_info(call: &mut Call<'_, Counter>) {
     let up = call.state.uptime(call.conversation);
     let (days, hours, minutes, seconds) = (up / 86_400, up / 3_600 % 24, up / 60 % 60, up % 60);

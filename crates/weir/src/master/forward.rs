@@ -1,5 +1,5 @@
-//! The way of commands from the master's command line to a worker: one command, or a whole session (management guide, section
-//! 9.4.1: `@` and `@@`). Must never interpret what passes.
+//! Forwards commands from the master CLI to a worker: one command, or a whole session (management guide, section 9.4.1:
+//! `@` and `@@`). Must never interpret the forwarded data.
 
 use super::life::Office;
 use config::spec::RuntimeLevel;
@@ -10,10 +10,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long a worker may be silent before it has answered a command.
+/// Timeout of a worker that has not answered a command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Has a worker answer one command. What the connection may do and has switched on goes before it.
+/// Forwards one command to a worker, preceded by commands that set the connection's level and modes.
 pub(super) async fn command(
     office: &Rc<Office>,
     pid: u32,
@@ -28,8 +28,8 @@ pub(super) async fn command(
     Session { worker, outgoing: line, silent: before.len(), patience: Some(PATIENCE) }.relay(answer, &mut rest).await
 }
 
-/// Hands the connection over to a worker, until it closes its side: the commands, and whatever is typed behind them. Without commands it
-/// is asked for the same prompt as here.
+/// Connects the client to a worker until the worker closes: forwards the commands and all further input. Without
+/// commands, the worker gets the same prompt mode as here.
 pub(super) async fn session(
     office: &Rc<Office>,
     pid: u32,
@@ -60,7 +60,7 @@ fn reach(office: &Rc<Office>, pid: u32, answer: &mut Answer) -> Option<Stream> {
     connected.ok().map(Stream::adopt)
 }
 
-/// Commands that give the worker's side of a conversation the rights of this one. Each answers an empty line.
+/// Returns commands that give the worker's connection the level and modes of this one. Each answers an empty line.
 fn settings(conversation: &Conversation) -> Vec<&'static str> {
     let mut settings = Vec::new();
     settings.extend(conversation.expert.then_some("expert-mode on;"));
@@ -87,31 +87,31 @@ fn line(settings: &[&'static str], typed: Typed<'_>) -> Vec<u8> {
     line
 }
 
-/// A worker that answers in the place of the master.
+/// A session with a worker.
 struct Session {
     worker: Stream,
-    /// What it has not read yet. More is read from the client only once this is empty.
+    /// Bytes to send to the worker. More is read from the client only once this is empty.
     outgoing: Vec<u8>,
-    /// Empty lines at the beginning of its answer that are not for the client.
+    /// Number of leading empty lines of its answer that are not forwarded.
     silent: usize,
-    /// How long it may be silent.
+    /// Inactivity timeout of the worker.
     patience: Option<Duration>,
 }
 
-/// What a session waited for.
+/// Events of a session.
 enum Event {
     /// Bytes were sent to the worker, or read from the client.
     Moved,
-    /// The worker has answered something.
+    /// The worker has sent bytes.
     Answered,
-    /// It has closed its side.
+    /// The worker has closed.
     Closed,
-    /// It was silent for too long.
+    /// The worker timed out.
     Late,
 }
 
 impl Session {
-    /// Moves bytes both ways until the worker closes.
+    /// Relays bytes both ways until the worker closes.
     async fn relay(mut self, answer: &mut Answer, rest: &mut Rest) -> Result<(), Gone> {
         let mut said = rt::buffer();
         self.outgoing.append(&mut rest.typed);
@@ -144,7 +144,7 @@ impl Session {
         (answer, rest): (&mut Answer, &mut Rest),
         said: &mut base::Buffer,
     ) -> Poll<Event> {
-        // Before the client is asked: what it types behind the end of the session is for the master.
+        // The worker is polled before the client: input after the end of the session is for the master.
         if let Poll::Ready(read) = self.worker.poll_read(cx, said) {
             return Poll::Ready(match read {
                 Ok(count) if count > 0 => Event::Answered,
@@ -177,7 +177,7 @@ impl Session {
         Poll::Pending
     }
 
-    /// What is for the client of what the worker said.
+    /// Returns the part of the worker's output to forward.
     fn heard<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while let (1.., Some(rest)) = (self.silent, bytes.strip_prefix(b"\n")) {
             (self.silent, bytes) = (self.silent - 1, rest);

@@ -1,4 +1,4 @@
-//! The life of a master: signals, reloads, the ends of workers. Must never speak with a client.
+//! The life of a master: signals, reloads, exits of workers. Must never communicate with a client.
 
 use super::MAX_RELOADS;
 use super::link::{FromWorker, LONGEST, RELOAD};
@@ -21,7 +21,7 @@ use std::process::ExitStatus;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// What the master listens to.
+/// The signals that the master handles.
 pub const SIGNALS: &[Signal] = &[
     Signal::Child,
     Signal::User1,
@@ -33,28 +33,28 @@ pub const SIGNALS: &[Signal] = &[
     Signal::TerminalInput,
 ];
 
-/// Bytes of the messages of a start that are kept.
+/// Maximum bytes of start messages that are kept.
 const MOST_LOGS: usize = 64 * 1024;
 
-/// What becomes of the workers that a new one follows.
+/// How replaced workers end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Farewell {
-    /// They finish what is open.
+    /// They finish open sessions.
     Soft,
-    /// They end at once.
+    /// They end immediately.
     Hard,
 }
 
-/// What a reload is asked for.
+/// The type of a reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// The worker goes over to the new configuration where it is told to by `reload in-place` and can; else as `NewWorker`.
+    /// In place if the worker is configured with `reload in-place` and able to; otherwise like `NewWorker`.
     InPlace,
-    /// A new worker.
+    /// With a new worker.
     NewWorker(Farewell),
 }
 
-/// The messages of the last start, shared by all who write them.
+/// The messages of the last start, shared by their writers.
 #[derive(Clone, Default)]
 pub struct Logs(Rc<RefCell<String>>);
 
@@ -66,13 +66,13 @@ impl Logs {
         }
     }
 
-    /// What has been said.
+    /// Returns the messages.
     pub fn text(&self) -> String {
         self.0.borrow().clone()
     }
 }
 
-/// Standard error and the messages of the start.
+/// Writes to standard error and to the messages of the start.
 struct Voice(Logs);
 
 impl Write for Voice {
@@ -89,7 +89,7 @@ impl Write for Voice {
 
 type SharedChannel = Rc<RefCell<Channel>>;
 
-/// A master at work.
+/// The state of a running master.
 pub struct Office {
     recipe: Recipe,
     manager: Manager,
@@ -100,28 +100,27 @@ pub struct Office {
     messages: RefCell<Messages>,
     logs: Logs,
     starter: RefCell<Option<StarterWaits>>,
-    /// How the workers before the one that is being loaded are to leave.
+    /// How the previous workers end once the starting one serves.
     farewell: Cell<Farewell>,
-    /// A reload that was asked for while another one ran.
+    /// A reload that was requested during another one.
     next: Cell<Option<Wish>>,
-    /// Workers that go over to another configuration when they are told to.
-    /// Whether each needs a process that reads files for it.
+    /// Workers that support a reload in place, and whether each needs a process that reads files for it.
     renewers: RefCell<Vec<(u32, bool)>>,
-    /// The worker that is told to now.
+    /// The worker that is reloading in place.
     renewing: Cell<Option<u32>>,
-    /// Whether the last load succeeded.
+    /// Whether the last reload succeeded.
     succeeded: Cell<bool>,
-    /// Loads that have been concluded, well or not.
+    /// Number of completed reloads, successful or not.
     concluded: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
-    /// The exit status, once the end has begun.
+    /// The exit status, once the master is stopping.
     leaving: Cell<Option<u8>>,
     ended: Cell<Option<u8>>,
     started: Moment,
 }
 
 impl Office {
-    /// A master that has no worker yet.
+    /// Creates a master without workers.
     pub fn new(
         recipe: Recipe,
         manager: Manager,
@@ -155,7 +154,7 @@ impl Office {
         }
     }
 
-    /// Lives until the last worker has ended; returns the exit status.
+    /// Runs until the last worker has ended; returns the exit status.
     pub async fn live(self: &Rc<Self>) -> u8 {
         let Ok(mut signals) = rt::signals(SIGNALS) else { return 1 };
         self.start_worker(false);
@@ -176,7 +175,7 @@ impl Office {
         }
     }
 
-    /// The messages of the last start.
+    /// Returns the messages of the last start.
     pub fn logs(&self) -> String {
         self.logs.text()
     }
@@ -186,36 +185,36 @@ impl Office {
         self.roster.borrow().failed > 0
     }
 
-    /// When the master was started.
+    /// Returns the start time of the master.
     pub fn started(&self) -> Moment {
         self.started
     }
 
-    /// The answer to `show proc`.
+    /// Returns the answer to `show proc`.
     pub fn show(&self) -> String {
         let master = (std::process::id(), self.started, &*version::of_runtime());
         self.roster.borrow().show(master, rt::now())
     }
 
-    /// The worker with this relative number, from 1; there is one.
+    /// Returns the worker with this relative number; there is only number 1.
     pub fn worker(&self, number: u32) -> Option<u32> {
         self.roster.borrow().serving().filter(|_| number == 1)
     }
 
-    /// Whether there is a worker with this process number.
+    /// Whether there is a worker with this process id.
     pub fn knows(&self, pid: u32) -> bool {
         self.roster.borrow().entries().iter().any(|entry| entry.pid == pid)
     }
 
-    /// When the worker with this process number was started.
+    /// Returns the start time of the worker with this process id.
     pub fn worker_started(&self, pid: u32) -> Option<Moment> {
         self.roster.borrow().entries().iter().find(|entry| entry.pid == pid).map(|entry| entry.started)
     }
 
-    /// A connection to the runtime API of a worker.
+    /// Opens a connection to the runtime API of a worker.
     ///
     /// # Errors
-    /// When it has gone.
+    /// The worker has ended, or its channel is busy.
     pub fn connect(&self, pid: u32) -> io::Result<OwnedFd> {
         let channel = self.channel(pid).ok_or(io::ErrorKind::NotFound)?;
         let channel = channel.try_borrow().map_err(|_| io::ErrorKind::WouldBlock)?;
@@ -226,7 +225,7 @@ impl Office {
         self.channels.borrow().iter().find(|(of, _)| *of == pid).map(|(_, channel)| Rc::clone(channel))
     }
 
-    /// Begins a reload, or has it follow the one that runs.
+    /// Begins a reload, or schedules it after the current one.
     pub fn reload(self: &Rc<Self>, wish: Wish) {
         if self.leaving.get().is_some() {
             return;
@@ -249,18 +248,18 @@ impl Office {
         self.renewing.get().is_some() || self.roster.borrow().is_loading()
     }
 
-    /// Starts a worker that the others are followed by.
+    /// Starts a worker that replaces the others.
     fn replace(self: &Rc<Self>, farewell: Farewell) {
         self.farewell.set(farewell);
         self.roster.borrow_mut().retire();
         self.start_worker(true);
     }
 
-    /// Has the worker go over to the new configuration, or starts a new one.
+    /// Reloads the worker in place, or starts a new one.
     fn renew(self: &Rc<Self>) {
         let renewers = self.renewers.borrow().clone();
         let serving = self.roster.borrow().serving();
-        // Without `reload in-place` there is nothing to say about it.
+        // Without `reload in-place` no reason is reported.
         let Some((pid, needs_reader)) = renewers.into_iter().find(|(pid, _)| Some(*pid) == serving) else {
             return self.replace(Farewell::Soft);
         };
@@ -285,7 +284,7 @@ impl Office {
         self.replace(Farewell::Soft);
     }
 
-    /// The worker has said how its reload went.
+    /// Handles the result of a worker's reload in place.
     fn renewed(self: &Rc<Self>, pid: u32, verdict: FromWorker) {
         if self.renewing.get() != Some(pid) {
             return;
@@ -311,7 +310,7 @@ impl Office {
         }
     }
 
-    /// The same for one who wants to know how it went: waits for it; true if a new worker serves.
+    /// Reloads and waits for the result; true if it succeeded.
     pub async fn reloaded(self: &Rc<Self>, wish: Wish) -> bool {
         let ahead = u64::from(self.is_loading());
         let mine = self.concluded.get() + ahead + 1;
@@ -377,7 +376,7 @@ impl Office {
         }
     }
 
-    /// A load has been concluded: tells who waits for it, and begins the next if it was asked for.
+    /// Completes a reload: wakes waiting tasks, and begins the next one if requested.
     fn conclude(self: &Rc<Self>) {
         self.concluded.set(self.concluded.get() + 1);
         self.waiting.take().into_iter().for_each(Waker::wake);
@@ -386,7 +385,7 @@ impl Office {
         }
     }
 
-    /// A worker could not be loaded: those before it serve on, if there are any.
+    /// Handles a worker that failed to start: the previous workers continue, if there are any.
     fn not_loaded(self: &Rc<Self>) {
         self.succeeded.set(false);
         if self.roster.borrow().entries().is_empty() {
@@ -397,7 +396,7 @@ impl Office {
         self.conclude();
     }
 
-    /// Begins the end: workers get the signal, and the master waits for them.
+    /// Begins to stop: forwards the signal to the workers, and waits for them.
     fn leave(self: &Rc<Self>, signal: Signal, status: u8) {
         if self.leaving.get().is_none() {
             self.leaving.set(Some(status));
@@ -409,7 +408,8 @@ impl Office {
         self.end_with_the_last();
     }
 
-    /// Sends a signal to every worker. A pause would stop a worker for good that does not handle it yet.
+    /// Forwards a signal to every worker. Pause signals skip a worker that does not handle them yet: their default
+    /// action would stop it.
     fn pass_on(&self, signal: Signal) {
         let is_pause = matches!(signal, Signal::TerminalOutput | Signal::TerminalInput);
         let roster = self.roster.borrow();
@@ -417,9 +417,9 @@ impl Office {
         meant.for_each(|entry| send(entry.pid, signal));
     }
 
-    /// Looks which workers have ended.
+    /// Reaps exited workers.
     fn reap(self: &Rc<Self>) {
-        // Every worker, and one more for each that the master does not know.
+        // Also reaps child processes that are not workers.
         while let Ok(Some((pid, status))) = rt::process::reap(None) {
             self.hear_last_words(pid);
             self.ended(pid, status);
@@ -439,7 +439,7 @@ impl Office {
         }
         match kind {
             Ended::Stranger => {}
-            // Without a successor it was the one that served.
+            // Without a successor it was the current worker.
             Ended::Former if self.roster.borrow().entries().is_empty() => self.lost(&how, code),
             Ended::Former => {
                 self.messages.borrow_mut().warning(&format!("Former worker {how}"));
@@ -459,7 +459,7 @@ impl Office {
         self.end_with_the_last();
     }
 
-    /// The worker that served has ended.
+    /// Handles the exit of the current worker.
     fn lost(self: &Rc<Self>, how: &str, code: u8) {
         let sentence = format!("Current worker {how}");
         match code {
@@ -469,7 +469,7 @@ impl Office {
         if self.leaving.get().is_some() {
             return;
         }
-        // It was ended from outside in a way that is no failure.
+        // Exits that are not failures, such as by SIGINT or SIGTERM.
         let gentle = matches!(code, 0 | 130 | 143);
         if !gentle && self.ends_on_failure {
             self.messages.borrow_mut().alert("exit-on-failure: killing every processes with SIGTERM");
@@ -495,12 +495,12 @@ impl Office {
         self.ended.set(Some(status));
     }
 
-    /// What a worker has said before it ended.
+    /// Reads the last messages of a worker that has ended.
     fn hear_last_words(self: &Rc<Self>, pid: u32) {
         let Some(channel) = self.channel(pid) else { return };
         let mut context = Context::from_waker(Waker::noop());
         let (mut place, mut descriptors) = (vec![0; LONGEST], Vec::new());
-        // As many as a socket's buffer holds.
+        // Bounded by the capacity of a socket's buffer.
         for _ in 0..1024 {
             let received = match channel.try_borrow_mut() {
                 Ok(mut channel) => channel.poll_receive(&mut context, &mut place, &mut descriptors),
@@ -518,7 +518,7 @@ impl Office {
     }
 }
 
-/// Listens to a worker until it ends.
+/// Receives messages of a worker until it ends.
 async fn listen(office: Rc<Office>, pid: u32, channel: SharedChannel) {
     let (mut place, mut descriptors) = (vec![0; LONGEST], Vec::new());
     loop {
@@ -538,12 +538,12 @@ async fn listen(office: Rc<Office>, pid: u32, channel: SharedChannel) {
     }
 }
 
-/// Signals one of our children. One that has ended stays ours until it is reaped, so the number is not reused.
+/// Signals a child. The process id of an exited child is not reused until it is reaped.
 fn send(pid: u32, signal: Signal) {
     let _ = rt::process::kill(pid, signal);
 }
 
-/// How a process ended, in the words of the C library.
+/// Describes how a process ended, in the terms of the C library.
 fn manner(status: ExitStatus) -> &'static str {
     match status.signal() {
         None => "Exit",

@@ -1,31 +1,31 @@
-//! What a master and a worker say to each other over the channel between them. The words are kept from version to
-//! version: the two may be different programs after an upgrade. Must never do more than that.
+//! Messages between a master and a worker. Stable across versions: after an upgrade the two may be different programs.
+//! Must never do more than encode and decode.
 
-/// Bytes of a message at most; longer ones are cut.
+/// Maximum length of a message in bytes; longer ones are truncated.
 pub const LONGEST: usize = 16 * 1024;
 
-/// What a worker says.
+/// Messages of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromWorker {
-    /// It serves; this is its version.
+    /// It serves; contains its version.
     Serves(String),
-    /// It has said this on standard error while it started.
+    /// Its output on standard error during the start.
     Said(String),
-    /// It reads a new configuration when it is told to ([`RELOAD`]).
+    /// It supports a reload in place ([`RELOAD`]).
     Reloads {
-        /// It cannot read files: a reader has to do that for it.
+        /// Whether it needs a reader, because it cannot read files itself.
         needs_reader: bool,
     },
-    /// It serves the new configuration; what has changed.
+    /// It serves the new configuration; contains the changes.
     Adopted(String),
-    /// The new configuration needs a new worker; why.
+    /// The new configuration needs a new worker; contains the reason.
     Classic(String),
-    /// The new configuration cannot be served; why has been said.
+    /// The new configuration is invalid; the errors were reported.
     Refused,
 }
 
 impl FromWorker {
-    /// As it is sent.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let (mark, text) = match self {
             Self::Serves(version) => (b'R', version.as_str()),
@@ -42,7 +42,7 @@ impl FromWorker {
         bytes
     }
 
-    /// From what was received; `None` for what a later version may say.
+    /// Decodes a message; `None`: unknown, for example of a later version.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (mark, text) = bytes.split_first()?;
         let text = String::from_utf8_lossy(text).into_owned();
@@ -58,14 +58,14 @@ impl FromWorker {
     }
 }
 
-/// What a master says: a connection to the worker's runtime API comes with it.
+/// Message of the master with a connection to the worker's runtime API.
 pub const CONNECTION: &[u8] = b"C";
 
-/// What a worker adds that needs a reader.
+/// Added by a worker that needs a reader.
 const READER: &str = "reader";
 
-/// What a master says: the files are to be read again. A stream to a reader comes with it where the worker needs one. It is
-/// said to workers that have said [`FromWorker::Reloads`].
+/// Message of the master: read the files again. Includes a stream to a reader if the worker needs one. Only sent to
+/// workers that have sent [`FromWorker::Reloads`].
 pub const RELOAD: &[u8] = b"P";
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! The master (`-W`, `-Ws`): starts workers, replaces them on request, ends with them (management guide, sections 3, 4 and
-//! 9.4). It keeps its process number for its whole life, reads the configuration only for what concerns itself, and never
-//! meets traffic.
+//! The master (`-W`, `-Ws`): starts workers, replaces them on request, ends with them (management guide, sections 3, 4
+//! and 9.4). It keeps its process id, evaluates only its own part of the configuration, and never serves traffic.
 
 mod cli;
 mod debug;
@@ -30,13 +29,13 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Workers that may be leaving before the oldest are ended, unless `mworker-max-reloads` says how many reloads.
+/// Default of `mworker-max-reloads`: number of reloads that a leaving worker survives.
 const MAX_RELOADS: u32 = 50;
 
-/// Runs the master to its end.
+/// Runs the master until it ends.
 ///
 /// # Errors
-/// When it cannot be started; why has been said.
+/// It cannot be started; reported through `messages`.
 pub fn run(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
     load::enter_directory(settings, messages)?;
@@ -59,18 +58,18 @@ pub fn run(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Ref
     serve(post, messages)
 }
 
-/// Everything that the master needs to begin.
+/// The parameters of a master.
 struct Post {
     recipe: Recipe,
     sockets: cli::Sockets,
     starter: Option<StarterWaits>,
-    /// `NAME=value`, for those who ask.
+    /// `NAME=value`, for `show env`.
     environment: Vec<String>,
     lifetime: LifetimeSpec,
     notifies: bool,
 }
 
-/// What the configuration says about the master itself. Whatever is wrong with it, its workers will tell.
+/// Reads the settings of the master itself. Errors are reported by its workers.
 fn own_part(settings: &Settings) -> Loaded {
     let files = files::read(&settings.files).unwrap_or_default();
     let local_peer = settings.local_peer.clone().unwrap_or_else(host::name);
@@ -91,7 +90,7 @@ fn recipe(settings: &Settings, directory: std::path::PathBuf) -> std::io::Result
     })
 }
 
-/// Goes to the background and writes the process number.
+/// Moves to the background and writes the pid file.
 fn settle(
     settings: &Settings,
     global: &GlobalSpec,
@@ -103,7 +102,7 @@ fn settle(
     background::settle(daemon, pid_file, messages)
 }
 
-/// Opens what `-S` names. The words behind the commas are those of a `stats socket`.
+/// Opens the sockets of `-S`. Words after commas are those of `stats socket`.
 fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Sockets, Refused> {
     let mut text = String::from("global\n");
     for socket in &settings.master_sockets {
@@ -140,7 +139,7 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
     Ok(cli::Sockets { opened: opened.runtime, rights, addresses: host::runtime_addresses(&program) })
 }
 
-/// Serves on this thread, the only one.
+/// Runs the master on this thread, its only one.
 fn serve(post: Post, messages: &mut Messages) -> Result<ExitCode, Refused> {
     let quiet = messages.quiet();
     let status = Arc::new(Mutex::new(0));

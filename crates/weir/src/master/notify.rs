@@ -1,5 +1,5 @@
-//! What the master tells systemd (`-Ws`; sd_notify(3)): datagrams to the socket that `$NOTIFY_SOCKET` names. Must never
-//! fail: a manager that is not there is not told.
+//! Notifications of the master to systemd (`-Ws`; sd_notify(3)): datagrams to the socket in `$NOTIFY_SOCKET`. Must
+//! never fail: without a manager, nothing is sent.
 
 use base::Moment;
 use std::ffi::OsStr;
@@ -7,16 +7,16 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// What there is to tell.
+/// State changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     /// A worker serves.
     Ready,
     /// A reload begins.
     Reloading(Moment),
-    /// It failed; the older workers serve on.
+    /// A reload failed; the previous workers continue.
     ReloadFailed,
-    /// The end has begun.
+    /// The master is stopping.
     Stopping,
 }
 
@@ -34,12 +34,12 @@ impl News {
     }
 }
 
-/// The way to the manager.
+/// The socket and the address of the manager.
 #[derive(Debug)]
 pub struct Manager(Option<(UnixDatagram, SocketAddr)>);
 
 impl Manager {
-    /// The manager whose socket has this name, if there is one.
+    /// Opens a socket for the manager at this address, if valid.
     pub fn at(name: Option<&OsStr>) -> Self {
         let address = name.and_then(|name| match name.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name).ok(),
@@ -48,14 +48,14 @@ impl Manager {
         });
         let socket = address.and_then(|address| {
             let socket = UnixDatagram::unbound().ok()?;
-            // A manager that does not read must not hold the master up.
+            // A manager that does not read must not block the master.
             socket.set_nonblocking(true).ok()?;
             Some((socket, address))
         });
         Self(socket)
     }
 
-    /// Tells it.
+    /// Sends a notification.
     pub fn tell(&self, news: News) {
         if let Some((socket, address)) = &self.0 {
             let _ = socket.send_to_addr(news.text(std::process::id()).as_bytes(), address);

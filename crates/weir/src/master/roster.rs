@@ -1,41 +1,39 @@
-//! The workers of a master and what becomes of them: who is being loaded, who serves, who is leaving. Must never touch a
-//! process: it only says what is to be done.
+//! The workers of a master and their states: loading, serving, leaving. Must never signal a process: it only returns
+//! what is to be done.
 
 use base::Moment;
 use std::fmt::Write;
 
-/// What a worker is doing.
+/// State of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It reads its configuration.
+    /// It loads its configuration.
     Loading,
     /// It serves.
     Serving,
-    /// It has been followed by another one, or is about to be.
+    /// It was replaced, or is being replaced.
     Former,
 }
 
-/// One worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its process number.
+    /// Process id.
     pub pid: u32,
-    /// What it is doing.
     pub standing: Standing,
-    /// Reloads that it has seen.
+    /// Number of reloads since its start.
     pub reloads: u32,
-    /// When it was started.
+    /// Start time.
     pub started: Moment,
-    /// What it says it is.
+    /// Version, as reported by the worker.
     pub version: String,
 }
 
-/// What the end of a worker means.
+/// State of a worker when it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It could not be loaded.
+    /// It failed to load.
     NotLoaded,
-    /// It served.
+    /// It was serving.
     Serving,
     /// It was leaving.
     Former,
@@ -43,38 +41,37 @@ pub enum Ended {
     Stranger,
 }
 
-/// Every worker, and how often they were replaced.
+/// Every worker, and the numbers of reloads.
 #[derive(Debug, Default)]
 pub struct Roster {
     entries: Vec<Entry>,
-    /// Reloads that were asked for.
+    /// Number of requested reloads.
     pub reloads: u32,
-    /// Those of them that failed since one succeeded.
+    /// Number of failed reloads since the last successful one.
     pub failed: u32,
 }
 
 impl Roster {
-    /// Every worker.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Whether a worker is being loaded.
+    /// Whether a worker is loading.
     pub fn is_loading(&self) -> bool {
         self.entries.iter().any(|entry| entry.standing == Standing::Loading)
     }
 
-    /// The worker that serves, be it that its successor is being loaded.
+    /// Returns the newest worker that has loaded, even if its successor is loading.
     pub fn newest(&self) -> Option<u32> {
         self.entries.iter().rfind(|entry| entry.standing != Standing::Loading).map(|entry| entry.pid)
     }
 
-    /// The worker that serves under the configuration of the last reload.
+    /// Returns the worker that serves with the configuration of the last reload.
     pub fn serving(&self) -> Option<u32> {
         self.entries.iter().find(|entry| entry.standing == Standing::Serving).map(|entry| entry.pid)
     }
 
-    /// A worker is about to follow the others, each of which has seen one more reload.
+    /// Marks all workers as replaced, because a new worker is about to start, and counts a reload for each.
     pub fn retire(&mut self) {
         for entry in &mut self.entries {
             entry.reloads += 1;
@@ -82,13 +79,13 @@ impl Roster {
         }
     }
 
-    /// A worker was started.
+    /// Adds a started worker.
     pub fn add(&mut self, pid: u32, started: Moment, version: String) {
         self.entries.push(Entry { pid, standing: Standing::Loading, reloads: 0, started, version });
     }
 
-    /// A worker says that it serves. Returns those that are to leave now, and those of them that have been leaving for
-    /// more than `most` reloads and are to be ended. `None`: it had said so before, or it is unknown.
+    /// Marks a worker as serving. Returns the workers that must leave now, and those that have been leaving for more
+    /// than `most` reloads and must be ended. `None`: the worker is unknown or was not loading.
     pub fn loaded(&mut self, pid: u32, version: &str, most: u32) -> Option<(Vec<u32>, Vec<u32>)> {
         let entry = self.entries.iter_mut().find(|entry| entry.pid == pid && entry.standing == Standing::Loading)?;
         entry.standing = Standing::Serving;
@@ -100,7 +97,7 @@ impl Roster {
         Some((pids(leaving), pids(overdue)))
     }
 
-    /// A worker has ended.
+    /// Removes a worker that has ended and returns its last state.
     pub fn end(&mut self, pid: u32) -> Ended {
         let Some(at) = self.entries.iter().position(|entry| entry.pid == pid) else { return Ended::Stranger };
         match self.entries.remove(at).standing {
@@ -113,7 +110,7 @@ impl Roster {
         }
     }
 
-    /// The answer to `show proc`.
+    /// Returns the answer to `show proc`.
     pub fn show(&self, master: (u32, Moment, &str), now: Moment) -> String {
         let mut text =
             format!("{:<15} {:<15} {:<15} {:<15} {:<15}\n", "#<PID>", "<type>", "<reloads>", "<uptime>", "<version>");

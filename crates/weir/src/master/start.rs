@@ -1,4 +1,4 @@
-//! Starting a worker: the same program under the same arguments, with one end of a channel. Must never wait for it.
+//! Starts a worker: the same program with the same arguments, and one end of a channel. Must never wait for it.
 
 use super::link::CONNECTION;
 use crate::arguments::{READER_FLAG, WorkerSeat};
@@ -12,24 +12,23 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// How this program was called, and from where.
+/// How this program was started.
 #[derive(Debug)]
 pub struct Recipe {
-    /// The program: where it was found at the start, so that an upgrade takes effect with the next worker.
+    /// Path of the program, determined at the start, so that an upgrade takes effect with the next worker.
     pub program: PathBuf,
-    /// The name that it was called by.
+    /// The name it was started by (`argv[0]`).
     pub name: OsString,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// The directory that it was started in.
+    /// Working directory at the start.
     pub directory: PathBuf,
-    /// Whether workers hand their sockets over (`-x /dev/null` says no).
+    /// Whether workers pass their sockets to successors (`-x /dev/null` disables it).
     pub hands_over: bool,
-    /// The program's file when the last worker was started; none where it cannot be looked at.
+    /// The program's file when the last worker was started; `None` if it could not be read.
     pub started: Cell<Option<Mark>>,
 }
 
-/// What tells one file from another: device, number, size, and the second and nanosecond of its last change.
+/// Identifies a version of a file: device, inode, size, and the seconds and nanoseconds of its modification time.
 pub type Mark = (u64, u64, u64, i64, i64);
 
 impl Recipe {
@@ -38,16 +37,16 @@ impl Recipe {
         Some((found.dev(), found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
     }
 
-    /// Whether the next worker would be another program than the last.
+    /// Whether the program's file has changed since the last worker was started.
     pub fn was_upgraded(&self) -> bool {
         self.mark() != self.started.get()
     }
 
-    /// Starts a worker: its process number and our end of the channel. It takes over the sockets of the worker behind
-    /// `former`.
+    /// Starts a worker and returns its process id and the master's end of the channel. The worker receives the sockets
+    /// of the worker connected to `former`.
     ///
     /// # Errors
-    /// The kernel's: descriptors, memory or the program are missing.
+    /// The kernel's error: out of descriptors or memory, or the program is missing.
     pub fn start(&self, former: Option<&Channel>, again: bool) -> io::Result<(u32, Channel)> {
         let (ours, theirs) = channel_pair()?;
         let sockets = match former {
@@ -77,7 +76,7 @@ impl Recipe {
     /// Starts a process that reads the configuration for a worker, and returns the worker's end of the stream to it.
     ///
     /// # Errors
-    /// The kernel's: descriptors, memory or the program are missing.
+    /// The kernel's error: out of descriptors or memory, or the program is missing.
     pub fn start_reader(&self) -> io::Result<OwnedFd> {
         let (one, other) = stream_pair()?;
         let (Some(theirs), Some(workers)) = (one.into_descriptor(), other.into_descriptor()) else {
@@ -97,10 +96,10 @@ impl Recipe {
     }
 }
 
-/// A connection to the runtime API of a worker.
+/// Opens a connection to the runtime API of a worker.
 ///
 /// # Errors
-/// The kernel's; `BrokenPipe` when the worker has gone.
+/// The kernel's error; `BrokenPipe` if the worker has ended.
 pub fn connection(worker: &Channel) -> io::Result<OwnedFd> {
     let (ours, theirs) = stream_pair()?;
     let (ours, theirs) = match (ours.into_descriptor(), theirs.into_descriptor()) {

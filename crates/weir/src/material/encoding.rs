@@ -1,23 +1,23 @@
-//! A record on its way from the process that has made it to the one that is given it, over a pair of UNIX streams. Must never
-//! take more memory than [`LARGEST`] for what comes.
+//! Encoding of a record for the transfer between processes, over a pair of UNIX streams. Must never use more memory
+//! than [`LARGEST`] for received data.
 //!
-//! A mark, then a length of four bytes and its bytes, for each part. `R` opens the record with the version of the program;
-//! `Q` is a question, followed by its answer: a `W` for each word, then `.`, or `E` with the system's number and its text.
-//! `X` ends the record. `N` in place of anything is why there is no record.
+//! Each part is a tag, a length of four bytes and the contents. `R` begins the record and contains the version of the
+//! program; `Q` is a query, followed by its answer: a `W` for each word, then `.`, or `E` with the system's error
+//! number and its text. `X` ends the record. `N` instead of any part contains the reason why there is no record.
 
 use super::{Answer, Record};
 use std::io::{self, Read, Write};
 use zeroize::Zeroizing;
 
-/// Bytes of a record at most: the configuration, certificates, maps and all else that compiling reads.
+/// Maximum size of a record in bytes: the configuration, certificates, maps and all other input of compiling.
 pub const LARGEST: u64 = 512 << 20;
 
-/// Why there is no record.
+/// Reasons why no record was received.
 #[derive(Debug)]
 pub enum Unsent {
-    /// The reader says so.
+    /// Reported by the reader.
     Refused(String),
-    /// What came is no record, or it ended early.
+    /// The data is invalid or truncated.
     Broken,
 }
 
@@ -27,7 +27,7 @@ impl From<io::Error> for Unsent {
     }
 }
 
-/// Writes one part.
+/// Writes a part.
 pub fn send(to: &mut impl Write, mark: u8, bytes: &[u8]) -> io::Result<()> {
     let length = u32::try_from(bytes.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     to.write_all(&[mark])?;
@@ -35,7 +35,7 @@ pub fn send(to: &mut impl Write, mark: u8, bytes: &[u8]) -> io::Result<()> {
     to.write_all(bytes)
 }
 
-/// Reads one part; `left` is what may still come.
+/// Reads a part; `left` is the number of bytes that may still be received.
 pub fn next(from: &mut impl Read, left: &mut u64) -> io::Result<(u8, Vec<u8>)> {
     let mut head = [0; 5];
     from.read_exact(&mut head)?;
@@ -48,7 +48,7 @@ pub fn next(from: &mut impl Read, left: &mut u64) -> io::Result<(u8, Vec<u8>)> {
 }
 
 impl Record {
-    /// Bytes that sending it takes.
+    /// Returns the encoded size in bytes.
     pub fn length(&self) -> u64 {
         let part = |bytes: &[u8]| bytes.len() as u64 + 5;
         let of = |answer: &Answer| match answer {
@@ -58,7 +58,7 @@ impl Record {
         self.0.iter().map(|(question, answer)| part(question) + of(answer)).sum()
     }
 
-    /// Sends it whole.
+    /// Sends the entire record.
     pub fn send(&self, to: &mut impl Write, version: &str) -> io::Result<()> {
         send(to, b'R', version.as_bytes())?;
         for (question, answer) in &self.0 {
@@ -81,7 +81,7 @@ impl Record {
 /// Receives a record.
 ///
 /// # Errors
-/// See [`Unsent`]; also when the sender is another version of the program.
+/// See [`Unsent`]; also if the sender has another version of the program.
 pub fn receive(from: &mut impl Read, version: &str) -> Result<Record, Unsent> {
     let mut left = LARGEST;
     match next(from, &mut left)? {

@@ -1,6 +1,6 @@
-//! What reading a configuration asks of the machine: files, folders, hosts, accounts, namespaces, passphrases. A process that
-//! may ask records the answers; one that has dropped its privileges is given such a record, and reads the configuration from
-//! it. Must never ask the machine for anything where a record is given.
+//! Queries to the machine while a configuration is loaded: files, folders, hosts, accounts, namespaces, passphrases. A
+//! privileged process records the answers; a process that has dropped its privileges loads the configuration from such
+//! a record. Must never query the machine if a record is given.
 
 pub mod encoding;
 
@@ -16,17 +16,16 @@ use zeroize::Zeroize;
 
 pub use encoding::{LARGEST, Unsent};
 
-/// An answer of the machine: words of bytes, or why there is none, with the number of the system's error (0: it has none).
+/// An answer of the machine: words, or the reason of a failure with the system's error number (0: none).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// What was found.
+    /// The result.
     Found(Vec<Vec<u8>>),
-    /// Why nothing was.
+    /// The error number and the reason.
     Failed(i32, String),
 }
 
-/// Questions and their answers. What the answers contain is overwritten when the record is dropped: private keys are part of
-/// it.
+/// Queries and their answers. The answers are zeroized when the record is dropped, because they include private keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Record(BTreeMap<Vec<u8>, Answer>);
 
@@ -40,12 +39,12 @@ impl Drop for Record {
     }
 }
 
-/// Where answers come from on this thread.
+/// The source of answers on this thread.
 enum Source {
     System,
-    /// The system, and what it answers is kept.
+    /// The system; its answers are recorded.
     Recorded(Record),
-    /// A record alone; the first question that it has no answer for.
+    /// Only a record; the second value is the first query without an answer in it.
     Given(Record, Option<String>),
 }
 
@@ -53,7 +52,7 @@ thread_local! {
     static SOURCE: RefCell<Source> = const { RefCell::new(Source::System) };
 }
 
-/// The kinds of questions: the first byte of each.
+/// Types of queries: the first byte of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Kind {
@@ -69,7 +68,7 @@ enum Kind {
     HostName = b'O',
 }
 
-/// Runs `work`, and returns what it has asked beside its result.
+/// Runs `work` and also returns a record of its queries.
 pub fn recording<T>(work: impl FnOnce() -> T) -> (T, Record) {
     SOURCE.with(|source| *source.borrow_mut() = Source::Recorded(Record::default()));
     let done = work();
@@ -79,7 +78,7 @@ pub fn recording<T>(work: impl FnOnce() -> T) -> (T, Record) {
     }
 }
 
-/// Runs `work` with a record in place of the machine. Beside its result: what was asked for and is not in the record.
+/// Runs `work` with a record instead of the machine. Also returns the first query that is not in the record.
 pub fn given<T>(record: Record, work: impl FnOnce() -> T) -> (T, Option<String>) {
     SOURCE.with(|source| *source.borrow_mut() = Source::Given(record, None));
     let done = work();
@@ -126,7 +125,7 @@ impl Answer {
         }
     }
 
-    /// The words, or the system's error.
+    /// Returns the words, or the system's error.
     fn into_system(self) -> io::Result<Vec<Vec<u8>>> {
         match self {
             Self::Found(words) => Ok(words),
@@ -139,21 +138,21 @@ impl Answer {
         self.into_system().ok()
     }
 
-    /// The only word.
+    /// Returns the only word.
     fn word(self) -> io::Result<Vec<u8>> {
         Ok(self.into_system()?.pop().unwrap_or_default())
     }
 
-    /// The only word as text.
+    /// Returns the only word as text.
     fn text(self) -> io::Result<String> {
         self.word().map(|word| String::from_utf8_lossy(&word).into_owned())
     }
 }
 
-/// The files that the command line named.
+/// Reads the files that the command line names.
 ///
 /// # Errors
-/// Every path that cannot be read.
+/// A message for every path that cannot be read.
 pub fn inputs(paths: &[PathBuf]) -> Result<Vec<InputFile>, Vec<Unreadable>> {
     let answer = ask(Kind::Inputs, &[], || match files::read(paths) {
         Ok(files) => Answer::Found(files.into_iter().flat_map(|file| [file.name.into_bytes(), file.bytes]).collect()),
@@ -168,10 +167,10 @@ pub fn inputs(paths: &[PathBuf]) -> Result<Vec<InputFile>, Vec<Unreadable>> {
     }
 }
 
-/// A file as a whole.
+/// Reads a whole file.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn file(path: &str) -> io::Result<Vec<u8>> {
     ask(Kind::File, &[path.as_bytes()], || {
         Answer::of_system(std::fs::read(text::to_os_string(path)), |bytes| vec![bytes])
@@ -179,10 +178,10 @@ pub fn file(path: &str) -> io::Result<Vec<u8>> {
     .word()
 }
 
-/// A file, as many bytes of it at most.
+/// Reads at most `limit` bytes of a file.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn start_of_file(path: &str, limit: u64) -> io::Result<Vec<u8>> {
     ask(Kind::File, &[path.as_bytes(), limit.to_string().as_bytes()], || {
         let mut content = Vec::new();
@@ -193,7 +192,7 @@ pub fn start_of_file(path: &str, limit: u64) -> io::Result<Vec<u8>> {
     .word()
 }
 
-/// The names in a folder; `None`: it is none.
+/// Returns the names in a folder; `None`: it is not a folder.
 pub fn folder(path: &str) -> Option<Vec<String>> {
     let answer = ask(Kind::Folder, &[path.as_bytes()], || {
         Answer::of_system(std::fs::read_dir(text::to_os_string(path)), |names| {
@@ -203,7 +202,7 @@ pub fn folder(path: &str) -> Option<Vec<String>> {
     Some(answer.into_found()?.into_iter().map(|name| String::from_utf8_lossy(&name).into_owned()).collect())
 }
 
-/// The first address of a host, of any family.
+/// Resolves a host to its first address of any family.
 pub fn host(host: &str) -> Option<IpAddr> {
     let answer = ask(Kind::Host, &[host.as_bytes()], || {
         let found = (host, 0).to_socket_addrs().ok().and_then(|mut found| found.next());
@@ -212,10 +211,10 @@ pub fn host(host: &str) -> Option<IpAddr> {
     answer.text().ok()?.parse().ok()
 }
 
-/// The first address of a host in a family.
+/// Resolves a host to its first address of a family.
 ///
 /// # Errors
-/// Why there is none, for the log.
+/// The reason, for the log.
 pub fn address(host: &str, family: Family) -> Result<IpAddr, String> {
     let family_word: &[u8] = match family {
         Family::Unspecified => b"",
@@ -240,18 +239,18 @@ pub fn address(host: &str, family: Family) -> Result<IpAddr, String> {
     text.parse().map_err(|_| "no address of that family".to_owned())
 }
 
-/// The number of a user; `None`: there is no such user.
+/// Returns the id of a user; `None`: unknown.
 ///
 /// # Errors
-/// The data base's.
+/// The error of the user database.
 pub fn user(name: &str) -> io::Result<Option<u32>> {
     account(Kind::User, name, |name| rt::process::user_by_name(name).map(|found| found.map(|(user, _)| user)))
 }
 
-/// The number of a group; `None`: there is no such group.
+/// Returns the id of a group; `None`: unknown.
 ///
 /// # Errors
-/// The data base's.
+/// The error of the group database.
 pub fn group(name: &str) -> io::Result<Option<u32>> {
     account(Kind::Group, name, rt::process::group_by_name)
 }
@@ -272,10 +271,10 @@ pub fn has_namespace(name: &str) -> bool {
     answer.into_found().is_some()
 }
 
-/// What a program prints that is asked for the passphrase of a private key.
+/// Runs the program that prints the passphrase of a private key, and returns its output.
 ///
 /// # Errors
-/// Why it prints none.
+/// The reason why it failed.
 pub fn passphrase(command: &[String]) -> Result<Vec<u8>, String> {
     let words: Vec<&[u8]> = command.iter().map(String::as_bytes).collect();
     let answer = ask(Kind::Passphrase, &words, || match run(command) {
@@ -297,7 +296,7 @@ fn run(command: &[String]) -> Result<Vec<u8>, String> {
     if done.status.success() { Ok(done.stdout) } else { Err(format!("'{program}' failed: {}", done.status)) }
 }
 
-/// The host's name as the kernel has it.
+/// Returns the host name from the kernel.
 pub fn host_name() -> String {
     let answer = ask(Kind::HostName, &[], || {
         Answer::of_system(std::fs::read(Path::new("/proc/sys/kernel/hostname")), |name| vec![name])

@@ -3,7 +3,7 @@
 use super::{Page, options::ShellOption};
 use std::fmt::Write;
 
-/// The script of that shell; `None`: the shell is not known.
+/// Returns the script for a shell; `None`: unknown shell.
 pub(super) fn of_shell(shell: &str, pages: &[Page]) -> Option<String> {
     match shell {
         "bash" => Some(bash(pages)),
@@ -71,7 +71,7 @@ complete -o filenames -F _weir weir
     out
 }
 
-/// A text within single quotes of any of the shells: an apostrophe in it becomes a typographic one.
+/// Escapes a text for single quotes of any of the shells: an apostrophe becomes a typographic one.
 fn quoted(text: &str) -> String {
     text.replace('\'', "\u{2019}").replace('\\', "")
 }

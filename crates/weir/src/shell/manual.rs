@@ -1,20 +1,20 @@
-//! The manual page `weir(8)`. Owns its layout in roff (`man(7)`): the program's help page, then a section a tool. Must
-//! never know an option by name.
+//! The manual page `weir(8)`. Owns its layout in roff (`man(7)`): the program's help page, then one section per tool.
+//! Must never know an option by name.
 
 use super::Page;
 use std::fmt::Write;
 
-/// A text without the characters that roff reads as its own.
+/// Escapes characters that are special to roff.
 fn plain(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
-    // A line of text must not start as a request does.
+    // A line of text must not begin like a roff request.
     text.lines()
         .map(|line| if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() })
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-/// The page.
+/// Returns the manual page.
 pub(super) fn roff(pages: &[Page]) -> String {
     let version = crate::version::VERSION;
     let mut out = String::from(".\\\" Written by 'weir manual'.\n");
@@ -30,7 +30,8 @@ pub(super) fn roff(pages: &[Page]) -> String {
     out
 }
 
-/// One help page: a heading in capitals begins a section, an option a paragraph with a tag; other lines stay as they are.
+/// Converts a help page: a heading in capitals becomes a section, an option a tagged paragraph; other lines are kept as
+/// they are.
 fn section(out: &mut String, page: &Page, command: &str) {
     if !command.is_empty() {
         let _ = writeln!(out, ".SH {}", command.to_uppercase());
@@ -67,7 +68,7 @@ fn section(out: &mut String, page: &Page, command: &str) {
             }
             within = true;
         } else if within && depth > 4 {
-            // Part of the option's text, which is written already.
+            // Part of the option's text, which has been written.
         } else if line.is_empty() {
             within = false;
             out.push_str(".PP\n");

@@ -1,6 +1,6 @@
-//! `weir completions SHELL` and `weir manual`: what a package installs for the shell and for `man`. Owns the list of
-//! options that both need, read from the help pages of the program and of its tools, so that nothing is listed twice.
-//! Must never open a file.
+//! `weir completions SHELL` and `weir manual`: files that a package installs for the shell and for `man`. Owns the list
+//! of options that both need, parsed from the help pages of the program and of its tools, so that options are defined
+//! once. Must never open a file.
 
 mod completions;
 mod manual;
@@ -11,7 +11,7 @@ use options::Options;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// The first words that print something for the shell.
+/// The first words of these commands.
 const NAMES: [&str; 2] = ["completions", "manual"];
 
 /// A command with its options: the program itself, or one of its tools.
@@ -24,7 +24,7 @@ struct Page {
     options: Options,
 }
 
-/// Every help page of this build, the program's first.
+/// Returns every help page of this build, the program's first.
 fn pages() -> Vec<Page> {
     let page = |command, doc, text: String| Page { command, doc, options: Options::of_help(&text), text };
     let mut pages = vec![page(None, "a TCP and HTTP load balancer that runs HAProxy configurations", help::page())];
@@ -32,7 +32,7 @@ fn pages() -> Vec<Page> {
     pages
 }
 
-/// Runs what the first word names. `None`: it names nothing of this module.
+/// Runs the command that the first word names. `None`: it is not a command of this module.
 pub fn run(words: &[OsString]) -> Option<ExitCode> {
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
     let (first, rest) = words.split_first()?;
@@ -56,7 +56,7 @@ pub fn run(words: &[OsString]) -> Option<ExitCode> {
 mod tests {
     use super::*;
 
-    /// The files that packages install, beside what this build would print. `BLESS=1` writes them anew.
+    /// The files that packages install, and the output of this build. `BLESS=1` rewrites them.
     #[test]
     #[cfg(feature = "tools")]
     fn the_files_for_packages_are_those_of_this_build() {
@@ -87,7 +87,7 @@ mod tests {
         }
     }
 
-    /// What bash would offer for the last of these words.
+    /// Returns bash's completions for the last of these words.
     #[cfg(feature = "tools")]
     fn offered(words: &[&str]) -> Option<Vec<String>> {
         let script = completions::of_shell("bash", &pages()).expect("a known shell");

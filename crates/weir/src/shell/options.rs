@@ -1,15 +1,15 @@
-//! The options of a help page. Owns how they are recognised: a line that is indented by two to four columns and starts
-//! with a dash, and the text after at least two columns, or on the deeper lines that follow. Must never know a command.
+//! The options of a help page. Owns how they are recognized: a line that is indented by two to four columns and begins
+//! with a dash; its text follows after at least two blanks, or on the more indented lines below. Must never know a
+//! command.
 
-/// One option.
 pub(super) struct ShellOption {
     /// Its spellings, such as `-h` and `--help`.
     pub names: Vec<String>,
-    /// What its value is called; empty: it has none.
+    /// The name of its value; empty: no value.
     pub value: String,
-    /// True if the value may be absent, or is attached to the name.
+    /// True if the value is optional, or attached to the name.
     pub attached: bool,
-    /// What it does, one sentence.
+    /// Description, one sentence.
     pub doc: String,
 }
 
@@ -25,14 +25,14 @@ impl ShellOption {
     }
 }
 
-/// The options of one page, in its order.
+/// The options of a page, in order.
 pub(super) struct Options(pub(super) Vec<ShellOption>);
 
 impl Options {
-    /// The options that a help page lists.
+    /// Parses the options of a help page.
     pub(super) fn of_help(text: &str) -> Self {
         let mut found: Vec<ShellOption> = Vec::new();
-        // The option whose text may go on, and the column at which it stands.
+        // Whether the text of the last option may continue.
         let mut open = false;
         for line in text.lines() {
             let depth = line.len() - line.trim_start().len();
@@ -52,15 +52,15 @@ impl Options {
         Self(found)
     }
 
-    /// The option with that spelling.
+    /// Finds the option with that spelling.
     #[cfg(test)]
     pub(super) fn find(&self, name: &str) -> Option<&ShellOption> {
         self.0.iter().find(|option| option.names.iter().any(|known| known == name))
     }
 }
 
-/// One line: spellings and value, then the text. A value may be separated from its name by a blank, by `=`, or stand in
-/// brackets.
+/// Parses a line: spellings and value, then the text. A value may be separated from its name by a blank or by `=`, or
+/// be in brackets.
 fn option(line: &str) -> ShellOption {
     let (head, doc) = split(line);
     let mut option = ShellOption { names: Vec::new(), value: String::new(), attached: false, doc: doc.to_owned() };
@@ -79,8 +79,8 @@ fn option(line: &str) -> ShellOption {
     option
 }
 
-/// The head and the text of a line: two columns lie between them. A head that is as long as its column allows is
-/// followed by one blank only, and a small letter.
+/// Splits a line into head and text at two blanks. A head that fills its column is followed by only one blank and a
+/// lower-case letter.
 fn split(line: &str) -> (&str, &str) {
     if let Some((head, doc)) = line.split_once("  ") {
         return (head, doc.trim());

@@ -1,18 +1,18 @@
-//! What is compared: lines of rules for requests that name it, the last of which answers.
+//! Test cases: lines of rules, guarded for requests that name the case; the last one answers.
 
-/// Lines; `GUARD` in them stands for the test whether a request is for this case, `FOLDER` for where the files are.
+/// Lines; `GUARD` is replaced by the condition that a request is for this case, `FOLDER` by the folder of the files.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub lines: Vec<String>,
 }
 
-/// Files that cases name.
+/// Files that cases use.
 pub const FILES: &[(&str, &str)] = &[
     ("words.lst", "a\n/a/b\nwww.example.com\nhost.name\n# none\nAgent\n"),
     ("words.map", "a one\n/a two words\n/a/b/c.gif 3\nhost.name x\nB big\n1\n"),
 ];
 
-/// What is told of a request after the rules.
+/// The state of a request that is reported after the rules.
 const REST: &str = "%[method]|%[url]|%[req.hdr(x-a)]|%[req.hdr(x-b)]|%[req.hdr(x-list)]|%[req.hdr(user-agent)]|%[req.hdr(cookie)]|\
                     %[var(txn.a)]|%[var(txn.b)]|%[var(req.a)]|%[var(txn.c)]";
 
@@ -23,7 +23,7 @@ impl Case {
     }
 
     pub fn of_condition(alternatives: &[String], word: &str) -> Self {
-        // A variable says what came of it, since the guard can not stand beside «unless».
+        // Stores the result in a variable, since the guard cannot be combined with "unless".
         let condition = alternatives.join(" || ");
         Self {
             lines: vec![
@@ -40,7 +40,7 @@ impl Case {
         Self { lines }
     }
 
-    /// As it is shown.
+    /// Returns the text of the case for messages.
     pub fn text(&self) -> String {
         self.lines.join("\n    ")
     }

@@ -1,4 +1,4 @@
-//! Puts expressions together: a fetch, up to three converters, arguments of the kinds that their rows ask for.
+//! Generates expressions: a fetch, up to three converters, with arguments of the types in their rows.
 
 mod condition;
 mod rules;
@@ -10,7 +10,7 @@ use expression::{Kind, Signature};
 use expression::{convert, fetch};
 use policy::running::{CONVERTERS, FETCHES};
 
-/// Fetches whose sample is another one in each process or at each moment, or depends on the subject's own port.
+/// Fetches whose sample differs between processes or over time, or depends on the subject's port.
 const ELSEWHERE: &[&str] = &[
     "dst_port",
     "src_port",
@@ -77,10 +77,10 @@ const ELSEWHERE: &[&str] = &[
     "prio_offset",
 ];
 
-/// Converters that read a file, the clock or something else of the subject's own.
+/// Converters that read a file, the clock or other state of the subject.
 const APART: &[&str] = &["debug", "set-var", "unset-var", "when", "capture-req", "capture-res"];
 
-/// Rows whose arguments HAProxy takes from memory that was used before where they are not written: they always are, here.
+/// Rows whose omitted arguments HAProxy reads from uninitialized memory: here they are always written.
 const SEEDED: &[&str] = &[
     "djb2",
     "sdbm",
@@ -141,7 +141,7 @@ const STARTS: &[&str] = &[
     "str('  x y ')",
 ];
 
-/// Numbers that one seed repeats.
+/// Pseudo-random numbers, reproducible by seed.
 pub struct Random(u64);
 
 impl Random {
@@ -161,7 +161,7 @@ impl Random {
     }
 }
 
-/// An endless list of expressions.
+/// An endless sequence of expressions.
 pub struct Generator {
     random: Random,
     fetches: Vec<&'static fetch::Fetch>,
@@ -202,7 +202,7 @@ impl Generator {
         Some(if count == 0 { String::new() } else { format!("({})", list.join(",")) })
     }
 
-    /// An expression in a format, with flags now and then.
+    /// Returns an expression in a log format, sometimes with flags.
     fn formatted(&mut self) -> Option<Case> {
         let expression = self.expression()?;
         let flags = *self.random.one(&["", "", "", "", "{+Q}", "{+X}", "{+E}", "{+Q,+E}", "{+Q,-Q}"]);

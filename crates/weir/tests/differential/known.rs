@@ -1,25 +1,25 @@
-//! What is known to differ, each with its reason: a fetch or converter that the case names, and how the answers differ.
-//! Must never hide another difference of a case that happens to name it.
+//! Known differences, each with its reason: a fetch or converter in the case, and how the answers differ. Must never
+//! hide another difference of a case that contains such a name.
 
-/// One difference.
+/// A known difference.
 struct Known {
-    /// A fetch or a converter, as a whole word.
+    /// The fetch or converter, as a whole word.
     name: &'static str,
-    /// The versions that it differs from: all of those that begin so.
+    /// Prefix of the HAProxy versions that differ.
     versions: &'static str,
-    /// What the other program answers, as far as it is told.
+    /// HAProxy's answer, as far as known.
     theirs: Theirs,
-    /// Why.
+    /// The reason.
     reason: &'static str,
 }
 
-/// What an answer must hold to be that difference.
+/// The kind of a difference.
 enum Theirs {
-    /// Anything: what the sample is depends on what the other program does.
+    /// Any: the sample depends on the implementation.
     Anything,
-    /// The one answer holds the first text where the other one holds the second.
+    /// Weir's answer contains the first text where HAProxy's contains the second.
     Instead(&'static str, &'static str),
-    /// No sample where Weir has one.
+    /// HAProxy has no sample where Weir has one.
     Nothing,
 }
 
@@ -92,34 +92,34 @@ const KNOWN: &[Known] = &[
     known("dump_all_vars", "", Anything, "variables of the session are those of the cases before"),
 ];
 
-/// What the other program refuses and Weir takes, with the reason.
+/// Cases that HAProxy rejects and Weir accepts, with the reason.
 const REFUSED: &[(&str, &str)] = &[(" -1:1", "HAProxy takes a range that begins below 0 for none")];
 
 const fn known(name: &'static str, versions: &'static str, theirs: Theirs, reason: &'static str) -> Known {
     Known { name, versions, theirs, reason }
 }
 
-/// The words that a case is made of.
+/// Splits a case into words.
 fn words(case: &str) -> impl Iterator<Item = &str> {
     case.split(|letter: char| !(letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-')))
 }
 
-/// Whether a difference of the answers to a case is expected.
+/// Whether a difference between the answers to a case is known.
 pub fn is_known(case: &str, version: &str, (ours, theirs): (&str, &str)) -> bool {
     KNOWN.iter().any(|row| {
         version.starts_with(row.versions)
             && words(case).any(|word| word == row.name)
             && match row.theirs {
                 Anything => true,
-                // What the request held already stands on both sides.
+                // Parts of the request may contain either text on both sides.
                 Instead(own, other) => ours.replace(own, other) == theirs.replace(own, other),
-                // A converter makes something of the one and nothing of the other, a condition decides by that.
+                // A converter may turn only one of them into no sample, and a condition may depend on it.
                 Nothing => theirs.len() < ours.len() || case.contains("set-var(txn.yes)"),
             }
     })
 }
 
-/// Whether it is expected that one of both programs refuses a case.
+/// Whether one of the programs may reject a case.
 pub fn may_be_refused(case: &str, version: &str) -> bool {
     let refused = REFUSED.iter().any(|(part, _)| case.contains(part));
     refused

@@ -1,7 +1,8 @@
-//! Sample expressions, conditions and rules through Weir and through HAProxy: the same configuration and the same requests, answers compared byte
-//! by byte. Expressions are put together at random from the tables of fetches and converters; one seed repeats a run.
+//! Runs sample expressions, conditions and rules in Weir and in HAProxy: the same configuration and the same requests,
+//! answers compared byte by byte. Expressions are generated at random from the tables of fetches and converters; a seed
+//! repeats a run.
 //!
-//! Where HAProxy is not installed the test says so and passes. `HAPROXY=…` names another one, `DIFFERENTIAL_SEED` and
+//! Without HAProxy the test reports so and passes. `HAPROXY=…` selects another one, `DIFFERENTIAL_SEED` and
 //! `DIFFERENTIAL_COUNT` another run: `DIFFERENTIAL_COUNT=4000 cargo test -p weir --test differential`.
 
 mod case;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use subject::Subject;
 
-/// Expressions of an ordinary run.
+/// Default number of expressions.
 const COUNT: usize = 120;
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -50,7 +51,7 @@ fn expressions_give_what_haproxy_gives() {
         for (index, case) in expressions.iter().enumerate() {
             let expression = &case.text();
             let (ours, theirs) = (refused_by_weir.contains_key(&index), refused_by_other.contains_key(&index));
-            // A converter that this HAProxy does not know is no difference.
+            // A converter unknown to this HAProxy is not a difference.
             let unknown = refused_by_other.get(&index).is_some_and(|why| why.contains("unknown "));
             if ours != theirs && !unknown && !known::may_be_refused(expression, other.version()) {
                 let why = refused_by_weir.get(&index).or_else(|| refused_by_other.get(&index));

@@ -1,4 +1,4 @@
-//! The requests that every expression is evaluated over.
+//! The requests for which every expression is evaluated.
 
 /// Requests without the field that names the expression, and without their end.
 pub const REQUESTS: &[&str] = &[

@@ -1,4 +1,4 @@
-//! One of both programs: which expressions it refuses, and what it answers.
+//! One of the programs: the expressions that it rejects, and its answers.
 
 use crate::case::{Case, FILES};
 use crate::ports::free_port;
@@ -11,21 +11,20 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nothing here takes a fraction of this; it only ends what hangs.
+/// Timeout of a program that hangs; normal runs take a fraction of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Lines before the first expression.
 const HEAD: &str = "defaults\n mode http\n timeout client 60s\n timeout server 60s\n timeout connect 60s\nbackend be\n server s \
                     127.0.0.1:9\nfrontend fe\n default_backend be\n bind 127.0.0.1:PORT\n";
 
-/// A program.
 pub struct Subject {
     program: PathBuf,
     version: String,
     folder: PathBuf,
 }
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -56,12 +55,12 @@ impl Subject {
         Self { program, version, folder }
     }
 
-    /// The version of HAProxy: `2.6.12-1`.
+    /// Returns the version of HAProxy: `2.6.12-1`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Writes a configuration; tells the case of each line behind the head.
+    /// Writes a configuration; also returns the case of each line after the head.
     fn write<'a>(&self, port: u16, cases: impl Iterator<Item = (usize, &'a Case)>) -> (PathBuf, Vec<usize>) {
         let (mut text, mut owners) = (HEAD.replace("PORT", &port.to_string()), Vec::new());
         for (index, case) in cases {
@@ -77,10 +76,10 @@ impl Subject {
         (path, owners)
     }
 
-    /// The cases that it refuses, by index, with its sentence.
+    /// Returns the cases that the program rejects, by index, with its message.
     pub fn refused(&self, cases: &[Case]) -> BTreeMap<usize, String> {
         let mut refused = BTreeMap::new();
-        // A program may stop after some errors: what it has not looked at comes in the next turn.
+        // A program may stop after some errors: the other cases are checked in further iterations.
         for _ in 0..200 {
             let left = (0..cases.len()).filter(|index| !refused.contains_key(index));
             let (path, owners) = self.write(1, left.map(|index| (index, &cases[index])));
@@ -104,7 +103,7 @@ impl Subject {
         panic!("it goes on refusing");
     }
 
-    /// What it answers: every case over the first request, then over the second, and so on.
+    /// Returns the answers: for the first request to every case, then for the second, and so on.
     pub fn answers(&self, cases: &[Case]) -> Vec<Vec<u8>> {
         let port = free_port();
         let (path, _) = self.write(port, cases.iter().enumerate());
@@ -129,7 +128,7 @@ impl Subject {
                 if peer.is_closed {
                     peer = Peer::new(TcpStream::connect(("127.0.0.1", port)).expect("another connection"));
                 }
-                // In one piece: a second one would wait for the first to be acknowledged.
+                // In one write: a second one would wait for the acknowledgement of the first.
                 let whole = format!("{request}X-Case: {index}\r\n\r\n");
                 peer.stream.write_all(whole.as_bytes()).expect("the request goes out");
                 answers.push(peer.answer(request.starts_with("HEAD"), &case.text()));
@@ -154,7 +153,7 @@ impl Peer {
         Self { stream, reader, is_closed: false }
     }
 
-    /// The value of the field that holds the sample; the status of an answer without.
+    /// Returns the value of the field with the sample; the status if there is none.
     fn answer(&mut self, to_head: bool, case: &str) -> Vec<u8> {
         let (mut value, mut status, mut length) = (None, None, 0);
         loop {
@@ -183,8 +182,8 @@ impl Peer {
     }
 }
 
-/// Whether a line of the output says that something is wrong, and where.
+/// Whether a line of the output reports an error with its position.
 fn is_refusal(line: &str) -> bool {
-    // Some of HAProxy's warnings end with a quote in a line of its own.
+    // Some of HAProxy's warnings end with a quote on its own line.
     line.trim_start_matches('\'').starts_with("[ALERT]") || line.trim_start().starts_with("parsing [")
 }

@@ -1,12 +1,12 @@
-//! Circles within a crate: top-level modules that use each other, directly or by way of others. Nobody can read, move
-//! or replace one member of a circle without all of them.
+//! Import cycles within a crate: top-level modules that use each other, directly or indirectly. A member of a cycle
+//! cannot be read, moved or replaced without the others.
 
 use crate::{product, tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// How many top-level modules of a crate are members of circles. Crates that are not listed have none; a number only
-/// gets smaller, and the test that finds a smaller one asks for it to be written here.
+/// Number of top-level modules of a crate in cycles. Crates that are not listed have none. Numbers may only decrease;
+/// when one does, the test asks to update it here.
 const MEMBERS: &[(&str, usize)] = &[("engine", 10), ("expression", 8), ("policy", 4), ("rt", 8)];
 
 type Arrows = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
@@ -36,7 +36,7 @@ fn circles_only_shrink() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The arrows inside a circle, each with the files that draw it.
+/// Returns the imports inside a cycle, each with its files.
 fn within(arrows: &Arrows, circle: &BTreeSet<String>) -> Vec<String> {
     let from = circle.iter().flat_map(|from| arrows[from].iter().map(move |(to, files)| (from, to, files)));
     from.filter(|(_, to, _)| circle.contains(*to))
@@ -44,7 +44,7 @@ fn within(arrows: &Arrows, circle: &BTreeSet<String>) -> Vec<String> {
         .collect()
 }
 
-/// Which top-level module of a crate uses which other one, and in which files.
+/// Returns the imports between the top-level modules of a crate, with their files.
 fn arrows(src: &Path, files: &[&(PathBuf, String)]) -> Arrows {
     let tops: BTreeSet<String> = files.iter().filter_map(|(file, _)| module(src, file).into_iter().next()).collect();
     let again = reexports(src, files, &tops);
@@ -63,7 +63,7 @@ fn arrows(src: &Path, files: &[&(PathBuf, String)]) -> Arrows {
     arrows
 }
 
-/// The path of the module that a file is; empty for the root of the crate.
+/// Returns the module path of a file; empty for the root of the crate.
 fn module(src: &Path, file: &Path) -> Vec<String> {
     let inside = file.strip_prefix(src).map(|inside| inside.with_extension("")).unwrap_or_default();
     let mut path: Vec<_> = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -73,7 +73,7 @@ fn module(src: &Path, file: &Path) -> Vec<String> {
     path
 }
 
-/// The names that the root of a crate takes from its modules, each with the module.
+/// Returns the names that the root of a crate re-exports, each with its module.
 fn reexports(src: &Path, files: &[&(PathBuf, String)], tops: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (_, code) in files.iter().filter(|(file, _)| module(src, file).is_empty()) {
@@ -87,7 +87,7 @@ fn reexports(src: &Path, files: &[&(PathBuf, String)], tops: &BTreeSet<String>) 
     found
 }
 
-/// The first names behind `crate::`, and behind as many `super::` as lead to the root from a module of this depth.
+/// Returns the first names after `crate::`, and after the number of `super::` that leads to the root from this depth.
 fn used(code: &str, depth: usize) -> Vec<String> {
     let up = "super::".repeat(depth);
     let from_root = product::after_words(code, "crate::");
@@ -95,7 +95,7 @@ fn used(code: &str, depth: usize) -> Vec<String> {
     from_root.chain(from_here).flat_map(first_names).collect()
 }
 
-/// The first name of a path, or of each path of a group.
+/// Returns the first name of a path, or of each path of a group.
 fn first_names(path: &str) -> Vec<String> {
     let name = |text: &str| -> String {
         text.trim_start().chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_').collect()
@@ -115,7 +115,7 @@ fn first_names(path: &str) -> Vec<String> {
     names
 }
 
-/// The strongly connected components of more than one member: those that reach each other.
+/// Returns the strongly connected components with more than one member.
 fn circles(arrows: &Arrows) -> Vec<BTreeSet<String>> {
     let reach: BTreeMap<&String, BTreeSet<&String>> = arrows.keys().map(|from| (from, reached(arrows, from))).collect();
     let mut found: Vec<BTreeSet<String>> = Vec::new();

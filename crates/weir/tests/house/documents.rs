@@ -1,11 +1,11 @@
-//! What the documents hold to: links that lead somewhere, one test command, and no word about the machines that the
-//! project was made on.
+//! Rules for documents: valid links, one test command, and no references to the machines that the project was developed
+//! on.
 
 use crate::tree;
 use std::path::{Path, PathBuf};
 
-/// Where a text may not point: package registries and the folders of one machine. Written apart, so that this file
-/// does not contain them.
+/// Forbidden references: package registries and folders of one machine. The strings are split, so that this file does
+/// not contain them.
 const FORBIDDEN: &[&str] = &[
     concat!("crates", ".io"),
     concat!("npmjs", ".org"),
@@ -73,7 +73,8 @@ fn the_book_lists_every_page() {
     assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
 }
 
-/// The anchors that the headings of a text get: small letters, digits, dashes for blanks, nothing for other characters.
+/// Returns the anchors of the headings of a text: lower-case letters, digits, dashes for blanks; other characters are
+/// removed.
 fn anchors(text: &str) -> Vec<String> {
     let letter = |letter: char| match letter {
         ' ' => Some('-'),
@@ -85,7 +86,7 @@ fn anchors(text: &str) -> Vec<String> {
     headings.map(|heading| heading.chars().filter_map(letter).collect()).collect()
 }
 
-/// The targets of the Markdown links of a text that stay within the project.
+/// Returns the targets of Markdown links within the project.
 fn links(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     targets.filter(|target| !target.contains("://") && !target.starts_with("mailto:")).collect()
@@ -111,7 +112,7 @@ fn the_machine_runs_the_test_command_of_the_readme() {
     assert!(script.lines().any(|line| line.trim().ends_with("cargo test")), ".ci/run calls it");
 }
 
-/// `contrib/layout.sh` replaces the program of Weir in shipped scenarios by another one.
+/// `contrib/layout.sh` substitutes Weir's program in shipped scenarios.
 #[test]
 fn the_layout_runs_scenarios_that_ship() {
     let script = tree::read(Path::new("contrib/layout.sh"));
@@ -133,7 +134,7 @@ fn every_row_of_a_table_has_as_many_cells_as_its_header() {
     assert!(wrong.is_empty(), "a bar in a cell is written \\|: {wrong:#?}");
 }
 
-/// The numbers of the lines of Markdown tables that have more or fewer cells than the first row.
+/// Returns the line numbers of rows of Markdown tables with more or fewer cells than the first row.
 fn uneven_rows(text: &str) -> Vec<usize> {
     let (mut fence, mut header, mut found) = (false, None, Vec::new());
     for (index, line) in text.lines().enumerate() {
@@ -147,7 +148,8 @@ fn uneven_rows(text: &str) -> Vec<usize> {
     found
 }
 
-/// The number of cells of a row. A bar ends a cell unless a backslash is in front of it, between backquotes too.
+/// Returns the number of cells of a row. A bar ends a cell unless it is escaped by a backslash, even between
+/// backquotes.
 fn cells(row: &str) -> usize {
     row.trim_end().replace("\\|", "").matches('|').count().saturating_sub(1)
 }

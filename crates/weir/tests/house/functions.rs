@@ -1,8 +1,8 @@
-//! How long a function may be.
+//! Maximum length of functions.
 
 use crate::product;
 
-/// Lines of code that a function may have between its braces; comments and empty lines do not count.
+/// Maximum number of lines of code between a function's braces; comments and empty lines do not count.
 const LONGEST: usize = 70;
 
 #[test]
@@ -15,7 +15,7 @@ fn functions_stay_short() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The functions of a file that have a body, each with its lines of code.
+/// Returns the functions of a file that have a body, each with its number of lines of code.
 fn functions(code: &str) -> Vec<(String, usize)> {
     let named = product::after_words(code, "fn").filter(|after| after.starts_with(char::is_whitespace));
     let found = named.filter_map(|after| {

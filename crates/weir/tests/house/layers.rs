@@ -1,9 +1,9 @@
-//! The arrows between the crates (see ARCHITECTURE.md): each imports only what stands below it.
+//! Imports between the crates (see ARCHITECTURE.md): each imports only crates below it.
 
 use crate::tree;
 use std::path::Path;
 
-/// What each crate may name among its dependencies. `testkit` may serve the tests of everything above `rt`.
+/// Allowed dependencies of each crate. `testkit` may be used by the tests of every crate above `rt`.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("deflate", &[]),
@@ -39,7 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("testkit", &["base", "wire", "rt"]),
-    // The bodies of the fuzz targets; nothing uses it but the runners in `fuzz/`.
+    // The bodies of the fuzz targets, used only by the runners in `fuzz/`.
     (
         "fuzz",
         &[
@@ -58,14 +58,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "tools",
         ],
     ),
-    // Drives the finished program from outside.
+    // Runs the program from outside.
     ("cases", &[]),
 ];
 
 /// Crates whose tests may use `testkit`.
 const TESTED_WITH_PEERS: &[&str] = &["policy", "conn", "engine", "control", "lua", "tools", "weir"];
 
-/// Crates whose tests may use one from above: the simulated tests of the engine look at it by the runtime API.
+/// Crates whose tests may use a crate above: the simulated tests of the engine inspect it through the runtime API.
 const TESTED_FROM_ABOVE: &[(&str, &str)] = &[("engine", "control")];
 
 #[test]
@@ -90,7 +90,7 @@ fn crates_import_only_what_stands_below_them() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Section and name of every dependency of a manifest, `weir-x` and `x` meaning the same crate.
+/// Returns section and name of every dependency of a manifest; `weir-x` and `x` mean the same crate.
 fn dependencies(manifest: &str) -> Vec<(String, String)> {
     let mut section = String::new();
     let mut found = Vec::new();
@@ -112,7 +112,7 @@ fn dependencies(manifest: &str) -> Vec<(String, String)> {
 
 #[test]
 fn policy_cannot_see_sockets_and_rt_cannot_see_protocols() {
-    // The same rule, seen from the code: a path that the manifest does not allow would not build, but a file that is
+    // The same rule, checked in the code: a path that the manifest does not allow would not compile, but a file
     // included from elsewhere would.
     for file in tree::rust_files().iter().filter(|file| file.components().any(|part| part.as_os_str() == "src")) {
         let code = tree::code(&tree::read(file));

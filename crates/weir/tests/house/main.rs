@@ -1,5 +1,5 @@
-//! The house's own rules, as tests over its files: layering, `unsafe`, file heads, the lengths of files and functions,
-//! `unwrap`, circles of modules, and what the documents may say. Must never build or run anything.
+//! Rules of this project, as tests of its files: layering, `unsafe`, file headers, lengths of files and functions,
+//! `unwrap`, import cycles, and contents of documents. Must never build or run anything.
 
 mod circles;
 mod documents;

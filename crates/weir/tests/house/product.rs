@@ -1,12 +1,12 @@
-//! The code of the product: what is built into it, without comments, strings and what is there for tests alone. Must
-//! never read a file by itself (`tree` does).
+//! The code of the product: everything that is built into it, without comments, strings and test code. Must never read
+//! a file by itself (`tree` does).
 
 use crate::tree;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The Rust files of the product, each with its code; lines stay where they are.
+/// Returns the Rust files of the product, each with its code; line numbers are kept.
 pub fn files() -> &'static [(PathBuf, String)] {
     static FILES: LazyLock<Vec<(PathBuf, String)>> = LazyLock::new(find);
     &FILES
@@ -21,21 +21,21 @@ fn find() -> Vec<(PathBuf, String)> {
     all.into_iter().filter(|(_, file)| !apart(file)).map(|(code, file)| (file, without_tests(&code))).collect()
 }
 
-/// A file of a crate that is built into the product.
+/// Whether a file is built into the product.
 fn is_product(file: &Path) -> bool {
     let peers = file.starts_with("crates/testkit") || file.starts_with("crates/cases");
     file.starts_with("crates") && file.components().any(|part| part.as_os_str() == "src") && !peers
 }
 
-/// How an attribute begins that keeps an item out of the product. `not(test)` is not one.
+/// Prefixes of attributes that exclude an item from the product. `not(test)` does not.
 const FOR_TESTS: [&str; 2] = ["#[cfg(test)]", "#[cfg(all(test,"];
 
-/// Where the first item for tests begins.
+/// Returns the start of the first item for tests.
 fn first_for_tests(code: &str) -> Option<usize> {
     FOR_TESTS.iter().filter_map(|attribute| code.find(attribute)).min()
 }
 
-/// The modules that a file declares for tests alone, as paths without an extension.
+/// Returns the test modules that a file declares, as paths without an extension.
 fn test_modules(file: &Path, code: &str) -> Vec<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let own = match file.file_stem().and_then(|stem| stem.to_str()) {
@@ -53,7 +53,7 @@ fn test_modules(file: &Path, code: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Code with the items that are there for tests alone blanked out.
+/// Blanks out items for tests.
 fn without_tests(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     let mut rest = code;
@@ -68,13 +68,13 @@ fn without_tests(code: &str) -> String {
     out
 }
 
-/// The length of the item that the text begins with, its attribute included.
+/// Returns the length of the first item, including its attribute.
 fn end_of_item(code: &str) -> usize {
     let ends_at = body(code).map(|block| block.end).or_else(|| code.find(';'));
     ends_at.map_or(code.len(), |last| last + 1)
 }
 
-/// What stands between the braces of the item that the text begins with; nothing where it ends without a block.
+/// Returns the range between the braces of the first item; nothing if it ends without a block.
 pub fn body(code: &str) -> Option<Range<usize>> {
     let mut round = 0_usize;
     let mut start = 0;
@@ -94,7 +94,7 @@ pub fn body(code: &str) -> Option<Range<usize>> {
     None
 }
 
-/// What follows a keyword, or the beginning of a path, wherever it is; not where it is a part of a longer name or path.
+/// Returns the text after each occurrence of a keyword, or of the start of a path, except within a longer name or path.
 pub fn after_words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     code.match_indices(word).filter_map(move |(at, found)| {
         let after = &code[at + found.len()..];

@@ -1,5 +1,5 @@
-//! What is configured has an effect: every field of a specification is read by the crates that give it one, and every field
-//! of a program by those that serve with it. Fields of one name count as one.
+//! Settings have an effect: every field of a specification is read by the crates that apply it, and every field of a
+//! program by those that serve with it. Fields of the same name count as one.
 
 use crate::product;
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ fn exceptions(rows: &[(&str, &str)]) -> BTreeSet<String> {
     rows.iter().map(|row| row.0.to_owned()).collect()
 }
 
-/// The public fields that some files define and only files of their own crate, or of none, read.
+/// Returns the public fields defined by some files and read only in their own crate, or nowhere.
 fn unread(defines: fn(&Path) -> bool, does_not_count: fn(&Path) -> bool) -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     let mut read = BTreeSet::new();
@@ -66,14 +66,14 @@ fn unread(defines: fn(&Path) -> bool, does_not_count: fn(&Path) -> bool) -> BTre
     fields.into_iter().filter(|field| !read.contains(field.as_str())).collect()
 }
 
-/// The names of a file's public fields.
+/// Returns the names of a file's public fields.
 fn public_fields(code: &str) -> impl Iterator<Item = String> {
     let lines = code.lines().filter_map(|line| line.strip_prefix("    pub ")?.split_once(": "));
     lines.filter(|(name, _)| name.chars().all(is_of_name)).map(|(name, _)| name.to_owned())
 }
 
-/// The names that follow a dot, or a brace or a comma in front of `,` or `}`, where nothing is called or assigned: fields
-/// that are read or taken apart.
+/// Returns the names after a dot, or between a brace or a comma and `,` or `}`, without a call or an assignment: fields
+/// that are read or destructured.
 fn fields_read(code: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let mut rest = code;

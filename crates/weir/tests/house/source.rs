@@ -1,12 +1,12 @@
-//! What every Rust file keeps to.
+//! Rules for Rust files.
 
 use crate::{product, tree};
 use std::path::Path;
 
-/// Lines that a file may have.
+/// Maximum number of lines of a file.
 const LONGEST: usize = 600;
 
-/// Files that may be longer, each with its reason and the length it must not pass.
+/// Files that may be longer, each with its maximum and the reason.
 const LONGER: &[(&str, usize, &str)] = &[];
 
 #[test]
@@ -74,7 +74,7 @@ fn the_engine_knows_no_socket() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// What a protocol's bytes are is `conn`'s business. Checks speak to servers in their own words.
+/// Parsing of protocols belongs to `conn`. Checks have their own protocol code.
 #[test]
 fn the_engine_parses_no_http() {
     let mut wrong = Vec::new();
@@ -93,8 +93,8 @@ fn the_engine_parses_no_http() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Whether the line itself or the comment above it says `SAFETY:` (or `# Safety`, for an unsafe function). A statement
-/// may have begun a few lines above its `unsafe`.
+/// Whether the line or the comment above it contains `SAFETY:` (or `# Safety`, for an unsafe function). The statement
+/// may begin a few lines above its `unsafe`.
 fn explained(lines: &[&str], number: usize) -> bool {
     let says = |line: &&str| line.contains("SAFETY:") || line.contains("# Safety");
     let mut above = lines[..number].iter().rev();
@@ -134,7 +134,7 @@ fn only_rt_reads_a_clock() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The lines of code of the product that satisfy.
+/// Returns the lines of the product's code for which `satisfies` is true.
 fn product_lines(satisfies: impl Fn(&Path, &str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for (file, code) in product::files() {

@@ -1,15 +1,15 @@
-//! The files of the workspace, and Rust text without its comments and strings.
+//! Files of the workspace, and Rust text without comments and strings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder that holds the workspace.
+/// Returns the root folder of the workspace.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
 
-/// Every file below a folder of the workspace, as paths from the root. Build results and hidden folders (except `.ci`
-/// and its like at the top) are left out.
+/// Returns every file below a folder of the workspace, as paths from the root, without build results and hidden folders
+/// (except `.ci` and similar ones at the top).
 pub fn files(under: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     walk(&root().join(under), &mut found);
@@ -34,7 +34,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The Rust files of every crate and of the fuzz targets.
+/// Returns the Rust files of every crate and of the fuzz targets.
 pub fn rust_files() -> Vec<PathBuf> {
     let mut found = files("crates");
     found.extend(files("fuzz"));
@@ -43,12 +43,12 @@ pub fn rust_files() -> Vec<PathBuf> {
     found
 }
 
-/// What a file of the workspace holds.
+/// Reads a file of the workspace.
 pub fn read(path: &Path) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Rust text with comments, strings and character literals blanked out; lines stay where they are.
+/// Blanks out comments, strings and character literals of Rust text; line numbers are kept.
 pub fn code(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -66,7 +66,7 @@ pub fn code(text: &str) -> String {
     out
 }
 
-/// Where the comment or literal that starts here ends; the same place when none starts here.
+/// Returns the end of the comment or literal that starts here; `at` if none does.
 fn end_of_noise(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let to = |length: usize| (at + length).min(bytes.len());

@@ -1,23 +1,23 @@
-//! The finished program and HAProxy with the same mutants: which of them each refuses. Must never judge a sentence.
+//! Runs Weir and HAProxy on the same mutants and compares which ones they reject. Must never compare messages.
 
 use crate::known;
 use crate::mutate::{corpus_folder, mutant};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Seconds after which a program that hangs is ended; nothing here takes a fraction of this.
+/// Timeout in seconds of a program that hangs; normal runs take a fraction of it.
 const PATIENCE: &str = "60";
 
-/// One program's answer.
+/// The result of a program.
 #[derive(Debug)]
 pub struct Verdict {
-    /// Its exit status; `None`: a signal ended it.
+    /// Exit status; `None`: killed by a signal.
     pub code: Option<i32>,
-    /// Its errors.
+    /// Its alerts.
     pub alerts: Vec<String>,
 }
 
-/// Asks a program for its verdict.
+/// Runs a program on a file.
 pub fn verdict(program: &Path, file: &Path) -> Verdict {
     let mut command = Command::new("timeout");
     command.arg(PATIENCE).arg(program).arg("-c").arg("-f").arg(file).current_dir(corpus_folder());
@@ -27,7 +27,7 @@ pub fn verdict(program: &Path, file: &Path) -> Verdict {
     Verdict { code: output.status.code(), alerts }
 }
 
-/// HAProxy, where one is installed whose language is Weir's.
+/// Returns HAProxy, if one with Weir's language level is installed.
 pub fn haproxy() -> Option<PathBuf> {
     let path = std::env::var_os("HAPROXY").map_or_else(|| PathBuf::from("/usr/sbin/haproxy"), PathBuf::from);
     let output = Command::new(&path).arg("-v").output().ok()?;
@@ -35,7 +35,7 @@ pub fn haproxy() -> Option<PathBuf> {
     version.starts_with("3.5").then_some(path)
 }
 
-/// The mutants whose verdicts differ for no known reason.
+/// Returns the mutants whose results differ for no known reason.
 pub fn differences(
     haproxy: &Path,
     corpus: &[(String, Vec<u8>)],
@@ -51,7 +51,7 @@ pub fn differences(
         std::fs::write(&file, &text).expect("a configuration");
         let ours = verdict(Path::new(env!("CARGO_BIN_EXE_weir")), &file);
         let theirs = verdict(haproxy, &file);
-        // HAProxy falls over some configurations.
+        // HAProxy crashes on some configurations.
         let Some(code) = theirs.code else { continue };
         if (ours.code == Some(0)) != (code == 0) && !known::is_known(&ours, &theirs) {
             let kept = std::env::temp_dir().join(format!("weir-mutant-{seed}-{number}.cfg"));

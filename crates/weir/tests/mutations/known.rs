@@ -1,8 +1,8 @@
-//! Where verdicts may differ, each with its reason. Must never excuse a mutant that nothing of it names.
+//! Known differences, each with its reason. Must never excuse a mutant that does not match one.
 
 use crate::compare::Verdict;
 
-/// Who refuses, a part of what it says, and why the other one does not.
+/// The program that rejects, a part of its message, and why the other one does not.
 type Known = (Refuses, &'static str, &'static str);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,10 +27,10 @@ const KNOWN: &[Known] = &[
     (Haproxy, "Internal error: invalid default message", "Weir's own pages fit into any buffer"),
 ];
 
-/// Whether a difference has a reason.
+/// Whether a difference is known.
 pub fn is_known(ours: &Verdict, theirs: &Verdict) -> bool {
     let (who, refused) = if ours.code == Some(0) { (Haproxy, theirs) } else { (Weir, ours) };
-    // HAProxy calls some things an alert and goes on. Weir does so where nothing is lost by it.
+    // HAProxy continues after some alerts. Weir does so where this has no consequences.
     let goes_on = who == Weir && !theirs.alerts.is_empty();
     let says = |part: &str| refused.alerts.iter().any(|alert| alert.contains(part));
     goes_on || KNOWN.iter().any(|(refuses, part, _)| *refuses == who && says(part))

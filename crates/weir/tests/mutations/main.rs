@@ -1,8 +1,8 @@
-//! Good configurations with faults in them, thousands at a time: whatever is written, the reader comes to an end, says where
-//! each error is, and says the same the next time. Where HAProxy 3.5 is installed, a sample is held beside its verdicts.
+//! Mutates valid configurations, thousands at a time: for any input, loading terminates, reports the position of each
+//! error, and is deterministic. If HAProxy 3.5 is installed, a sample is compared with its results.
 //!
-//! A run is repeated by its seed: `MUTATIONS_SEED`, `MUTATIONS_COUNT`, and `MUTATIONS_COMPARED` for the sample, with
-//! `HAPROXY=…` for another HAProxy than the installed one.
+//! A run is repeated by its seed: `MUTATIONS_SEED`, `MUTATIONS_COUNT`, and `MUTATIONS_COMPARED` for the sample;
+//! `HAPROXY=…` selects another HAProxy.
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
@@ -16,14 +16,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Nothing here takes a fraction of this; it only ends what hangs.
+/// Timeout of a run that hangs; normal runs take a fraction of it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn number(variable: &str, default: usize) -> usize {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Runs a job for every number below `count` on all processors; what is said about one that fails comes back.
+/// Runs a job for every number below `count` on all processors; returns the messages of failed ones.
 fn each(count: usize, job: impl Fn(usize) -> Result<(), String> + Send + Sync + Clone + 'static) -> Vec<String> {
     let workers = thread::available_parallelism().map_or(2, std::num::NonZero::get).min(8);
     let (sender, receiver) = mpsc::channel();
@@ -68,7 +68,7 @@ fn whatever_is_written_is_read_to_its_end() {
     let failed = each(count, move |number| {
         let text = mutate::mutant(&corpus, seed, number);
         let found = reading::read(&text);
-        // Once more, now and then: what is said must not depend on anything but the text.
+        // Some are loaded twice: the messages must depend only on the text.
         if number % 8 == 0 && reading::read(&text) != found {
             return Err("it reads differently the second time".to_owned());
         }
@@ -93,5 +93,5 @@ fn haproxy_refuses_the_same() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Mutants that are compared in a row.
+/// Mutants compared per batch.
 const PIECE: usize = 25;

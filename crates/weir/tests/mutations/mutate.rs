@@ -1,14 +1,14 @@
-//! Makes configurations that are nearly right: a corpus of good ones, and a few faults in each, as a seed says. Must never
-//! read anything but the corpus.
+//! Generates nearly valid configurations: from a corpus of valid ones, with a few faults each, by seed. Must never read
+//! anything but the corpus.
 
 use std::path::{Path, PathBuf};
 
-/// Where the good configurations are, and the files that they name.
+/// Folder of the valid configurations, and of the files that they name.
 pub fn corpus_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutations/corpus")
 }
 
-/// The good configurations by name.
+/// Returns the valid configurations by name.
 pub fn corpus() -> Vec<(String, Vec<u8>)> {
     let entries =
         std::fs::read_dir(corpus_folder()).expect("the corpus is there").map(|entry| entry.expect("a file").path());
@@ -19,11 +19,11 @@ pub fn corpus() -> Vec<(String, Vec<u8>)> {
     files.iter().map(|path| (name(path), std::fs::read(path).expect("a configuration"))).collect()
 }
 
-/// A stream of numbers that a seed repeats (SplitMix64).
+/// Pseudo-random numbers, reproducible by seed (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
-    /// From a seed.
+    /// Creates the sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -36,7 +36,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`, which must not be 0.
     fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }
@@ -49,7 +49,7 @@ impl Random {
 /// Lines of words.
 type Lines = Vec<Vec<Vec<u8>>>;
 
-/// One kind of fault.
+/// A kind of fault.
 type Fault = fn(&mut Lines, &Lines, &mut Random);
 
 /// Faults in words and lines.
@@ -77,7 +77,7 @@ const FAULTS: &[Fault] = &[
     repeat_section,
 ];
 
-/// The mutant of that number.
+/// Returns the mutant of that number.
 pub fn mutant(corpus: &[(String, Vec<u8>)], seed: u64, number: usize) -> Vec<u8> {
     let mut random = Random::new(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number as u64));
     let mut lines = split(&corpus[number % corpus.len()].1);
@@ -107,7 +107,7 @@ fn joined(lines: &Lines) -> Vec<u8> {
     lines.iter().flat_map(|line| [line.join(&b' '), b"\n".to_vec()]).flatten().collect()
 }
 
-/// A line that has words, and one of its words that is not empty.
+/// Returns a random line with words, and one of its words that is not empty.
 fn word(lines: &Lines, random: &mut Random) -> Option<(usize, usize)> {
     let line = random.below(lines.len().max(1));
     let words: Vec<usize> = (0..lines.get(line)?.len()).filter(|at| !lines[line][*at].is_empty()).collect();
@@ -191,7 +191,7 @@ fn typing_mistake(lines: &mut Lines, _: &Lines, random: &mut Random) {
     }
 }
 
-/// Numbers at the ends of what anything takes, and some that are none.
+/// Numbers at the limits of any setting, and invalid ones.
 const NUMBERS: &[&str] = &[
     "0",
     "-1",
@@ -236,7 +236,7 @@ fn long_word(lines: &mut Lines, _: &Lines, random: &mut Random) {
     lines[line][at] = part.iter().copied().cycle().take(times).collect();
 }
 
-/// Parentheses, braces and quotes within each other.
+/// Inserts nested parentheses, braces and quotes.
 fn nest(lines: &mut Lines, _: &Lines, random: &mut Random) {
     let Some((line, at)) = word(lines, random) else { return };
     let depth = [3, 30, 300][random.below(3)];
@@ -254,7 +254,7 @@ fn nest(lines: &mut Lines, _: &Lines, random: &mut Random) {
     lines[line][at] = [open.repeat(depth).into_bytes(), inner, close.repeat(depth).into_bytes()].concat();
 }
 
-/// Where sections begin, and the end.
+/// Returns the starts of sections, and the end.
 fn sections(lines: &Lines) -> Vec<usize> {
     let begins =
         |line: &Vec<Vec<u8>>| line.first().is_some_and(|word| word.first().is_some_and(u8::is_ascii_lowercase));

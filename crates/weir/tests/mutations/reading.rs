@@ -1,4 +1,4 @@
-//! A configuration through the reader and the compiler, in this process. Must never ask the system for a name.
+//! Loads and compiles a configuration in this process. Must never resolve a name with the system.
 
 use crate::mutate::corpus_folder;
 use config::diagnostic::{Diagnostic, Severity};
@@ -11,7 +11,7 @@ use policy::SystemLimits;
 use std::io::Read as _;
 use std::net::IpAddr;
 
-/// Addresses that are written, and no names.
+/// Resolves literal addresses, but no names.
 struct Literals;
 
 impl policy::Resolver for Literals {
@@ -34,10 +34,10 @@ impl policy::Resolver for Literals {
     }
 }
 
-/// Sums of errors that have been told where they are.
+/// Summaries of errors whose positions were already reported.
 const SUMS: &[&str] = &["Failed to initialize server(s) addr."];
 
-/// What is said about a configuration, as it is printed.
+/// Returns the printed diagnostics of a configuration.
 pub fn read(text: &[u8]) -> Vec<String> {
     let read_file = |path: &str, limit: u64| {
         let mut content = Vec::new();

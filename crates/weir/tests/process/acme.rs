@@ -1,5 +1,5 @@
-//! Certificates that Weir obtains itself, from Pebble on loopback: issued, kept, renewed, refused. Pebble is built with go from
-//! the module in `tests/pebble`; without go the test says so and passes.
+//! Automated certificates from Pebble on loopback: issued, kept, renewed, refused. Pebble is built with go from the
+//! module in `tests/pebble`; without go the test reports so and passes.
 
 use crate::support::{Folder, Running, WEIR, connect, connect_unix, free_port, wait_until};
 use rustix::process::Signal;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use tls::certificate::Certificate;
 use tls::issue::{Key, KeyKind};
 
-/// Builds Pebble; `None`: that is not possible here, and why was printed.
+/// Builds Pebble; `None`: not possible, the reason was printed.
 fn pebble(folder: &Folder) -> Option<PathBuf> {
     let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/pebble");
     let program = folder.path("pebble");
@@ -39,7 +39,8 @@ fn pebble(folder: &Folder) -> Option<PathBuf> {
 /// TXT records, by name.
 type Records = Arc<Mutex<HashMap<String, String>>>;
 
-/// A name server that has 127.0.0.1 for every name, and these records, over TCP as Pebble asks it; it ends with the process.
+/// Runs a name server with 127.0.0.1 for every name, and these records, over TCP as Pebble requires; it ends with the
+/// process.
 fn name_server(records: &Records) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
     let port = listener.local_addr().expect("an address").port();
@@ -53,7 +54,7 @@ fn name_server(records: &Records) -> u16 {
     port
 }
 
-/// The name in a question: labels, each behind its length.
+/// Returns the name in a question: length-prefixed labels.
 fn name(mut labels: &[u8]) -> String {
     let mut name = String::new();
     while let Some((length, rest)) = labels.split_first().filter(|(length, _)| **length > 0) {
@@ -64,7 +65,7 @@ fn name(mut labels: &[u8]) -> String {
     name.to_ascii_lowercase()
 }
 
-/// Answers a question; `None`: the peer has no more.
+/// Answers a question; `None`: the peer has closed.
 fn answer(peer: &mut TcpStream, records: &Records) -> Option<()> {
     let mut length = [0; 2];
     peer.read_exact(&mut length).ok()?;
@@ -93,7 +94,7 @@ fn answer(peer: &mut TcpStream, records: &Records) -> Option<()> {
     peer.write_all(&[&length.to_be_bytes()[..], &answer].concat()).ok()
 }
 
-/// Where everything of a test is.
+/// The environment of a test.
 struct Stage {
     folder: Folder,
     directory: String,
@@ -109,7 +110,7 @@ impl Stage {
         Self::with(folder, program, "")
     }
 
-    /// The same where Pebble's configuration says more.
+    /// Creates it with additional settings of Pebble.
     fn with(folder: Folder, program: &Path, more: &str) -> Self {
         let key = Key::generate(KeyKind::P256).expect("a key");
         let certificate = key.self_signed(&["localhost".into()], &["127.0.0.1".parse().expect("an address")]);
@@ -186,7 +187,7 @@ impl Stage {
     }
 }
 
-/// What stands between two texts.
+/// Returns the text between two texts.
 fn between<'a>(text: &'a str, before: &str, behind: &str) -> Option<&'a str> {
     text.split_once(before)?.1.split_once(behind).map(|(found, _)| found)
 }
@@ -216,14 +217,14 @@ fn certificates_are_issued_kept_renewed_and_refused() {
     assert_eq!(std::fs::metadata(stage.folder.path("account.key")).expect("a file").mode() & 0o777, 0o600);
     let shown = stage.ask(&format!("show ssl cert {name}"));
     assert!(shown.contains("Issuer: /CN=Pebble Intermediate") && shown.contains("Status: Used"), "{shown}");
-    // Renewed by order, with another key.
+    // Renewed on command, with another key.
     assert_eq!(stage.ask(&format!("acme renew {name}")), "\n");
     wait_for_success(&mut weir);
     let second = read();
     assert_ne!(first.der(), second.der());
     weir.send(Signal::TERM);
     weir.finish();
-    // The next process goes on with it, and asks for nothing.
+    // The next process continues with it, and sends no request.
     let weir = stage.start("a.example,b.example");
     wait_until("the certificate is due later", || stage.ask("acme status").contains("\tScheduled\t"));
     assert!(stage.ask(&format!("show ssl cert {name}")).contains("Issuer: /CN=Pebble Intermediate"));
@@ -231,7 +232,7 @@ fn certificates_are_issued_kept_renewed_and_refused() {
     weir.send(Signal::TERM);
     let finished = weir.finish();
     assert!(!finished.stdout.contains("Starting update"), "{}", finished.stdout);
-    // One that is refused serves with a temporary certificate.
+    // If the order is refused, a temporary certificate is used.
     let mut weir = stage.start("blocked.example");
     weir.wait_for_line(|line| line.contains("rejectedIdentifier") && line.ends_with("Aborting.\n"));
     drop(connect(stage.tls));
@@ -240,7 +241,7 @@ fn certificates_are_issued_kept_renewed_and_refused() {
     weir.finish();
 }
 
-/// Sections of any name: by rules and a map, by records that an operator sets, by a record that stays.
+/// Sections with each type of challenge: by rules and a map, by records that an operator sets, by a permanent record.
 #[test]
 fn sections_obtain_certificates_of_the_storage() {
     let folder = Folder::new();
@@ -250,7 +251,7 @@ fn sections_obtain_certificates_of_the_storage() {
     let mut weir = Running::start(Command::new(WEIR).args(["-db", "-f", &file]));
     let web = stage.folder.path("web.pem").display().to_string();
     let set = |record: &str, value: &str| stage.records.lock().expect("no panic").insert(record.into(), value.into());
-    // The record that stays is found once it is there.
+    // The permanent record is found once it exists.
     let (mut done, mut is_set) = (Vec::new(), false);
     while done.len() < 2 {
         let line = weir.wait_for_line(|line| {
@@ -271,7 +272,7 @@ fn sections_obtain_certificates_of_the_storage() {
     assert!(shown.contains("Issuer: /CN=Pebble Intermediate") && shown.contains("Status: Used"), "{shown}");
     assert!(stage.ask("show ssl cert stays.pem").contains("Algorithm: EC384\n"));
     assert_eq!(stage.ask("show map virt@acme"), "\n", "tokens are taken away");
-    // What a program that sets records is told.
+    // Events for a program that sets records.
     let events = || stage.ask("show events dpapi");
     wait_until("all events", || {
         events().matches(" acme deploy @/two ").count() >= 2 && events().contains(" acme newcert ")
@@ -298,7 +299,7 @@ fn sections_obtain_certificates_of_the_storage() {
     wait_for_success(&mut weir);
     let shown = stage.ask("show ssl cert @/two");
     assert!(shown.contains("DNS:*.e.example") && shown.contains("Algorithm: RSA2048\n"), "{shown}");
-    // Renewed with the key that it has.
+    // Renewed with the existing key.
     let dump = || stage.ask(&format!("dump ssl cert {web}"));
     let former = dump();
     stage.ask(&format!("acme renew {web}"));
@@ -310,7 +311,7 @@ fn sections_obtain_certificates_of_the_storage() {
     weir.finish();
 }
 
-/// A script is told of records and of certificates, and says that its records are there.
+/// A script receives events of records and of certificates, and reports that its records exist.
 #[test]
 fn scripts_are_told_of_records_and_of_certificates() {
     let folder = Folder::new();
@@ -347,7 +348,7 @@ end)
         let record = format!("_acme-challenge.{}", words[2]);
         stage.records.lock().expect("no panic").insert(record, words[3].to_owned());
     }
-    // So many are not there yet.
+    // The number of missing records.
     assert_eq!(stage.ask("ready @/two d.example"), "1\n");
     assert_eq!(stage.ask("ready @/two e.example"), "0\n");
     let line = weir.wait_for_line(|line| line.starts_with("ACME_NEWCERT "));
@@ -356,7 +357,7 @@ end)
     weir.finish();
 }
 
-/// An account that is bound to one of the CA, a profile, a certificate of a crt-list that is there already.
+/// An account bound to an external account of the CA, a profile, a certificate of a crt-list that already exists.
 #[test]
 fn accounts_are_bound_and_profiles_are_asked_for() {
     let folder = Folder::new();
@@ -395,7 +396,7 @@ fn accounts_are_bound_and_profiles_are_asked_for() {
     weir.finish();
 }
 
-/// What cannot be obtained is an error of the configuration.
+/// Names and folders that cannot work are configuration errors.
 #[test]
 fn names_and_folders_that_do_not_work_are_told() {
     let folder = Folder::new();

@@ -1,12 +1,12 @@
-//! Other programs in front: curl, nginx and HAProxy tell by the PROXY protocol who the client is. Each is skipped, with a
-//! word, where it is not installed.
+//! Other programs in front: curl, nginx and HAProxy send the client's address in the PROXY protocol. Each is skipped
+//! with a message if it is not installed.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, run};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Command;
 
-/// A server that answers each connection's first request with the client's address as it was told.
+/// Runs a server that answers each connection's first request with the client's address from the PROXY header.
 fn mirror() -> u16 {
     let socket = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = socket.local_addr().expect("bound").port();
@@ -28,7 +28,7 @@ fn mirror() -> u16 {
     port
 }
 
-/// Weir with an address that expects a header; its port.
+/// Runs Weir with an address that expects a header; returns its port.
 fn behind(folder: &Folder) -> (Running, u16) {
     let (port, server) = (free_port(), mirror());
     let text = format!(
@@ -59,7 +59,7 @@ fn curl_speaks_version_1() {
     let curl = |arguments: &[&str]| run(Command::new("curl").args(["-s", "-m", "100"]).args(arguments).arg(&url));
     assert_eq!(curl(&["--haproxy-protocol"]).stdout, "127.0.0.1");
     let told = curl(&["--haproxy-clientip", "192.0.2.7"]);
-    // Only newer ones know the second option.
+    // Only newer versions have the second option.
     assert!(told.stdout == "192.0.2.7" || told.code() == Some(2), "{told:?}");
     // Without a header there is no answer.
     assert_eq!(curl(&[]).code(), Some(52));

@@ -1,5 +1,5 @@
-//! A browser without a window, driven through its pipe (Chrome DevTools Protocol): what a page says, does and asks for. Must
-//! never let it reach another host.
+//! A headless browser, controlled through its pipe (Chrome DevTools Protocol): contents, actions and requests of a
+//! page. Must never let it connect to another host.
 
 use crate::support::{Folder, Running};
 use serde_json::{Value, json};
@@ -17,12 +17,12 @@ pub struct Browser {
     read: Vec<u8>,
     number: u64,
     session: String,
-    /// What happened meanwhile, as the browser tells it.
+    /// Events received from the browser.
     pub events: Vec<Value>,
 }
 
 impl Browser {
-    /// `None`: there is no browser; that was said.
+    /// Starts a browser; `None`: there is none, which was printed.
     pub fn start(folder: &Folder) -> Option<Self> {
         let found = BROWSERS.iter().find(|name| Command::new(name).arg("--version").output().is_ok());
         let Some(name) = found else {
@@ -37,7 +37,7 @@ impl Browser {
         command.arg("-c").arg("in=$1 out=$2; shift 2; exec \"$@\" 3<\"$in\" 4>\"$out\"").arg("sh").args(&pipes);
         command.arg(name).args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"]);
         command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
-        // No other name is known.
+        // No other name resolves.
         command.args(["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--disable-dev-shm-usage"]);
         command.args([profile.as_str(), "--remote-debugging-pipe"]);
         let running = Running::start(&mut command);
@@ -67,7 +67,7 @@ impl Browser {
         }
     }
 
-    /// Gives an order and waits for its result.
+    /// Sends a command and waits for its result.
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.number += 1;
         let mut order = json!({ "id": self.number, "method": method, "params": parameters });
@@ -91,7 +91,7 @@ impl Browser {
         self.call("Page.navigate", json!({ "url": address }));
     }
 
-    /// The value of an expression; a promise is waited for.
+    /// Evaluates an expression; waits for a promise.
     pub fn value(&mut self, expression: &str) -> Value {
         let wanted = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let mut result = self.call("Runtime.evaluate", wanted);
@@ -108,7 +108,7 @@ impl Browser {
         assert_eq!(self.value(&wait), true, "{expression}");
     }
 
-    /// Clicks in the middle of an element, as a hand does.
+    /// Clicks in the middle of an element, with mouse events.
     pub fn click(&mut self, selector: &str) {
         let place = self.value(&format!(
             "(() => {{ const node = document.querySelector({selector:?}); node.scrollIntoView({{ block: 'center' }}); \
@@ -120,7 +120,7 @@ impl Browser {
         }
     }
 
-    /// The window's size, and whether the system is dark.
+    /// Sets the window's size, and the system's colour scheme.
     pub fn look(&mut self, (width, height): (u32, u32), dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
@@ -129,13 +129,13 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", metrics);
     }
 
-    /// What was asked for so far, by address.
+    /// Returns the URLs of all requests so far.
     pub fn requests(&self) -> Vec<String> {
         let sent = self.events.iter().filter(|event| event["method"] == "Network.requestWillBeSent");
         sent.filter_map(|event| event["params"]["request"]["url"].as_str().map(str::to_owned)).collect()
     }
 
-    /// What was complained about.
+    /// Returns exceptions and error messages.
     pub fn complaints(&self) -> Vec<&Value> {
         let is_one = |event: &&Value| match event["method"].as_str() {
             Some("Runtime.exceptionThrown") => true,
@@ -149,7 +149,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // What it has written is gone with it.
+        // The browser's profile is deleted with the folder.
         let _ = self.commands.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
         let _ = self.answers.read_to_end(&mut Vec::new());
     }

@@ -1,11 +1,11 @@
-//! Requests that cost much: the process serves on, whatever one client sends. Must never ask how long anything takes.
+//! Expensive requests: the process continues to serve, whatever a client sends. Must never measure times.
 
 use crate::support::{DEFAULTS, Folder, PATIENCE, Running, wait_until};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// A search of quadratic cost, in the text of an answer.
+/// A regular expression with quadratic cost, in the text of an answer.
 const RULE: &str = "http-request return status 200 content-type text/plain lf-string \
                     \"%[req.hdr(x-a),regsub('.*b|a',z,g),length]\"";
 
@@ -21,7 +21,7 @@ fn connect(path: &Path) -> UnixStream {
     stream
 }
 
-/// Reads so many answers with bodies, and returns their statuses.
+/// Reads `count` answers with bodies, and returns their statuses.
 fn statuses(stream: &mut UnixStream, count: usize) -> Vec<String> {
     let (mut input, mut found) = (Vec::new(), Vec::new());
     while found.len() < count {
@@ -57,7 +57,7 @@ fn pipelined_requests_that_cost_much_end_neither_the_process_nor_one_another() {
     let requests = request(12_000).repeat(REQUESTS);
     let mut writer = busy.try_clone().expect("a second handle");
     let sender = std::thread::spawn(move || writer.write_all(requests.as_bytes()));
-    // What the budget allows is answered, the rest ends with an internal error, each for itself.
+    // Requests within the budget are answered, each of the others ends with an internal error.
     for status in statuses(&mut busy, REQUESTS) {
         assert!(matches!(status.as_str(), "200" | "500"), "{status}");
     }

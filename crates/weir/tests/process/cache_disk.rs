@@ -1,5 +1,5 @@
-//! The file of a cache (`disk`) on a real file system: what it holds is served, and whatever happens to it, clients get what the
-//! server says.
+//! The file of a cache (`disk`) on a real file system: its contents are served, and whatever happens to it, clients get
+//! the server's answers.
 
 use crate::reload;
 use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, exchange, free_port, get, pid, wait_until, weir};
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// Two of these have room in the memory, ten in the file.
+/// Two responses of this length fit in memory, ten in the file.
 const LENGTH: usize = 400_000;
 
 /// Responses of the cache have status 203, those of the server 200.
@@ -36,7 +36,7 @@ fn origin() -> Origin {
     Origin { port, _running: running }
 }
 
-/// Asks for responses that nobody has asked for before.
+/// Requests responses that were not requested before.
 struct Reader {
     port: u16,
     next: Cell<usize>,
@@ -47,7 +47,7 @@ impl Reader {
         Self { port, next: Cell::new(0) }
     }
 
-    /// Asks for that response; whether the cache has answered.
+    /// Requests that response; returns whether it is from the cache.
     fn is_hit(&self, number: usize) -> bool {
         let length = LENGTH + number % 50;
         let (status, body) = exchange(&mut connect(self.port), &get(&format!("/?s={length}&n={number}")));
@@ -56,7 +56,8 @@ impl Reader {
         status == 203
     }
 
-    /// Fills memory and file with five responses, and returns the first of them: it lies in the file, or is on its way there.
+    /// Fills memory and file with five responses, and returns the first of them: it is in the file, or is being written
+    /// to it.
     fn fill(&self) -> usize {
         let first = self.next.get();
         self.next.set(first + 5);
@@ -66,8 +67,8 @@ impl Reader {
         first
     }
 
-    /// Waits until what has left the memory is served: it takes a while until it is written, and on a busy machine what a slow disk
-    /// has no time for is not written at all, so that others are asked for then.
+    /// Waits until a response that was evicted from memory is served: writing takes time, and on a busy machine
+    /// responses are dropped if the disk is too slow, so that others are requested.
     fn expect_hit(&self) {
         wait_until("a response in the file", || {
             let asked = self.fill();
@@ -81,7 +82,7 @@ impl Reader {
         });
     }
 
-    /// Whether the cache answers a HEAD, which stores nothing where the server answers it.
+    /// Whether the cache answers a HEAD, which stores nothing if the server answers it.
     fn is_known(&self, number: usize) -> bool {
         let length = LENGTH + number % 50;
         let request = format!("HEAD /?s={length}&n={number} HTTP/1.1\r\nhost: weir.test\r\nconnection: close\r\n\r\n");
@@ -118,9 +119,9 @@ fn a_restart_begins_with_an_empty_file() {
     site.weir.send(Signal::TERM);
     site.weir.finish();
     let weir = Running::weir(&["-db", "-f", site.folder.path("weir.cfg").to_str().expect("text")]);
-    // The process listens before it makes the file.
+    // The process listens before it creates the file.
     wait_until("an empty file", || std::fs::metadata(&file).is_ok_and(|found| found.len() == 0));
-    // The first response was in the memory and in the file before.
+    // The first response was in memory and in the file before.
     Reader::new(site.port).expect_hit();
     drop((weir, site.origin));
 }
@@ -168,19 +169,19 @@ fn what_is_cut_off_or_overwritten_under_the_process_is_a_miss() {
     });
     let file = file.expect("the file");
     for round in 0..3 {
-        // Each byte of the file is another one, or none is left.
+        // Each byte of the file is changed, or the file is truncated.
         match round {
             0 => file.set_len(0).expect("own file"),
             1 => file.set_len(100).expect("own file"),
             _ => file.write_all_at(&vec![b'x'; 4 << 20], 0).expect("own file"),
         }
-        // Whatever is known to lie in the file: the responses that are not in the memory, of all that were asked for.
+        // Requests every response that may be in the file, not in memory.
         for number in 0..reader.next.get().min(8) {
             reader.is_hit(number);
         }
         reader.expect_hit();
     }
-    // A file that is removed goes on without a name.
+    // A file that is removed is still used without a name.
     std::fs::remove_file(site.folder.path("cache")).expect("own file");
     reader.expect_hit();
 }
@@ -191,7 +192,7 @@ fn a_disk_that_hangs_costs_no_request_its_answer() {
     let reader = Reader::new(site.port);
     reader.expect_hit();
     let (id, said) = (site.weir.id().to_string(), site.folder.path("said"));
-    // Every read of the file waits for an hour, or until strace has gone.
+    // Every read of the file is delayed by an hour, or until strace ends.
     let started = Command::new("strace")
         .args(["-f", "-qq", "-e", "trace=pread64", "-e", "inject=pread64:delay_enter=3600000000", "-p", &id, "-o"])
         .arg(&said)
@@ -206,7 +207,7 @@ fn a_disk_that_hangs_costs_no_request_its_answer() {
     };
     wait_until("strace", || traced() || !std::path::Path::new(&format!("/proc/{id}")).exists());
     for number in 0..reader.next.get().min(8) {
-        // The size and the content are looked at.
+        // Checks size and contents.
         reader.is_hit(number);
     }
     let _ = strace.kill();

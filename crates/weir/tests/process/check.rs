@@ -1,4 +1,4 @@
-//! `-c` and everything that is said about a configuration before anything is bound.
+//! `-c` and all messages about a configuration before sockets are bound.
 
 use crate::support::{DEFAULTS, Folder, Running, WEIR, line, run, wait_until};
 use rustix::process::Signal;
@@ -26,7 +26,7 @@ fn a_good_configuration_passes_in_silence() {
     }
 }
 
-/// `-dV` changes the default of `ssl-server-verify`, and nothing that is written.
+/// `-dV` changes the default of `ssl-server-verify`, but not explicit settings.
 #[test]
 fn servers_are_not_verified_by_default_where_the_command_line_says_so() {
     let folder = Folder::new();
@@ -109,11 +109,11 @@ fn rules_and_formats_are_looked_at_whatever_else_is_wrong() {
     ];
     let at: Vec<Option<usize>> = wanted.iter().map(|part| found.stderr.find(part)).collect();
     assert!(at.iter().all(Option::is_some) && at[..4].is_sorted(), "{at:?}\n{}", found.stderr);
-    // What only follows from another error is not told.
+    // Errors that only follow from another error are not reported.
     assert!(!found.stderr.contains("no such ACL") && !found.stderr.contains("find server"), "{}", found.stderr);
 }
 
-/// Lines of a frontend, and what is said about them: the end of it with its severity.
+/// Lines of a frontend, and the message about them: its end with its severity.
 const REMARKS: &[(&str, &str)] = &[
     (
         "http-request deny\nhttp-request allow",
@@ -240,7 +240,7 @@ fn what_haproxy_remarks_is_remarked() {
     }
 }
 
-/// Lines that are served, and the notice about them.
+/// Valid lines, and the notice about them.
 const NOTICES: &[(&str, &str)] = &[
     (
         "backend b\n server s none.invalid:80 init-addr libc,none",
@@ -285,7 +285,7 @@ fn what_is_served_in_another_way_is_noticed() {
     }
 }
 
-/// `quiet` silences warnings, and not the reason why a start ends.
+/// `quiet` suppresses warnings, but not the reason why the start fails.
 #[test]
 fn a_quiet_configuration_says_why_it_is_refused() {
     let folder = Folder::new();
@@ -367,7 +367,7 @@ fn a_runtime_socket_is_reason_enough_to_run() {
     let file = folder.write("runtime.cfg", &format!("global\n    stats socket {}\n", socket.display()));
     let running = Running::weir(&["-db", "-f", &file]);
     wait_until("the socket", || UnixStream::connect(&socket).is_ok());
-    // It listens before it heeds signals: once it answers, it serves.
+    // It listens before it handles signals: once it answers, it serves.
     let mut api = UnixStream::connect(&socket).unwrap();
     api.write_all(b"show version\n").unwrap();
     let mut answer = String::new();
@@ -411,7 +411,7 @@ fn rules_of_named_defaults_are_looked_at_even_where_nobody_uses_them() {
     }
 }
 
-/// Sections of which something is found behind their lines, and what HAProxy 3.5 says about it; `{}` is the file.
+/// Sections with errors found after their lines, and HAProxy 3.5's messages; `{}` is the file.
 const FOUND_LATE: &[(&str, &[&str])] = &[
     (
         "backend b\n server s 127.0.0.1:80 healthcheck none",
@@ -545,7 +545,7 @@ fn what_is_found_behind_the_lines_is_told_as_haproxy_tells_it() {
     }
 }
 
-/// In the words of HAProxy 3.5.
+/// With HAProxy 3.5's messages.
 #[test]
 fn rules_of_both_sides_may_ask_for_their_backend_but_for_no_server() {
     let folder = Folder::new();

@@ -1,8 +1,8 @@
-//! What `-c` advises, and what `-dD` remarks: where the sentence alone does not say what to do.
+//! Hints of `-c`, and remarks of `-dD`: where the message alone does not say what to do.
 
 use crate::support::{DEFAULTS, Folder, line};
 
-/// The last line of a frontend, and what has to be said beneath its error.
+/// The last line of a frontend, and the expected text below its error.
 const ADVICE: &[(&str, &str)] = &[
     ("http-request deny if {path /x}", "hint: braces are words of their own: write '{ path /x }'"),
     (
@@ -86,7 +86,7 @@ fn options_that_are_not_there_yet_are_quoted_once() {
     assert!(found.stderr.contains(&expected.replace("{}", &file)), "{}", found.stderr);
 }
 
-/// What HAProxy takes without a word.
+/// Accepted by HAProxy without a message.
 #[test]
 fn what_was_hardly_meant_is_remarked_with_diagnostics() {
     let folder = Folder::new();

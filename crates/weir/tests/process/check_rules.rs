@@ -1,8 +1,8 @@
-//! What is wrong with rules and programs of health checks, as HAProxy 3.5 says it.
+//! Errors in rules and programs of health checks, with HAProxy 3.5's messages.
 
 use crate::support::{DEFAULTS, Folder, line};
 
-/// Lines of a backend, and what the last of them is refused for.
+/// Lines of a backend, and the reason why the last of them is rejected.
 const REFUSED: &[(&str, &str)] = &[
     (
         "http-check connect port",

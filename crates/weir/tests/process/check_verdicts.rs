@@ -1,9 +1,9 @@
-//! Which configurations are refused, and for what: verdicts and sentences are those of HAProxy 3.5.
+//! Rejected configurations: results and messages are those of HAProxy 3.5.
 
 use crate::support::{DEFAULTS, Folder, line};
 
-/// Sections behind five lines of `defaults`, the exit status of `-c`, and what has to be told about them; `{}` is the
-/// name of the file.
+/// Sections after five lines of `defaults`, the exit status of `-c`, and the expected messages; `{}` is the name of the
+/// file.
 #[rustfmt::skip]
 const ROWS: &[(&str, i32, &[&str])] = &[
     (
@@ -300,7 +300,7 @@ fn a_target_of_logs_that_is_not_there_is_refused_at_a_start_alone() {
     }
 }
 
-/// What only the system knows is asked even when the text alone is wrong already.
+/// Lookups in the system are performed even if the text is invalid.
 #[test]
 fn names_of_the_system_are_told_with_everything_else() {
     let folder = Folder::new();

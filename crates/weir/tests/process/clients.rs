@@ -1,5 +1,5 @@
-//! Programs that read HAProxy's runtime API, unmodified: they find in Weir what they look for. A program that is not
-//! installed is skipped, and the test says so.
+//! Unmodified programs that use HAProxy's runtime API work with Weir. A program that is not installed is skipped with a
+//! message.
 
 use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, connect_unix, free_port, wait_for_file, wait_until};
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ backend app
     server two 127.0.0.1:[down] disabled
 ";
 
-/// Weir under the name that such programs look for in `show info`.
+/// Weir under the name that such programs expect in `show info`.
 struct Subject {
     socket: PathBuf,
     port: u16,
@@ -44,7 +44,7 @@ impl Subject {
         std::os::unix::fs::symlink(WEIR, &program).expect("a free name");
         let arguments = ["-db", "-p", &pids.to_string_lossy(), "-f", &file].map(str::to_owned);
         let running = Running::start(Command::new(program).args(arguments));
-        // It waits until the address takes connections.
+        // Waits until the address accepts connections.
         drop(connect(port));
         drop(connect_unix(&socket));
         Self { socket, port, _running: running }
@@ -67,7 +67,7 @@ fn is_installed(program: &str) -> bool {
     found
 }
 
-/// A limit that was changed is the one that is shown, and the one that holds.
+/// A changed limit is shown and applied.
 #[test]
 fn the_limit_of_connections_is_shown_as_it_was_changed() {
     let folder = Folder::new();
@@ -137,7 +137,7 @@ fn the_exporter_of_debian_reads_the_statistics() {
     }
 }
 
-/// What a program with HAProxy's own library for Go prints.
+/// The output of a program with HAProxy's native client library for Go.
 const NATIVE: &str = "maxconn 1000
 frontend  web OPEN
 server app one no check
@@ -169,8 +169,8 @@ fn the_library_of_haproxy_for_go_works() {
     assert_eq!(String::from_utf8_lossy(&done.stdout), NATIVE, "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// What Telegraf's input makes of the socket, and of the page: kind, proxy, name, status, sessions, answers, weight, mode, and
-/// whether there are the other columns. The page shows the session that asks for it.
+/// Telegraf's values from the socket, and from the page: kind, proxy, name, status, sessions, responses, weight, mode,
+/// and whether the other columns exist. The page counts the session that requests it.
 const TELEGRAF: &str = "haproxy backend app BACKEND UP 0 0 10 http true
 haproxy frontend web FRONTEND OPEN SESSIONS 0 <nil> http true
 haproxy server app one no check 0 0 10 http true
@@ -198,12 +198,12 @@ fn the_input_of_telegraf_reads_the_socket_and_the_page() {
     });
     let page = format!("http://127.0.0.1:{}/stats;csv", subject.port);
     let done = Command::new(&program).arg(&subject.socket).arg(page).output().expect("a program");
-    // The connection that found out that the process serves is a session, too.
+    // The connection that waited for the process to serve is a session, too.
     let expected = TELEGRAF.replace("SESSIONS", "1") + &TELEGRAF.replace("SESSIONS", "2");
     assert_eq!(String::from_utf8_lossy(&done.stdout), expected, "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// What a script with the library `haproxyadmin` does all day, and what it prints.
+/// A script with typical calls of the library `haproxyadmin`, and its output.
 const SCRIPT: &str = r#"
 import sys
 from haproxyadmin import haproxy

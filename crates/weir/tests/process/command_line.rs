@@ -1,4 +1,4 @@
-//! Flags, questions and usage errors.
+//! Flags, queries and usage errors.
 
 use crate::support::{Folder, WEIR, line, run};
 use std::os::unix::fs::symlink;
@@ -69,7 +69,7 @@ fn features_are_what_conditions_say_they_are() {
     }
 }
 
-/// Programs look for these lines to find out what they may configure.
+/// Programs parse these lines to find out what they may configure.
 #[test]
 fn the_long_form_names_libraries_and_multiplexers() {
     let long = line("-vv").stdout;

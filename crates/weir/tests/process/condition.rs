@@ -3,7 +3,7 @@
 use crate::support::{WEIR, run};
 use std::process::Command;
 
-/// Condition and status. The grammar's own cases are tested beside it; these show that it is wired up.
+/// Condition and status. The grammar has its own tests; these check the flag.
 const ROWS: &[(&str, i32)] = &[
     ("1", 0),
     ("0", 1),

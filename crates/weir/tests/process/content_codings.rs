@@ -1,5 +1,5 @@
-//! What Weir compresses is decoded by curl and by a browser to the very bytes that the server has sent. A coding that this curl does
-//! not know is skipped, and the test says so.
+//! Responses compressed by Weir are decoded by curl and by a browser to the server's bytes. A coding that this curl
+//! does not support is skipped with a message.
 
 use crate::browser::Browser;
 use crate::support::{DEFAULTS, Folder, Running, connect, free_port, run};
@@ -10,12 +10,12 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 
-/// The page of the server: text that is long, and repeats itself in part.
+/// Returns the server's page: long text that repeats itself in part.
 fn page() -> String {
     (0_u64..40_000).map(|number| format!("{:x} line {number}\n", number.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect()
 }
 
-/// Answers each request by the page: with a length, or in chunks.
+/// Answers each request with the page: with a length, or in chunks.
 fn answer(stream: TcpStream, page: &str) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut stream = stream;
@@ -42,7 +42,7 @@ fn answer(stream: TcpStream, page: &str) -> std::io::Result<()> {
     }
 }
 
-/// A server that has that page, for as long as the test's process lives.
+/// Runs a server with that page until the test's process ends.
 fn serve(page: &str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = listener.local_addr().expect("its address");
@@ -92,7 +92,7 @@ fn curl_decodes_every_coding_to_what_the_server_has_sent() {
     weir.send(Signal::TERM);
 }
 
-/// Asks for the page twice, and tells how it was coded and what it is.
+/// Requests the page twice, and returns the codings and the contents.
 const ASKS: &str = "(async () => { const told = []; for (const path of ['/length', '/chunks']) { const answer = await fetch(path); \
                     told.push([answer.headers.get('content-encoding'), await answer.text()]); } return told; })()";
 

@@ -1,5 +1,5 @@
-//! Thousands of requests on four threads through one table, one queue, one server's and one frontend's limit: what is counted
-//! is exact in the end. Must never depend on which thread a connection came to.
+//! Thousands of requests on four threads through one table, one queue, one server's and one frontend's limit: the final
+//! counts are exact. Must never depend on the thread of a connection.
 
 use crate::crowd::{CLIENTS, Origin, command};
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, wait_until};
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
 const REQUESTS: usize = 3200;
-/// So many requests a connection.
+/// Requests per connection.
 const EACH: usize = 10;
-/// Paths that requests are counted by; the last one is answered by the proxy itself.
+/// Number of paths by which requests are counted; the last one is answered by the proxy itself.
 const PATHS: usize = 8;
 const SERVER_LIMIT: usize = 3;
 const FRONTEND_LIMIT: usize = 12;
@@ -27,7 +27,7 @@ fn configuration(port: u16, origin: u16, socket: &str) -> String {
     )
 }
 
-/// The requests, each on the path of its number; every client comes again after a few.
+/// Sends the requests, each on the path of its number; every client returns after a few.
 fn ask(port: u16) {
     let taken = AtomicUsize::new(0);
     let next = || Some(taken.fetch_add(1, SeqCst)).filter(|number| *number < REQUESTS / EACH);
@@ -47,17 +47,17 @@ fn ask(port: u16) {
     });
 }
 
-/// Words like `name=number`, by name.
+/// Parses words like `name=number`, by name.
 fn numbers(line: &str) -> BTreeMap<&str, &str> {
     line.split(' ').filter_map(|word| word.split_once('=')).collect()
 }
 
-/// The lines of the table, by key.
+/// Returns the entries of the table, by key.
 fn table(text: &str) -> BTreeMap<&str, BTreeMap<&str, &str>> {
     text.lines().filter(|line| line.starts_with("0x")).map(numbers).map(|line| (line["key"], line)).collect()
 }
 
-/// The statistics of one line of `show stat`, by column.
+/// Returns the values of one line of `show stat`, by column.
 pub fn statistics<'t>(text: &'t str, proxy: &str, name: &str) -> BTreeMap<&'t str, &'t str> {
     let mut lines = text.lines();
     let columns = lines.next().expect("a header").trim_start_matches("# ").split(',');
@@ -83,7 +83,7 @@ fn one_table_one_queue_and_the_limits_count_exactly_on_four_threads() {
     ask(port);
     assert_eq!((origin.served(), origin.most.load(SeqCst)), (through, SERVER_LIMIT));
 
-    // The first connection was there to see that somebody listens: it went without a request, which counts as a bad one.
+    // The first connection checked that the address is open: it closed without a request, which counts as a bad one.
     let connections = REQUESTS / EACH + 1;
     wait_until("all connections end", || {
         table(&command(&socket, "show table web\n")).get("127.0.0.1").is_some_and(|entry| entry["conn_cur"] == "0")

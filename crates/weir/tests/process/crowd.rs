@@ -1,5 +1,5 @@
-//! Many clients at once on four threads: limits of servers and rates hold exactly, and servers come and go, with nobody
-//! turned away. Must never ask how fast something is, only how much was let through at most.
+//! Many clients at once on four threads: limits of servers and rates are exact, and no client is rejected while servers
+//! are added and removed. Must never measure speed, only upper bounds.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, connect_unix, exchange, free_port, get, wait_until};
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 pub const CLIENTS: usize = 16;
 
-/// A server that counts the requests that it has at once.
+/// A server that counts its concurrent requests.
 pub struct Origin {
     pub port: u16,
     served: AtomicUsize,
@@ -21,7 +21,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// The first `gathered` requests are answered `together` at a time: none of them before as many are there.
+    /// The first `gathered` requests are answered in groups of `together`: none of a group before all of it has
+    /// arrived.
     pub fn start(gathered: usize, together: usize) -> Arc<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = listener.local_addr().expect("bound").port();
@@ -62,7 +63,7 @@ impl Origin {
     }
 }
 
-/// Weir on four threads; what else the `global` section and the one proxy say.
+/// Runs Weir on four threads, with additional lines for `global` and the proxy.
 fn four_threads(folder: &Folder, global: &str, proxy: &str) -> (Running, u16) {
     let port = free_port();
     let text = format!(
@@ -74,7 +75,7 @@ fn four_threads(folder: &Folder, global: &str, proxy: &str) -> (Running, u16) {
     (running, port)
 }
 
-/// This many requests of all the clients together, each of which must get its answer.
+/// Sends this number of requests from all clients together, each of which must be answered.
 fn ask(port: u16, requests: usize) {
     let taken = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -102,7 +103,7 @@ fn servers_get_as_many_requests_as_they_take_and_never_one_more() {
 #[test]
 fn a_limit_that_follows_the_load_ends_at_maxconn() {
     let folder = Folder::new();
-    // Towards the end there are fewer clients than would keep the limit up: those requests wait for nobody.
+    // Towards the end there are fewer clients than the limit: those requests do not wait for others.
     let origin = Origin::start(400, 4);
     let server = format!("fullconn 8\n    server s1 127.0.0.1:{} minconn 1 maxconn 4", origin.port);
     let (_weir, port) = four_threads(&folder, "", &server);
@@ -110,7 +111,7 @@ fn a_limit_that_follows_the_load_ends_at_maxconn() {
     assert_eq!((origin.served(), origin.most.load(SeqCst)), (480, 4));
 }
 
-/// No more than 50 connections at once and 50 a second get through, however many come.
+/// At most 50 concurrent connections and 50 per second are accepted, however many arrive.
 fn fifty_a_second(global: &str, proxy: &str) {
     let folder = Folder::new();
     let start = Instant::now();
@@ -140,7 +141,7 @@ fn connections_of_the_process_keep_to_its_rate() {
     fifty_a_second("maxconnrate 50", "");
 }
 
-/// A command to the stats socket, and its answer.
+/// Sends a command to the stats socket and returns its answer.
 pub fn command(socket: &str, line: &str) -> String {
     let mut stream = connect_unix(Path::new(socket));
     stream.write_all(line.as_bytes()).expect("sent");
@@ -158,7 +159,7 @@ fn servers_leave_for_maintenance_and_come_back_under_traffic() {
     let (_weir, port) = four_threads(&folder, &format!("stats socket {socket} level admin"), &servers);
     let stop = AtomicUsize::new(0);
     let rounds: [AtomicUsize; CLIENTS] = Default::default();
-    // Every client got answers to two requests that it sent from now on at the latest.
+    // Every client has received answers to two requests sent from now on.
     let all_go_on = || {
         let before = rounds.each_ref().map(|round| round.load(SeqCst));
         wait_until("clients go on", || {

@@ -1,5 +1,5 @@
-//! The dashboard's API: every address of its description answers as described, and nobody sees or changes more than the page
-//! allows.
+//! The dashboard's API: every address of its description answers as described, and no client sees or changes more than
+//! the page allows.
 
 use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, free_port};
 use serde_json::Value;
@@ -46,7 +46,7 @@ listen page
     stats admin if TRUE
 ";
 
-/// A process with pages, and the server behind it.
+/// A process with pages, and its server.
 pub struct Stage {
     _weir: Running,
     _origin: Running,
@@ -92,7 +92,7 @@ pub struct Answer {
     pub body: String,
 }
 
-/// Sends one request, whose head and body follow the first line, and reads to the end.
+/// Sends one request, whose fields and body follow the first line, and reads to the end.
 pub fn send(port: u16, request: &str) -> Answer {
     let mut stream = connect(port);
     stream.write_all(request.as_bytes()).expect("sent");
@@ -138,7 +138,7 @@ fn json(answer: &Answer) -> Value {
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
 }
 
-/// Judges a value by a schema: types, members that are required, values that are listed.
+/// Validates a value against a schema: types, required members, enumerated values.
 fn judge(value: &Value, schema: &Value, whole: &Value, place: &str) {
     if let Some(name) = schema["$ref"].as_str() {
         let schema = whole.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("{name}"));
@@ -251,9 +251,9 @@ fn a_reader_gets_the_lines_of_the_log_as_they_come() {
     stream.write_all(request.as_bytes()).expect("sent");
     let mut lines = BufReader::new(stream).lines().map(|line| line.expect("a line"));
     assert!(lines.any(|line| line.starts_with("retry:")));
-    // The reader is there once its head is: what comes from now on is shown.
+    // The subscription exists once the head has arrived: later lines are shown.
     get(stage.site, "/%3Cscript%3E?a=1");
-    // The connections that found out that the process serves may have lines as well.
+    // Connections that waited for the process to serve may have lines as well.
     let wanted = |line: String| line.strip_prefix("data: ").filter(|line| line.contains("GET /")).map(str::to_owned);
     let line = lines.find_map(wanted).expect("a line");
     let line: Value = serde_json::from_str(&line).expect("JSON");
@@ -292,14 +292,14 @@ fn nobody_sees_or_changes_more_than_the_page_allows() {
     }
     assert_eq!(get(stage.all, "/stats/api/v1/none").status, 404);
     assert_eq!(get(stage.all, "/stats/api/v1/tables/none").status, 404);
-    // Without the keyword these are addresses of the page, which is HAProxy's.
+    // Without the keyword these are addresses of the page, as in HAProxy.
     assert!(get(stage.page, "/stats/dashboard").body.contains("Statistics Report"));
     assert!(!get(stage.page, "/stats/api/v1/overview").head.contains("json"));
-    // The configuration is shown to those alone whom something has admitted.
+    // The configuration is shown only to admitted clients.
     assert_eq!(get(stage.bare, "/stats/api/v1/config").status, 403);
     let text = get(stage.all, "/stats/api/v1/config").body;
     assert!(text.contains("stats auth reader:\\u003chidden\\u003e") && !text.contains("secret-word"), "{text}");
-    // Credentials and `stats scope` hold, with an address that has a question mark.
+    // Credentials and `stats scope` apply, also with an address that contains a question mark.
     let page = "/haproxy?stats/api/v1";
     assert_eq!(get(stage.asking, &format!("{page}/overview")).status, 401);
     let asked = |path: &str| {

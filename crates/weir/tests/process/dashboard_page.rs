@@ -1,11 +1,11 @@
-//! The dashboard in a browser: it shows what happens, changes a server by click, and asks no other host.
+//! The dashboard in a browser: it shows activity, changes a server by click, and sends no request to another host.
 
 use crate::browser::Browser;
 use crate::dashboard::{Stage, send};
 use crate::support::{Folder, Running, WEIR};
 use std::process::Command;
 
-/// The views, each with something that it shows once it is there.
+/// The views, each with an element that it shows once loaded.
 const VIEWS: &[(&str, &str)] = &[
     ("topology", "document.querySelectorAll('.node').length >= 6 && document.querySelector('.edge').getAttribute('d')"),
     ("servers", "document.querySelectorAll('.view[data-view=servers] tbody tr').length === 3"),
@@ -24,13 +24,13 @@ const VIEWS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Requests that run for as long as the test does.
+/// Sends requests for the duration of the test.
 fn traffic(stage: &Stage) -> Running {
     let address = format!("http://127.0.0.1:{}/?s=2000", stage.site);
     Running::start(Command::new(WEIR).args(["load", "-c", "4", "-R", "50", &address]))
 }
 
-/// The height of the curve of requests at the right end, and how long the curve is.
+/// The curve of requests.
 const CURVE: &str = "document.querySelector('.chart path.line').getAttribute('d')";
 
 #[test]
@@ -63,7 +63,7 @@ fn the_page_shows_traffic_and_drains_a_server_by_click() {
         let overflow = browser.value("document.documentElement.scrollWidth - window.innerWidth");
         assert!(overflow.as_i64().is_some_and(|more| more <= 0), "{name} is {overflow} wider than the window");
     }
-    // What looks like markup in the configuration is text.
+    // Markup in the configuration is shown as text.
     browser.value("location.hash = '#/config'");
     browser.wait("document.querySelector('.code li i')?.textContent === '# <b>here</b>'");
     judge(&browser, &stage);
@@ -91,7 +91,7 @@ fn the_page_fits_a_telephone_and_the_keyboard() {
     judge(&browser, &stage);
 }
 
-/// Nothing was complained about, and nothing was asked of another host.
+/// There were no errors, and no requests to another host.
 fn judge(browser: &Browser, stage: &Stage) {
     assert!(browser.complaints().is_empty(), "{:#?}", browser.complaints());
     let own = format!("http://127.0.0.1:{}/stats/", stage.all);

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
-/// Starts it, and the port that it names.
+/// Starts it, and returns the port that it prints.
 fn start() -> (Running, u16) {
     let mut running = Running::weir(&[]);
     let line = running.wait_for_line(|line| line.contains("http://127.0.0.1:"));

@@ -1,11 +1,11 @@
-//! `show fd`: every open descriptor has a line, with its owner, and letters select kinds. Must never depend on numbers of
-//! descriptors.
+//! `show fd`: every open descriptor has a line with its owner, and letters select types. Must never depend on
+//! descriptor numbers.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, connect_unix, exchange, free_port, get, wait_until};
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// The answer to some commands.
+/// Returns the answer to commands.
 fn ask(socket: &Path, commands: &str) -> String {
     let mut stream = connect_unix(socket);
     writeln!(stream, "{commands}").expect("sent");
@@ -14,7 +14,7 @@ fn ask(socket: &Path, commands: &str) -> String {
     answer
 }
 
-/// The lines of an answer that contain all of these words.
+/// Returns the lines that contain all of these words.
 fn with<'a>(answer: &'a str, words: &[&str]) -> Vec<&'a str> {
     answer.lines().filter(|line| words.iter().all(|word| line.contains(word))).collect()
 }
@@ -32,7 +32,7 @@ fn every_descriptor_has_a_line_with_its_owner() {
     let running = Running::weir(&["-db", "-f", &folder.write("fd.cfg", &text)]);
     let mut client = connect(web);
     assert_eq!(exchange(&mut client, &get("/")), (200, "hello".to_owned()));
-    // The link is given back once the answer has gone.
+    // The connection becomes idle once the answer was sent.
     wait_until("an idle link", || !with(&ask(&socket, "show fd c!f"), &[" back=1 ", "mux=H1"]).is_empty());
     let all = ask(&socket, "show fd");
     let client_port = client.local_addr().expect("an address").port();
@@ -44,7 +44,7 @@ fn every_descriptor_has_a_line_with_its_owner() {
     assert_eq!(with(&all, &["st=0x1", " l.st=RDY fe=web fam=ipv4 ", &lport[..lport.len() - 1]]).len(), 1, "{all}");
     assert_eq!(with(&all, &[" l.st=RDY fe=GLOBAL fam=unix"]).len(), 1, "{all}");
     assert_eq!(with(&all, &[" back=0 fam=unix fe=GLOBAL"]).len(), 1, "{all}");
-    // As many as the kernel has, but for the connection of the command itself, which is the same in both.
+    // As many as in /proc, apart from the connection of the command itself, which is the same in both.
     let open = std::fs::read_dir(format!("/proc/{}/fd", running.id())).expect("a process").count();
     let listed = all.lines().filter(|line| line.contains(" : st=0x")).count();
     assert!(listed >= open && listed <= open + 1, "{listed} of {open}:\n{all}");
@@ -61,7 +61,7 @@ fn every_descriptor_has_a_line_with_its_owner() {
     assert_eq!(ask(&socket, "show fd 99999999"), "\n");
     assert_eq!(ask(&socket, "show fd d"), "Invalid FD type\n\n");
 
-    // A frontend that is paused, names that are hidden.
+    // A paused frontend, anonymized names.
     let paused = ask(&socket, "disable frontend web; show fd l; enable frontend web");
     assert_eq!(with(&paused, &[" l.st=PAU fe=web"]).len(), 1, "{paused}");
     let hidden = ask(&socket, "set anon on 1; show fd l");

@@ -1,5 +1,5 @@
-//! TLS early data with peers of other authors: OpenSSL's client, and HAProxy on either side. Each is skipped, with a word, where
-//! it is missing.
+//! TLS early data with other implementations: OpenSSL's client, and HAProxy on either side. Each is skipped with a
+//! message if it is missing.
 
 use crate::support::{Folder, Running, connect, exchange, free_port};
 use std::io::Write as _;
@@ -21,7 +21,7 @@ fn is_there(program: &str, argument: &str) -> bool {
     there
 }
 
-/// The end that tells what `fetch` says of a request, and does what `rules` say before.
+/// The receiving proxy, which applies `rules` and answers with the value of `fetch`.
 fn inner(port: u16, rules: &str, fetch: &str) -> String {
     format!(
         "{DEFAULTS}listen inner\n bind 127.0.0.1:{port} ssl crt {} alpn http/1.1 allow-0rtt\n {rules}\n \
@@ -30,7 +30,7 @@ fn inner(port: u16, rules: &str, fetch: &str) -> String {
     )
 }
 
-/// The end that sends requests early, over a new connection each time.
+/// The sending proxy, which sends requests as early data over a new connection each time.
 fn outer(port: u16, to: u16) -> String {
     format!(
         "{DEFAULTS}listen outer\n bind 127.0.0.1:{port}\n retry-on 0rtt-rejected\n http-reuse never\n \
@@ -38,7 +38,7 @@ fn outer(port: u16, to: u16) -> String {
     )
 }
 
-/// What OpenSSL's client prints, until the other side ends. `later`: what is sent after the handshake.
+/// Returns the output of OpenSSL's client. `later`: data sent after the handshake.
 fn openssl(port: u16, arguments: &[&str], later: &str) -> String {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-connect", &format!("127.0.0.1:{port}"), "-tls1_3", "-alpn", "http/1.1", "-ign_eof"]);
@@ -68,15 +68,15 @@ fn openssl_sends_early_data() {
         let early_request = ["-sess_in", &session, "-early_data", &request];
         let second = openssl(port, &early_request, "");
         assert!(second.contains("Early data was accepted") && second.contains(early), "{rule} {second}");
-        // The session is good once: the request that is answered is the one that follows the handshake.
+        // The session can be used once: the request after the handshake is answered instead.
         let third = openssl(port, &early_request, GET);
         assert!(third.contains("Early data was rejected") && third.matches("early: ").count() == 1, "{third}");
         assert!(third.contains("early: 0"), "{third}");
     }
 }
 
-/// HAProxy, if there is one that looks at early data before the end of the handshake: `HAPROXY` names another one than that of
-/// the path.
+/// Returns HAProxy, if its version processes early data before the end of the handshake; `HAPROXY` selects another one
+/// than that in the path.
 fn haproxy() -> Option<String> {
     let program = std::env::var("HAPROXY").unwrap_or_else(|_| "haproxy".to_owned());
     let Ok(output) = Command::new(&program).arg("-v").output() else {
@@ -100,7 +100,7 @@ fn haproxy_takes_and_sends_early_data() {
         let outer = folder.write("outer.cfg", &outer(near, far));
         let inner = folder.write("inner.cfg", &inner(far, "", "ssl_fc_early_rcvd"));
         let (weir, haproxy) = if weir_is_inner { (inner, outer) } else { (outer, inner) };
-        // One thread: each of HAProxy's remembers sessions with servers for itself.
+        // One thread: each of HAProxy's threads caches sessions with servers separately.
         let global = folder.write("global.cfg", "global\n nbthread 1\n");
         let _weir = Running::weir(&["-db", "-f", &weir]);
         let _haproxy = Running::start(Command::new(&program).args(["-db", "-f", &global, "-f", &haproxy]));

@@ -1,4 +1,4 @@
-//! How connections end over sockets of the kernel: what was written before arrives, whatever the client sends meanwhile.
+//! How connections end over kernel sockets: data written before arrives, whatever the client sends.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, free_port, get};
 use rustix::process::Signal;
@@ -8,13 +8,13 @@ use std::thread;
 use std::time::Duration;
 use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, PREFACE, Setting, flag, push_frame};
 
-/// More than the window of a client that does not read.
+/// More than the receive window of a client that does not read.
 const BODY: usize = 600_000;
-/// What a client reads at a time, and how long it pauses then: all of a body takes longer than the end of its connection.
+/// Bytes that a client reads at a time, and its pause: reading a body takes longer than closing its connection.
 const PIECE: usize = 4_000;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A server that answers every request with a body of that length, and closes after an early answer.
+/// Runs a server that answers every request with a body of that length, and closes after an early answer.
 fn origin(length: usize, status: &'static str) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -41,7 +41,7 @@ fn origin(length: usize, status: &'static str) -> u16 {
     port
 }
 
-/// Serves that server, with more lines.
+/// Runs Weir in front of that server, with additional lines.
 fn serving(folder: &Folder, origin: u16, lines: &str) -> (Running, u16) {
     let port = free_port();
     let text = format!("{DEFAULTS}listen l\n    bind 127.0.0.1:{port}\n    server s 127.0.0.1:{origin}\n{lines}\n");
@@ -49,7 +49,7 @@ fn serving(folder: &Folder, origin: u16, lines: &str) -> (Running, u16) {
     (Running::weir(&["-db", "-f", &file]), port)
 }
 
-/// Reads slowly to the end, and sends `said` with each piece. The end has to be an orderly one.
+/// Reads slowly to the end, and sends `said` with each piece. The connection must not end with a reset.
 fn read_slowly(client: &mut TcpStream, said: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     let mut piece = vec![0; PIECE];
@@ -58,7 +58,7 @@ fn read_slowly(client: &mut TcpStream, said: &[u8]) -> Vec<u8> {
             0 => return all,
             count => all.extend_from_slice(&piece[..count]),
         }
-        // Nobody listens any more after the end.
+        // After the end this may fail.
         let _ = client.write_all(said);
         thread::sleep(PAUSE);
     }

@@ -1,17 +1,18 @@
-//! A process that runs out of descriptors while it connects to servers: it says so, others live, it recovers.
+//! A process that runs out of descriptors while connecting to servers: it logs so, other connections continue, and it
+//! recovers.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, free_port, pid};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// Sends a byte and waits for its echo; false where the connection ends instead.
+/// Sends a byte and waits for its echo; false if the connection ends instead.
 fn echoes(stream: &mut TcpStream) -> bool {
     let mut byte = [0];
     stream.write_all(b"x").is_ok() && stream.read_exact(&mut byte).is_ok()
 }
 
-/// A server that sends back what it gets.
+/// Runs an echo server.
 fn echo_server() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -31,7 +32,7 @@ fn echo_server() -> u16 {
     port
 }
 
-/// The lowest number that a process may give to its next descriptor.
+/// Returns the number of the next descriptor of a process.
 fn next_descriptor(process: u32) -> u64 {
     let folder = std::fs::read_dir(format!("/proc/{process}/fd")).expect("the process lives");
     let used: Vec<u64> = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
@@ -52,7 +53,7 @@ fn without_descriptors_for_servers_others_live_and_it_recovers() {
     let mut running = Running::weir(&["-db", "-f", &file]);
     let mut first = connect(port);
     assert!(echoes(&mut first));
-    // One more descriptor, which the next client takes: none is left to connect to the server.
+    // One more descriptor, for the next client: none is left for its connection to the server.
     let process = Some(pid(running.id()));
     let before = getrlimit(Resource::Nofile);
     let few = Rlimit { current: Some(next_descriptor(running.id()) + 1), maximum: before.maximum };

@@ -1,4 +1,4 @@
-//! Checks that a program makes: what it is told, what its end means, and that nothing of it is left.
+//! External checks: arguments, exit status, and no processes left.
 
 use crate::support::{DEFAULTS, Folder, Running, WEIR, free_port, line, pid, wait_until};
 use rustix::process::{Signal, kill_process};
@@ -8,14 +8,14 @@ use std::process::Command;
 
 const ALLOWED: &str = "global\n    external-check\n    insecure-fork-wanted\n";
 
-/// A script, executable.
+/// Writes an executable script.
 fn script(folder: &Folder, name: &str, body: &str) -> String {
     let path = folder.write(name, &format!("#!/bin/sh\n{body}\n"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("own file");
     path
 }
 
-/// A `listen` whose server is checked by the command, every hour but for the first time.
+/// A `listen` section whose server is checked by the command at once, then every hour.
 fn checked(port: u16, command: &str, more: &str) -> String {
     format!(
         "{DEFAULTS}    log stdout format raw daemon\nlisten l\n    bind 127.0.0.1:{port}\n    option external-check\n    \
@@ -94,7 +94,7 @@ fn the_end_of_a_program_is_the_result() {
 fn a_program_that_hangs_ends_with_all_that_it_has_started() {
     let folder = Folder::new();
     let [own, other] = ["own", "other"].map(|name| folder.path(name).display().to_string());
-    // It does not heed the request to end, and neither does what it has started.
+    // It ignores SIGTERM, and so does its child.
     let body = format!("trap '' TERM\nsleep 3600 &\necho $! > {other}\necho $$ > {own}\nwait\nsleep 3600");
     let command = script(&folder, "hang.sh", &body);
     let file = folder.write("hang.cfg", &format!("{ALLOWED}{}", checked(free_port(), &command, "inter 300ms")));
@@ -105,12 +105,12 @@ fn a_program_that_hangs_ends_with_all_that_it_has_started() {
         let Ok(number) = fs::read_to_string(&file) else { continue };
         wait_until("it ends", || !lives(number.trim()));
     }
-    // The next check may have begun: what ends now is a zombie until it is reaped, but none stays one.
+    // The next check may have begun: an ended process is a zombie until it is reaped, but none stays one.
     let left = zombies(running.id());
     wait_until("zombies are reaped", || zombies(running.id()).iter().all(|number| !left.contains(number)));
 }
 
-/// Those of a process's children that have ended and were not asked for their end.
+/// Returns the children of a process that have ended and were not reaped.
 fn zombies(of: u32) -> Vec<String> {
     let numbers = fs::read_dir("/proc").expect("a system with processes").flatten();
     let stats = numbers.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
@@ -138,7 +138,7 @@ fn programs_end_with_a_soft_stop() {
     wait_until("it ends", || !lives(number.trim()));
 }
 
-/// Two checks that hang, one of them with a program of its own, and the process that made them is killed.
+/// The process is killed during two checks that hang, one of them with a child of its own.
 #[test]
 fn programs_end_with_a_process_that_is_killed() {
     let folder = Folder::new();
@@ -160,13 +160,12 @@ fn programs_end_with_a_process_that_is_killed() {
     }
 }
 
-/// Whether a process lives. One that nobody has asked for its end is a zombie, and that is not ours to reap where it is
-/// not our child.
+/// Whether a process is running. A zombie does not count: it may not be our child to reap.
 fn lives(number: &str) -> bool {
     fs::read_to_string(format!("/proc/{number}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// The number of a process's parent.
+/// Returns the process id of the parent.
 fn parent(number: &str) -> String {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).expect("it lives");
     let behind = stat.rsplit_once(") ").expect("a name").1;

@@ -1,15 +1,15 @@
-//! gRPC through the program: calls of Go's library to a server of Go's library, and what Weir does of its own there. Skipped, with
-//! a word, where Go or its modules are missing.
+//! gRPC through Weir: calls of Go's library to a server with Go's library, and Weir's own features for gRPC. Skipped
+//! with a message if Go or its modules are missing.
 
 use crate::support::{Folder, Running, connect, free_port, run};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
 
-/// Where Go is, where it is in no path.
+/// Locations of Go, also outside of the path.
 const GO: [&str; 3] = ["go", "/usr/local/go/bin/go", "/usr/lib/go/bin/go"];
 
-/// Builds the client and the server. `None`: there is no Go, or its modules cannot be had; that was said.
+/// Builds the client and the server. `None`: Go or its modules are missing, which was printed.
 fn build(folder: &Folder) -> Option<String> {
     let Some(go) = GO.iter().find(|go| Command::new(go).arg("version").output().is_ok()) else {
         eprintln!("skipped: go is not installed");
@@ -36,11 +36,11 @@ struct Site {
     program: String,
     _server: Running,
     weir: Running,
-    /// In clear, and by TLS.
+    /// Without and with TLS.
     ports: [u16; 2],
 }
 
-/// Weir in front of a server of gRPC.
+/// Runs Weir in front of a gRPC server.
 fn site() -> Option<Site> {
     let folder = Folder::new();
     let program = build(&folder)?;
@@ -65,7 +65,7 @@ fn site() -> Option<Site> {
 }
 
 impl Site {
-    /// Has the client call; its words are those of unary calls, or none: then it makes calls of every kind.
+    /// Runs the client; its arguments are unary calls, or none for calls of every type.
     fn call(&self, port: u16, words: &[&str]) -> String {
         let by = if port == self.ports[1] { "tls" } else { "clear" };
         let target = format!("127.0.0.1:{port}");
@@ -74,7 +74,7 @@ impl Site {
         done.stdout
     }
 
-    /// The next line that Weir logs of a call of that method at that port.
+    /// Returns the next log line of a call of that method at that port.
     fn logged(&mut self, port: u16, method: &str) -> String {
         let begin = format!("call {port} /test.Calls/{method} ");
         let line = self.weir.wait_for_line(|line| line.starts_with(&begin));
@@ -90,7 +90,7 @@ fn calls_of_every_kind_pass() {
         let done = site.call(port, &[]);
         let kinds = ["unary", "status", "chat", "collect", "cancel", "deadline", "many", "watch"];
         assert_eq!(done.lines().collect::<Vec<_>>(), kinds.map(|kind| format!("ok {kind}")));
-        // Its first calls were answered, then one has failed, and one is of no method.
+        // Its first calls were answered, then one failed, and one had an unknown method.
         for expected in ["200 0 - ----", "200 0 - ----", "200 0 - ----", "200 0 - ----"] {
             assert_eq!(site.logged(port, "Unary"), expected);
         }
@@ -98,7 +98,7 @@ fn calls_of_every_kind_pass() {
         assert!(site.logged(port, "Nothing").starts_with("200 12 "));
         assert_eq!(site.logged(port, "Chat"), "200 0 - ----");
         assert_eq!(site.logged(port, "Collect"), "200 0 - ----");
-        // The client has left.
+        // The client has disconnected.
         assert!(site.logged(port, "Pour").starts_with("200 - - C"));
     }
 }
@@ -112,13 +112,13 @@ fn a_server_that_says_that_it_is_ill_gets_no_calls() {
     assert!(line.contains(reason), "{line}");
 }
 
-/// A call as browsers make it: of HTTP/1, as Base64.
+/// A gRPC-Web call as from a browser: HTTP/1, Base64.
 #[test]
 fn browsers_reach_servers_of_grpc() {
     let Some(mut site) = site() else { return };
     let port = site.ports[0];
     let mut client = connect(port);
-    // The message has a field of bytes: "hello".
+    // The message has a bytes field: "hello".
     let call = "POST /test.Calls/Unary HTTP/1.1\r\nhost: a\r\ncontent-type: application/grpc-web-text\r\nconnection: close\r\n\
                 content-length: 16\r\n\r\nAAAAAAcKBWhlbGxv";
     client.write_all(call.as_bytes()).expect("it is sent");
@@ -127,7 +127,7 @@ fn browsers_reach_servers_of_grpc() {
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("content-type: application/grpc-web-text\r\n"), "{answer}");
-    // The same message, and a frame of trailers that begins with the flag of one.
+    // The same message, and a trailers frame with its flag.
     assert!(answer.contains("AAAAAAcKBWhlbGxv") && answer.contains("\r\ngAAAA"), "{answer}");
     assert_eq!(site.logged(port, "Unary"), "200 0 - ----");
 }

@@ -1,4 +1,4 @@
-//! Restarts under load: sockets go from process to process, and no request is lost. `RESTARTS=100` makes it long.
+//! Restarts under load: sockets are passed from process to process, and no request is lost. `RESTARTS=100` runs longer.
 
 use crate::support::{DEFAULTS, Folder, PATIENCE, Running, connect, exchange, free_port, get};
 use rustix::process::Signal;
@@ -22,7 +22,7 @@ fn configuration(folder: &Folder, port: u16, more: &str) -> String {
     folder.write("service.cfg", &text)
 }
 
-/// Sends requests, each on a connection of its own, until told to stop; counts those that were answered and the others.
+/// Sends requests, each on a new connection, until `done`; counts the answered ones and returns the errors.
 fn load(port: u16, path: &std::path::Path, done: &AtomicBool, answered: &AtomicU64) -> Vec<String> {
     let mut lost = Vec::new();
     let mut ask = |stream: std::io::Result<Box<dyn ReadWrite>>| {

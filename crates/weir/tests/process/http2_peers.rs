@@ -1,12 +1,12 @@
-//! HTTP/2 with clients and servers of other authors: Go's net/http, Python's httpx and h2, curl, nghttp, h2load, nginx and HAProxy.
-//! Each is skipped, with a word, where it is missing.
+//! HTTP/2 with other implementations of clients and servers: Go's net/http, Python's httpx and h2, curl, nghttp,
+//! h2load, nginx and HAProxy. Each is skipped with a message if it is missing.
 
 use crate::support::{Folder, Running, connect, free_port, run};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::Command;
 
-/// Where Go is, where it is in no path.
+/// Locations of Go, also outside of the path.
 const GO: [&str; 3] = ["go", "/usr/local/go/bin/go", "/usr/lib/go/bin/go"];
 
 fn certificate() -> String {
@@ -21,7 +21,7 @@ fn is_there(program: &str, argument: &str) -> bool {
     there
 }
 
-/// Builds the client and the server of Go. `None`: there is no Go that can; that was said.
+/// Builds the client and the server in Go. `None`: not possible, which was printed.
 fn build(folder: &Folder) -> Option<String> {
     let Some(go) = GO.iter().find(|go| Command::new(go).arg("version").output().is_ok()) else {
         eprintln!("skipped: go is not installed");
@@ -43,7 +43,7 @@ fn build(folder: &Folder) -> Option<String> {
     Some(program)
 }
 
-/// A server of Go that answers on a port of its own.
+/// A Go server on its own port.
 struct Origin {
     _server: Running,
     port: String,
@@ -59,7 +59,7 @@ impl Origin {
 
 const DEFAULTS: &str = "defaults\n mode http\n timeout connect 20s\n timeout client 60s\n timeout server 60s\n";
 
-/// Weir with these sections; `[port]` stands for the port of its `bind`.
+/// Runs Weir with these sections; `[port]` is replaced by the port of its `bind`.
 fn weir(folder: &Folder, sections: &str) -> (Running, u16) {
     let port = free_port();
     let text = format!(
@@ -72,7 +72,7 @@ fn weir(folder: &Folder, sections: &str) -> (Running, u16) {
     (running, port)
 }
 
-/// Has Go's client make requests of every kind but `without`.
+/// Runs Go's client with requests of every type except `without`.
 fn call(program: &str, scheme: &str, port: u16, through: &str, without: &[&str]) {
     let done = run(Command::new(program).args(["client", &format!("{scheme}://127.0.0.1:{port}")]).args(without));
     assert_eq!(done.code(), Some(0), "{through}: {}{}", done.stdout, done.stderr);
@@ -100,9 +100,9 @@ fn the_client_and_the_server_of_go() {
     }
 }
 
-/// What HAProxy 2.6 cannot be asked for: it ends an answer that its server has cut off as if it were whole, and resets a
-/// connection to a server, without a GOAWAY, where 300 requests come at once: some then look whole though bytes are missing.
-/// The same with Go on both sides of it; 3.5 does neither.
+/// Tests that HAProxy 2.6 fails: it ends a response that its server has truncated as if it were complete, and resets a
+/// connection to a server, without a GOAWAY, when 300 requests arrive at once: some then look complete though bytes are
+/// missing. The same with Go on both sides of it; 3.5 does neither.
 fn beyond_haproxy(program: &str) -> &'static [&'static str] {
     let version = run(Command::new(program).arg("-v")).stdout;
     if version.starts_with("HAProxy version 2.") || version.starts_with("HA-Proxy version ") {
@@ -112,7 +112,7 @@ fn beyond_haproxy(program: &str) -> &'static [&'static str] {
     }
 }
 
-/// Weir behind HAProxy (`HAPROXY`, or the one of the path), and in front of it, with HTTP/2 on all three connections.
+/// Weir behind HAProxy (`HAPROXY`, or the one in the path), and in front of it, with HTTP/2 on all three connections.
 #[test]
 fn haproxy_on_either_side() {
     let installed = std::env::var("HAPROXY").unwrap_or_else(|_| "haproxy".to_owned());
@@ -140,7 +140,7 @@ fn haproxy_on_either_side() {
     call(&program, "http", port, "Weir, HAProxy, Go", without);
 }
 
-/// Answers of a file by nginx, with HTTP/2 in clear and by TLS; the client is curl.
+/// Responses of a file by nginx, with HTTP/2 in clear and over TLS; the client is curl.
 #[test]
 fn nginx_behind_and_curl_in_front() {
     if !is_there("nginx", "-v") || !is_there("curl", "-V") {
@@ -181,7 +181,7 @@ fn nginx_behind_and_curl_in_front() {
     }
 }
 
-/// A browser loads a page with 40 pictures by TLS: HTTP/2, whichever version the server speaks.
+/// A browser loads a page with 40 images over TLS: HTTP/2, whichever version the server uses.
 #[test]
 fn chromium_in_front() {
     if !is_there("chromium", "--version") {
@@ -224,7 +224,7 @@ fn chromium_in_front() {
     }
 }
 
-/// Uploads and trailers of nghttp, many requests of h2load.
+/// Uploads and trailers with nghttp, many requests with h2load.
 #[test]
 fn nghttp_and_h2load() {
     if !is_there("nghttp", "--version") || !is_there("h2load", "--version") {
@@ -247,7 +247,7 @@ fn nghttp_and_h2load() {
     }
 }
 
-/// What Python's libraries can do: `None` where they are missing; that was said.
+/// Runs a script with Python's libraries: `None` if they are missing, which was printed.
 fn python(folder: &Folder, script: &str) -> Option<String> {
     let there = Command::new("python3").args(["-c", "import h2, httpx"]).output();
     if !there.is_ok_and(|done| done.status.success()) {
@@ -275,7 +275,7 @@ fn httpx_and_h2_of_python() {
     assert_eq!(done.stdout.lines().collect::<Vec<_>>(), ["ok httpx", "ok reset", "ok ping", "ok websocket"]);
 }
 
-/// A soft stop says GOAWAY to clients of HTTP/2, and what they have asked for is answered.
+/// A soft stop sends GOAWAY to HTTP/2 clients, and their requests are answered.
 #[test]
 fn a_soft_stop_says_goaway() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Scripts in the finished program: what they register is used by rules, what they do wrong harms no other request.
+//! Scripts in the finished program: rules use what they register, and their errors affect no other request.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, weir};
 use std::io::{Read, Write};

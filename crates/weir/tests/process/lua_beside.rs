@@ -1,12 +1,12 @@
-//! Filters of scripts beside compression, caches, agents and FastCGI applications, in both orders. What clients get of the
-//! first two is what they get of HAProxy 3.5.
+//! Filters of scripts together with compression, caches, agents and FastCGI applications, in both orders. With the
+//! first two, clients get the same responses as from HAProxy 3.5.
 
 use crate::spoe;
 use crate::support::{DEFAULTS, Folder, Running, connect_unix};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-/// `mark` puts `!` behind what is answered; `see` tells how what it sees begins.
+/// `mark` appends `!` to a response; `see` prints the start of the payload that it sees.
 const SCRIPT: &str = r#"
 local function make(name, class)
     class.__index, class.flags = class, filter.FLT_CFG_FL_HTX
@@ -32,7 +32,7 @@ make("see", {
 })
 "#;
 
-/// A configuration with these proxies, and a server `inner` that answers with a text of its own each time.
+/// Runs a configuration with these proxies, and a server `inner` that answers with its own text.
 fn begin(folder: &Folder, proxies: &str) -> Running {
     let script = folder.write("s.lua", SCRIPT);
     let inner = folder.path("inner").display().to_string();
@@ -44,7 +44,7 @@ fn begin(folder: &Folder, proxies: &str) -> Running {
     Running::weir(&["-f", &folder.write("weir.cfg", &text.replace("FOLDER", folder.text()))])
 }
 
-/// The head and the body of an answer, without its chunks.
+/// Returns the head and the body of a response, with chunks decoded.
 fn get(folder: &Folder, name: &str, fields: &str) -> (String, Vec<u8>) {
     let mut stream = connect_unix(&folder.path(name));
     let request = format!("GET /{name} HTTP/1.1\r\nhost: x\r\n{fields}connection: close\r\n\r\n");
@@ -86,7 +86,7 @@ fn compression_sees_what_a_script_made_and_the_other_way_round() {
         .collect();
     let mut weir = begin(&folder, &proxies);
     let fields = "accept-encoding: gzip\r\n";
-    // What is compressed first has the mark behind it.
+    // The mark is appended to the compressed data.
     let (head, body) = get(&folder, "one", fields);
     assert!(head.contains("content-encoding: gzip") && body.starts_with(b"\x1f\x8b") && body.ends_with(b"!"), "{head}");
     let (head, body) = get(&folder, "two", fields);
@@ -94,7 +94,7 @@ fn compression_sees_what_a_script_made_and_the_other_way_round() {
         head.contains("content-encoding: gzip") && body.starts_with(b"\x1f\x8b") && !body.ends_with(b"!"),
         "{head}"
     );
-    // The length of the text is the last of a gzip file: the mark is in it.
+    // A gzip file ends with the length of the text: the mark is included.
     assert_eq!(body[body.len() - 4..], 42_u32.to_le_bytes());
     for (name, expected) in [("three", "seen gzip"), ("four", "seen text-")] {
         get(&folder, name, fields);
@@ -140,7 +140,7 @@ fn agents_are_asked_beside_a_script() {
     proxies += "backend b\n server s unix@FOLDER/inner\n";
     let listener = UnixListener::bind(folder.path("agent")).expect("own folder");
     let (sender, _told) = std::sync::mpsc::channel();
-    // It ends with the test's process.
+    // Runs until the test's process ends.
     std::thread::spawn(move || spoe::agent(&listener, &sender));
     let _weir = begin(&folder, &proxies);
     for name in ["one", "two"] {
@@ -154,7 +154,7 @@ fn agents_are_asked_beside_a_script() {
     assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
 }
 
-/// Answers a request of FastCGI with what `HTTP_X_MARK` says.
+/// Answers a FastCGI request with the value of `HTTP_X_MARK`.
 fn application(mut stream: UnixStream) -> Option<()> {
     let mut parameters = Vec::new();
     loop {
@@ -187,7 +187,7 @@ fn applications_are_asked_beside_a_script() {
         );
     }
     let listener = UnixListener::bind(folder.path("app")).expect("own folder");
-    // It ends with the test's process.
+    // Runs until the test's process ends.
     std::thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             std::thread::spawn(move || application(stream));

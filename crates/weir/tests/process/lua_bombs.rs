@@ -1,10 +1,10 @@
-//! Scripts that never end, or eat all memory: each is ended with HAProxy's sentence, whatever it was registered as, and others
-//! on the same thread are served.
+//! Scripts that never end, or allocate without limit: each is aborted with HAProxy's message, whatever it is registered
+//! as, and other clients of the same thread are served.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on};
 use std::io::{Read, Write};
 
-/// Every bomb, registered as everything. A pattern that backtracks never leaves the library.
+/// Every bomb, registered in every way. The backtracking pattern runs inside the library.
 const SCRIPT: &str = r#"
 local function spin() while true do end end
 local function backtracks(text) return tostring(text:find(".-.-.-.-.-.-b")) end
@@ -67,7 +67,7 @@ fn begin(folder: &Folder, limits: &str, bombs: &[&str]) -> Running {
     Running::weir(&["-f", &folder.write("weir.cfg", &text)])
 }
 
-/// What a bomb is registered as, where and how it is lit, and how it is named in the log.
+/// The registrations of a bomb: socket, request, and its name in the log.
 fn forms(name: &str) -> [(String, String, String); 8] {
     let get = |path: &str| format!("GET /{path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     let http = |path: &str, said: &str| (name.to_owned(), get(path), format!("Lua {said}"));
@@ -84,19 +84,19 @@ fn forms(name: &str) -> [(String, String, String); 8] {
     ]
 }
 
-/// Lights every form of the bombs, and has another client served meanwhile.
+/// Runs every form of the bombs, and serves another client at the same time.
 fn light(folder: &Folder, weir: &mut Running, bombs: &[(&str, &[&str])]) {
     for (name, sentences) in bombs {
         for (place, sent, said) in forms(name) {
             let mut stream = connect_unix(&folder.path(&place));
-            // A service may have ended before it was asked.
+            // A service may have ended before the request.
             let _ = stream.write_all(sent.as_bytes());
             let mut other = connect_unix(&folder.path("other"));
             let answer = exchange_on(&mut other, "GET / HTTP/1.1\r\nhost: x\r\n\r\n");
             assert_eq!(answer.0, 200, "{name} {place}");
             let line = weir.wait_for_line(|line| line.contains(&said));
             assert!(sentences.iter().any(|sentence| line.contains(sentence)), "{name} {place}: {line}");
-            // The connection lives no longer than its bomb.
+            // The connection ends with its bomb.
             let _ = stream.read_to_end(&mut Vec::new());
         }
     }
@@ -109,12 +109,12 @@ fn what_never_ends_is_ended() {
                   tune.lua.task-timeout 80ms\n";
     let names = ["spin", "caught", "find", "match", "gmatch", "gsub", "gc", "move", "insert"];
     let mut weir = begin(&folder, limits, &names);
-    // What may pause does so, and ends when all its time is over.
+    // A function that may yield is forced to, and ends when its time is over.
     let timeouts = &["burst timeout.", "execution timeout."][..];
     light(&folder, &mut weir, &names.map(|name| (name, timeouts)));
 }
 
-/// A limit above that of the watchdog: what runs until then is reported, and ended by its limit alone. Nothing else is.
+/// A limit above that of the watchdog: the watchdog reports a function, but only its own limit aborts it.
 #[test]
 fn the_watchdog_lets_scripts_come_to_their_limits() {
     let folder = Folder::new();

@@ -1,4 +1,5 @@
-//! Scripts that put certificates in the place of others (`CertCache.set`): where they may, what is wrong, and what is shown then.
+//! Scripts that replace certificates (`CertCache.set`): where it is allowed, its errors, and the certificate shown
+//! afterwards.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix};
 use std::io::{Read, Write};
@@ -70,7 +71,7 @@ impl Stage {
         self.exchange("cli", &format!("{command}\n")).trim_end().to_owned()
     }
 
-    /// Whom the certificate is for.
+    /// Returns the certificate's subject.
     fn subject(&self) -> String {
         let shown = self.ask(&format!("show ssl cert {}", self.folder.path("shown.pem").display()));
         let subject = shown.lines().find_map(|line| line.strip_prefix("Subject: /CN="));

@@ -1,5 +1,5 @@
-//! Classes of scripts that reach the whole process: commands of the runtime API, events of servers, proxies and tables. The
-//! answers are HAProxy 3.5's.
+//! Classes of scripts that access the whole process: commands of the runtime API, events of servers, proxies and
+//! tables. The results are HAProxy 3.5's.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix, wait_until};
 use std::io::{Read, Write};
@@ -154,7 +154,7 @@ fn scripts_are_told_of_what_happens_to_servers() {
     ];
     wait_until("the last event", || told().contains("SERVER_DEL"));
     let mut told: Vec<String> = told().lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
-    // Functions are told apart from each other.
+    // The order between functions is not defined.
     told.sort();
     let mut expected = expected.to_vec();
     expected.sort();
@@ -264,7 +264,7 @@ fn proxies_and_their_parts_tell_and_change_what_the_manual_says() {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
     for ((code, expected), line) in rows.iter().zip(answer.lines()) {
         let expected = &expected.replace("HOST", host.trim());
-        // An error tells its place.
+        // An error contains its position.
         let line = line.split_once(".lua:").and_then(|(_, rest)| rest.split_once(": ")).map_or(line, |(_, why)| why);
         let line = line.strip_prefix("[string \"x\"]:1: ").unwrap_or(line);
         assert_eq!(line, *expected, "{code}");

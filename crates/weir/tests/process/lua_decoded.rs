@@ -1,10 +1,10 @@
-//! Scripts beside `http-request decompress-body`: actions, fetches, converters, services and filters read the bytes that came
-//! before the rule, and the decoded ones after it. Must never decode anything itself.
+//! Scripts with `http-request decompress-body`: actions, fetches, converters, services and filters read the original
+//! bytes before the rule, and the decoded ones after it. Must never decode anything itself.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix};
 use std::io::{Read, Write};
 
-/// `look` keeps what a script sees of the body and its fields; `see` changes the body and prints what it sees.
+/// `look` stores what a script sees of the body and its fields; `see` changes the body and prints what it sees.
 const SCRIPT: &str = r#"
 local function show(body)
     if body and body:byte() == 31 then return "gzip" .. #body end
@@ -95,7 +95,7 @@ fn begin(folder: &Folder) -> Running {
     Running::weir(&["-f", &folder.write("weir.cfg", &text.replace("FOLDER", folder.text()))])
 }
 
-/// A form that is compressed; a chunked one has chunks of five bytes.
+/// A compressed form; a chunked one has chunks of five bytes.
 fn post(path: &str, body: &[u8], chunked: bool) -> Vec<u8> {
     let mut request = format!(
         "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-encoding: gzip\r\n"
@@ -159,7 +159,7 @@ fn scripts_see_coded_bytes_before_the_rule_and_decoded_ones_after_it() {
             assert_eq!(found, [(200, expected), (200, second)], "{path} {chunked} {piece}");
         }
     }
-    // All that passed the filter: nothing was seen of a coded body.
+    // The output of the filter: it has not seen a compressed body.
     for _ in 0..4 {
         for expected in ["seen a=second\n", "seen a=second\n", "seen a=hello&b=weir\n", "seen a=second\n"] {
             assert_eq!(weir.wait_for_line(|line| line.starts_with("seen ")), expected);
@@ -183,7 +183,7 @@ fn a_script_rejects_what_was_decoded_and_the_connection_goes_on() {
     }
 }
 
-/// The head of a request that a service answers is seen by filters as that of any other.
+/// Filters see the head of a request to a service like any other.
 #[test]
 fn a_filter_refuses_what_a_service_would_answer() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
-//! Filters of scripts: what they see of heads and bodies, what they change, how they wait and refuse. The answers are HAProxy
-//! 3.5's, but where the page on Lua says otherwise.
+//! Filters of scripts: heads and bodies that they see and change, waiting and rejecting. The responses are HAProxy
+//! 3.5's, except where the page on Lua says otherwise.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, weir};
 use std::io::{Read, Write};
@@ -204,7 +204,7 @@ const NAMES: &[&str] = &[
     "raw",
 ];
 
-/// What a filter does to an answer is no sign of an ill server: it would be down from then on.
+/// Changes by a filter do not count as errors of the server: otherwise it would be down from then on.
 fn begin(folder: &Folder) -> Running {
     let script = folder.write("s.lua", SCRIPT);
     let at = |name: &str| folder.path(name).display().to_string();
@@ -293,11 +293,11 @@ fn filters_wait_refuse_and_fail() {
         let request = format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabcGET {path} {CLOSE}");
         let whole = answer(&folder, name, &request);
         let parts: Vec<&str> = whole.split("HTTP/1.1 403 Forbidden\r\nx-why: filter\r\n").collect();
-        // Both are answered: the connection goes on.
+        // Both are answered: the connection continues.
         assert_eq!((parts.len(), parts[0]), (3, ""), "{name}: {whole}");
         assert!(parts[1..].iter().all(|part| part.ends_with("\r\n\r\nno")), "{name}: {whole}");
     }
-    // Workers write their lines in any order.
+    // Workers log in any order.
     let mut expected = vec![
         "Lua filter 'fail' : [state-id 0] runtime error: ",
         "Lua filter 'replies_wrong' : a field would begin another line.",
@@ -336,9 +336,9 @@ fn bodies_are_seen_and_changed() {
         ("once", "0123456789ABCDEF"),
         ("ignored", "0123456789abcdef"),
         ("without", "0123456789abcdef"),
-        // It is no filter of HTTP streams.
+        // It is not a filter of HTTP streams.
         ("raw", "0123456789abcdef"),
-        // A request without a body has none, whatever its filter says.
+        // A request without a body stays without one, whatever its filter does.
         ("chunks", "0123456789abcdef"),
     ];
     for (name, expected) in rows {
@@ -348,12 +348,12 @@ fn bodies_are_seen_and_changed() {
             assert_eq!(got, (200, expected.to_owned()), "{name}");
         }
     }
-    // Less than was announced ends with the connection.
+    // If less than announced is sent, the connection ends.
     let whole = answer(&folder, "cut", "GET / HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(whole.contains("content-length: 16\r\n") && !whole.ends_with("f"), "{whole}");
     let post = "POST /echo HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello";
     assert!(answer(&folder, "upload", post).ends_with("POST /echo  HELLO"));
-    // The client gets to know that its body is refused.
+    // The client receives an error about its rejected body.
     let whole = answer(&folder, "refuse_upload", post);
     assert!(whole.starts_with("HTTP/1.1 400 ") && whole.ends_with("</html>\n"), "{whole}");
     assert!(answer(&folder, "status", &format!("GET / {CLOSE}")).starts_with("HTTP/1.1 202 "));
@@ -373,7 +373,7 @@ fn bytes_of_sessions_are_seen_and_changed() {
     let _weir = begin(&folder);
     let whole = answer(&folder, "tcp", &format!("GET /path {CLOSE}"));
     assert!(whole.starts_with("HTTP/1.1 200 OK\r\nCONTENT-LENGTH: 5\r\n") && whole.ends_with("/PATH"), "{whole}");
-    // Bytes that a filter keeps back go on when its time is over, though nothing more comes.
+    // Bytes held back by a filter are forwarded when its time is over, even if no more arrive.
     let whole = answer(&folder, "late", &format!("GET /path {CLOSE}"));
     assert!(whole.ends_with("/path"), "{whole}");
 }

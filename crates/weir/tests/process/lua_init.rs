@@ -1,11 +1,11 @@
-//! What scripts make between the reading of the configuration and serving, in functions of `core.register_init`: it is there while the
-//! process serves, for every thread, rules, scripts and the runtime API. What fails in a script is reported and counted.
+//! Objects that scripts create in functions of `core.register_init`, between loading and serving: they exist while the
+//! process serves, for every thread, rules, scripts and the runtime API. Errors of scripts are reported and counted.
 
 use crate::reload::Service;
 use crate::support::{DEFAULTS, Folder, Running, connect, connect_unix, exchange, exchange_on, get, wait_until, weir};
 use std::io::{Read, Write};
 
-/// A firewall: the map is made by `register_init`, a task fills it, an action asks it.
+/// A firewall: `register_init` creates the map, a task fills it, an action looks it up.
 const FIREWALL: &str = r#"
 local map, maps, late, shared
 core.register_init(function()
@@ -53,7 +53,7 @@ fn asked(folder: &Folder, path: &str, ip: &str) -> (u16, String) {
     exchange_on(&mut stream, &format!("GET {path} HTTP/1.1\r\nhost: a\r\nx-ip: {ip}\r\n\r\n"))
 }
 
-/// All of an answer.
+/// Returns an entire answer.
 fn whole(folder: &Folder, path: &str) -> String {
     let mut stream = connect_unix(&folder.path("socket"));
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").as_bytes()).expect("sent");
@@ -158,7 +158,7 @@ fn an_init_function_that_fails_ends_the_start() {
     }
 }
 
-/// Libraries register one name for requests and for answers, with functions of their own.
+/// Libraries register the same name for requests and for responses, with separate functions.
 #[test]
 fn an_action_of_one_name_is_registered_for_requests_and_for_answers() {
     let folder = Folder::new();
@@ -183,7 +183,7 @@ fn an_action_of_one_name_is_registered_for_requests_and_for_answers() {
     assert!(answer.contains("\r\nx-origin: here\r\n"), "{answer}");
 }
 
-/// A service may take longer than `timeout server`, and a script sees the rest of a body that comes while it waits.
+/// A service may take longer than `timeout server`, and a script receives the rest of a body while it waits.
 #[test]
 fn services_take_their_time_and_bodies_come_while_scripts_wait() {
     let folder = Folder::new();
@@ -215,7 +215,7 @@ fn services_take_their_time_and_bodies_come_while_scripts_wait() {
     assert_eq!(asked(&folder, "/", ""), (200, "slow".to_owned()));
     let mut stream = connect_unix(&folder.path("socket"));
     stream.write_all(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n").expect("sent");
-    // The head is there, and the script waits.
+    // The head was received, and the script waits.
     std::thread::yield_now();
     assert_eq!(exchange_on(&mut stream, "hello"), (200, "hello".to_owned()));
 }

@@ -1,11 +1,11 @@
-//! Scripts that send the mails of `mailers` sections: what they know of them, that they get every event, and that nothing else
-//! sends mails then.
+//! Scripts that send the mails of `mailers` sections: the settings that they see, that they get every event, and that
+//! Weir itself sends no mails then.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
-/// Sends mails as `examples/lua/mailers.lua` of HAProxy does: events fill a queue, and a task empties it.
+/// Sends mails like HAProxy's `examples/lua/mailers.lua`: events fill a queue, and a task empties it.
 const SCRIPT: &str = r#"
 core.use_native_mailers_config()
 local mails = core.queue()
@@ -39,7 +39,7 @@ core.register_task(function()
 end)
 "#;
 
-/// The lines of one mail.
+/// Receives a mail and returns its lines.
 fn receive(stream: TcpStream) -> Vec<String> {
     let mut writer = stream.try_clone().expect("a descriptor");
     let mut lines: Vec<String> = Vec::new();
@@ -90,7 +90,7 @@ fn a_script_that_sends_the_mails_is_the_only_one_that_does() {
     );
     let _weir = Running::weir(&["-f", &folder.write("weir.cfg", &text)]);
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
-    // A mail that came from elsewhere would be among these.
+    // A mail from elsewhere would be among these.
     for (command, state) in [("health down", "STOPPED"), ("health up", "RUNNING"), ("state maint", "STOPPED")] {
         order(&folder, &format!("set server b/s1 {command}"));
         let (stream, _) = listener.accept().expect("a mail");

@@ -1,12 +1,12 @@
-//! The scripts of HAProxy's Lua manual in the finished program: each loads and does what the manual says. They are in
-//! `tests/lua-manual`, with what is asked and expected.
+//! The scripts of HAProxy's Lua manual in the finished program: each loads and works as the manual says. They are in
+//! `tests/lua-manual`, with requests and expected answers.
 
 use crate::support::{Folder, Running, WEIR, connect_unix};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::process::Command;
 
-/// What a script is for: words of its first lines, by kind.
+/// The header of a script: its first lines, by keyword.
 #[derive(Default)]
 struct Example {
     global: String,
@@ -18,13 +18,13 @@ struct Example {
 }
 
 enum Step {
-    /// Where something is sent, what, and a part of the answer.
+    /// A place to send a text to, the text, and a part of the expected answer.
     Ask(String, String, String),
-    /// A part of a line that the program writes.
+    /// A part of a line of output.
     Log(String),
 }
 
-/// A text with `\n` and its like.
+/// Decodes escapes such as `\n`.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut letters = text.chars();
@@ -76,7 +76,7 @@ fn read(folder: &Folder, script: &str) -> Example {
     example
 }
 
-/// What is sent for a text: a request lacks its version and its host.
+/// Completes a request: version and host are added.
 fn request(place: &str, text: &str) -> String {
     if place != "http" {
         return if place == "cli" { format!("{text}\n") } else { text.to_owned() };

@@ -1,4 +1,4 @@
-//! Sockets, the HTTP client and maps of scripts: what every method returns, and what it says of what it cannot take.
+//! Sockets, the HTTP client and maps of scripts: return values of every method, and errors for invalid arguments.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -54,7 +54,7 @@ core.register_cli({"lua", "run"}, "lua run", function(applet)
 end)
 "#;
 
-/// Lines are sent back; what follows `raw ` without its end. `close` ends the connection.
+/// Echoes lines; for `raw …` the rest without its line end. `close` ends the connection.
 fn serve(stream: UnixStream) {
     let mut writer = stream.try_clone().expect("a descriptor");
     for line in BufReader::new(stream).lines() {
@@ -70,8 +70,8 @@ fn serve(stream: UnixStream) {
     }
 }
 
-/// Answers the head of a request, and reads nothing behind it. `x: close`: the connection ends then; `x: none`: without an answer;
-/// `x: hang`: it stays, without one.
+/// Answers the head of a request without reading its body. `x: close`: then closes; `x: none`: closes without an
+/// answer; `x: hang`: sends nothing and stays open.
 fn refuse(stream: UnixStream) -> Option<UnixStream> {
     let mut reader = BufReader::new(stream.try_clone().expect("a descriptor"));
     let (mut head, mut stream) = (String::new(), stream);
@@ -95,7 +95,7 @@ fn refuse(stream: UnixStream) -> Option<UnixStream> {
 fn begin(folder: &Folder) -> Running {
     let at = |name: &str| folder.path(name).display().to_string();
     let listener = UnixListener::bind(folder.path("peer")).expect("own folder");
-    // They end with the test's process.
+    // They run until the test's process ends.
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             std::thread::spawn(move || serve(stream));
@@ -121,7 +121,7 @@ fn begin(folder: &Folder) -> Running {
     Running::weir(&["-f", &folder.write("weir.cfg", &text)])
 }
 
-/// What each row's expression returns.
+/// Checks the result of each row's expression.
 fn check(rows: &[(&str, &str)]) {
     let folder = Folder::new();
     let _weir = begin(&folder);
@@ -143,13 +143,14 @@ fn sockets_receive_what_a_pattern_says() {
         ("all(s('raw a\\\\nb\\\\r\\\\n\\\\nc\\nclose'), '*l', '*l', '*l', '*l', '*l')", "a|b||c|connection closed."),
         ("s('raw ab\\\\ncd\\nclose'):receive('*a') == 'ab\\ncd'", "true"),
         ("all(s('raw abcdefg\\nclose'), 2, '3', 0, 9, 1)", "ab|cde||fg|connection closed."),
-        // What the script has already counts in a number.
+        // Data that the script already has counts towards a number of bytes.
         ("s('raw abcdef'):receive(4, '<<')", "<<ab"),
         ("s('raw abc'):receive(2, '<<<')", "<<<"),
         ("s('abc'):receive('*l', '<<')", "<<abc"),
         ("s('raw ab\\nclose'):receive('*a', '<<')", "<<ab"),
         ("s('close'):receive('*a', '<<')", "<<"),
-        // What has come follows the error, and the socket goes on. Its first byte says that all of it has come.
+        // The partial data follows the error, and the socket stays open. Its first byte shows that all of it has
+        // arrived.
         ("both(s('raw xpart'), first, function(o) return o:receive('*l') end)", "x nil timeout part"),
         ("both(s('raw xpart'), first, function(o) return o:receive(9, '<') end)", "x nil timeout <part"),
         ("s(nil, 0.05):receive()", "nil timeout "),
@@ -207,7 +208,7 @@ fn requests_of_scripts_take_what_the_manual_names() {
         (get("dst='unix@' .. early, headers={x={'hang'}}, timeout=50.0"), "0 Gateway Time-out page"),
         (get("dst='unix@' .. peer .. 'none'"), "0 Service Unavailable page"),
         (get("dst='unix@' .. early, headers={x={'none'}}"), "0 Bad Gateway page"),
-        // A server that refuses a body need not read it, nor close.
+        // A server that rejects a body need not read it, nor close.
         (post.clone(), "413 big"),
         (post.replace("{}", "{x={'close'}}"), "413 big"),
         (post.replace("{}", "{x={'interim'}}"), "413 big"),
@@ -233,7 +234,7 @@ fn numbers_are_looked_up_as_numbers() {
         ("numbers:lookup()", "'lookup' needs 2 arguments"),
         ("numbers.lookup({}, 1)", "bad argument #1 to 'lookup' (Map expected)"),
         ("Map.new('x', 1)", "'new': map: cannot load map at runtime."),
-        // A list tells whether there was an entry, and what is prepared goes with what is there.
+        // Results of a list show whether there was an entry; prepared entries exist together with current ones.
         ("list:del('9'), list:add('9', 'nine'), list:del('9')", "false true true"),
         (
             "list:prepare(), list:add('8', 'eight'), list:purge(), list:commit(), list['8'], list['7']",

@@ -1,5 +1,5 @@
-//! What functions of scripts return, and where they may wait: results that are none, values that are long or of the wrong type, and
-//! actions on what goes to the client, which cannot wait.
+//! Return values of script functions, and where they may wait: missing results, values that are too long or of the
+//! wrong type, and actions on data to the client, which cannot wait.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix};
 use std::io::{Read, Write};

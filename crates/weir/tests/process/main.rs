@@ -1,5 +1,5 @@
-//! The finished program from outside: arguments, messages, exit statuses, signals, the daemon, the demonstration.
-//! Must never wait for a moment to pass: only for a line, a connection, a file or an end.
+//! Tests of the finished program from outside: arguments, messages, exit statuses, signals, the daemon, the
+//! demonstration. Must never wait for time to pass: only for a line, a connection, a file or an exit.
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 

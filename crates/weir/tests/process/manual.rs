@@ -1,27 +1,27 @@
-//! What HAProxy's manual shows as configuration (`tests/manual-examples/`) is accepted; or it is refused for nothing but
-//! names that are not there yet, and accepted by itself once they are.
+//! Configurations in HAProxy's manual (`tests/manual-examples/`) are accepted; or they are rejected only because of
+//! missing names, and accepted once these are added.
 
 use crate::support::{DEFAULTS, Folder, WEIR};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is expected of an example.
+/// The expected result of an example.
 #[derive(Debug, PartialEq, Eq)]
 enum Expected {
-    /// Both programs take it.
+    /// Accepted by both programs.
     Both,
-    /// Both refuse it and say this: the manual is wrong.
+    /// Rejected by both with this message: the manual is wrong.
     Refused(String),
-    /// HAProxy needs what no test has: certificates, tables of others, parts that it was built without.
+    /// HAProxy needs something that the test does not have: certificates, other tables, optional features.
     Alone,
 }
 
 /// An example.
 struct Example {
-    /// Where it stands: the file and its line.
+    /// Its position: file and line.
     place: String,
-    /// What its lines stand in: `whole`, or a mode and a section.
+    /// The context of its lines: `whole`, or a mode and a section.
     kind: String,
     expected: Expected,
     lines: Vec<String>,
@@ -58,7 +58,7 @@ fn examples() -> Vec<Example> {
     found
 }
 
-/// What the examples take as being there.
+/// Definitions that the examples assume.
 const AROUND: &str = "userlist L1\n group G1\n user u1 insecure-password p1 groups G1\nhttp-errors generic\n errorfile 400 \
                       400badreq.http\nhttp-errors site-1\n errorfile 403 403forbid.http\n errorfile 404 403forbid.http\nresolvers dns\n nameserver n \
                       192.0.2.53:53\nresolvers mydns\n nameserver n 192.0.2.53:53\nbackend pop\n stick-table type ip size 1k\nbackend \
@@ -109,7 +109,7 @@ fn configuration(example: &Example) -> String {
     text + &lines
 }
 
-/// Checks a configuration where the files are that the examples name: whether it is good, and the errors.
+/// Checks a configuration in the folder of the examples' files: returns whether it is valid, and the errors.
 fn check(program: &Path, file: &str) -> (bool, Vec<String>) {
     let output =
         Command::new(program).args(["-c", "-f", file]).current_dir(folder().join("files")).output().expect("a check");
@@ -119,14 +119,14 @@ fn check(program: &Path, file: &str) -> (bool, Vec<String>) {
     (output.status.success(), errors.map(str::to_owned).collect())
 }
 
-/// What is wrong with Weir's answer.
+/// Returns the error in Weir's result.
 fn judge(example: &Example, good: bool, errors: &[String]) -> Option<String> {
     match &example.expected {
         Expected::Refused(text) => (good || !errors.iter().any(|error| error.contains(text)))
             .then(|| format!("should say «{text}»: {errors:?}")),
         _ if good => None,
         _ => {
-            // Names of machines are nothing that a test can rely on, and nobody has the certificates of the examples.
+            // Host names cannot be resolved in a test, and the examples' certificates do not exist.
             let fine = [
                 "unable to stat SSL certificate from file",
                 "'ca-file' : unable to load",
@@ -134,9 +134,9 @@ fn judge(example: &Example, good: bool, errors: &[String]) -> Option<String> {
                 "'jwt_decrypt_cert' : unknown certificate",
                 "verify is enabled by default but no CA file specified",
                 "not supported yet by Weir",
-                // Refused for good, with the reason.
+                // Rejected permanently, with the reason.
                 "not supported by Weir, which contains no vendor's library",
-                // No script registers it.
+                // Not registered by any script.
                 "'lua.deny' unknown service name",
                 "could not resolve address",
                 "no method found to resolve address",
@@ -163,7 +163,7 @@ fn examples_of_the_manual_are_taken_but_for_names_that_are_not_there_yet() {
     }
     eprintln!("{taken} of {} examples are taken", examples.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // Half of them have nothing to do with what is not there yet.
+    // More than half of them do not depend on missing names.
     assert!(taken * 2 > examples.len(), "{taken} of {}", examples.len());
 }
 

@@ -1,4 +1,4 @@
-//! The master and its workers: starts, reloads, ends, what systemd is told, the master's command line.
+//! The master and its workers: starts, reloads, exits, notifications to systemd, the master CLI.
 
 use crate::support::{
     DEFAULTS, Folder, PATIENCE, Running, WEIR, connect, exchange, free_port, get, pid, wait_for_close, wait_until,
@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Command;
 
-/// A service under a master, with a command line and somebody who plays systemd.
+/// A service with a master, a CLI and a simulated systemd.
 struct Service {
     folder: Folder,
     running: Running,
@@ -45,7 +45,7 @@ impl Service {
         assert!(news.starts_with(start), "{news} instead of {start}");
     }
 
-    /// What the master answers.
+    /// Returns the master's answer.
     fn ask(&self, line: &str) -> String {
         let mut stream = crate::support::connect_unix(&self.folder.path("master"));
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -56,7 +56,7 @@ impl Service {
         answer
     }
 
-    /// The number of the worker that serves.
+    /// Returns the process id of the current worker.
     fn worker(&self) -> u32 {
         let shown = self.ask("show proc");
         let line = shown.lines().skip_while(|line| *line != "# workers").nth(1).unwrap_or_else(|| panic!("{shown}"));
@@ -82,7 +82,7 @@ fn the_master_answers_commands_that_are_addressed_to_it() {
     assert_eq!(service.ask("show cli sockets"), "\n");
     let denied = "Permission denied\n\n".repeat(3);
     assert_eq!(service.ask("user;show proc;show startup-logs;mcli-debug-mode on"), denied);
-    // The process itself is shown only while it is debugged.
+    // The process itself is shown only in debug mode.
     assert!(service.ask("show fd").starts_with("Unknown command: 'show'"));
     let shown = service.ask("mcli-debug-mode on;show info;show fd;show libs;help show");
     assert!(shown.contains(&format!("\nPid: {}\n", service.running.id())), "{shown}");
@@ -94,7 +94,7 @@ fn the_master_answers_commands_that_are_addressed_to_it() {
     assert!(prompts.ends_with("master(xe)> "), "{prompts}");
 }
 
-/// A link named `haproxy`, as an installation in HAProxy's place has it.
+/// A link named `haproxy`, as in an installation that replaces HAProxy.
 #[test]
 fn workers_under_a_link_called_haproxy_have_its_name() {
     let folder = Folder::new();
@@ -167,7 +167,7 @@ fn a_broken_configuration_keeps_the_worker() {
     service.write("");
     let answer = service.ask("reload");
     assert!(answer.starts_with("Success=1\n--\n"), "{answer}");
-    // The end of the worker before may be told, too: that depends on when it is.
+    // The exit of the previous worker may be logged as well, depending on its time.
     let lasting = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !line.contains("Former worker (")).map(str::to_owned).collect()
     };
@@ -217,7 +217,7 @@ fn workers_leave_when_their_master_has_gone() {
     drop(kept);
     let program = format!("/proc/{worker}/exe");
     wait_until("the end of the worker", || std::fs::read_link(&program).is_err());
-    // Its program is let go of before its sockets are.
+    // Its program file is released before its sockets.
     wait_until("the end of the address", || TcpStream::connect(("127.0.0.1", service.port)).is_err());
 }
 
@@ -275,7 +275,7 @@ fn commands_are_for_the_master_or_for_a_worker() {
     assert!(service.ask("@1 show env HAPROXY_CLI").starts_with(&socket));
 }
 
-/// A conversation with the master: what is typed, and what has come back.
+/// A connection to the master CLI, and the output received.
 struct Conversation(UnixStream, String);
 
 impl Conversation {
@@ -289,7 +289,7 @@ impl Conversation {
         self.0.write_all(text.as_bytes()).expect("sent");
     }
 
-    /// Reads until what has come ends so, and forgets it.
+    /// Reads until the output ends with `end`, and removes it.
     fn hears(&mut self, end: &str) -> String {
         let mut place = [0; 4096];
         while !self.1.ends_with(end) {
@@ -332,7 +332,7 @@ fn a_session_is_handed_over_to_a_worker() {
     let mut talk = Conversation::begin(&service);
     talk.types("prompt\n");
     assert_eq!(talk.hears("master> "), "master> ");
-    // Two lines at once: what stands behind the first is for the worker, which is asked for the same prompt.
+    // Two lines at once: the rest after the first is for the worker, which has the same prompt.
     talk.types("@@1\nset severity-output number\n");
     assert_eq!(talk.hears("> \n> "), "> \n> ");
     talk.types("get weight a/b; show cli level\n");
@@ -341,7 +341,7 @@ fn a_session_is_handed_over_to_a_worker() {
     assert_eq!(talk.hears("master> "), "master> ");
     talk.types("show cli level\n");
     assert_eq!(talk.hears("master> "), "admin\n\nmaster> ", "the master is back");
-    // What is typed ends a command that watches.
+    // Input ends a command that watches.
     talk.types("@@1 show events buf0 -wn; echo over\n");
     talk.types("x\n");
     assert_eq!(talk.hears("master> "), "\nover\n\nmaster> ");

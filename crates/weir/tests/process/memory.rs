@@ -1,4 +1,4 @@
-//! A process whose memory is limited: clients that make it hold more than that wait, and all are served in the end.
+//! A process with limited memory: clients that would exceed it wait, and all are served eventually.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get};
 use std::io::{Read, Write};
@@ -7,14 +7,14 @@ use std::process::Command;
 use std::sync::{Condvar, Mutex};
 use std::thread;
 
-/// Clients that each leave a buffer's worth of a body unfinished: together, twice the memory that there is.
+/// Clients that each leave a buffer's worth of a body incomplete: together, twice the available memory.
 const CLIENTS: usize = 300;
 const BUFFER: usize = 256 << 10;
 const BODY: usize = BUFFER - 8192;
-/// Megabytes.
+/// Memory limit in megabytes.
 const LIMIT: usize = 64;
 
-/// Opens for all that wait, once.
+/// A barrier that opens once for all waiting threads.
 #[derive(Default)]
 struct Gate(Mutex<bool>, Condvar);
 
@@ -32,7 +32,7 @@ impl Gate {
     }
 }
 
-/// A server that answers every request once its body is here.
+/// Runs a server that answers every request once its body is complete.
 fn origin() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -62,7 +62,7 @@ fn serve(mut stream: TcpStream) {
     }
 }
 
-/// Runs it with that limit: by its own flag, or the one of the system.
+/// Runs it with that limit: by its own flag, or by that of the system.
 fn starved(by_flag: bool) {
     let folder = Folder::new();
     let port = free_port();
@@ -112,7 +112,7 @@ fn starved(by_flag: bool) {
     assert_eq!(running.try_status(), None, "it lives");
 }
 
-/// Has the program begin with a limit.
+/// Starts the program with a limit.
 fn limit_data(command: &mut Command) {
     let limited = format!("ulimit -d {} && exec \"$0\" \"$@\"", LIMIT << 10);
     let mut shell = Command::new("/bin/sh");

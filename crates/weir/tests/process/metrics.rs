@@ -1,4 +1,4 @@
-//! The metrics for Prometheus: the same lines as HAProxy's, a text that Prometheus reads, the parameters of a request.
+//! The metrics for Prometheus: the same lines as HAProxy's, valid text, the parameters of a request.
 
 use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, free_port};
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Every kind of object that metrics are about. `[down]` is a port on which nobody listens, `[port]` the frontend's.
+/// Every type of object with metrics. `[down]` is a closed port, `[port]` the frontend's.
 const SECTIONS: &str = "global
     description a place
 frontend web
@@ -45,7 +45,7 @@ peers shared
     table t type integer size 1k
 ";
 
-/// One subject that runs.
+/// A running program.
 struct Subject {
     _running: Running,
     port: u16,
@@ -69,7 +69,7 @@ impl Subject {
         Self { _running: running, port }
     }
 
-    /// The status and the body of an answer.
+    /// Returns the status and the body of an answer.
     fn get(&self, path: &str) -> (u16, String) {
         let mut stream = connect(self.port);
         let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
@@ -99,7 +99,7 @@ impl Subject {
     }
 }
 
-/// The payload of a chunked body.
+/// Decodes a chunked body.
 fn joined(mut body: &str) -> String {
     let mut payload = String::new();
     while let Some((length, rest)) = body.split_once("\r\n") {
@@ -110,7 +110,7 @@ fn joined(mut body: &str) -> String {
     payload
 }
 
-/// Lines without what differs from run to run: numbers, the version.
+/// Returns the lines without parts that vary: numbers, the version.
 fn comparable(text: &str) -> Vec<String> {
     let sample = |line: &str| {
         let (labels, value) = line.rsplit_once(' ').expect("a sample");
@@ -121,7 +121,7 @@ fn comparable(text: &str) -> Vec<String> {
         };
         format!("{} {shown}", labels.split("{version=").next().unwrap_or(labels))
     };
-    // Its sentence is this program's own.
+    // Its description is Weir's own.
     let is_own = |line: &str| line.starts_with("# HELP haproxy_sticktable_local_updates ");
     let lines = text.lines().filter(|line| !is_own(line));
     lines.map(|line| if line.starts_with('#') { line.to_owned() } else { sample(line) }).collect()
@@ -183,7 +183,7 @@ fn every_sample_follows_its_type_and_parameters_select() {
     assert!(!weir.metrics("?metrics=-haproxy_server_status").contains("haproxy_server_status"));
     assert_eq!(weir.metrics("?scope=*&scope="), "");
     assert_eq!(weir.metrics("?metrics=haproxy_process_nbproc").lines().count(), 3);
-    // HAProxy writes quotes in the value of a label as they are, which Prometheus cannot read.
+    // HAProxy does not escape quotes in label values, which makes them invalid.
     let sections = SECTIONS.replace("description the back", "description \"a \\\"b\\\" \\\\ c\"");
     let weir = Subject::start(&folder, WEIR, &sections);
     let weights = weir.metrics("?metrics=haproxy_backend_weight&desc-labels");
@@ -213,7 +213,7 @@ fn promtool_reads_the_metrics() {
         drop(input);
         let output = promtool.wait_with_output().expect("promtool ends");
         let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        // The names are HAProxy's, and some are not those that Prometheus advises.
+        // The names are HAProxy's; some differ from Prometheus's conventions.
         let other: Vec<&str> = told.lines().filter(|line| !line.ends_with("\"_total\" suffix")).collect();
         assert!(other.is_empty(), "{query}: {other:?}");
     }

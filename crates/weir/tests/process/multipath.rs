@@ -1,8 +1,8 @@
-//! MPTCP (RFC 8684) on both sides, where the kernel has it.
+//! MPTCP (RFC 8684) on both sides, if the kernel supports it.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get};
 
-/// Sockets of MPTCP on this machine (proc(5), `/proc/net/protocols`); `None`: the kernel does not have it.
+/// Returns the number of MPTCP sockets on this machine (proc(5), `/proc/net/protocols`); `None`: not supported.
 fn sockets() -> Option<u64> {
     let enabled = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").ok()?;
     let protocols = std::fs::read_to_string("/proc/net/protocols").ok()?;
@@ -27,7 +27,7 @@ fn addresses_listen_and_servers_are_reached_by_mptcp() {
     let _weir = Running::weir(&["-f", &file]);
     let mut client = connect(front);
     assert_eq!(exchange(&mut client, &get("/")), (200, "ok".to_owned()));
-    // Two listen, and the link between both is one of two ends.
+    // Two listening sockets, and two ends of the connection between both.
     let now = sockets().unwrap_or(0);
     assert!(now >= before + 4, "{now} after {before}");
 }

@@ -1,5 +1,5 @@
-//! Connections to servers in the namespace of the client. The test makes a namespace and removes it; where it may not,
-//! it says so.
+//! Connections to servers in the client's namespace. The test creates a namespace and removes it; without permission it
+//! reports so.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, free_port};
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ impl Drop for Made {
     }
 }
 
-/// A PROXY header that tells of this namespace.
+/// A PROXY header that names this namespace.
 fn header(namespace: &str) -> Vec<u8> {
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11".to_vec();
     header.extend((15 + namespace.len() as u16).to_be_bytes());
@@ -63,7 +63,7 @@ fn a_server_is_reached_in_the_namespace_that_a_header_tells() {
     let mut got = vec![0; header(&made.0).len() + 1];
     stream.read_exact(&mut got).expect("a header");
     assert_eq!(got, [&header(&made.0)[..], b"x"].concat());
-    // A namespace that the configuration does not name is not entered, and nobody listens outside.
+    // A namespace that is not in the configuration is not entered, and no socket listens outside.
     let mut stranger = connect(port);
     stranger.write_all(&header("weir-unknown")).expect("sent");
     let mut rest = Vec::new();

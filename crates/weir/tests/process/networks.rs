@@ -1,5 +1,5 @@
-//! Listening in network namespaces, on addresses that are nobody's, and without descriptors. The namespaces are made and
-//! removed by the tests; where that is not permitted they are skipped, with a word.
+//! Listening in network namespaces, on foreign addresses, and without descriptors. The namespaces are created and
+//! removed by the tests; without permission they are skipped with a message.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, run};
 use std::io::Write;
@@ -26,7 +26,7 @@ impl Namespace {
         Some(added)
     }
 
-    /// A command inside.
+    /// Returns a command that runs inside.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.0, program]);
@@ -40,7 +40,7 @@ impl Drop for Namespace {
     }
 }
 
-/// The frontend is in one network, who asks as well; the same port outside answers nobody.
+/// The frontend and its client are in one namespace; the same port outside is closed.
 #[test]
 fn a_frontend_in_a_namespace_serves_that_network() {
     let Some(inside) = Namespace::new("front") else { return };
@@ -63,13 +63,13 @@ fn a_frontend_in_a_namespace_serves_that_network() {
     assert!(answer.stdout.contains("503 Service Unavailable"), "{answer:?}");
 }
 
-/// A header of a balancer in front names the network of the client, and `namespace *` sends the request there.
+/// A header of a balancer in front names the client's namespace, and `namespace *` sends the request there.
 #[test]
 fn a_request_goes_out_into_the_network_that_a_header_names() {
     let Some(inside) = Namespace::new("back") else { return };
     let folder = Folder::new();
     let (port, server) = (free_port(), free_port());
-    // The server: another Weir. Its address outside tells when it has bound both.
+    // The server is another Weir. Its address outside answers once both are bound.
     let ready = free_port();
     let text = format!(
         "{DEFAULTS}frontend web\n    bind 127.0.0.1:{server} namespace {}\n    bind 127.0.0.1:{ready}\n    monitor-uri /alive\n",
@@ -94,11 +94,11 @@ fn a_request_goes_out_into_the_network_that_a_header_names() {
         exchange(&mut stream, &get("/alive")).0
     };
     assert_eq!(ask(&inside.0), 200);
-    // One that is not listed counts for nothing: outside, nobody listens.
+    // A namespace that is not listed is ignored: outside, the port is closed.
     assert_eq!(ask("elsewhere"), 503);
 }
 
-/// Newcomers wait while there is no descriptor for them, who is connected is served, and it passes.
+/// Without free descriptors new clients wait, and connected ones are served, until descriptors are available.
 #[test]
 fn a_process_without_descriptors_serves_whom_it_has() {
     let folder = Folder::new();

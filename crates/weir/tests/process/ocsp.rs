@@ -1,5 +1,5 @@
-//! OCSP answers that Weir asks for itself, from a responder with answers that OpenSSL has signed: stapled, replaced, refused. A
-//! test whose `openssl` is missing says so and passes.
+//! Automatic OCSP updates, from a responder whose responses OpenSSL has signed: stapled, replaced, rejected. Without
+//! `openssl` a test reports so and passes.
 
 use crate::support::{Folder, Running, WEIR, connect_unix, free_port};
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// Runs openssl; `None`: it is not there, and that was printed.
+/// Runs openssl; `None`: it is missing, which was printed.
 fn openssl(folder: &Folder, arguments: &str) -> Option<String> {
     let run = Command::new("openssl")
         .current_dir(folder.text())
@@ -22,8 +22,8 @@ fn openssl(folder: &Folder, arguments: &str) -> Option<String> {
     Some(text)
 }
 
-/// A CA, two certificates of it that name that responder, one that signs answers, and another CA of the same name. `None`: no
-/// openssl.
+/// Creates a CA, two certificates of it that name that responder, one that signs responses, and another CA of the same
+/// name. `None`: no openssl.
 fn certificates(folder: &Folder, responder: &str) -> Option<()> {
     let key = |name: &str| format!("-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key");
     for name in ["ca", "other"] {
@@ -48,7 +48,7 @@ fn certificates(folder: &Folder, responder: &str) -> Option<()> {
 const GOOD: &str = "V\t400101000000Z\t";
 const REVOKED: &str = "R\t400101000000Z\t250101000000Z";
 
-/// An answer about the certificate with that serial number.
+/// Returns a response for the certificate with that serial number.
 fn signed(folder: &Folder, signer: &str, status: &str, serial: &str) -> Vec<u8> {
     folder.write("index.txt", &format!("{status}\t{serial}\tunknown\t/CN=a.example\n"));
     folder.write("index.txt.attr", "unique_subject = no\n");
@@ -57,14 +57,14 @@ fn signed(folder: &Folder, signer: &str, status: &str, serial: &str) -> Vec<u8> 
     std::fs::read(folder.path("answer.der")).expect("an answer")
 }
 
-/// What a responder answers.
+/// The behaviour of a responder.
 #[derive(Clone, Default)]
 enum Reply {
     #[default]
     NotFound,
     Text,
     Answer(Vec<u8>),
-    /// It closes the connection.
+    /// Closes the connection.
     Nothing,
 }
 
@@ -97,7 +97,7 @@ impl Responder {
                 };
                 let length = body.len();
                 let head = format!("HTTP/1.0 {status}\r\nContent-type: {kind}\r\nContent-Length: {length}\r\n\r\n");
-                // Weir may have gone meanwhile.
+                // Weir may have disconnected.
                 let _ = peer.write_all(&[head.as_bytes(), &body].concat());
             }
         });
@@ -113,7 +113,7 @@ impl Responder {
     }
 }
 
-/// A stage with one address that shows `site.pem`.
+/// A process with one address that uses `site.pem`.
 struct Stage {
     folder: Folder,
     tls: u16,
@@ -127,7 +127,7 @@ impl Stage {
         Self::showing(folder, global, &shown)
     }
 
-    /// The same with another source of certificates.
+    /// Creates it with another source of certificates.
     fn showing(folder: Folder, global: &str, shown: &str) -> Self {
         let tls = free_port();
         let text = format!(
@@ -150,7 +150,7 @@ impl Stage {
         answer
     }
 
-    /// The next line of an update.
+    /// Checks the next log line of an update.
     fn logged(&mut self, expected: &str) {
         let line = self.weir.wait_for_line(|line| line.contains("<OCSP-UPDATE> /"));
         assert_eq!(line, format!("<OCSP-UPDATE> {} {expected}\n", self.site));
@@ -169,7 +169,7 @@ fn answers_are_fetched_stapled_replaced_and_refused() {
     let good = signed(&folder, "ca", GOOD, "1001");
     let delegated = signed(&folder, "delegate", GOOD, "1001");
     let answers = [
-        // A certificate of the same issuer that may not sign answers.
+        // A certificate of the same issuer that may not sign responses.
         (signed(&folder, "second", GOOD, "1001"), 4, "OCSP response check failure (OCSP_basic_verify() failed)"),
         (signed(&folder, "other", GOOD, "1001"), 4, "OCSP response check failure (OCSP_basic_verify() failed)"),
         (
@@ -195,7 +195,7 @@ fn answers_are_fetched_stapled_replaced_and_refused() {
     let tls = stage.tls;
     let stapled = openssl(&stage.folder, &format!("s_client -connect 127.0.0.1:{tls} -status -servername a.example"));
     assert!(stapled.is_some_and(|text| text.contains("OCSP Response Status: successful")));
-    // Revoked by now: clients are told.
+    // The certificate is revoked now: clients receive that response.
     responder.set(Reply::Answer(revoked));
     let shown = stage.ask(&format!("update ssl ocsp-response {site}"));
     assert!(shown.contains("Cert Status: revoked\n    Revocation Time: Jan  1 00:00:00 2025 GMT"), "{shown}");
@@ -206,7 +206,7 @@ fn answers_are_fetched_stapled_replaced_and_refused() {
     assert!(letters.ends_with('\n') && !letters.ends_with("\n\n"), "{letters}");
     assert_eq!(stage.ask(&format!("set ssl ocsp-response {}", letters.trim())), "OCSP Response updated!\n\n");
     assert!(stage.ask(&format!("show ssl ocsp-response {id}")).contains("Cert Status: good"));
-    // What is no answer that can be used leaves the one that is there.
+    // Invalid responses leave the current one in place.
     let mut failures = 0;
     let mut refused = |stage: &mut Stage, reply: Reply, number: u8, text: &str| {
         failures += 1;
@@ -230,7 +230,7 @@ fn answers_are_fetched_stapled_replaced_and_refused() {
     stage.stop();
 }
 
-/// Requests go through a proxy with their whole URI; its name is the proxy's business.
+/// Requests through a proxy contain the whole URI; the proxy resolves the name.
 #[test]
 fn answers_are_fetched_through_a_proxy() {
     let (folder, responder) = (Folder::new(), Responder::new());
@@ -243,13 +243,13 @@ fn answers_are_fetched_through_a_proxy() {
     stage.logged("1 \"Update successful\" 0 1");
     let request = responder.requests.lock().expect("no panic").first().cloned().expect("a request");
     assert!(request.starts_with("GET http://ocsp.nowhere.example/x/ME"), "{request}");
-    // No request was for another certificate.
+    // There was no request for another certificate.
     assert_eq!(responder.requests.lock().expect("no panic").len(), 1);
     assert!(request.contains("\r\nhost: ocsp.nowhere.example\r\n"), "{request}");
     stage.stop();
 }
 
-/// A certificate that comes with a line at run time is the first one that asks for it.
+/// Updates are enabled first by a certificate that is added with a line at run time.
 #[test]
 fn lines_that_are_added_ask_for_updates() {
     let (folder, responder) = (Folder::new(), Responder::new());
@@ -274,7 +274,7 @@ fn lines_that_are_added_ask_for_updates() {
     stage.stop();
 }
 
-/// Answers are set part by part as well, and follow the certificate.
+/// Responses can also be set in parts, together with the certificate.
 #[test]
 fn answers_are_set_with_certificates() {
     let (folder, responder) = (Folder::new(), Responder::new());
@@ -299,7 +299,7 @@ fn answers_are_set_with_certificates() {
     assert!(set(".issuer", &issuer).starts_with("Transaction updated for certificate "));
     assert!(stage.ask(&format!("commit ssl cert {site}")).ends_with(".\nSuccess!\n\n"));
     assert!(stage.ask(&format!("show ssl cert {site}.ocsp")).contains("Cert Status: good"));
-    // Another certificate, whose key comes after it; the former answer is about another one.
+    // Another certificate, whose key follows; the previous response is for another certificate.
     set("", &certificate);
     assert!(stage.ask(&format!("commit ssl cert {site}")).contains("passed a null parameter.\nFailed!"));
     set("", &certificate);

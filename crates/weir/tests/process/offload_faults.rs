@@ -1,5 +1,5 @@
-//! Agents of SPOE and FastCGI applications that are killed, hang and lie under load: every request gets its answer, the log says why,
-//! and what comes back is used again. Both over TLS, and their trace sources.
+//! SPOE agents and FastCGI applications that are killed, hang or send garbage under load: every request is answered,
+//! the log contains the reason, and recovered peers are used again. Both over TLS, and their trace sources.
 
 use crate::support::{
     DEFAULTS, Folder, Running, WEIR, connect, connect_unix, exchange, free_port, get, run, wait_until, weir,
@@ -25,18 +25,18 @@ spoe-message check
     event on-frontend-http-request
 ";
 
-/// `weir origin` as an agent or as an application.
+/// Runs `weir origin` as an agent or as an application.
 fn peer(option: &str, port: u16) -> Running {
     let running = Running::start(Command::new(WEIR).args(["origin", option, &format!("127.0.0.1:{port}")]));
     drop(connect(port));
     running
 }
 
-/// How long peers are waited for: where they are to answer, and where they are to fail.
+/// Timeouts for peers: for those that must answer, and those that must fail.
 const LONG: &str = "100s";
 const SHORT: &str = "500ms";
 
-/// A site whose answers are what an agent has said: the score, and the error.
+/// A site that answers with the results of an agent: the score, and the error.
 fn with_agent(folder: &Folder, patience: &str, port: u16, agents: &str) -> String {
     let engine = folder.write("engine.conf", &ENGINE.replace("PATIENCE", patience));
     let text = format!(
@@ -69,7 +69,7 @@ fn status(port: u16, path: &str) -> u16 {
     exchange(&mut connect(port), &get(path)).0
 }
 
-/// Answers of a finished load by their class, from 1xx to 5xx.
+/// Runs a load and returns its responses by class, from 1xx to 5xx.
 fn load(port: u16, path: &str, requests: &str) -> [u64; 5] {
     let url = format!("http://127.0.0.1:{port}{path}");
     let found = run(Command::new(WEIR).args(["load", "-q", "--json", "-c", "8", "-n", requests, &url]));
@@ -115,7 +115,7 @@ fn an_application_that_hangs_or_is_killed_has_its_own_termination_states() {
     assert_eq!(load(port, "/?s=100", "16"), [0, 0, 0, 0, 16]);
     application.send(Signal::CONT);
     wait_until("the application answers", || status(port, "/?s=100") == 200);
-    // Killed within an answer that its client takes slowly.
+    // Killed during an answer that its client reads slowly.
     let mut slow = connect(port);
     slow.write_all(get("/cut?s=1g").as_bytes()).expect("sent");
     let mut begun = [0; 1000];
@@ -131,7 +131,7 @@ fn an_application_that_hangs_or_is_killed_has_its_own_termination_states() {
     wait_until("the next one answers", || status(port, "/?s=100") == 200);
 }
 
-/// Answers whatever comes with bytes of a generator, another run of them on each connection, and closes.
+/// Runs a server that answers any input with pseudo-random bytes, different on each connection, and closes.
 fn liar() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -143,7 +143,7 @@ fn liar() -> u16 {
             for (index, byte) in bytes.iter_mut().enumerate() {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 *byte = (state >> 33) as u8;
-                // Beginnings that look like one of either protocol.
+                // Prefixes that look like one of either protocol.
                 match (state % 3, index) {
                     (0, 0) => *byte = 1,
                     (1, 0..=2) => *byte = 0,
@@ -179,7 +179,7 @@ fn what_lies_is_never_believed() {
     }
 }
 
-/// Another process ends TLS in front of the agent and the application.
+/// Another process terminates TLS in front of the agent and the application.
 #[test]
 fn agents_and_applications_are_reached_by_tls() {
     let folder = Folder::new();
@@ -216,7 +216,7 @@ fn a_second_attempt_at_an_application_is_refused_with_a_reason() {
     assert!(found.stderr.contains(said), "{}", found.stderr);
 }
 
-/// Switches a trace source on, with its events on standard output.
+/// Enables a trace source, with its events on standard output.
 fn trace(socket: &Path, source: &str) {
     let mut stream = connect_unix(socket);
     let words = ["sink stdout", "level developer", "verbosity complete", "start now"];

@@ -1,5 +1,5 @@
-//! What packages and images install: their configurations are accepted without a word, the files that the package's
-//! description names exist, and the example for those who come from nginx is one that Weir takes.
+//! Files that packages and images install: their configurations are accepted without messages, the files that the
+//! package's description names exist, and the example for nginx users is valid.
 
 use crate::support::{Folder, line};
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).expect("a file of the project")
 }
 
-/// Checks a configuration; the user of the package need not exist on this machine.
+/// Checks a configuration; the package's user need not exist on this machine.
 fn check(name: &str, text: &str) {
     let folder = Folder::new();
     let text = text.replace("    user weir\n    group weir\n", "");
@@ -36,11 +36,11 @@ fn the_example_for_users_of_nginx_is_accepted() {
     let lines = page.lines().skip_while(|line| *line != "    global").take_while(|line| !line.starts_with("## "));
     let text: String = lines.map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
     assert!(text.contains("backend app"), "{text}");
-    // No certificate lies there.
+    // There is no certificate.
     check("docs/from-nginx.md", &text.replace(" ssl crt /etc/weir/site.pem", ""));
 }
 
-/// Pages of a folder and those below it, by their names in the book.
+/// Returns the pages of a folder and below, by their names in the book.
 fn pages(folder: &Path, below: &str, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).expect("a folder of the documentation") {
         let path = entry.expect("a file").path();
@@ -54,7 +54,7 @@ fn pages(folder: &Path, below: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Builds the book with mdBook. Skipped, with a word, where that is not installed.
+/// Builds the book with mdBook. Skipped with a message if it is not installed.
 #[test]
 fn the_documentation_is_a_book() {
     let folder = Folder::new();

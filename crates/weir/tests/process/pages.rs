@@ -1,11 +1,11 @@
-//! What the pages of `docs/` and the README show as configuration is accepted by `-c`, without a warning.
+//! Configurations in the pages of `docs/` and the README are accepted by `-c`, without a warning.
 
 use crate::support::{DEFAULTS, Folder, WEIR};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// First words of whole configurations.
+/// First words of complete configurations.
 const SECTIONS: &[&str] = &[
     "global",
     "defaults",
@@ -25,7 +25,7 @@ const SECTIONS: &[&str] = &[
     "traces",
 ];
 
-/// First words of lines that are shown without their section, each followed by the section that they belong to.
+/// First words of lines shown without their section, each followed by the section that they belong to.
 const LINES: &[(&str, &str)] = &[
     ("filter", "frontend example\n bind 127.0.0.1:1\n"),
     ("log-format", "frontend example\n bind 127.0.0.1:1\n log stderr daemon\n"),
@@ -38,7 +38,7 @@ const LINES: &[(&str, &str)] = &[
     ("http-request", "frontend example\n bind 127.0.0.1:1\n"),
 ];
 
-/// Messages about the machine that the test runs on.
+/// Messages that depend on the machine of the test.
 const MACHINE: &[&str] = &[
     "could not resolve address",
     "no method found to resolve",
@@ -88,9 +88,9 @@ spoe-message coraza-req
     event on-frontend-http-request
 ";
 
-/// Files that examples read: name and content.
+/// Files that examples read: name and contents.
 const FILES: &[(&str, &str)] = &[
-    // A certificate that nobody trusts, with its key.
+    // An untrusted certificate, with its key.
     ("site.pem", include_str!("site.pem")),
     ("other.pem", include_str!("site.pem")),
     ("internal-ca.pem", include_str!("site.pem")),
@@ -116,7 +116,7 @@ const FILES: &[(&str, &str)] = &[
     ("issuer.pub", include_str!("../../../expression/tests/keys/rsa.pub")),
 ];
 
-/// A block of a page: the line where it begins and what it holds.
+/// Returns the blocks of a page: the line where each begins and its contents.
 fn blocks(page: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let (mut fence, mut blank) = (false, true);
@@ -146,14 +146,14 @@ fn blocks(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The configuration that a block shows, with what it takes for granted; `None`: it shows something else.
+/// Returns the configuration that a block shows, with its assumed context; `None`: it shows something else.
 fn configuration(block: &str, folder: &Folder) -> Option<String> {
     let first = block.split_whitespace().next()?;
     let mut text = DEFAULTS.to_owned();
     if SECTIONS.contains(&first) {
         text += block;
     } else {
-        // A form with arguments in angle brackets is grammar. What follows a blank line is what the line leads to.
+        // A form with arguments in angle brackets is grammar. A blank line is followed by the result of the line.
         let line = block.split("\n\n").next().filter(|line| !line.contains('<'))?;
         let (_, section) = LINES.iter().find(|(word, _)| *word == first)?;
         text += section;
@@ -191,7 +191,7 @@ fn configuration(block: &str, folder: &Folder) -> Option<String> {
             add("resolvers", "mydns", " nameserver example 192.0.2.99:53\n");
         }
     }
-    // Files and owners of the reader's machine become those of the test.
+    // Files and owners of the reader's machine are replaced by those of the test.
     let text = (text + &around).replace("/etc/weir/", &format!("{}/", folder.text()));
     Some(text.replace("group web\n", "group root\n"))
 }
@@ -218,7 +218,7 @@ fn configurations_in_the_documentation_are_accepted() {
     for (name, content) in FILES {
         folder.write(name, content);
     }
-    // These files are blocks of their pages: how they begin.
+    // These files are blocks of their pages, identified by their first line.
     let own = [
         ("opentelemetry.md", "[shop]", "otel.cfg"),
         ("opentelemetry.md", "exporters:", "otel.yml"),

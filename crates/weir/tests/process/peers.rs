@@ -1,5 +1,5 @@
-//! Instances that share stick tables, over real sockets: Weir with HAProxy, both ways, and with itself through partitions,
-//! reloads and attacks. A HAProxy that is not installed is skipped, with a word.
+//! Instances that share stick tables, over real sockets: Weir with HAProxy, in both directions, and with itself through
+//! partitions, reloads and attacks. Skipped with a message if HAProxy is not installed.
 
 use crate::counts::statistics;
 use crate::support::{DEFAULTS, Folder, PATIENCE, Running, WEIR, connect, exchange, free_port, get, wait_until};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// HAProxys that may be there: `HAPROXY` names others, with colons between them.
+/// Returns the HAProxy programs; `HAPROXY` names others, separated by colons.
 fn others() -> Vec<String> {
     let named = std::env::var("HAPROXY").unwrap_or_else(|_| "/usr/sbin/haproxy".to_owned());
     let (there, missing): (Vec<String>, Vec<String>) =
@@ -25,7 +25,7 @@ fn others() -> Vec<String> {
     there
 }
 
-/// The tables that nodes share, of every type of keys.
+/// The tables that nodes share, with every type of key.
 const TABLES: [&str; 6] = ["p/number", "p/v4", "p/v6", "p/text", "p/block", "stuck"];
 
 /// An instance.
@@ -36,8 +36,8 @@ struct Node {
     file: String,
 }
 
-/// What a node serves. Every request counts in some tables, by its path: the first segment chooses which, the second one is
-/// the key.
+/// The configuration of a node. Every request is counted in a table, by its path: the first segment selects the table,
+/// the second one is the key.
 fn configuration(socket: &std::path::Path, port: u16, peers: &[(&str, u16)]) -> String {
     let mut text = format!("global\n    stats socket {} level admin\n{DEFAULTS}peers p\n", socket.display());
     for (name, port) in peers {
@@ -85,7 +85,7 @@ impl Node {
         Self::again(program, name, socket, port, file, more)
     }
 
-    /// A process with a configuration that is there already.
+    /// Starts a process with an existing configuration.
     fn again(program: &str, name: &str, socket: std::path::PathBuf, port: u16, file: String, more: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.args(["-L", name, "-f", &file]).args(more);
@@ -107,7 +107,7 @@ impl Node {
         assert_eq!(exchange(&mut connect(self.port), &get(path)).0, 200);
     }
 
-    /// Requests that count in every table, under keys of their own.
+    /// Sends requests that are counted in every table, under separate keys.
     fn fill(&self, number: u32) {
         for _ in 0..number {
             for table in ["number/{}", "v4/192.0.2.{}", "v6/2001:db8::{}", "text/key-{}", "block/abc{}", "stuck/s{}"] {
@@ -116,7 +116,7 @@ impl Node {
         }
     }
 
-    /// What a table holds, without what each instance knows for itself.
+    /// Returns the contents of a table, without values local to each instance.
     fn table(&self, name: &str) -> BTreeSet<String> {
         let own = ["use=", "exp=", "shard="];
         let entries = self.ask(&format!("show table {name}"));
@@ -134,7 +134,7 @@ impl Node {
     }
 }
 
-/// Waits until nodes know the same, so many entries in each table.
+/// Waits until nodes have the same contents, with that number of entries in each table.
 fn agree(nodes: &[&Node], entries: usize) {
     let begun = Instant::now();
     loop {
@@ -142,14 +142,14 @@ fn agree(nodes: &[&Node], entries: usize) {
         if all[0].iter().all(|table| table.len() == entries) && all[1..].iter().all(|other| *other == all[0]) {
             return;
         }
-        // Processes are killed after all of it, and could not tell any more.
+        // Fails before the tests' processes are killed, so that the state is printed.
         assert!(begun.elapsed() < PATIENCE * 2 / 3, "{entries} entries everywhere: {all:#?}");
         thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Waits until instances of Weir have been taught. What a lesson tells may be older than what is heard beside it, and
-/// whatever comes last counts: nothing that is compared later should change meanwhile.
+/// Waits until instances of Weir have been taught. Taught values may be older than updates received at the same time,
+/// and the last received one wins: nothing that is compared later should change during that.
 fn taught(nodes: &[&Node]) {
     wait_until("lessons are over", || {
         nodes.iter().all(|node| {
@@ -160,7 +160,7 @@ fn taught(nodes: &[&Node]) {
     });
 }
 
-/// One is taught when it begins, then both tell what happens.
+/// One is taught when it starts, then both send updates.
 fn both_ways(first: &str, second: &str) {
     let folder = Folder::new();
     let peers = [("one", free_port()), ("two", free_port())];
@@ -175,7 +175,7 @@ fn both_ways(first: &str, second: &str) {
     }
     two.fill(5);
     agree(&[&two, &one], 2);
-    // An entry that is known to both is changed on the other side.
+    // An entry that both have is changed on the other side.
     one.fill(5);
     one.fill(4);
     agree(&[&one, &two], 3);
@@ -200,7 +200,7 @@ fn weir_learns_from_weir() {
     both_ways(WEIR, WEIR);
 }
 
-/// Carries connections to a port as long as it is open.
+/// Forwards connections to a port as long as it is open.
 struct Bridge {
     port: u16,
     open: Arc<AtomicBool>,
@@ -249,7 +249,7 @@ impl Bridge {
 fn three_nodes_agree_again_when_a_partition_has_healed() {
     let folder = Folder::new();
     let ports = [free_port(), free_port(), free_port()];
-    // Whatever goes to the third one, and what it sends to the others.
+    // Bridges for connections to the third one, and from it to the others.
     let bridges = [Bridge::to(ports[2]), Bridge::to(ports[0]), Bridge::to(ports[1])];
     let seen = [("one", ports[0]), ("two", ports[1]), ("three", bridges[0].port)];
     let one = Node::start(WEIR, &folder, "one", &seen, &[]);
@@ -278,7 +278,7 @@ fn a_successor_knows_what_the_process_before_it_knew() {
         let one = Node::start(WEIR, &folder, "one", &peers, more);
         one.fill(2);
         one.fill(1);
-        // What an answer adds to the entries is there once its session has ended.
+        // Counters of the response are updated once its session has ended.
         wait_until("the end of all sessions", || statistics(&one.ask("show stat"), "f", "FRONTEND")["scur"] == "0");
         let before = one.everything();
         assert!(before.iter().all(|table| table.len() == 2), "{before:?}");
@@ -302,7 +302,7 @@ fn a_reload_under_a_master_keeps_what_is_known() {
     let shown = one.ask("show info");
     let before = shown.lines().find_map(|line| line.strip_prefix("Pid: ")).expect("a process");
     one.running.send(Signal::USR2);
-    // It serves until it has handed over what it knows.
+    // It runs until it has taught its successor.
     let program = format!("/proc/{before}/exe");
     wait_until("the end of the worker", || std::fs::read_link(&program).is_err());
     agree(&[&one, &two], 1);
@@ -312,7 +312,7 @@ fn a_reload_under_a_master_keeps_what_is_known() {
     agree(&[&one, &two], 3);
 }
 
-/// What somebody says to a port, and hears until the other one closes.
+/// Sends bytes to a port, and reads until the peer closes.
 fn say(port: u16, bytes: &[u8]) -> Vec<u8> {
     let mut stream = connect(port);
     let _ = stream.write_all(bytes);
@@ -336,7 +336,7 @@ fn nonsense_crowds_and_the_slow_do_not_keep_peers_apart() {
     ] {
         assert_eq!(say(port, bytes), answer);
     }
-    // Somebody who knows the names: lengths without end, and messages that are none, are told to be that.
+    // A peer with valid names that sends endless lengths or invalid messages receives an error.
     for (bytes, last) in [
         (&[10, 128, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..], &[1, 1][..]),
         (&[10, 130, 3, 1, 200, 0], &[1, 0]),
@@ -345,7 +345,7 @@ fn nonsense_crowds_and_the_slow_do_not_keep_peers_apart() {
         let heard = say(port, &[b"HAProxyS 2.1\none\ntwo 1 1\n", bytes].concat());
         assert!(heard.starts_with(b"200\n") && heard.ends_with(last), "{heard:?}");
     }
-    // The slow: none of them ever says who they are.
+    // Slow connections that never identify themselves.
     let slow: Vec<TcpStream> = (0..400)
         .map(|_| {
             let mut stream = connect(port);

@@ -1,5 +1,5 @@
-//! PHP-FPM behind Weir: what a script is told and what it answers, a body, standard error, and an application
-//! that is not there any more. Skipped, with a word, where PHP-FPM is not installed.
+//! PHP-FPM behind Weir: parameters and answers of a script, a body, standard error, and a stopped application. Skipped
+//! with a message if PHP-FPM is not installed.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get};
 use rustix::process::Signal;
@@ -16,7 +16,7 @@ echo implode(' ', [$_SERVER['REQUEST_METHOD'], $_SERVER['SCRIPT_NAME'], $_SERVER
     $_SERVER['HTTP_X_OWN'] ?? '-', strlen(file_get_contents('php://input'))]);
 ";
 
-/// A script whose process is killed within its answer.
+/// A script whose process is killed during its answer.
 const KILLED: &str = "<?php
 header('X-Kind: cut');
 echo str_repeat('begun ', 20000);
@@ -24,7 +24,7 @@ flush();
 exec('kill -9 ' . getmypid());
 ";
 
-/// PHP-FPM on a port; `None`: there is none, which was said.
+/// Runs PHP-FPM on a port; `None`: it is missing, which was printed.
 fn start(folder: &Folder) -> Option<(Running, u16)> {
     let found =
         PROGRAMS.iter().find(|program| Command::new(program).arg("-v").output().is_ok_and(|out| out.status.success()));
@@ -64,15 +64,15 @@ fn scripts_answer_and_a_manager_that_is_gone_is_a_503() {
     let post =
         format!("POST /index.php/more HTTP/1.1\r\nhost: a\r\nx-own: 1\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     assert_eq!(exchange(&mut client, &post), (203, "POST /index.php /more  1 100000".to_owned()));
-    // FPM says so itself, with a status of its own.
+    // FPM answers so itself, with its own status.
     assert_eq!(exchange(&mut client, &get("/none.php")).0, 404);
     let mut next = connect(port);
     assert_eq!(exchange(&mut next, &get("/?c")), (203, "GET /index.php - c - 0".to_owned()));
-    // An answer that is cut off does not look like a whole one, and its connection carries no other.
+    // A truncated answer is recognizable, and its connection is not reused.
     let mut cut = connect(port);
     cut.write_all(get("/killed.php").as_bytes()).expect("a request");
     let mut answer = Vec::new();
-    // Its end may be a reset.
+    // It may end with a reset.
     let _ = cut.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("x-kind: cut\r\n"), "{answer}");

@@ -1,25 +1,25 @@
-//! Certificates for tests, made by the program `openssl`: authorities, what they issue, and what they revoke.
+//! Certificates for tests, created by `openssl`: authorities, certificates and revocation lists.
 
 use crate::support::{Folder, run};
 use std::process::Command;
 
-/// An authority in a folder of its own: `openssl ca` keeps its books there.
+/// A CA in its own folder, which contains the database of `openssl ca`.
 pub struct Authority {
     folder: Folder,
 }
 
-/// What differs in a certificate from one that is as it should be.
+/// Properties of a certificate that differ from a regular one.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Its subject.
+    /// Subject.
     pub subject: &'a str,
-    /// Its names, as `subjectAltName` has them.
+    /// Names, in the syntax of `subjectAltName`.
     pub names: &'a str,
-    /// Its key, as `openssl req -newkey` has it.
+    /// Key, in the syntax of `openssl req -newkey`.
     pub key: &'a str,
-    /// The last second of its life, as `YYMMDDHHMMSSZ`.
+    /// End of validity, as `YYMMDDHHMMSSZ`.
     pub until: &'a str,
-    /// Its use.
+    /// Key usage.
     pub usage: &'a str,
 }
 
@@ -35,7 +35,7 @@ impl Default for Wanted<'_> {
     }
 }
 
-/// Whether there is an `openssl`; that there is none is said.
+/// Whether `openssl` is installed; if not, this is printed.
 pub fn is_there() -> bool {
     let there = Command::new("openssl").arg("version").output().is_ok();
     if !there {
@@ -50,7 +50,7 @@ const SETTINGS: &str = "[req]\ndistinguished_name=dn\n[dn]\n[ca]\ndefault_ca=own
     [authority]\nbasicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n";
 
 impl Authority {
-    /// A root that signs itself.
+    /// Creates a self-signed root CA.
     pub fn root() -> Self {
         let own = Self::blank();
         own.openssl(
@@ -69,7 +69,7 @@ impl Authority {
         own
     }
 
-    /// An authority between this one and a certificate; its certificate is `ca.pem` of its folder.
+    /// Creates an intermediate CA; its certificate is `ca.pem` in its folder.
     pub fn intermediate(&self) -> Self {
         let own = Self::blank();
         own.openssl(
@@ -82,22 +82,22 @@ impl Authority {
         own
     }
 
-    /// Path of a file of the authority.
+    /// Returns the path of a file of the CA.
     pub fn path(&self, name: &str) -> String {
         self.folder.path(name).to_str().expect("text").to_owned()
     }
 
-    /// Content of a file of the authority.
+    /// Returns the contents of a file of the CA.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.folder.path(name)).expect("a file")
     }
 
-    /// Writes a file beside the others.
+    /// Writes a file into the CA's folder.
     pub fn write(&self, name: &str, content: &str) -> String {
         self.folder.write(name, content)
     }
 
-    /// A certificate, `NAME.crt`, with its key: the path of a file with both.
+    /// Issues a certificate, `NAME.crt`, with its key; returns the path of a file with both.
     pub fn issue(&self, name: &str, wanted: Wanted<'_>) -> String {
         let Wanted { subject, names, key, until, usage } = wanted;
         let key = match key.split_once(':') {
@@ -118,7 +118,7 @@ impl Authority {
         self.folder.write(&format!("{name}.pem"), &both)
     }
 
-    /// Revokes a certificate and returns the path of the list of all that are revoked.
+    /// Revokes a certificate and returns the path of the revocation list.
     pub fn revoke(&self, name: &str) -> String {
         self.openssl(&format!("ca -config settings -revoke {name}.crt"));
         self.openssl("ca -config settings -gencrl -out crl.pem");

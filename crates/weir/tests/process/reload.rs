@@ -1,4 +1,4 @@
-//! A reload in place (docs/reload.md): the worker stays, and its connections with it.
+//! Reloads in place (docs/reload.md): the worker and its connections stay.
 
 use crate::support::{
     DEFAULTS, Folder, PATIENCE, Running, WEIR, connect, connect_unix, exchange, free_port, get, run, wait_until, weir,
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::thread;
 
-/// A service under a master that reloads in place; the test is its service manager.
+/// A service with a master that reloads in place; the test acts as its service manager.
 pub struct Service {
     pub folder: Folder,
     running: Running,
@@ -21,12 +21,12 @@ pub struct Service {
 }
 
 impl Service {
-    /// A master with a worker that serves `sections`, where PORT stands for the port.
+    /// Starts a master with a worker that serves `sections`; PORT is replaced by the port.
     fn start(sections: &str) -> Self {
         Self::start_with("", sections, Folder::new())
     }
 
-    /// The same, with more for the section `global`.
+    /// The same, with additional lines for the section `global`.
     pub fn start_with(global: &str, sections: &str, folder: Folder) -> Self {
         let port = free_port();
         let manager = UnixDatagram::bind(folder.path("notify")).expect("free");
@@ -41,7 +41,7 @@ impl Service {
         service
     }
 
-    /// The text that the next reload reads; `global` is more for that section.
+    /// Writes the configuration for the next reload; `global` is added to that section.
     pub fn write(&self, global: &str, sections: &str) {
         write(&self.folder, self.port, global, sections);
     }
@@ -53,7 +53,7 @@ impl Service {
         assert!(news.starts_with(start), "{news} instead of {start}");
     }
 
-    /// What the socket of that name answers.
+    /// Returns the answer of the socket of that name.
     pub fn ask(&self, socket: &str, line: &str) -> String {
         let mut stream = connect_unix(&self.folder.path(socket));
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -86,7 +86,7 @@ fn write(folder: &Folder, port: u16, global: &str, sections: &str) {
     folder.write("service.cfg", &text);
 }
 
-/// A frontend whose answers name it.
+/// A frontend that answers with its name.
 pub fn named(name: &str) -> String {
     format!(
         "frontend web\n    bind 127.0.0.1:PORT\n    http-request return status 200 content-type text/plain string {name}\n"
@@ -114,7 +114,7 @@ fn the_worker_stays_and_so_do_its_connections() {
     service.is_answered_by(&mut connect(service.port), "three");
     assert_eq!(service.worker(), worker);
     assert!(service.ask("master", "show proc").contains("2 [failed: 0]"));
-    // SIGHUP asks for a new worker, as ever.
+    // SIGHUP still requests a new worker.
     service.running.send(Signal::HUP);
     service.expect_news("RELOADING=1\n");
     service.expect_news(&format!("READY=1\nMAINPID={master}\n"));
@@ -158,14 +158,14 @@ fn what_cannot_be_done_in_place_starts_a_worker_and_tells_why() {
         assert!(answer.starts_with("Success=1\n--\n"), "{answer}");
         assert!(answer.contains("No reload in place: ") && answer.contains(why), "{answer}");
         assert_ne!(service.worker(), worker);
-        // The worker before may accept until it has heard of its successor.
+        // The previous worker may accept until it is signalled.
         wait_until("the new worker", || exchange(&mut connect(service.port), &get("/")) == (200, "two".to_owned()));
         service.write("", &named("one"));
         assert!(service.reload().starts_with("Success=1\n"));
     }
 }
 
-/// A frontend before servers that are named by their ports.
+/// A frontend with servers that are named by their ports.
 fn balanced(servers: &[(&str, u16)]) -> String {
     let head = "frontend web\n    bind 127.0.0.1:PORT\n    default_backend app\nbackend app\n    balance roundrobin\n";
     let lines = servers.iter().map(|(name, port)| format!("    server {name} 127.0.0.1:{port}\n"));
@@ -192,7 +192,7 @@ fn no_request_fails_while_servers_come_and_go() {
     let worker = service.worker();
     let url = format!("http://127.0.0.1:{}/", service.port);
     let mut load = Running::start(Command::new(WEIR).args(["load", "-c", "8", "-r", "50", "-S", &url]));
-    // A line of each second: requests in the fourth column, errors in the sixth, answers by class in the last five.
+    // One line per second: requests in the fourth column, errors in the sixth, responses by class in the last five.
     let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let is_sound = |line: &str| {
         let columns = columns(line);
@@ -307,7 +307,7 @@ fn addresses_come_and_go_in_place() {
     wait_until("the end of the address", || TcpStream::connect(("127.0.0.1", service.port)).is_err());
     service.is_answered_by(&mut kept, "one");
     service.is_answered_by(&mut connect(other), "three");
-    // An address that cannot be bound is the business of a new worker, which cannot bind it either.
+    // If an address cannot be bound, a new worker is started, which cannot bind it either.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().expect("an address");
     service.write("", &named("four").replace("127.0.0.1:PORT", &taken.to_string()));
@@ -340,7 +340,7 @@ fn proxies_come_go_and_change_their_order_in_place() {
     assert!(answer.contains("proxy api is removed") && answer.contains("proxy two is removed"), "{answer}");
     wait_until("the end of the address", || TcpStream::connect(("127.0.0.1", other)).is_err());
     assert_eq!(exchange(&mut kept, &get("/two")), (200, "two".to_owned()));
-    // The same address in a frontend of another name: no connection is refused meanwhile.
+    // The same address in a frontend of another name: no connection is refused during the reload.
     service.write("", &format!("{}{}", web.replace("frontend web", "frontend www"), back("one")));
     let answer = service.reload();
     assert!(answer.contains("Reloaded in place") && answer.contains("proxy www is added"), "{answer}");
@@ -348,7 +348,7 @@ fn proxies_come_go_and_change_their_order_in_place() {
     assert_eq!(service.worker(), worker);
     let shown = service.ask("api", "show stat");
     assert!(shown.contains("\nwww,FRONTEND,") && !shown.contains("\nweb,"), "{shown}");
-    // The same name, with a side for servers.
+    // The same name, now also with a backend side.
     service.write("", &format!("{}{}", web.replace("frontend web", "listen www"), back("one")));
     let answer = service.reload();
     assert!(answer.contains("proxy www is removed") && answer.contains("proxy www is added"), "{answer}");
@@ -369,7 +369,7 @@ fn traces_begin_and_end_with_the_sections_of_the_configuration() {
     service.write("", &format!("{}traces\n    trace h1 sink buf0 start now\n", named("one")));
     assert!(service.reload().contains("Reloaded in place"));
     assert!(source("h1").starts_with("[R] h1         -> buf0"));
-    // What was set by hand stays while the sections do.
+    // Runtime changes are kept as long as the sections are unchanged.
     assert_eq!(service.ask("api", "trace h2 sink buf0 start now"), "\n");
     service.write("", &format!("{}traces\n    trace h1 sink buf0 start now\n", named("two")));
     assert!(service.reload().contains("Reloaded in place"));
@@ -380,7 +380,7 @@ fn traces_begin_and_end_with_the_sections_of_the_configuration() {
     assert_eq!(service.worker(), worker);
 }
 
-/// Names and nice values of a process's threads (proc(5), `stat`).
+/// Returns names and nice values of a process's threads (proc(5), `stat`).
 fn nice_values(pid: u32) -> Vec<(String, i32)> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process").flatten();
     let stats = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
@@ -402,7 +402,8 @@ fn a_configuration_is_read_behind_what_is_served() {
     service.write("", &denying);
     thread::scope(|scope| {
         let reload = scope.spawn(|| service.reload());
-        // Only a reader lets it be opened for writing without waiting: the reload has come to the list, and waits for its content.
+        // It can be opened for writing without blocking only if there is a reader: the reload has reached the list, and
+        // waits for its contents.
         let open =
             || OpenOptions::new().write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(&list);
         wait_until("a reader of the list", || open().is_ok());

@@ -1,5 +1,5 @@
-//! A reload in place of a worker that has dropped its privileges (docs/reload.md): a reader that the master starts reads the
-//! files for it. These tests need root, and openssl where certificates change.
+//! Reloads in place of a worker that has dropped its privileges (docs/reload.md): a reader started by the master reads
+//! the files. These tests need root, and openssl where certificates change.
 
 use crate::reload::{Service, named};
 use crate::support::{Folder, connect, free_port, weir};
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A folder whose files root alone may read, with a jail in it; none where the test is skipped.
+/// Creates a folder readable only by root, with a chroot folder in it; `None`: the test is skipped.
 fn guarded() -> Option<(Folder, String)> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: not root, nothing can be dropped");
@@ -21,7 +21,7 @@ fn guarded() -> Option<(Folder, String)> {
     Some((folder, dropped))
 }
 
-/// Reloads, which has to succeed in place, and returns what was said.
+/// Reloads in place, which must succeed, and returns the messages.
 fn reload_in_place(service: &Service, worker: u32) -> String {
     let answer = service.reload();
     assert!(answer.starts_with("Success=1\n") && answer.contains("Reloaded in place"), "{answer}");
@@ -57,7 +57,7 @@ fn files_and_addresses_reach_a_worker_in_a_jail() {
     let answer = reload_in_place(&service, worker);
     assert!(answer.contains(&format!("address 127.0.0.1:{other} of proxy web is added")), "{answer}");
     service.is_answered_by(&mut connect(other), "two");
-    // A user without rights could not listen there.
+    // An unprivileged user cannot listen on that port.
     let low = more.replace(&other.to_string(), "817");
     service.write(&dropped, &low);
     let answer = service.reload();
@@ -90,7 +90,7 @@ fn an_error_is_told_with_its_place_where_the_worker_cannot_read() {
     service.write(&dropped, &named("three"));
     reload_in_place(&service, worker);
     service.is_answered_by(&mut connect(service.port), "three");
-    // What is dropped cannot change.
+    // The privileges to drop cannot change.
     service.write("    uid 65534\n", &named("four"));
     let answer = service.reload();
     assert!(answer.starts_with("Success=1\n") && answer.contains("what the process gives up is different"), "{answer}");
@@ -114,7 +114,7 @@ fn names_of_accounts_and_hosts_are_looked_up_for_a_worker_in_a_jail() {
     assert!(answer.contains("server s2 of proxy app is added"), "{answer}");
 }
 
-/// A certificate for a name, with its key; none where openssl is missing.
+/// Creates a certificate for a name, with its key; `None`: openssl is missing.
 fn certificate(path: &Path, name: &str) -> Option<()> {
     let path = path.display();
     let line = format!(
@@ -132,7 +132,7 @@ fn certificate(path: &Path, name: &str) -> Option<()> {
     Some(())
 }
 
-/// The name in the certificate that an address shows.
+/// Returns the name in the certificate of an address.
 fn shown(port: u16) -> String {
     let done = Command::new("openssl")
         .args(["s_client", "-connect", &format!("127.0.0.1:{port}")])

@@ -1,10 +1,10 @@
-//! Processes that follow one another on the same addresses.
+//! Successive processes on the same addresses.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, wait_for_close, wait_until};
 use rustix::process::Signal;
 use std::net::{TcpListener, TcpStream};
 
-/// A frontend that answers every request with 503 by itself, at a port and at an abstract name.
+/// A frontend that answers every request with 503 itself, on a port and on an abstract socket.
 fn lonely(port: u16) -> String {
     format!(
         "{DEFAULTS}frontend web\n    bind 127.0.0.1:{port}\n    bind abns@weir-test-{port}\n    default_backend none\n\

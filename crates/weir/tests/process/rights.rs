@@ -1,11 +1,10 @@
-//! What the process gives up before it serves. Most of it needs the rights of the superuser to begin with; without
-//! them a test says so and passes.
+//! Privileges that the process drops before it serves. Most tests need root; without it they report so and pass.
 
 use crate::support::{DEFAULTS, Folder, Running, connect, exchange, free_port, get, weir};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
-/// Starts a process with these lines in `global`, and asks it something.
+/// Starts a process with these lines in `global`, and sends it a request.
 fn serving(folder: &Folder, global: &str) -> Running {
     let port = free_port();
     let lonely = format!("frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n");
@@ -142,8 +141,8 @@ fn a_daemon_may_be_in_a_jail() {
     rustix::process::kill_process(crate::support::pid(number), rustix::process::Signal::TERM).expect("it lives");
 }
 
-/// What the kernel here offers is not known beforehand; that the process says what it got, and that the kernel agrees,
-/// is what can be tested.
+/// The features of this kernel are not known in advance; the test checks that the process reports what it obtained, and
+/// that the kernel agrees.
 #[test]
 fn the_process_forbids_itself_what_it_does_not_need() {
     let folder = Folder::new();
@@ -158,7 +157,7 @@ fn the_process_forbids_itself_what_it_does_not_need() {
         let (told, refused) = said.split_once("not forbidden").unwrap_or((&said, ""));
         let filtered = told.contains("system calls that serving does not need");
         assert_eq!(filter == "2", filtered, "{filter}: {said}");
-        // The filter costs every call something: it is there where it was asked for, or where landlock is not.
+        // The filter costs time in every system call: it is installed if requested, or if landlock is missing.
         let free = told.contains("changes of the file system") && line == "confine auto";
         assert_eq!(filtered, confined && !free && !refused.contains("system calls"), "{said}");
         if free {
@@ -205,7 +204,7 @@ fn clients_with_a_privileged_port_are_not_served_where_that_is_asked_for() {
     }
 }
 
-/// Connects from a port that only the superuser may use.
+/// Connects from a privileged port.
 fn connect_privileged(to: u16) -> TcpStream {
     use rustix::net::{AddressFamily, SocketType, bind, connect, ipproto, socket};
     let local = |port| SocketAddr::from(([127, 0, 0, 1], port));

@@ -1,11 +1,11 @@
-//! What one process leaves to the next in files: states of servers.
+//! State files between processes: states of servers.
 
 use crate::support::{DEFAULTS, Folder, Running, run, weir};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
 
-/// What the runtime API answers.
+/// Returns the answer of the runtime API.
 fn ask(folder: &Folder, command: &str) -> String {
     let mut stream = crate::support::connect_unix(&folder.path("api"));
     stream.write_all(format!("{command}\n").as_bytes()).expect("it reads");
@@ -14,7 +14,7 @@ fn ask(folder: &Folder, command: &str) -> String {
     answer
 }
 
-/// Three servers that nobody checks; the last one is disabled. Their states come from `source`.
+/// Three servers without checks; the last one is disabled. Their states are loaded from `source`.
 fn configuration(folder: &Folder, global: &str, source: &str) -> String {
     format!(
         "global\n    stats socket {} level admin\n    {global}\n{DEFAULTS}    {source}\nbackend b\n    server one \
@@ -40,7 +40,7 @@ impl Ready for Running {
     }
 }
 
-/// Name, operation, administrative state, weight and port of each server.
+/// Returns name, operational state, administrative state, weight and port of each server.
 fn states(dump: &str) -> Vec<String> {
     let lines = dump.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit()) && line.len() > 1);
     let fields = lines.map(|line| line.split(' ').collect::<Vec<_>>());
@@ -66,7 +66,7 @@ fn servers_go_on_where_they_were_in_the_process_before() {
         let saved = ask(&folder, "show servers state b");
         assert_eq!(states(&saved), ["one 2 0 3 81", "two 2 8 1 2", "three 2 4 1 3"], "{saved}");
         folder.write(file, saved.trim_end_matches('\n').trim_start().to_owned().as_str());
-        // A last line without an end is none: the file has been cut short.
+        // A last line without a line end is ignored: the file was truncated.
         drop(first);
         let _ = std::fs::remove_file(folder.path("api"));
         let second = serve(&folder, &global, source);
@@ -80,7 +80,7 @@ fn servers_go_on_where_they_were_in_the_process_before() {
     }
 }
 
-/// What is said about the state file that holds this.
+/// Returns the messages about a state file with these contents.
 fn said(content: &[u8]) -> String {
     let folder = Folder::new();
     std::fs::write(folder.path("states"), content).expect("written");

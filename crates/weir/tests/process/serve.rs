@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
 use std::path::Path;
 
-/// A frontend whose backend has no server: it answers every request with 503 by itself.
+/// A frontend whose backend has no server: it answers every request with 503 itself.
 fn lonely(port: u16) -> String {
     format!(
         "{DEFAULTS}frontend web\n    bind 127.0.0.1:{port}\n    default_backend none\nbackend none\n\
@@ -17,7 +17,7 @@ fn lonely(port: u16) -> String {
     )
 }
 
-/// Starts a process that serves, and its port.
+/// Starts a serving process, and returns its port.
 fn serving(folder: &Folder, flags: &[&str]) -> (Running, u16) {
     let port = free_port();
     let file = folder.write("lonely.cfg", &lonely(port));
@@ -98,7 +98,7 @@ fn signals_that_only_ask_do_no_harm() {
         running.send(signal);
         assert_eq!(exchange(&mut connect(port), &get("/")).0, 503, "{signal:?}");
     }
-    // Signals that come close together go to different threads.
+    // Signals in quick succession are delivered to different threads.
     for _ in 0..20 {
         [Signal::HUP, Signal::QUIT, Signal::USR2].into_iter().for_each(|signal| running.send(signal));
     }
@@ -155,7 +155,7 @@ fn every_address_that_cannot_be_bound_is_told() {
     assert_eq!(line(&format!("-c -f {file}")).code(), Some(0), "a check binds nothing");
 }
 
-/// A daemon that goes with its test.
+/// A daemon that is killed at the end of the test.
 struct Daemon(Pid);
 
 impl Daemon {
@@ -185,10 +185,10 @@ fn a_daemon_serves_when_its_command_returns() {
         assert_eq!(exchange(&mut client, &get("/")).0, 503);
         kill_process(daemon.0, Signal::USR1).expect("it lives");
         wait_for_close(client);
-        // Gone, or a corpse that nobody has fetched yet: neither runs a program.
+        // Exited, or a zombie: neither has a program file.
         let program = format!("/proc/{}/exe", daemon.0);
         wait_until("the end of the daemon", || std::fs::read_link(&program).is_err());
-        // Its number may soon be another process's.
+        // Its process id may be reused.
         std::mem::forget(daemon);
         std::fs::remove_file(folder.path("pid")).expect("it is left behind");
     }

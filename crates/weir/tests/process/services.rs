@@ -1,5 +1,5 @@
-//! Checks that speak the protocol of a service, against the real servers: Redis, MariaDB, PostgreSQL, OpenSMTPD, OpenLDAP.
-//! One that is not installed is skipped, with a word.
+//! Checks with the protocol of a service, against the real servers: Redis, MariaDB, PostgreSQL, OpenSMTPD, OpenLDAP.
+//! One that is not installed is skipped with a message.
 
 use crate::support::{Folder, PATIENCE, Running, free_port};
 use std::net::UdpSocket;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// The program of that name, where services are.
+/// Returns the program of that name, in the usual folders of services.
 fn program(name: &str) -> Option<String> {
     let mut places: Vec<_> = ["/usr/bin", "/usr/sbin", "/usr/local/bin"].iter().map(|place| (*place).into()).collect();
     if let Ok(versions) = std::fs::read_dir("/usr/lib/postgresql") {
@@ -24,7 +24,7 @@ fn at(folder: &Folder, name: &str) -> String {
     folder.path(name).display().to_string()
 }
 
-/// Has Weir check a server on that port until a check succeeds; what it says about that.
+/// Runs Weir with a check of a server on that port until it succeeds; returns its log line.
 fn succeeds(option: &str, port: u16) -> String {
     let log = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     log.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -53,7 +53,7 @@ fn succeeds(option: &str, port: u16) -> String {
     panic!("option {option} never succeeds: {heard:?}");
 }
 
-/// The same, and the message says so.
+/// The same, and checks the message.
 fn assert_says(option: &str, port: u16, words: &str) {
     let line = succeeds(option, port);
     assert!(line.contains(words), "option {option}: {line}");

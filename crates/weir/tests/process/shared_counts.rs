@@ -1,5 +1,5 @@
-//! `shm-stats-file`: counters are several processes' and go on over reloads; a `stats-file` and a reload in place. Must never
-//! depend on when counters are exchanged.
+//! `shm-stats-file`: counters are shared by processes and survive reloads; a `stats-file` and a reload in place. Must
+//! never depend on when counters are exchanged.
 
 use crate::counts::statistics;
 use crate::reload::{Service, named};
@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Shared memory that goes with the test.
+/// Shared memory that is removed at the end of the test.
 struct Shm(String);
 
 impl Shm {
@@ -40,7 +40,7 @@ impl Drop for Shm {
     }
 }
 
-/// A process with a socket of its own, and a client's port.
+/// A process with its own socket and port.
 struct One {
     running: Running,
     socket: PathBuf,
@@ -88,7 +88,7 @@ impl One {
         statistics(&self.ask("show stat"), proxy, name).get(column).and_then(|value| value.parse().ok()).unwrap_or(0)
     }
 
-    /// Requests of the frontend, sessions of its address, requests of the backend.
+    /// Returns requests of the frontend, sessions of its listener, requests of the backend.
     fn counts(&self) -> [u64; 3] {
         [
             self.column("web", "FRONTEND", "req_tot"),
@@ -113,7 +113,7 @@ fn counts_go_on_in_the_process_that_takes_over_and_end_with_a_soft_stop() {
     let one = One::start(&folder, &shm, "one", &[]);
     one.serve(3);
     one.waits_for([3, 1, 3]);
-    // The second one starts while the first one serves, sees what that has counted, and has it leave.
+    // The second one starts while the first one serves, sees its counters, and terminates it.
     let pid = one.running.id().to_string();
     let mut two = One::start(&folder, &shm, "two", &["-sf", &pid]);
     assert_eq!(one.running.finish().code(), Some(0));
@@ -155,7 +155,7 @@ fn two_processes_count_together_and_a_crash_forgets_nothing() {
     two.serve(4);
     one.waits_for([7, 2, 7]);
     two.waits_for([7, 2, 7]);
-    // Counters that are others' as well are not cleared by mistake, and where they are, they are for all.
+    // Shared counters are not cleared accidentally; if they are, it applies to all processes.
     let refusal = "Server counters are stored in a shared-memory stats file; clearing them breaks monotonicity for monitoring \
                    tools and affects all attached processes. Append 'force' to clear anyway.\n\n";
     assert_eq!(one.ask("clear counters server app/s1"), refusal);
@@ -174,7 +174,7 @@ fn two_processes_count_together_and_a_crash_forgets_nothing() {
     drop(one);
     let three = One::start(&folder, &shm, "three", &[]);
     assert_eq!(three.counts(), [3, 2, 3]);
-    // What a file has is for objects that do not go on with shared counts.
+    // A file's values apply to objects that do not continue shared counters.
     let dump = three.ask("dump stats-file").replace("\nweb,2,", "\nweb,1000,");
     folder.write("counts", &dump);
     let (socket, port) = (folder.path("four"), free_port());
@@ -225,13 +225,13 @@ fn memory_that_cannot_be_used_is_refused() {
     std::fs::create_dir(shm.path()).expect("made");
     start("", "config: cannot open shm stats file 'NAME': ");
     std::fs::remove_dir(shm.path()).expect("there");
-    // A check of a configuration leaves it alone.
+    // A configuration check does not touch it.
     let file = folder.write("weir.cfg", &text(&shm, &folder.path("api"), port, ""));
     assert_eq!(weir(["-c", "-f", &file]).code(), Some(0));
     assert!(!shm.path().exists());
 }
 
-/// What a column of `show stat` has of a frontend.
+/// Returns a column of `show stat` for a frontend.
 fn shown(service: &Service, proxy: &str, column: &str) -> u64 {
     let answer = service.ask("api", "show stat");
     statistics(&answer, proxy, "FRONTEND").get(column).and_then(|value| value.parse().ok()).unwrap_or(0)
@@ -245,7 +245,7 @@ fn shared_counts_go_on_over_reloads_of_a_master() {
     let service = Service::start_with(&global, &guid, Folder::new());
     exchange(&mut connect(service.port), &get("/"));
     wait_until("the request", || shown(&service, "web", "req_tot") == 1);
-    // In place: the process is the same, and an object that comes is counted with the others.
+    // In place: the process is the same, and an added object is counted with the others.
     let worker = service.worker();
     let more = format!("{guid}frontend more\n    guid more\n    bind 127.0.0.1:{}\n", free_port());
     service.write(&global, &more);
@@ -260,14 +260,14 @@ fn shared_counts_go_on_over_reloads_of_a_master() {
     assert!(service.reload().starts_with("Success=1\n"));
     assert_ne!(service.worker(), worker);
     wait_until("the counts of the worker before", || shown(&service, "web", "req_tot") == 2);
-    // Another name needs a new worker, too: its counts begin there.
+    // Another name needs a new worker, too: its counters begin there.
     let worker = service.worker();
     let other = Shm::new();
     service.write(&format!("    shm-stats-file {}\n    tune.bufsize 20000\n", other.0), &more);
     let answer = service.reload();
     assert!(answer.contains("shared counters of the process"), "{answer}");
     assert_ne!(service.worker(), worker);
-    // The worker before may answer until it has heard of its successor.
+    // The previous worker may answer until it is signalled.
     wait_until("counts from 0 on", || shown(&service, "web", "req_tot") == 0);
 }
 
@@ -281,7 +281,7 @@ fn a_stats_file_is_read_by_new_workers_alone() {
     let service = Service::start_with(&global, &guid, folder);
     exchange(&mut connect(service.port), &get("/"));
     wait_until("the request", || (shown(&service, "web", "stot"), shown(&service, "web", "req_tot")) == (41, 41));
-    // In place: counts go on, and what comes is counted from 0, whatever the file says by now.
+    // In place: counters continue, and added objects start from 0, whatever the file contains now.
     let worker = service.worker();
     service.folder.write("counts", &counts(500));
     let more = format!("{guid}frontend more\n    guid more\n    bind 127.0.0.1:{}\n", free_port());
@@ -290,11 +290,11 @@ fn a_stats_file_is_read_by_new_workers_alone() {
     assert_eq!(service.worker(), worker);
     exchange(&mut connect(service.port), &get("/"));
     assert_eq!((shown(&service, "web", "stot"), shown(&service, "more", "stot")), (42, 0));
-    // The file is another one: that alone needs no new worker either.
+    // The file has another name: that alone needs no new worker either.
     service.write(&global.replace("/counts", "/others"), &more);
     assert!(service.reload().starts_with("Success=1\n"));
     assert_eq!((service.worker(), shown(&service, "web", "stot")), (worker, 42));
-    // A new worker begins with the file.
+    // A new worker loads the file.
     service.write(&format!("{global}    tune.bufsize 20000\n"), &more);
     assert!(service.reload().starts_with("Success=1\n"));
     assert_ne!(service.worker(), worker);

@@ -1,5 +1,5 @@
-//! `sockpair@`: connections that are passed as descriptors, between Weir and a test, Weir and itself, Weir and HAProxy. Must
-//! never depend on the numbers that descriptors have.
+//! `sockpair@`: connections passed as descriptors, between Weir and a test, Weir and itself, Weir and HAProxy. Must
+//! never depend on descriptor numbers.
 
 use crate::support::{DEFAULTS, Folder, Running, WEIR, connect, exchange, exchange_on, free_port, get, weir};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
-/// A connected pair, whose ends a program that is started inherits.
+/// Creates a connected pair that a started program inherits.
 fn pair() -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None).expect("a pair")
 }
@@ -62,7 +62,7 @@ fn a_test_connects_over_a_socket_that_was_inherited() {
     for _ in 0..3 {
         assert_eq!(exchange_on(&mut kept, &get("/")), (200, "passed".to_owned()));
     }
-    // What is no connection is closed, and the next one served.
+    // A descriptor that is not a connection is closed, and the next one served.
     let (one, other) = UnixStream::pair().expect("a pair");
     let file = std::fs::File::open("/dev/null").expect("there");
     let datagram = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -74,7 +74,7 @@ fn a_test_connects_over_a_socket_that_was_inherited() {
     for mut one in many {
         assert_eq!(exchange_on(&mut one, &get("/")), (200, "passed".to_owned()));
     }
-    // The other end is closed: connections that were passed go on, and so does everything else.
+    // The other end is closed: passed connections continue, and so does everything else.
     drop(own);
     assert_eq!(exchange_on(&mut kept, &get("/")).0, 200);
     assert_eq!(exchange(&mut connect(port), &get("/")), (200, "plain".to_owned()));
@@ -141,7 +141,7 @@ fn a_descriptor_has_one_owner_and_listeners_share_it() {
             assert!(found.stderr.contains(&said), "{mode}: {said}\n{}", found.stderr);
         }
     }
-    // Neither do sockets of the runtime API and of peers.
+    // Nor do sockets of the runtime API and of peers.
     for (sections, line, first) in [
         (format!("global\n    stats socket fd@{number}\n{DEFAULTS}{carrier}"), 9, 2),
         (format!("peers p\n    bind fd@{number}\n    server s\n{DEFAULTS}{carrier}"), 2, 10),

@@ -1,4 +1,4 @@
-//! An agent that the finished program asks about requests over a socket, and what is said about the file that describes it.
+//! An SPOE agent for requests over a socket, and messages about the configuration file of its engine.
 
 use crate::support::{DEFAULTS, Folder, Running, connect_unix, exchange_on, wait_until, weir};
 use rustix::process::Signal;
@@ -35,7 +35,7 @@ fn send(stream: &mut UnixStream, (kind, id): (u8, [u8; 2]), payload: &[u8]) {
     stream.write_all(&whole).expect("Weir reads");
 }
 
-/// Answers every message: the variable `verdict` is `deny` where the path says so. Tells what it was told.
+/// Answers every message: the variable `verdict` is `deny` if the path says so. Forwards the received messages.
 pub fn agent(listener: &UnixListener, told: &Sender<Vec<u8>>) {
     while let Ok((mut stream, _)) = listener.accept() {
         while let Some(frame) = frame(&mut stream) {
@@ -80,7 +80,7 @@ fn an_agent_decides_about_requests() {
     let config = configuration(&folder);
     let listener = UnixListener::bind(folder.path("agent")).expect("own folder");
     let (sender, told): (Sender<Vec<u8>>, Receiver<Vec<u8>>) = channel();
-    // It ends with the test's process.
+    // Runs until the test's process ends.
     std::thread::spawn(move || agent(&listener, &sender));
     let mut running = Running::weir(&["-f", &config]);
     let mut stream = connect_unix(&folder.path("socket"));
@@ -98,12 +98,12 @@ fn an_agent_decides_about_requests() {
     let line = running.wait_for_line(|line| line.starts_with("SPOE: [waf] <EVENT:on-frontend-http-request> sid="));
     assert!(line.contains(" st=0 "), "{line}");
     drop(stream);
-    // The idle connection to the agent keeps no process.
+    // The idle connection to the agent does not keep the process running.
     running.send(Signal::USR1);
     assert_eq!(running.finish().code(), Some(0));
 }
 
-/// A UNIX socket that is not there refuses at once, and so do all retries: the time for an event is not waited for.
+/// A missing UNIX socket refuses connections at once, and so do all retries: the event's timeout is not reached.
 #[test]
 fn a_missing_socket_of_an_agent_is_known_at_once() {
     let folder = Folder::new();
@@ -112,7 +112,7 @@ fn a_missing_socket_of_an_agent_is_known_at_once() {
     let _running = Running::weir(&["-f", &config]);
     let mut stream = connect_unix(&folder.path("socket"));
     let answer = exchange_on(&mut stream, "GET / HTTP/1.1\r\nhost: a\r\n\r\n");
-    // 1: the time was over. 257: input or output has failed.
+    // 1: timeout. 257: I/O error.
     assert_eq!(answer, (200, "257".to_owned()));
 }
 
@@ -137,7 +137,7 @@ fn what_is_wrong_with_the_file_is_shown_where_it_is() {
     }
 }
 
-/// What a page tells of the variables that the agent of `spop_agent` has set.
+/// A page with the variables that the agent of `spop_agent` has set.
 const TOLD: &str =
     "%[var(txn.waf.told)]|%[var(req.waf.status)]|%[var(sess.waf.known)]|%[var(proc.waf.last)]|%[var(txn.waf.stale)]";
 

@@ -1,4 +1,4 @@
-//! Starting the program, talking to it, waiting for what it does.
+//! Starts programs, communicates with them, and waits for events.
 
 pub use crate::ports::free_port;
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,12 +14,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nothing here takes a fraction of this, on a busy machine either; it only ends what hangs.
+/// Timeout of a test that hangs; even on a busy machine, normal runs take a fraction of it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// What a finished run left.
+/// The result of a process.
 #[derive(Debug)]
 pub struct Finished {
     pub status: ExitStatus,
@@ -37,7 +37,7 @@ impl Finished {
     }
 }
 
-/// Runs the program to its end.
+/// Runs the program until it exits.
 pub fn weir<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Finished {
     run(Command::new(WEIR).args(arguments))
 }
@@ -47,12 +47,12 @@ pub fn line(arguments: &str) -> Finished {
     weir(arguments.split_whitespace())
 }
 
-/// Runs a command to its end; one that hangs is killed.
+/// Runs a command until it exits; one that hangs is killed.
 pub fn run(command: &mut Command) -> Finished {
     Running::start(command).finish()
 }
 
-/// A process that is killed when the test is done with it.
+/// A process that is killed at the end of the test.
 pub struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -93,12 +93,12 @@ impl Running {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status, if it has exited.
     pub fn try_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child")
     }
 
-    /// Sends a signal, once the process catches it if that is one that it is to catch: before, it is still starting.
+    /// Sends a signal. If the process handles the signal, waits first until its handler is installed.
     pub fn send(&self, signal: Signal) {
         if [Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2].contains(&signal) {
             wait_until("the process catches signals", || catches(self.child.id(), signal));
@@ -120,7 +120,7 @@ impl Running {
         }
     }
 
-    /// Waits until both pipes are closed and the process has ended.
+    /// Waits until both pipes are closed and the process has exited.
     pub fn finish(mut self) -> Finished {
         let mut stdout = String::new();
         let _ = self.stdout.read_to_string(&mut stdout);
@@ -131,7 +131,7 @@ impl Running {
     }
 }
 
-/// Whether a process has a handler for a signal, or takes it elsewhere (proc(5), `SigCgt` and `SigBlk`).
+/// Whether a process has a handler for a signal, or reads it by other means (proc(5), `SigCgt` and `SigBlk`).
 fn catches(process: u32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let mask = |field: &str| {
@@ -152,7 +152,7 @@ pub fn pid(number: u32) -> Pid {
     Pid::from_raw(i32::try_from(number).expect("a process number")).expect("not zero")
 }
 
-/// A folder that goes with the test.
+/// A folder that is removed at the end of the test.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -160,7 +160,7 @@ impl Folder {
         Self::inside(&std::env::temp_dir())
     }
 
-    /// One whose files are in memory, where the system has a place for that: no disk that others keep busy delays them.
+    /// Creates a folder in memory, if possible: other users of a disk do not delay it.
     pub fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         if memory.is_dir() { Self::inside(memory) } else { Self::new() }
@@ -199,27 +199,26 @@ impl Drop for Folder {
     }
 }
 
-/// Connects as soon as somebody listens.
+/// Connects as soon as the port is open.
 pub fn connect(port: u16) -> TcpStream {
     let stream = poll(&format!("somebody on port {port}"), || TcpStream::connect(("127.0.0.1", port)).ok());
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream
 }
 
-/// Connects to a UNIX socket as soon as somebody listens: that another socket of the process listens already says nothing
-/// about this one.
+/// Connects to a UNIX socket as soon as it is open: other sockets of the process may listen earlier.
 pub fn connect_unix(path: &Path) -> UnixStream {
     let stream = poll(&format!("somebody at {}", path.display()), || UnixStream::connect(path).ok());
     stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
     stream
 }
 
-/// The content of a file as soon as it has a whole line.
+/// Returns the contents of a file as soon as it has a complete line.
 pub fn wait_for_file(path: &Path) -> String {
     poll(&path.display().to_string(), || std::fs::read_to_string(path).ok().filter(|text| text.ends_with('\n')))
 }
 
-/// Waits until something holds.
+/// Waits until a condition is true.
 pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
     poll(what, || holds().then_some(()));
 }
@@ -235,12 +234,12 @@ fn poll<T>(what: &str, attempt: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// Sends a request and reads one answer whose length is announced: status and body.
+/// Sends a request and reads one answer with a length: status and body.
 pub fn exchange(stream: &mut TcpStream, request: &str) -> (u16, String) {
     exchange_on(stream, request)
 }
 
-/// The same on a stream of any kind.
+/// The same on a stream of any type.
 pub fn exchange_on(stream: &mut (impl Read + Write), request: &str) -> (u16, String) {
     stream.write_all(request.as_bytes()).expect("sent");
     let mut head = Vec::new();
@@ -266,12 +265,12 @@ pub fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: weir.test\r\n\r\n")
 }
 
-/// Reads to the end of the stream; a reset is an end, too.
+/// Reads to the end of the stream, or to a reset.
 pub fn wait_for_close(mut stream: TcpStream) {
     let mut rest = [0; 1024];
     while matches!(stream.read(&mut rest), Ok(1..)) {}
 }
 
-/// Lines of the kind that every configuration here starts with.
+/// Lines at the start of most configurations.
 pub const DEFAULTS: &str =
     "defaults\n    mode http\n    timeout client 100s\n    timeout server 100s\n    timeout connect 100s\n";

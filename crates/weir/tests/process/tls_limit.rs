@@ -1,10 +1,10 @@
-//! `maxsslconn`: connections by TLS of the whole process, which no test can count beside others in one process.
+//! `maxsslconn`: TLS connections of the whole process, which cannot be counted in a process with other tests.
 
 use crate::support::{Folder, Running, connect, connect_unix, exchange, free_port, get};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
-/// A column of `show info`.
+/// Returns a column of `show info`.
 fn column(socket: &Path, name: &str) -> String {
     let mut stream = connect_unix(socket);
     stream.write_all(b"show info\n").expect("it reads");
@@ -14,7 +14,7 @@ fn column(socket: &Path, name: &str) -> String {
     line.unwrap_or_else(|| panic!("{name} in {text}")).to_owned()
 }
 
-/// A plain client's request is a connection by TLS on each side of the inner proxy: two fit, three do not.
+/// A plain client's request is a TLS connection on each side of the inner proxy: two fit, three do not.
 #[test]
 fn connections_by_tls_are_limited() {
     let certificate = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/site.pem");
@@ -33,7 +33,7 @@ fn connections_by_tls_are_limited() {
         let _weir = Running::weir(&["-db", "-f", &file]);
         assert_eq!(exchange(&mut connect(near), &get("/")).0, status, "{most}");
         assert_eq!(column(&socket, "MaxSslConns"), most.to_string());
-        // The link lies idle; where the handshake was refused, nothing is left.
+        // The connection is idle; if the handshake was refused, there is none.
         let open = if status == 200 { "2" } else { "0" };
         crate::support::wait_until("connections", || column(&socket, "CurrSslConns") == open);
     }

@@ -1,5 +1,5 @@
-//! TLS with programs of other authors on the other side, clients as well as servers: OpenSSL, GnuTLS, Go's crypto/tls, Python's ssl,
-//! curl, HAProxy. And with certificates as they should not be. A program that is missing is told, and skipped.
+//! TLS with other implementations, as clients and as servers: OpenSSL, GnuTLS, Go's crypto/tls, Python's ssl, curl,
+//! HAProxy. And invalid certificates. A missing program is reported and skipped.
 
 use crate::pki::{self, Authority, Wanted};
 use crate::support::{Folder, Running, connect, free_port, run};
@@ -19,7 +19,7 @@ fn is_there(program: &str) -> bool {
     there
 }
 
-/// Weir with these sections; `[port]` stands for the port of its `bind`.
+/// Runs Weir with these sections; `[port]` is replaced by the port of its `bind`.
 fn weir(folder: &Folder, sections: &str) -> (Running, u16) {
     let port = free_port();
     let text = format!("{DEFAULTS}{}", sections.replace("[port]", &port.to_string()));
@@ -29,7 +29,7 @@ fn weir(folder: &Folder, sections: &str) -> (Running, u16) {
     (running, port)
 }
 
-/// The client and the server of Go. `None`: there is no Go that can build them; that was said.
+/// Builds the client and the server in Go. `None`: not possible, which was printed.
 fn go(folder: &Folder) -> Option<String> {
     if !is_there("go") {
         return None;
@@ -46,7 +46,7 @@ fn go(folder: &Folder) -> Option<String> {
     Some(program)
 }
 
-/// A request by a client that a shell runs; what it printed.
+/// Runs a client in a shell; returns its output.
 fn shell(command: &str) -> Result<String, String> {
     let done = run(Command::new("sh").args(["-c", command]));
     let printed = format!("{}{}", done.stdout, done.stderr);
@@ -62,8 +62,8 @@ const PYTHON: &str = "import socket, ssl, sys\n\
     \x20   stream.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')\n\
     \x20   while data := stream.recv(4096): sys.stdout.write(data.decode())\n";
 
-/// The clients that are there: a name, and the command of one for a port, a version, a file with authorities and perhaps one with a
-/// certificate of its own.
+/// The installed clients: a name, and the command line for a port, a version, a CA file and optionally a client
+/// certificate.
 type Client = (&'static str, Box<dyn Fn(u16, &str, &str, Option<&str>) -> String>);
 
 fn clients(folder: &Folder) -> Vec<Client> {
@@ -158,7 +158,7 @@ fn clients_of_other_authors() {
                 let expected = format!("<TLSv{version} example.test client 0>");
                 assert!(printed.contains(&expected), "{name} {version}: {printed}");
 
-                // A client that an unknown authority vouches for, and one that does not know the authority of the site.
+                // A client certificate of an unknown CA, and a client that does not trust the site's CA.
                 let refused = shell(&command(port, version, &ca, Some(&stranger)));
                 assert!(!refused.as_ref().is_ok_and(|printed| printed.contains('<')), "{name} {version}: {refused:?}");
                 let refused = shell(&command(port, version, &other.path("ca.pem"), None));
@@ -168,7 +168,7 @@ fn clients_of_other_authors() {
     }
 }
 
-/// A server that runs for a test.
+/// A server that runs during a test.
 struct Server {
     _running: Running,
     port: u16,
@@ -182,11 +182,11 @@ impl Server {
     }
 }
 
-/// `openssl s_server`, with a page that tells of the connection.
+/// Runs `openssl s_server`, with a page about the connection.
 fn openssl_server(certificate: &str, version: &str) -> Server {
     let port = free_port();
     let version = format!("-tls{}", version.replace('.', "_"));
-    // The certificate, and perhaps a file with what stands above it.
+    // The certificate, and optionally a file with its chain.
     let (certificate, chain) = certificate.split_once(' ').unwrap_or((certificate, ""));
     let port_text = port.to_string();
     let mut command = Command::new("openssl");
@@ -232,7 +232,7 @@ fn go_server(program: &str, certificate: &str, version: &str) -> Server {
     Server { _running: running, port }
 }
 
-/// The status and the body of one request to Weir.
+/// Returns the status and the body of one request to Weir.
 fn ask(port: u16) -> String {
     let done =
         run(Command::new("curl").args(["-s", "-m", "60", "-w", "%{http_code}", &format!("http://127.0.0.1:{port}/")]));
@@ -279,7 +279,7 @@ fn servers_of_other_authors() {
     }
 }
 
-/// Servers with certificates that must not be taken, each with the reason in the log of the check.
+/// Servers with certificates that must be rejected, each with the reason in the check's log.
 #[test]
 fn certificates_that_must_not_be_taken() {
     if !pki::is_there() || !is_there("curl") {
@@ -313,7 +313,7 @@ fn certificates_that_must_not_be_taken() {
         ("of an unknown authority", stranger, String::new(), false),
         ("revoked", root.path("revoked.pem"), format!("crl-file {crl}"), false),
         ("for clients only", root.issue("usage", Wanted { usage: "clientAuth", ..good }), String::new(), false),
-        // A name with a NUL in it, which ends the name for a program in C.
+        // A name that contains a NUL, where C programs would end it.
         (
             "with a NUL in its name",
             root.issue(

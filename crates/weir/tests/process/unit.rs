@@ -1,4 +1,4 @@
-//! The unit for systemd, with the test in systemd's place: it starts, reloads and stops what the file says.
+//! The systemd unit, with the test acting as systemd: it starts, reloads and stops as the file specifies.
 
 use crate::support::{
     DEFAULTS, Folder, PATIENCE, Running, WEIR, connect, exchange, free_port, get, run, wait_for_file,
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 
-/// The assignments of the section `[Service]`, in order.
+/// Returns the assignments of the section `[Service]`, in order.
 fn service() -> Vec<(String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/systemd/weir.service");
     let text = std::fs::read_to_string(path).expect("the unit");
@@ -22,7 +22,7 @@ fn value(unit: &[(String, String)], name: &str) -> String {
     found.unwrap_or_else(|| panic!("{name} is missing")).1.clone()
 }
 
-/// A command line as systemd cuts it: `$NAME` as a word of its own is replaced by its words.
+/// Parses a command line like systemd: `$NAME` as a separate word is replaced by its words.
 fn command(line: &str, variables: &BTreeMap<String, String>) -> Command {
     let mut words = line.split(' ').flat_map(|word| match word.strip_prefix('$') {
         Some(name) => {

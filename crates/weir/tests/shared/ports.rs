@@ -1,4 +1,4 @@
-//! Ports for programs that bind them themselves. Must never hand out one that somebody else may get meanwhile.
+//! Ports for programs that bind them themselves. Must never return one that another program may get.
 
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
-/// A port on which nobody listens, and which nobody else gets while the tests run: a socket is bound to it that does not
-/// listen. Programs that set `SO_REUSEADDR`, as servers do, may listen there; the system chooses it for nobody.
+/// Returns a closed port that is reserved for the duration of the tests: a socket is bound to it that does not listen.
+/// Programs that set `SO_REUSEADDR`, as servers do, may listen there; the system assigns it to no other program.
 pub fn free_port() -> u16 {
     static RESERVED: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
     let address = SocketAddr::from(([127, 0, 0, 1], 0));

@@ -1,4 +1,4 @@
-//! `weir bench` from outside: a whole run in fractions of seconds, and every way in which it ends without one.
+//! `weir bench` from outside: a complete run with short rounds, and every error that prevents one.
 
 use crate::support::{self, Finished, Folder, Running, WEIR};
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use std::process::Command;
 use tools::bench::results::{Results, Round};
 use tools::bench::stored;
 
-/// A scenario with these proxies, each round a fifth of a second.
+/// A scenario with these proxies, with rounds of a fifth of a second.
 fn scenario(proxies: &str, more: &str) -> String {
     format!(
         r#"name = "tiny"
@@ -50,7 +50,7 @@ fn proxy(name: &str, command: &str, more: &str) -> String {
 
 const BALANCER: &str = r#"["{weir}", "-db", "-f", "{folder}/weir.cfg"]"#;
 
-/// Runs a scenario that is written into a folder, with results in `out` beside it.
+/// Runs a scenario that is written into a folder, with results in `out` in the same folder.
 fn bench(folder: &Folder, text: &str, options: &[&str]) -> Finished {
     support::run(&mut command(folder, text, options))
 }
@@ -71,7 +71,7 @@ fn rounds(results: &Results) -> impl Iterator<Item = &Round> {
     results.points.iter().flat_map(|point| &point.rounds)
 }
 
-/// No process that a round tells of is left.
+/// Asserts that no process of a round is left.
 fn assert_nothing_is_left(results: &Results, folder: &Folder) {
     for thread in rounds(results).flat_map(|round| &round.threads) {
         let command = fs::read(format!("/proc/{}/cmdline", thread.process)).unwrap_or_default();
@@ -130,7 +130,7 @@ fn a_run_leaves_its_results_and_nothing_else() {
     assert!(again.stderr.contains("holds results already: name another folder with --out"), "{}", again.stderr);
 }
 
-/// What is wrong, its status, and a part of the one line that says so.
+/// An error, its status, and a part of its one-line message.
 #[test]
 fn what_cannot_be_run_ends_with_one_line() {
     let balancer = proxy("weir", BALANCER, "");
@@ -194,7 +194,7 @@ fn what_cannot_be_run_ends_with_one_line() {
 #[test]
 fn a_proxy_that_dies_in_a_round_costs_that_round_and_no_other() {
     let folder = Folder::new();
-    // It stands in the trial and in the first round, and never again.
+    // It starts in the trial and in the first round, and never again.
     let script = "echo >> {folder}/starts; test $(wc -l < {folder}/starts) -gt 2 && echo no more >&2 && exit 7; \
                   exec {weir} -db -f {folder}/weir.cfg";
     let flaky = proxy("flaky", &format!("[\"sh\", \"-c\", \"{script}\"]"), "");

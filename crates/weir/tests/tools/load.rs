@@ -1,4 +1,4 @@
-//! `weir load` from outside: what it prints, what it refuses, how it ends. The other end is `weir origin`.
+//! `weir load` from outside: its output, errors and exit. The other end is `weir origin`.
 
 use crate::support::{Finished, Folder, PATIENCE, Running, WEIR, free_port, line, pid, run};
 use rustix::process::{Signal, kill_process};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
-/// An origin on a free port, and its URL.
+/// Runs an origin on a free port; returns its URL.
 fn origin() -> (Running, String) {
     let mut program = Running::weir(&["origin", "-L", "127.0.0.1:0"]);
     let told = program.wait_for_line(|line| line.starts_with("Listening on "));
@@ -24,7 +24,7 @@ fn load(words: &[&str]) -> Finished {
     run(Command::new(WEIR).arg("load").args(words))
 }
 
-/// It ended with that status and one line.
+/// Asserts that it exited with that status and one line.
 fn refused(finished: &Finished, status: i32, line: &str) {
     assert_eq!(
         (finished.code(), finished.stdout.as_str(), finished.stderr.lines().count()),
@@ -34,7 +34,7 @@ fn refused(finished: &Finished, status: i32, line: &str) {
     assert!(finished.stderr.starts_with(&format!("weir load: {line}")), "{}", finished.stderr);
 }
 
-/// The words of the last line that is no comment.
+/// Returns the words of the last line that is not a comment.
 fn last(text: &str) -> Vec<String> {
     let line = text.lines().rfind(|line| !line.starts_with('#')).unwrap();
     line.split_whitespace().map(str::to_owned).collect()
@@ -163,7 +163,7 @@ fn a_target_that_nobody_serves_is_given_up() {
     let finished = line(&format!("load -c 2 http://127.0.0.1:{}/", free_port()));
     assert_eq!((finished.code(), finished.stderr.lines().count()), (Some(1), 1), "{finished:?}");
     assert!(finished.stderr.contains("Connection refused"), "{}", finished.stderr);
-    // A backlog that is full: the handshake is not answered at all.
+    // A full backlog: the handshake is not answered.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     rustix::net::listen(&listener, 0).unwrap();
     let address = listener.local_addr().unwrap();
@@ -179,8 +179,8 @@ fn the_reference_client_keeps_to_its_rate() {
     let finished = load(&["-d", "1", "--json", "--reference", "50,2", "-c", "2", &url]);
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
     let end = finished.stdout.lines().last().unwrap();
-    // Requests that were due and not answered are among them: however slow the machine is, none is left out.
-    // One is due at the beginning and one at the end of each fiftieth of a second that the run has lasted.
+    // Requests that were due but not answered are included: however slow the machine is, none is omitted. One is due at
+    // the start and one at the end of each fiftieth of a second of the run.
     let asked = number(end, "reference_answers");
     let due = (decimal(end, "length") * 50.0) as u64 + 1;
     assert!((49..=due).contains(&asked), "{end}");
@@ -188,8 +188,8 @@ fn the_reference_client_keeps_to_its_rate() {
     assert!(number(end, "answers") > 0 && number(end, "status_2xx") == number(end, "answers"), "{end}");
 }
 
-/// While the origin stands still, requests go on to be due. Both clients ask for as much; the one that waits for
-/// answers before it goes on has as many slow ones as it has connections.
+/// While the origin is stopped, requests continue to be due. Both clients have the same rate; the one that waits for
+/// responses has only as many slow ones as it has connections.
 #[test]
 fn a_stall_is_seen_at_a_constant_rate() {
     const RATE: u64 = 200;
@@ -211,25 +211,25 @@ fn a_stall_is_seen_at_a_constant_rate() {
         assert_eq!(finished.code(), Some(0), "{finished:?}");
         slow(finished.stdout.lines().last().unwrap())
     });
-    // A whole second passed without an answer: who was due in its first half has waited for half a second at least. Not
-    // all of them are told apart.
+    // A whole second passed without a response: requests due in its first half have waited for at least half a second.
+    // Percentiles do not distinguish all of them.
     assert!(constant >= RATE / 4, "{constant} slow answers");
     assert!(patient < constant, "{patient} of {constant} slow answers");
 }
 
-/// A count of a line of JSON.
+/// Returns a count in a line of JSON.
 fn number(line: &str, name: &str) -> u64 {
     let (_, rest) = line.split_once(&format!("\"{name}\":")).unwrap();
     rest.split([',', '}']).next().unwrap().parse().unwrap()
 }
 
-/// A number with a fraction of a line of JSON.
+/// Returns a decimal number in a line of JSON.
 fn decimal(line: &str, name: &str) -> f64 {
     let (_, rest) = line.split_once(&format!("\"{name}\":")).unwrap();
     rest.split([',', '}']).next().unwrap().parse().unwrap()
 }
 
-/// How many requests took more than half a second: those of which the percentiles of a summary tell it.
+/// Returns the number of requests that took more than half a second, as far as the percentiles of a summary show.
 fn slow(summary: &str) -> u64 {
     let (_, rest) = summary.split_once("\"last_byte\":[[").unwrap();
     let pairs = rest.split_once("]]").unwrap().0.split("],[").map(|pair| pair.split_once(',').unwrap());
@@ -246,7 +246,7 @@ fn a_reader_that_leaves_ends_the_run_without_a_word() {
     command.args(["load", "-d", "60", &url]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut heading = [0; 1];
-    // The pipe closes with its reader, behind the first letter.
+    // The pipe closes with its reader, after the first letter.
     child.stdout.take().unwrap().read_exact(&mut heading).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()), "{output:?}");
@@ -272,7 +272,7 @@ fn the_live_view_gives_the_terminal_back_when_it_is_interrupted() {
     let mut command = Command::new(WEIR);
     command.args(["load", "--live", "-c", "2", &format!("{url}/?s=1k")]).stdin(Stdio::null());
     let mut child = command.stdout(terminal.try_clone().unwrap()).stderr(terminal).spawn().unwrap();
-    // The command holds the terminal's other side open as long as it lives.
+    // The command holds the terminal's other side open as long as it runs.
     drop(command);
     let number = pid(child.id());
     let (done, wait) = mpsc::channel::<()>();
@@ -284,7 +284,7 @@ fn the_live_view_gives_the_terminal_back_when_it_is_interrupted() {
     let mut seen = Vec::new();
     let mut interrupted = false;
     let mut piece = [0; 4096];
-    // A terminal whose other side is gone answers with an error.
+    // A terminal whose other side is closed returns an error.
     while let Ok(count @ 1..) = master.read(&mut piece) {
         seen.extend_from_slice(&piece[..count]);
         if !interrupted && contains(&seen, b"answers/s") {
@@ -307,7 +307,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|bytes| bytes == part)
 }
 
-/// A terminal of that size: the side of whoever looks at it, and the side of the program.
+/// Opens a terminal of that size: the user's side, and the program's side.
 fn terminal(width: u16, height: u16) -> (File, File) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();

@@ -1,4 +1,4 @@
-//! The tools in the box from outside: the finished program, real sockets, other programs where they are installed.
+//! The included tools from outside: the finished program, real sockets, other programs if installed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]

@@ -1,4 +1,4 @@
-//! `weir origin` from outside: every parameter asked for by curl, the command line, signals, the daemon.
+//! `weir origin` from outside: every parameter with curl, the command line, signals, the daemon.
 
 use crate::support::{self, Folder, Running, connect, exchange, get, line, wait_for_close};
 use rustix::process::{Signal, kill_process};
@@ -18,7 +18,7 @@ impl Origin {
         Self { program, port }
     }
 
-    /// What curl gets, head and body, with these options; `None` where there is no curl.
+    /// Runs curl with these options and returns head and body; `None`: no curl.
     fn curl(&self, options: &[&str], target: &str) -> Option<Answer> {
         let url = format!("http://127.0.0.1:{}{target}", self.port);
         let mut command = Command::new("curl");
@@ -49,7 +49,7 @@ fn lines(length: usize) -> Vec<u8> {
     b".123456789.123456789.123456789.123456789.12345678\n".iter().copied().cycle().take(length).collect()
 }
 
-/// The head of an answer to HTTP/1.1 without anything special in it.
+/// The head of a plain HTTP/1.1 response.
 fn head(start: &str, size: usize) -> String {
     let code = start.split(' ').next().unwrap();
     format!(
@@ -170,7 +170,7 @@ fn bodies_of_requests_are_drained() {
     ] {
         let Some(answer) = origin.curl(options, target) else { return };
         let (head, body) = match answer.head.starts_with("HTTP/1.1 100 Continue\r\n\r\n") {
-            // What follows the first empty line is another head then.
+            // After the first empty line there is another head.
             true => ("", String::from_utf8(answer.body).unwrap()),
             false => (answer.head.as_str(), String::from_utf8(answer.body).unwrap()),
         };
@@ -224,7 +224,7 @@ fn a_signal_ends_it_and_a_soft_stop_waits_for_answers() {
     let mut busy = connect(origin.port);
     assert_eq!(exchange(&mut busy, &get("/?s=1")).0, 200);
     busy.write_all(get("/?s=5&t=300").as_bytes()).unwrap();
-    // It was read by the time that the next connection is answered, or is there when the stop comes.
+    // The request was read before the next connection is answered, or is available when the stop arrives.
     assert_eq!(exchange(&mut connect(origin.port), &get("/?s=1")).0, 200);
     origin.program.send(Signal::USR1);
     let mut rest = String::new();
@@ -250,7 +250,7 @@ fn a_daemon_returns_once_its_port_is_open_and_processes_share_a_port() {
     assert_eq!(exchange(&mut connect(port), &get("/?s=4")), (200, ".123".to_owned()));
 }
 
-/// A process in the background, ended when the test is done with it.
+/// A background process, killed at the end of the test.
 struct Daemon(u32);
 
 impl Drop for Daemon {

@@ -1,4 +1,4 @@
-//! Every scenario that ships asks for configurations that the proxies take. A proxy that is not installed is skipped.
+//! The configurations of every shipped scenario are accepted by the proxies. A proxy that is not installed is skipped.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tools::bench::scenario::{Proxy, Scenario, read, shipped::SHIPPED};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
-/// A folder that goes when the test is done.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -25,7 +25,7 @@ impl Drop for Folder {
     }
 }
 
-/// What the placeholders stand for while nothing runs.
+/// Values of the placeholders while nothing runs.
 fn values(scenario: &Scenario, folder: &Path) -> Values {
     let folder = folder.to_str().unwrap();
     let mut values: Values = [
@@ -51,13 +51,13 @@ fn values(scenario: &Scenario, folder: &Path) -> Values {
     values
 }
 
-/// Writes the files of a proxy and gives its command line.
+/// Writes the files of a proxy and returns its command line.
 fn prepare(scenario: &Scenario, proxy: &Proxy, folder: &Path) -> Vec<String> {
     let values = values(scenario, folder);
     let lists = folder.join("lists");
     std::fs::create_dir_all(&lists).unwrap();
     for (name, list) in &scenario.lists {
-        // The beginning of it will do: whatever does not fit is left out, and so is a line that was cut.
+        // The start is sufficient: the rest is truncated, and an incomplete last line is dropped.
         let mut begin = vec![0; 16 << 10];
         let mut room = begin.as_mut_slice();
         let _ = list.write(&mut room);
@@ -70,7 +70,7 @@ fn prepare(scenario: &Scenario, proxy: &Proxy, folder: &Path) -> Vec<String> {
     proxy.command.iter().map(|word| template::fill(word.get_ref(), &values).unwrap()).collect()
 }
 
-/// Whether the program takes its configuration, and what it says; `None` where it is not installed.
+/// Whether the program accepts its configuration, and its output; `None`: not installed.
 fn check(command: &[String], option: &str) -> Option<(bool, String)> {
     let output = match Command::new(&command[0]).arg(option).args(&command[1..]).output() {
         Ok(output) => output,
@@ -101,12 +101,12 @@ fn every_shipped_scenario_has_configurations_that_its_proxies_take() {
                 missing.insert("nginx's module stream".to_owned());
                 continue;
             }
-            // Those of today alone have it.
+            // Only recent versions support it.
             if !taken && said.contains("unknown proxy mode 'spop'") && said.contains("haproxy version is 2.") {
                 missing.insert("an HAProxy with mode spop".to_owned());
                 continue;
             }
-            // What a scenario waits for as a whole is no matter of a proxy.
+            // A condition of the whole scenario does not concern a proxy.
             let waits = proxy.name.get_ref() == "weir" && proxy.waits_for.is_some();
             assert_eq!(taken, !waits, "{name}, {}, which {}:\n{said}", proxy.name.get_ref(), {
                 if waits { "waits for what it lacks, and takes it already" } else { "is to take its configuration" }

@@ -1,4 +1,4 @@
-//! `weir top --once` against what answers on a stats socket: Weir, and HAProxy where it is installed.
+//! `weir top --once` with a stats socket of Weir, and of HAProxy if installed.
 
 use crate::support::{Folder, Running, WEIR, connect_unix};
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ backend app
     server s2 unix@[front] weight 20 disabled
 ";
 
-/// A process, once its socket answers.
+/// Starts a process and waits until its socket answers.
 fn start(program: &str, folder: &Folder) -> Running {
     let place = |name: &str| folder.path(name).display().to_string();
     let text = CONFIGURATION.replace("[socket]", &place("stats")).replace("[front]", &place("front"));

@@ -1,44 +1,43 @@
-//! Reads answers, and what they say to a question. Must never read beyond a record, nor believe an answer to another
-//! question.
+//! Parses DNS responses and evaluates them for a query. Must never read beyond a record, nor accept a response to
+//! another query.
 
 use super::{HEADER, INTERNET, Kind, Malformed, Name};
 use std::net::IpAddr;
 
-/// Aliases that are followed from name to name at most.
+/// Maximum length of a CNAME chain.
 pub const MOST_ALIASES: usize = 16;
 
-/// The number of an alias in messages.
+/// Record type CNAME.
 pub(super) const CNAME: u16 = 5;
-/// The flag of an answer.
+/// The header flag QR: the message is a response.
 const IS_ANSWER: u16 = 0x8000;
-/// The flag of one that did not fit.
+/// The header flag TC: the message is truncated.
 const IS_TRUNCATED: u16 = 0x0200;
-/// Bytes of a record behind its name.
+/// Length of a resource record's fixed fields in bytes, after its name.
 const RECORD: usize = 10;
 
-/// What a name server made of a question.
+/// The response code (RCODE).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseCode {
-    /// It answered.
+    /// Success.
     NoError,
-    /// There is no such name.
+    /// NXDOMAIN: the name does not exist.
     NoSuchName,
-    /// It does not want to answer.
+    /// The server refuses to answer.
     Refused,
-    /// Anything else, by its number.
+    /// Any other code.
     Other(u8),
 }
 
-/// A message from a name server.
+/// A response message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// What the question was known by.
+    /// The ID of the query.
     pub id: u16,
-    /// The answer did not fit.
+    /// The message is truncated (TC).
     pub is_truncated: bool,
-    /// What became of the question.
     pub code: ResponseCode,
-    /// What was asked.
+    /// The question section: name and type.
     question: (Name, u16),
     answers: Vec<Record>,
     additional: Vec<Record>,
@@ -58,55 +57,53 @@ enum Data {
     Service(Service),
 }
 
-/// A host that offers a service.
+/// An SRV record: a host that offers a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// Lower ones first.
+    /// Lower values are preferred.
     pub priority: u16,
-    /// Its share.
+    /// Relative weight among records of the same priority.
     pub weight: u16,
-    /// Its port.
     pub port: u16,
-    /// The host.
+    /// The name of the host.
     pub target: Name,
 }
 
 /// The address of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// The host.
+    /// The name of the host.
     pub host: Name,
-    /// Where it is.
     pub ip: IpAddr,
 }
 
-/// What an answer says to a question.
+/// The records that answer a query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// Addresses, each once, in order.
+    /// Addresses in order, without duplicates.
     pub addresses: Vec<IpAddr>,
-    /// Services, in order.
+    /// SRV records, in order.
     pub services: Vec<Service>,
-    /// Addresses of their hosts, as far as they came along.
+    /// Addresses of the SRV targets that the additional section contains.
     pub additional: Vec<Address>,
-    /// Texts, each of all its parts (RFC 7208, section 3.3).
+    /// TXT records, the strings of each concatenated (RFC 7208, section 3.3).
     pub texts: Vec<Vec<u8>>,
-    /// The name was an alias.
+    /// The name was an alias (CNAME).
     pub was_alias: bool,
 }
 
-/// Why an answer says nothing.
+/// Why a response cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It answers another question.
+    /// The question section differs from the query.
     OtherQuestion,
-    /// It did not fit.
+    /// The response is truncated.
     Truncated,
-    /// There is no such name, or the server refused.
+    /// The server reported an error, such as NXDOMAIN or REFUSED.
     Code(ResponseCode),
-    /// There is nothing of the kind that was asked for.
+    /// No record of the requested type.
     Empty,
-    /// Its aliases lead nowhere, or in a circle.
+    /// The CNAME chain has no end in the response or contains a loop.
     BrokenAlias,
 }
 
@@ -128,7 +125,7 @@ impl Reader<'_> {
         Ok(name)
     }
 
-    /// The records of a section; those that are of no use are passed over.
+    /// Parses the records of a section; types that are not used are skipped.
     fn records(&mut self, count: u16) -> Result<Vec<Record>, Malformed> {
         let mut records = Vec::new();
         for _ in 0..count {
@@ -151,7 +148,7 @@ impl Reader<'_> {
     }
 
     fn data(&self, kind: u16, data: &[u8], (begin, end): (usize, usize)) -> Result<Option<Data>, Malformed> {
-        // A name in a record has to end where the record does.
+        // A name in a record has to end at the end of the record.
         let name = |at: usize| match Name::read(self.message, at)? {
             (name, behind) if behind == end => Ok(name),
             _ => Err(Malformed),
@@ -175,7 +172,7 @@ impl Reader<'_> {
     }
 }
 
-/// The parts of a text, each of which begins with its length (RFC 1035, section 3.3.14), as one.
+/// Concatenates the length-prefixed strings of a TXT record (RFC 1035, section 3.3.14).
 fn text(mut data: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut text = Vec::with_capacity(data.len());
     while let Some((length, rest)) = data.split_first() {
@@ -186,10 +183,10 @@ fn text(mut data: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(text)
 }
 
-/// Reads a message. Bytes behind it do not matter.
+/// Parses a response. Bytes after the message are ignored.
 ///
 /// # Errors
-/// It is no answer, or it is damaged.
+/// The message is not a response, or it is malformed.
 pub fn read(message: &[u8]) -> Result<Answer, Malformed> {
     let mut reader = Reader { message: message.get(..super::LONGEST).unwrap_or(message), at: 0 };
     let (id, flags) = (reader.number()?, reader.number()?);
@@ -211,7 +208,7 @@ pub fn read(message: &[u8]) -> Result<Answer, Malformed> {
     };
     let is_truncated = flags & IS_TRUNCATED != 0;
     let mut answer = Answer { id, is_truncated, code, question, answers: Vec::new(), additional: Vec::new() };
-    // What was cut off may have been cut anywhere.
+    // A truncated message may have been cut anywhere.
     if !is_truncated {
         answer.answers = reader.records(answers)?;
         reader.records(authorities)?;
@@ -220,10 +217,10 @@ pub fn read(message: &[u8]) -> Result<Answer, Malformed> {
     Ok(answer)
 }
 
-/// What an answer says about `name`.
+/// Returns the records that answer a query for `name` and `kind`.
 ///
 /// # Errors
-/// Nothing, and why.
+/// The response does not answer the query; the fault contains the reason.
 pub fn find(answer: Answer, name: &Name, kind: Kind) -> Result<Found, Fault> {
     if answer.question != (name.clone(), kind.number()) {
         return Err(Fault::OtherQuestion);
@@ -265,14 +262,14 @@ pub fn find(answer: Answer, name: &Name, kind: Kind) -> Result<Found, Fault> {
     }
 }
 
-/// The unspecified address belongs to no host.
+/// Adds an address unless it is a duplicate or the unspecified address, which belongs to no host.
 fn push(addresses: &mut Vec<IpAddr>, ip: IpAddr) {
     if !ip.is_unspecified() && !addresses.contains(&ip) {
         addresses.push(ip);
     }
 }
 
-/// The name at the end of the aliases.
+/// Returns the name at the end of the CNAME chain.
 fn follow(records: &[Record], name: &Name) -> Result<Name, Fault> {
     let mut name = name;
     for _ in 0..=MOST_ALIASES {

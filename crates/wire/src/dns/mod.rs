@@ -1,5 +1,5 @@
-//! The questions and answers of name servers (RFC 1035, 2782, 3596, 6891). Owns their bytes; must never decide which of
-//! two answers is believed, nor follow a pointer that does not lead backwards.
+//! DNS queries and responses (RFC 1035, 2782, 3596, 6891). Owns their wire format; must never decide which of two
+//! responses is believed, nor follow a compression pointer that does not point backwards.
 
 mod answer;
 mod name;
@@ -9,27 +9,26 @@ pub use answer::{Address, Answer, Fault, Found, MOST_ALIASES, ResponseCode, Serv
 pub use name::{Malformed, Name};
 pub use question::question;
 
-/// Bytes of a header.
+/// Length of a message header in bytes.
 pub const HEADER: usize = 12;
 
-/// Bytes of a message at most, over any transport.
+/// Maximum length of a message in bytes, over any transport.
 pub const LONGEST: usize = 65_535;
 
-/// What is asked for.
+/// The record type of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// IPv4 addresses.
     A,
     /// IPv6 addresses.
     Aaaa,
-    /// Texts.
     Txt,
-    /// Services: hosts with ports and weights.
+    /// Services (RFC 2782): hosts with ports and weights.
     Srv,
 }
 
 impl Kind {
-    /// Its number in messages.
+    /// The type's number in messages.
     pub const fn number(self) -> u16 {
         match self {
             Self::A => 1,
@@ -40,7 +39,7 @@ impl Kind {
     }
 }
 
-/// The class of the Internet, the only one that is asked for.
+/// The class of the Internet, the only one that is queried.
 const INTERNET: u16 = 1;
 
 #[cfg(test)]

@@ -1,28 +1,27 @@
-//! Names of hosts and services, as they stand in messages. Must never hold more than 255 bytes.
+//! Domain names in their wire format. Must never hold more than 255 bytes.
 
 use std::fmt;
 
-/// Bytes of a name at most, the lengths of its labels and the last zero included.
+/// Maximum length of a name in bytes, including the length bytes and the final zero.
 const LONGEST: usize = 255;
-/// Bytes of a label at most.
+/// Maximum length of a label in bytes.
 const LONGEST_LABEL: usize = 63;
 
-/// A name: labels behind their lengths, in lower case, since names are compared without case.
+/// A domain name: length-prefixed labels in lower case, since names are compared without case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(Box<[u8]>);
 
-/// Bytes that are no name or no message.
+/// Bytes that are not a valid name or message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Whether a byte may stand in the name of a host or a service.
+/// Whether a byte is permitted in the name of a host or a service.
 const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
 impl Name {
-    /// The name that a text with dots says; one dot behind it does not matter. `None`: it is none that could be asked
-    /// for.
+    /// Parses a name in dotted notation, with or without a trailing dot. `None` if it cannot be queried.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('.').unwrap_or(text);
         let mut bytes = Vec::with_capacity(text.len() + 2);
@@ -37,14 +36,14 @@ impl Name {
         (bytes.len() <= LONGEST).then(|| Self(bytes.into()))
     }
 
-    /// Reads the name at `at`, and where what follows it begins. Pointers have to lead backwards, each further than the
-    /// one before, so that none can be followed twice.
+    /// Parses the name at offset `at`; returns it and the offset after it. Each compression pointer has to point
+    /// further backwards than the one before, so that none can be followed twice.
     ///
     /// # Errors
-    /// There is no name.
+    /// There is no valid name at the offset.
     pub(super) fn read(message: &[u8], at: usize) -> Result<(Self, usize), Malformed> {
         let mut bytes = Vec::with_capacity(64);
-        // Where the labels began that are read now, and what follows the name once a pointer was met.
+        // The start of the labels being read, and the offset after the name once a pointer was followed.
         let (mut at, mut begin, mut behind) = (at, at, None);
         loop {
             let length = *message.get(at).ok_or(Malformed)?;
@@ -78,13 +77,13 @@ impl Name {
         }
     }
 
-    /// As it stands in a message.
+    /// The wire format.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The name with dots, where it has no byte that the name of a host or a service could not have: what comes out of
-    /// the network goes into logs and tables.
+    /// The name in dotted notation; `None` if it contains a byte that is not permitted in the name of a host or a
+    /// service, since names from the network are written to logs and tables.
     pub fn text(&self) -> Option<String> {
         let mut text = String::with_capacity(self.0.len());
         let mut rest = &self.0[..];
@@ -104,7 +103,7 @@ impl Name {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Whether it asks for a service: it begins with an underscore.
+    /// Whether the name is that of a service: it begins with an underscore.
     pub fn is_service(&self) -> bool {
         self.0.get(1) == Some(&b'_')
     }

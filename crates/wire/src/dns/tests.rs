@@ -1,4 +1,4 @@
-//! Golden bytes, damaged ones, and answers that do not fit their question.
+//! Golden messages, malformed ones, and responses that do not match their query.
 
 use super::answer::*;
 use super::*;
@@ -8,7 +8,7 @@ fn name(text: &str) -> Name {
     Name::parse(text).expect("a name")
 }
 
-/// A record as its parts.
+/// Encodes a record.
 fn record(name: &[u8], kind: u16, data: &[u8]) -> Vec<u8> {
     let mut bytes = name.to_vec();
     bytes.extend(kind.to_be_bytes());
@@ -18,7 +18,7 @@ fn record(name: &[u8], kind: u16, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The name that was asked for, by a pointer.
+/// The queried name, as a compression pointer.
 const ASKED: &[u8] = &[0xc0, 12];
 
 fn message(flags: u16, asked: (&str, u16), answers: &[Vec<u8>], additional: &[Vec<u8>]) -> Vec<u8> {
@@ -69,11 +69,11 @@ fn addresses_services_and_aliases_are_found() {
         (&[record(ASKED, 28, &[1; 16])], Err(Fault::Empty)),
         (&[record(ASKED, 16, b"\x01x"), four(1)], Ok(&["127.0.0.1"])),
         (&[record(ASKED, CNAME, b"\x01b\0"), record(b"\x01B\0", 1, &[10, 0, 0, 1])], Ok(&["10.0.0.1"])),
-        // In any order.
+        // The order of the records does not matter.
         (&[record(b"\x01b\0", 1, &[10, 0, 0, 1]), record(ASKED, CNAME, b"\x01b\0")], Ok(&["10.0.0.1"])),
         (&[record(ASKED, CNAME, b"\x01b\0"), record(b"\x01c\0", 1, &[10, 0, 0, 1])], Err(Fault::BrokenAlias)),
         (&[record(ASKED, CNAME, ASKED), four(1)], Err(Fault::BrokenAlias)),
-        // Somebody else's address.
+        // The address of another name.
         (&[record(b"\x01c\0", 1, &[10, 0, 0, 1])], Err(Fault::Empty)),
         (&[], Err(Fault::Empty)),
     ];
@@ -111,7 +111,7 @@ fn answers_that_say_nothing() {
 #[test]
 fn pointers_lead_backwards_only() {
     let rows: &[&[u8]] = &[
-        // To itself, forwards, to the header's middle and back, behind the end.
+        // Pointers to themselves, forwards, into the header and back, beyond the end.
         &[0xc0, 26],
         &[0xc0, 27],
         &[0xff, 0xff],
@@ -123,7 +123,7 @@ fn pointers_lead_backwards_only() {
         let bytes = message(0x8180, ("app.test", 1), &[record(owner, 1, &[127, 0, 0, 1])], &[]);
         assert_eq!(read(&bytes), Err(Malformed), "{owner:?}");
     }
-    // A chain that leads backwards step by step ends, and so does one that grows beyond a name.
+    // A chain that leads backwards step by step ends, and so does one that exceeds the maximum length of a name.
     let mut bytes = message(0x8180, ("app.test", 1), &[], &[]);
     bytes[7] = 1;
     let mut at = 12;

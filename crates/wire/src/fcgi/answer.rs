@@ -1,19 +1,19 @@
-//! The head of an answer as CGI/1.1 has it (RFC 3875, section 6): fields, of which `Status` is the status, and without it
-//! `Location` redirects. Must never read a body.
+//! The head of a CGI/1.1 response (RFC 3875, section 6): the field `Status` sets the status; without it, `Location`
+//! causes a redirect. Must never read a body.
 
 use crate::http::{Framing, Head, Method, reason};
 
-/// What stands in front of such a head, so that it is one of HTTP/1.1 and is read as strictly.
+/// Status line put before a CGI head, so that it is parsed as strictly as one of HTTP/1.1.
 pub const PREFIX: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
-/// Makes of the fields of a head what they say. The answer to a `method` request has a body that ends with the output, unless
-/// its length is known. False: it is no answer.
+/// Applies the CGI fields of a head. The response to a `method` request has a body that ends with the output, unless
+/// its length is known. Returns false if the head is not a valid response.
 pub fn settle(head: &mut Head, method: Method) -> bool {
-    // A script that frames its output itself would say where it ends in two ways.
+    // A script that frames its output itself would indicate the end in two ways.
     if head.framing == Framing::Chunked || head.upgrade {
         return false;
     }
-    // The last one counts.
+    // The last `Status` wins.
     let written = head.all(b"status").last().map(parse);
     match written {
         Some(None) => return false,
@@ -23,20 +23,20 @@ pub fn settle(head: &mut Head, method: Method) -> bool {
             head.set_status(code, &phrase);
         }
         None if head.contains(b"location") => head.set_status(302, reason(302).as_bytes()),
-        // As `PREFIX` says.
+        // Keeps the status of `PREFIX`.
         None => {}
     }
     let code = head.status();
     if method == Method::Head || matches!(code, 204 | 304) {
         head.framing = Framing::None;
     } else if head.framing == Framing::UntilClose {
-        // Payload up to an end that is told.
+        // The end of the payload is signalled by the protocol.
         head.framing = Framing::Chunked;
     }
     true
 }
 
-/// The code of a final answer, and the phrase behind it.
+/// Parses a final status code and the optional reason phrase after it.
 fn parse(value: &[u8]) -> Option<(u16, Option<&[u8]>)> {
     let (digits, rest) = value.split_first_chunk::<3>()?;
     let code = std::str::from_utf8(digits).ok().filter(|_| digits.iter().all(u8::is_ascii_digit))?.parse().ok()?;

@@ -1,62 +1,59 @@
-//! Records from bytes, however these are cut (specification, section 3.3). Holds the header of one record and the content of
-//! the one that ends a request; everything else is lent. Must never copy a body.
+//! Decodes records from arbitrarily fragmented bytes (specification, section 3.3). Buffers the header of one record and
+//! the content of `FCGI_END_REQUEST`; everything else is borrowed. Must never copy a body.
 
 use base::Buffer;
 
 use super::{HEADER, REQUEST, VERSION, kind};
 
-/// Bytes of the content of `FCGI_END_REQUEST`.
+/// Length of the content of `FCGI_END_REQUEST` in bytes.
 const END_CONTENT: usize = 8;
 
-/// Bytes of it that mean something.
+/// Bytes of that content that are used; the rest is reserved.
 const END: usize = 5;
 
-/// Bytes are no record.
+/// The bytes are not a valid record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// What an application says of a request that has ended (specification, section 5.5).
+/// The application's status of a request that has ended (specification, section 5.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolStatus {
     /// `FCGI_REQUEST_COMPLETE`.
     Complete,
-    /// `FCGI_CANT_MPX_CONN` or `FCGI_OVERLOADED`: it has not begun with the request.
+    /// `FCGI_CANT_MPX_CONN` or `FCGI_OVERLOADED`: the request was not started.
     Refused,
-    /// `FCGI_UNKNOWN_ROLE`, or a number that means nothing.
+    /// `FCGI_UNKNOWN_ROLE`, or an undefined number.
     Failed,
 }
 
-/// A part of what an application says of our request.
+/// A part of an application's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'d> {
     /// Bytes of standard output.
     Output(&'d [u8]),
-    /// No more of it comes.
+    /// The end of standard output.
     OutputEnded,
-    /// Bytes of standard error, the last ones of their record where `whole`.
+    /// Bytes of standard error; `whole` marks the last ones of a record.
     Error {
-        /// The bytes.
         data: &'d [u8],
-        /// Their record ends with them.
+        /// The record ends with these bytes.
         whole: bool,
     },
-    /// The request has ended.
     Ended(ProtocolStatus),
-    /// Bytes of what the application says of its limits (`FCGI_GET_VALUES_RESULT`), the last ones where `whole`. Only for
-    /// decoders of several requests.
+    /// Bytes of `FCGI_GET_VALUES_RESULT`, the application's limits; `whole` marks the last ones. Only from decoders of
+    /// several requests.
     Values {
-        /// The bytes.
         data: &'d [u8],
-        /// Their record ends with them.
+        /// The record ends with these bytes.
         whole: bool,
     },
 }
 
-/// Moves the output of the usual answer into `out` where `data` is that and nothing else: records of output, maybe the word that it
-/// has ended, and the end of a request that is complete. Returns the bytes of output, which are more than none. `None`: nothing was
-/// moved, and [`Decoder::next`] has to look.
+/// Fast path: moves the output into `out` if `data` is exactly a complete, successful response: records of output,
+/// optionally the end of output, and `FCGI_END_REQUEST` with `FCGI_REQUEST_COMPLETE`. Returns the number of bytes of
+/// output, at least 1. Returns `None` if nothing was moved; the caller then uses [`Decoder::next`].
 pub fn take_whole(data: &[u8], out: &mut Buffer) -> Option<usize> {
-    // A part of an answer is told from its last bytes.
+    // The last bytes distinguish a complete response from a part of one.
     let end = data.len().checked_sub(HEADER + END_CONTENT).and_then(|end| data.get(end..))?;
     if end.first_chunk() != Some(&[VERSION, kind::END_REQUEST, 0, 1, 0, END_CONTENT as u8, 0]) {
         return None;
@@ -90,53 +87,55 @@ fn take_records(mut data: &[u8], out: &mut Buffer) -> Option<usize> {
     }
 }
 
-/// A decoder of the records of one connection.
+/// Decodes the records of one connection.
 #[derive(Debug, Clone, Default)]
 pub struct Decoder {
     header: [u8; HEADER],
-    /// Bytes of the header that are here.
+    /// Bytes of the header received.
     known: usize,
-    /// Bytes of content still to come.
+    /// Bytes of content not yet received.
     content: u16,
-    /// Bytes behind it that mean nothing.
+    /// Bytes of padding after the content, ignored.
     padding: u8,
     end: [u8; END],
     ended: usize,
-    /// The records of every request count, and what is said of the connection.
+    /// Accepts records of every request and management records.
     takes_all: bool,
 }
 
 impl Decoder {
-    /// A decoder for a connection that carries several requests: [`Decoder::request`] says whose a piece is.
+    /// Creates a decoder for a connection that carries several requests: [`Decoder::request`] returns the request of a
+    /// piece.
     pub fn for_several() -> Self {
         Self { takes_all: true, ..Self::default() }
     }
 
-    /// The request that the last record belongs to; 0: it is about the connection.
+    /// The request ID of the last record; 0 for management records.
     pub fn request(&self) -> u16 {
         u16::from_be_bytes([self.header[2], self.header[3]])
     }
 
-    /// The request whose output comes next: its record has begun, and there is more of it.
+    /// The request whose output comes next: its record has started and has content left.
     pub fn output_of(&self) -> Option<u16> {
         (self.known == HEADER && self.content > 0 && self.header[1] == kind::STDOUT).then(|| self.request())
     }
 
-    /// Whether nothing more comes of the content of the record that the last piece was from.
+    /// Whether the content of the last piece's record is complete.
     pub fn has_whole_content(&self) -> bool {
         self.content == 0
     }
 
-    /// Whether a record has begun and not ended.
+    /// Whether a record is incomplete.
     pub fn is_inside(&self) -> bool {
         self.known > 0
     }
 
-    /// Takes bytes of `data`, and returns how many, with what they say at most once. `most`: bytes of output that can be
-    /// taken; with 0, none are, and nothing behind them. `(0, None)`: more has to come first, or room.
+    /// Consumes bytes of `data`; returns their number and at most one piece. `most` is the maximum number of bytes of
+    /// output to take; with 0, neither output nor anything after it is taken. `(0, None)`: more input or more capacity
+    /// is needed.
     ///
     /// # Errors
-    /// They are no records of this version.
+    /// The bytes are not records of this version.
     pub fn next<'d>(&mut self, data: &'d [u8], most: usize) -> Result<(usize, Option<Piece<'d>>), Malformed> {
         let mut used = 0;
         loop {
@@ -160,7 +159,7 @@ impl Decoder {
                     return Ok((used, None));
                 }
                 used += take;
-                // No more than there was of it.
+                // At most the remaining content.
                 self.content -= take as u16;
                 if let Some(piece) = self.piece(&rest[..take]) {
                     return Ok((used, Some(piece)));
@@ -191,7 +190,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes what is here of a header; how many bytes that is.
+    /// Buffers the available bytes of a header; returns their number.
     fn take_header(&mut self, data: &[u8]) -> usize {
         if self.known == 0
             && let Some(header) = data.first_chunk()
@@ -205,14 +204,14 @@ impl Decoder {
         take
     }
 
-    /// Another record follows where this one has no more.
+    /// Starts the next record if the current one is complete.
     fn leave_content(&mut self) {
         if self.content == 0 && self.padding == 0 {
             self.known = 0;
         }
     }
 
-    /// Records of other requests, and those about the connection, say nothing.
+    /// Whether the record is to be decoded; records of other requests and management records are ignored.
     fn is_ours(&self) -> bool {
         match self.request() {
             0 => self.takes_all && self.header[1] == kind::GET_VALUES_RESULT,
@@ -252,7 +251,7 @@ impl Decoder {
 mod tests {
     use super::*;
 
-    /// What a decoder says of bytes that come in pieces of `cut`, with room for `most` bytes of output at a time.
+    /// Decodes bytes in pieces of `cut`, with capacity for `most` bytes of output at a time, and formats the result.
     fn said(bytes: &[u8], cut: usize, most: usize) -> Result<String, Malformed> {
         let mut decoder = Decoder::default();
         let (mut text, mut output, mut errors) = (String::new(), String::new(), String::new());
@@ -281,7 +280,7 @@ mod tests {
         Ok(format!("{output}|{errors}|{text}{}", if decoder.is_inside() { "inside" } else { "" }))
     }
 
-    /// The output of an answer that is here as a whole, with so much room for it.
+    /// The output of a complete response, with the given capacity.
     fn taken(bytes: &[u8], room: usize) -> Option<String> {
         let mut out = Buffer::with_capacity(room + 1);
         assert!(out.push(b"-"));
@@ -297,14 +296,14 @@ mod tests {
             (&[b"\x01\x06\0\x01\0\x02\0\0hi", END], Some("hi")),
             (&[b"\x01\x06\0\x01\0\x02\x01\0hi.\x01\x06\0\x01\0\0\0\0", END], Some("hi")),
             (&[b"\x01\x06\0\x01\0\x01\0\0h\x01\x06\0\x01\0\x01\x02\0i..", END], Some("hi")),
-            // Without output, without an end, with one that says something else or is larger, and with more behind it.
+            // Without output, without an end, with another status or a larger end record, and with bytes after it.
             (&[b"\x01\x06\0\x01\0\0\0\0", END], None),
             (&[b"\x01\x06\0\x01\0\x02\0\0hi\x01\x06\0\x01\0\0\0\0"], None),
             (&[b"\x01\x06\0\x01\0\x02\0\0hi\x01\x03\0\x01\0\x08\0\0\0\0\0\0\x02\0\0\0"], None),
             (&[b"\x01\x06\0\x01\0\x02\0\0hi\x01\x03\0\x01\0\x08\x01\0\0\0\0\0\0\0\0\0."], None),
             (&[b"\x01\x06\0\x01\0\x02\0\0hi", END, b"\x01"], None),
             (&[b"\x01\x06\0\x01\0\x02\0\0hi", END, END], None),
-            // Output behind its end, an error before it, another request, another version.
+            // Output after its end, an error before it, another request, another version.
             (&[b"\x01\x06\0\x01\0\x01\0\0h\x01\x06\0\x01\0\0\0\0\x01\x06\0\x01\0\x01\0\0i", END], None),
             (&[b"\x01\x07\0\x01\0\x02\0\0no\x01\x06\0\x01\0\x02\0\0hi", END], None),
             (&[b"\x01\x06\0\x02\0\x02\0\0hi", END], None),
@@ -314,7 +313,7 @@ mod tests {
             let bytes = parts.concat();
             assert_eq!(taken(&bytes, 2).as_deref(), *expected, "{number}");
             assert_eq!(taken(&bytes, 1), None, "{number}");
-            // The decoder says the same.
+            // The decoder returns the same.
             let Some(expected) = expected else { continue };
             for end in 0..bytes.len() {
                 assert_eq!(taken(&bytes[..end], 2), None, "{number} {end}");
@@ -332,7 +331,7 @@ mod tests {
             (b"\x01\x06\0\x01\0\x05\0\0hello\x01\x06\0\x01\0\0\0\0", "hello||out "),
             (b"\x01\x06\0\x01\0\0\x02\0..\x01\x03\0\x01\0\x08\0\0\0\0\0\0\0\0\0\0", "||out Complete "),
             (b"\x01\x07\0\x01\0\x03\x01\0bad.\x01\x07\0\x01\0\x02\0\0no\x01\x07\0\x01\0\0\0\0", "|bad.no.|"),
-            // Another request's, and two about the connection.
+            // Another request's record, and two management records.
             (b"\x01\x06\0\x02\0\x02\0\0hi\x01\x0a\0\0\0\x03\x01\0abc.\x01\x0b\0\0\0\0\0\0", "||"),
             (b"\x01\x03\0\x01\0\x08\0\0\0\0\0\x07\x02\0\0\0", "||Refused "),
             (b"\x01\x03\0\x01\0\x08\0\0\0\0\0\x07\x01\0\0\0", "||Refused "),

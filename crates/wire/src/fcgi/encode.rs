@@ -1,4 +1,4 @@
-//! A request as records (specification, sections 3.4 and 5). Must never choose a parameter.
+//! Encodes a request as records (specification, sections 3.4 and 5). Must never choose a parameter.
 
 use base::Buffer;
 
@@ -11,21 +11,21 @@ const RESPONDER: u16 = 1;
 /// `FCGI_KEEP_CONN`.
 const KEEP_CONN: u8 = 1;
 
-/// Names that are asked for on a connection (specification, section 4.1).
+/// Names requested by `FCGI_GET_VALUES` (specification, section 4.1).
 const VALUES: [&[u8]; 2] = [b"FCGI_MAX_REQS", b"FCGI_MPXS_CONNS"];
 
-/// Writes what begins a request into a buffer: `FCGI_BEGIN_REQUEST`, then one record of parameters, which grows with each of them, and
-/// the ends of the parameters and of a body that is not there.
+/// Writes the start of a request into a buffer: `FCGI_BEGIN_REQUEST`, one record of parameters that grows with each of
+/// them, the end of the parameters and, for requests without a body, the end of the body.
 pub struct RequestWriter<'o> {
     out: &'o mut Buffer,
-    /// Where the record of parameters begins.
+    /// Offset of the record of parameters.
     record: usize,
-    /// Something had no room.
+    /// The buffer's capacity was exceeded.
     full: bool,
 }
 
 impl<'o> RequestWriter<'o> {
-    /// `keep`: the application is asked to keep the connection.
+    /// Starts a request. `keep` sets `FCGI_KEEP_CONN`: the application keeps the connection open.
     pub fn begin(keep: bool, out: &'o mut Buffer) -> Self {
         let [high, low] = RESPONDER.to_be_bytes();
         let flags = if keep { KEEP_CONN } else { 0 };
@@ -35,12 +35,12 @@ impl<'o> RequestWriter<'o> {
         Self { out, record, full }
     }
 
-    /// Adds parameters that [`push_parameter`] has written.
+    /// Appends parameters that were encoded with [`push_parameter`].
     pub fn parameters(&mut self, written: &[u8]) {
         self.full |= !self.out.push(written);
     }
 
-    /// Adds a parameter, whose value is lent in parts.
+    /// Appends a parameter; its value is given in parts.
     pub fn parameter(&mut self, name: &[u8], value: &[&[u8]]) {
         if let [value] = value {
             if let Some(place) = self.place(name.len(), value.len()) {
@@ -62,7 +62,7 @@ impl<'o> RequestWriter<'o> {
         }
     }
 
-    /// Adds a field of the request: `HTTP_` and its name in capitals (RFC 3875, section 4.1.18).
+    /// Appends a field of the request as a parameter: `HTTP_` and its name in capitals (RFC 3875, section 4.1.18).
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
         const FIELD: &[u8] = b"HTTP_";
         if let Some(place) = self.place(FIELD.len() + name.len(), value.len()) {
@@ -76,7 +76,7 @@ impl<'o> RequestWriter<'o> {
         }
     }
 
-    /// Room for a name and a value behind their lengths.
+    /// Reserves space for a name and a value, and writes their length prefixes.
     #[inline]
     fn place(&mut self, name: usize, value: usize) -> Option<&mut [u8]> {
         let (at, count) = (self.out.len(), 2 + name + value);
@@ -89,7 +89,7 @@ impl<'o> RequestWriter<'o> {
         Some(behind)
     }
 
-    /// The same where one of both is long, or there may be no room.
+    /// Slow path of [`Self::place`]: a name or value is long, or the capacity may be exceeded.
     #[cold]
     fn long_place(&mut self, name: usize, value: usize) -> Option<&mut [u8]> {
         let lengths = length_of(name).zip(length_of(value)).filter(|_| !self.full);
@@ -113,7 +113,7 @@ impl<'o> RequestWriter<'o> {
     /// Ends the parameters, and the body as well unless the request has one.
     ///
     /// # Errors
-    /// Something had no room, in the buffer or in one record.
+    /// The capacity of the buffer or of one record was exceeded.
     pub fn end(self, has_body: bool) -> Result<(), Overflow> {
         let Self { out, record, full } = self;
         let length = (out.len() - record).checked_sub(HEADER).filter(|_| !full).ok_or(Overflow)?;
@@ -125,10 +125,10 @@ impl<'o> RequestWriter<'o> {
     }
 }
 
-/// Bytes of the longest name or value whose length takes one byte.
+/// Length in bytes of the longest name or value whose length is encoded in one byte.
 const SHORT: usize = 127;
 
-/// Writes a parameter that is the same for many requests; nothing where it fits in no record.
+/// Encodes a parameter that many requests share; writes nothing if it does not fit into a record.
 pub fn push_parameter(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let Some(((of_name, first), (of_value, second))) = length_of(name.len()).zip(length_of(value.len())) else {
         return;
@@ -138,7 +138,8 @@ pub fn push_parameter(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The length of a name or a value: one byte up to 127, else four with the highest bit set. `None`: no record holds it.
+/// Encodes the length of a name or a value: one byte up to 127, else four with the highest bit set. `None` if no record
+/// can hold it.
 fn length_of(length: usize) -> Option<([u8; 4], usize)> {
     match u8::try_from(length) {
         Ok(short @ 0..=127) => Some(([short, 0, 0, 0], 1)),
@@ -147,7 +148,8 @@ fn length_of(length: usize) -> Option<([u8; 4], usize)> {
     }
 }
 
-/// The lengths of a name and of its value that `data` begins with, and the bytes that they take. `None`: they are not whole.
+/// Decodes the lengths of a name and its value at the start of `data`; returns both and the number of bytes read.
+/// `None` if incomplete.
 pub(super) fn lengths_of(data: &[u8]) -> Option<(usize, usize, usize)> {
     let mut used = 0;
     let mut length = || match *data.get(used)? {
@@ -169,19 +171,19 @@ fn push(out: &mut Buffer, bytes: &[u8]) -> Result<(), Overflow> {
     if out.push(bytes) { Ok(()) } else { Err(Overflow) }
 }
 
-/// Whether what [`RequestWriter`] wrote asks the application to keep the connection.
+/// Whether a request written by [`RequestWriter`] has `FCGI_KEEP_CONN` set.
 pub fn keeps_connection(request: &[u8]) -> bool {
     request.get(HEADER + 2).is_some_and(|flags| flags & KEEP_CONN != 0)
 }
 
-/// Whether what [`RequestWriter`] wrote ends the body.
+/// Whether a request written by [`RequestWriter`] includes the end of the body.
 pub fn ends_body(request: &[u8]) -> bool {
-    // The last record is empty: its header is the end.
+    // The end of the body is an empty record: only a header.
     request.ends_with(&end_of_body(REQUEST))
 }
 
-/// Gives what [`RequestWriter`] wrote another number, and asks the application to keep the connection: others are served on it
-/// too.
+/// Changes the request ID of a request written by [`RequestWriter`] and sets `FCGI_KEEP_CONN`, since the connection
+/// serves other requests as well.
 pub fn share_request(request: &mut [u8], number: u16) {
     let mut at = 0;
     while let Some(header) = request.get_mut(at..at + HEADER) {
@@ -195,22 +197,23 @@ pub fn share_request(request: &mut [u8], number: u16) {
     }
 }
 
-/// The header of a record with so many bytes of the body of a request, which are more than none.
+/// Returns the header of a record with `length` bytes (at least 1) of a request's body.
 pub fn body_record(request: u16, length: u16) -> [u8; HEADER] {
     header(kind::STDIN, request, length)
 }
 
-/// The end of the body of a request.
+/// Returns the record that ends a request's body.
 pub fn end_of_body(request: u16) -> [u8; HEADER] {
     header(kind::STDIN, request, 0)
 }
 
-/// `FCGI_ABORT_REQUEST`.
+/// Returns `FCGI_ABORT_REQUEST`.
 pub fn abort_request(request: u16) -> [u8; HEADER] {
     header(kind::ABORT_REQUEST, request, 0)
 }
 
-/// `FCGI_GET_VALUES`: how many requests at a time an application takes, and whether on one connection.
+/// Returns `FCGI_GET_VALUES`, which requests the number of concurrent requests that the application accepts, and
+/// whether it multiplexes connections.
 pub fn get_values() -> Vec<u8> {
     let mut content = Vec::new();
     for name in VALUES {
@@ -288,7 +291,7 @@ mod tests {
             b"\x01\x05\x01\x02\0\0\0\0",
         ];
         assert_eq!(found, expected.concat());
-        // What is no request is left alone, whatever it announces.
+        // Bytes that are not a request are left unchanged, whatever length they announce.
         share_request(&mut [1, 1, 0, 1, 0xff, 0xff, 0xff, 0], 2);
         share_request(&mut [], 2);
     }

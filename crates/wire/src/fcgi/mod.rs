@@ -1,6 +1,6 @@
-//! FastCGI (specification 1.0) as a web server speaks it with a responder: records are decoded from any pieces of bytes, a
-//! request is encoded as records, and the head of an answer says what CGI/1.1 has it say (RFC 3875, section 6). Must never
-//! know a connection, or what a parameter is worth.
+//! FastCGI (specification 1.0) between a web server and a responder: decodes records from arbitrarily fragmented bytes,
+//! encodes a request as records, and applies the CGI fields of a response's head (RFC 3875, section 6). Must never know
+//! a connection, or choose the value of a parameter.
 
 mod answer;
 mod decode;
@@ -18,17 +18,17 @@ pub use values::{Values, parameter};
 /// The version of every record (`FCGI_VERSION_1`).
 pub const VERSION: u8 = 1;
 
-/// Bytes of a record's header.
+/// Length of a record header in bytes.
 pub const HEADER: usize = 8;
 
-/// Bytes of content of a record at most.
+/// Maximum length of a record's content in bytes.
 pub const MAX_CONTENT: usize = 65_535;
 
-/// The number of the request on a connection that carries one at a time.
+/// Request ID on connections that carry one request at a time.
 pub const REQUEST: u16 = 1;
 
-/// Whether an application gets a field of that lower-case name only where `pass-header` names it: credentials, and what is about a
-/// connection.
+/// Whether an application receives a field of that lower-case name only if `pass-header` names it: credentials and
+/// connection-specific fields.
 pub fn is_hidden(name: &[u8]) -> bool {
     matches!(
         name,
@@ -67,7 +67,7 @@ pub mod kind {
     pub const GET_VALUES_RESULT: u8 = 10;
 }
 
-/// The header of a record without padding.
+/// Returns the header of a record without padding.
 pub fn header(kind: u8, request: u16, length: u16) -> [u8; HEADER] {
     let ([id_high, id_low], [high, low]) = (request.to_be_bytes(), length.to_be_bytes());
     [VERSION, kind, id_high, id_low, high, low, 0, 0]

@@ -1,12 +1,12 @@
-//! What an application says of its limits (`FCGI_GET_VALUES_RESULT`; specification, section 4.1). Holds one such record. Must
-//! never judge a limit.
+//! The application's limits (`FCGI_GET_VALUES_RESULT`; specification, section 4.1). Holds one such record. Must never
+//! judge a limit.
 
 use super::encode::lengths_of;
 
-/// Bytes of a record that are kept: what is longer says nothing that was asked for.
+/// Maximum number of bytes kept of a record; longer ones contain values that were not requested.
 const MOST: usize = 256;
 
-/// The content of one record, as it comes.
+/// The content of one record, received in parts.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
     content: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Takes a part of the record; `whole`: the last one. What comes after that is ignored.
+    /// Appends a part of the record; `whole` marks the last one. Later parts are ignored.
     pub fn take(&mut self, data: &[u8], whole: bool) {
         if !self.is_whole {
             let room = MOST.saturating_sub(self.content.len());
@@ -23,17 +23,17 @@ impl Values {
         }
     }
 
-    /// Whether all of the record is here.
+    /// Whether the record is complete.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// Requests at a time on one connection (`FCGI_MPXS_CONNS`). `None`: it does not say.
+    /// Whether the application multiplexes requests on one connection (`FCGI_MPXS_CONNS`). `None` if not specified.
     pub fn shares_connections(&self) -> Option<bool> {
         self.number(b"FCGI_MPXS_CONNS").map(|number| number > 0)
     }
 
-    /// Requests at a time (`FCGI_MAX_REQS`). `None`: it does not say.
+    /// Maximum number of concurrent requests (`FCGI_MAX_REQS`). `None` if not specified.
     pub fn max_requests(&self) -> Option<u32> {
         self.number(b"FCGI_MAX_REQS")
     }
@@ -44,7 +44,7 @@ impl Values {
     }
 }
 
-/// The value of a name among pairs of names and values (specification, section 3.4).
+/// Returns the value of a name among name-value pairs (specification, section 3.4).
 pub fn parameter<'c>(mut content: &'c [u8], wanted: &[u8]) -> Option<&'c [u8]> {
     while let Some((name_length, value_length, used)) = lengths_of(content) {
         let (name, rest) = content.get(used..)?.split_at_checked(name_length)?;

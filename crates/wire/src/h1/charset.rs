@@ -1,10 +1,10 @@
-//! Which bytes may stand where, and copying text up to the first byte that may not, eight bytes at a time.
+//! Character classes of HTTP/1, and copying of text up to the first byte outside of a class, eight bytes at a time.
 
-/// Lower-case form of each byte that a token may hold (RFC 9110 section 5.6.2), zero for every other.
+/// Lower-case form of each token character (RFC 9110 section 5.6.2), zero for every other byte.
 pub(super) static TOKEN_LOWER: [u8; 256] = token_lower();
 
-/// What HAProxy 3.5 takes in an authority or a Host field: anything but controls, space, `#`, `,`, `/`, `?`, `@`, `[`,
-/// `\`, `]` and bytes from 0x7f on. Brackets are judged apart.
+/// Bytes that HAProxy 3.5 accepts in an authority or a Host field: anything but controls, space, `#`, `,`, `/`, `?`,
+/// `@`, `[`, `\`, `]` and bytes from 0x7f on. Brackets are checked separately.
 static HOST: [bool; 256] = host();
 
 const fn token_lower() -> [u8; 256] {
@@ -44,7 +44,8 @@ pub(super) fn is_host(byte: u8) -> bool {
     HOST[byte as usize]
 }
 
-/// Whether each byte of a text satisfies [`is_host`]: eight at a time where these are letters, digits, dots, dashes and colons.
+/// Whether every byte of a text satisfies [`is_host`]. Eight bytes at a time if these are letters, digits, dots, dashes
+/// and colons.
 #[inline]
 pub(super) fn is_host_text(text: &[u8]) -> bool {
     let is_word = |bytes: &[u8; 8]| {
@@ -53,7 +54,7 @@ pub(super) fn is_host_text(text: &[u8]) -> bool {
         plain == HIGHS || bytes.iter().all(|byte| is_host(*byte))
     };
     match text.last_chunk::<8>() {
-        // The last eight may have been looked at in part.
+        // The last eight bytes may overlap with a chunk that was checked.
         Some(last) => text.as_chunks::<8>().0.iter().all(is_word) && is_word(last),
         None => text.iter().all(|byte| is_host(*byte)),
     }
@@ -64,8 +65,8 @@ pub(super) fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// A byte that a target may hold: visible ASCII but `#`. `accept-unsafe-violations-in-http-request` adds `#` and bytes
-/// from 0x80 on.
+/// Whether a byte is permitted in a target: visible ASCII except `#`. `accept-unsafe-violations-in-http-request` adds
+/// `#` and bytes from 0x80 on.
 #[inline]
 pub(super) fn is_target(byte: u8, accept_unsafe: bool) -> bool {
     match byte {
@@ -75,7 +76,7 @@ pub(super) fn is_target(byte: u8, accept_unsafe: bool) -> bool {
     }
 }
 
-/// `text` without spaces and tabs around it.
+/// Returns `text` without leading and trailing spaces and tabs.
 #[inline]
 pub(super) fn trim(mut text: &[u8]) -> &[u8] {
     while let [first, rest @ ..] = text
@@ -94,13 +95,13 @@ pub(super) fn trim(mut text: &[u8]) -> &[u8] {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// The high bit of each byte below `limit` (at most 128). Only the lowest bit set is exact.
+/// Sets the high bit of each byte below `limit` (at most 128). Only the lowest bit set is exact.
 #[inline]
 fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHS
 }
 
-/// The high bit of each byte from 0x7f on. Exact.
+/// Sets the high bit of each byte from 0x7f on. Exact.
 #[inline]
 fn beyond_visible(word: u64) -> u64 {
     (((word & !HIGHS) + ONES) | word) & HIGHS
@@ -111,13 +112,14 @@ fn first_byte(mask: u64) -> usize {
     (mask.trailing_zeros() / 8) as usize
 }
 
-/// Copies a field's value up to the first control character or the end of either; tells how many bytes that were.
+/// Copies a field value up to the first control character or the end of either slice; returns the number of bytes
+/// copied.
 #[inline]
 pub(super) fn copy_value(from: &[u8], to: &mut [u8]) -> usize {
     copy_until(from, to, |word| below(word, 0x20), |byte| byte < 0x20)
 }
 
-/// Copies a target up to the first byte that [`is_target`] refuses by default.
+/// Copies a target up to the first byte that [`is_target`] rejects by default; returns the number of bytes copied.
 #[inline]
 pub(super) fn copy_target(from: &[u8], to: &mut [u8]) -> usize {
     let stops = |word: u64| below(word, 0x21) | beyond_visible(word) | below(word ^ (ONES * u64::from(b'#')), 1);
@@ -146,8 +148,8 @@ fn copy_until(from: &[u8], to: &mut [u8], stops: impl Fn(u64) -> u64, stop: impl
     count
 }
 
-/// Copies a field's name in lower case up to the first byte that is none; tells how many bytes that were. Letters and
-/// dashes go eight at a time.
+/// Copies a field name in lower case up to the first byte that is not a token character; returns the number of bytes
+/// copied. Letters and dashes are copied eight at a time.
 #[inline]
 pub(super) fn copy_name(from: &[u8], to: &mut [u8]) -> usize {
     let length = from.len().min(to.len());
@@ -181,13 +183,13 @@ pub(super) fn copy_name(from: &[u8], to: &mut [u8]) -> usize {
     count
 }
 
-/// The high bit of each byte that is a letter. Exact.
+/// Sets the high bit of each byte that is a letter. Exact.
 #[inline]
 fn letters(word: u64) -> u64 {
     within(word | (ONES * 0x20), b'a', b'z')
 }
 
-/// The high bit of each byte from `first` to `last`, both below 128. Exact.
+/// Sets the high bit of each byte from `first` to `last`, both below 128. Exact.
 #[inline]
 fn within(word: u64, first: u8, last: u8) -> u64 {
     let low = word & !HIGHS;
@@ -196,7 +198,7 @@ fn within(word: u64, first: u8, last: u8) -> u64 {
     from_first & !past_last & !word & HIGHS
 }
 
-/// The high bit of each byte that is a dash. Exact.
+/// Sets the high bit of each byte that is a dash. Exact.
 #[inline]
 fn dashes(word: u64) -> u64 {
     let differs = word ^ (ONES * u64::from(b'-'));

@@ -1,6 +1,6 @@
-//! The chunked transfer coding (RFC 9112 section 7.1), taken apart where it lies, however it was fragmented.
+//! The chunked transfer coding (RFC 9112 section 7.1), decoded in place from arbitrarily fragmented input.
 //!
-//! Chunk lines end with CR LF and nothing else, sizes are plain hexadecimal numbers, extensions are checked and dropped.
+//! Chunk lines end with CR LF only, sizes are plain hexadecimal numbers, extensions are validated and dropped.
 
 use super::charset::is_blank;
 use super::error::{Broken, ChunkError, Violation};
@@ -12,14 +12,15 @@ use crate::http::{Fields, Name};
 /// The last chunk of a body without trailers.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// The largest chunk; HAProxy's limit too.
+/// The largest chunk size; HAProxy's limit too.
 const LARGEST_CHUNK: u64 = (1 << 52) - 1;
 
-/// Bytes of chunk lines that a body may have beyond what is usual, which is 16 a chunk and two for each byte carried.
+/// Bytes of chunk lines that a body may have beyond the usual overhead, which is 16 per chunk and two for each byte of
+/// payload.
 const MOST_OVERHEAD: u64 = 16 * 1024;
 
-/// Writes the line that opens a chunk of `length` bytes (not zero) and gives the bytes to send, in capital digits as
-/// HAProxy. `\r\n` follows the chunk.
+/// Writes the line that opens a chunk of `length` bytes (not zero) and returns the bytes to send, with capital digits
+/// as HAProxy does. The caller appends `\r\n` after the chunk.
 #[inline]
 pub fn chunk_header(length: u64, room: &mut [u8; 18]) -> &[u8] {
     let mut at = room.len() - 2;
@@ -35,36 +36,36 @@ pub fn chunk_header(length: u64, room: &mut [u8; 18]) -> &[u8] {
     }
 }
 
-/// Whether the body goes on.
+/// Whether the body continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkState {
     /// More bytes are needed.
     More,
-    /// The last chunk and the trailers were read.
+    /// The last chunk and the trailers were decoded.
     End,
 }
 
-/// What one call did.
+/// Result of one call of [`ChunkDecoder::decode_in_place`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub struct Decoded {
-    /// Bytes of the input that were used: all of them, but at the end of the body. What lies behind stays as it was.
+    /// Bytes of the input that were consumed: all of them, except at the end of the body. Bytes after the end are
+    /// unchanged.
     pub consumed: usize,
-    /// Bytes of payload, now contiguous at the front of the input.
+    /// Bytes of payload, contiguous at the front of the input.
     pub payload: usize,
-    /// Whether the body goes on.
     pub state: ChunkState,
 }
 
-/// What the next byte belongs to.
+/// The element that the next byte belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
     /// The first digit of a size.
     #[default]
     Size,
-    /// Another digit, or what follows the size.
+    /// Another digit, or the first byte after the size.
     SizeMore,
-    /// Blanks behind a size.
+    /// Blanks after a size.
     SizeBlank,
     Extension,
     Quoted,
@@ -73,48 +74,48 @@ enum State {
     LineFeed,
     /// `remaining` bytes of payload.
     Data,
-    /// The CR behind a chunk.
+    /// The CR after a chunk.
     DataCr,
-    /// The LF behind a chunk.
+    /// The LF after a chunk.
     DataLf,
     Trailers,
     End,
 }
 
-/// Takes chunks apart, however they were fragmented.
+/// Decodes the chunked transfer coding from arbitrarily fragmented input.
 #[derive(Debug, Clone, Default)]
 pub struct ChunkDecoder {
     state: State,
-    /// The size while its line is read, then what is missing of the chunk.
+    /// The size while its line is read, then the bytes left in the chunk.
     remaining: u64,
-    /// Bytes of chunk lines beyond what is usual.
+    /// Bytes of chunk lines beyond the usual overhead.
     overhead: u64,
     limits: HeadLimits,
-    /// Trailers while they are incomplete; lines before `line` are parsed.
+    /// Incomplete trailer section; the lines before offset `line` are parsed.
     trailers: Vec<u8>,
     line: usize,
     dropped: bool,
 }
 
 impl ChunkDecoder {
-    /// A decoder for a new body, with the default limits for trailers.
+    /// Creates a decoder for a new body, with the default limits for trailers.
     pub fn new() -> ChunkDecoder {
         ChunkDecoder::default()
     }
 
-    /// A decoder for a new body. Trailers are held to the limits of a head.
+    /// Creates a decoder for a new body. Trailers are subject to the limits of a head.
     pub fn with_limits(limits: &HeadLimits) -> ChunkDecoder {
         ChunkDecoder { limits: *limits, ..ChunkDecoder::default() }
     }
 
-    /// Bytes of the current chunk that have not come yet; zero between chunks.
+    /// Bytes of the current chunk that have not been received; zero between chunks.
     #[inline]
     pub fn remaining_in_chunk(&self) -> u64 {
         if self.state == State::Data { self.remaining } else { 0 }
     }
 
-    /// Leaves out the next `count` bytes, at most [`ChunkDecoder::remaining_in_chunk`]: a caller that drops the payload,
-    /// or moves it on another way, need not bring it here. Returns how many bytes were left out.
+    /// Skips the next `count` bytes, at most [`ChunkDecoder::remaining_in_chunk`], for callers that discard the payload
+    /// or forward it by other means. Returns the number of bytes skipped.
     #[inline]
     pub fn skip(&mut self, count: u64) -> u64 {
         let skipped = count.min(self.remaining_in_chunk());
@@ -127,8 +128,8 @@ impl ChunkDecoder {
         skipped
     }
 
-    /// Moves the payload in `data` to its front. Every byte is used, whatever it is a part of, up to the end of the
-    /// body; `trailers` holds the trailers then. After an error the decoder must not be used.
+    /// Moves the payload in `data` to its front. Consumes every byte up to the end of the body, and then stores the
+    /// trailers in `trailers`. After an error the decoder must not be used.
     pub fn decode_in_place(&mut self, data: &mut [u8], trailers: &mut Fields) -> Result<Decoded, ChunkError> {
         let mut read = 0;
         let mut payload = 0;
@@ -163,7 +164,7 @@ impl ChunkDecoder {
         Ok(Decoded { consumed: read, payload, state })
     }
 
-    /// One byte of a chunk's line, or of what follows a chunk.
+    /// Consumes one byte of a chunk's line, or of the line end after a chunk.
     #[inline]
     fn take_framing(&mut self, byte: u8) -> Result<(), Violation> {
         self.overhead += 1;
@@ -206,7 +207,7 @@ impl ChunkDecoder {
         if self.remaining == 0 { State::Trailers } else { State::Data }
     }
 
-    /// Takes what `data` has of the trailer section; tells how many bytes that were.
+    /// Consumes bytes of the trailer section; returns their number.
     fn take_trailers(&mut self, data: &[u8], fields: &mut Fields) -> Result<usize, Broken> {
         let held = self.trailers.len();
         if held == 0 {
@@ -223,10 +224,10 @@ impl ChunkDecoder {
             return Broken::at(Violation::TrailersTooLarge, 0);
         }
         self.trailers.extend_from_slice(fresh);
-        // Whole lines only, so that pieces are judged as the whole is.
+        // Only complete lines are parsed, so that the result does not depend on fragmentation.
         let Some(last) = memchr::memrchr(b'\n', fresh) else { return Ok(fresh.len()) };
         let lines = &self.trailers[..held + last + 1];
-        // Positions count from the section's beginning; the caller wants them from the data's.
+        // Converts a position in the section to one in `data`.
         let from_data =
             |broken: Broken| Broken { violation: broken.violation, position: broken.position.saturating_sub(held) };
         let rules = Rules { most: self.limits.max_fields, accept_unsafe: self.limits.accept_unsafe };
@@ -246,13 +247,13 @@ impl ChunkDecoder {
     }
 }
 
-/// What an extension may hold beside its own punctuation.
+/// Whether a byte is permitted in an extension, apart from its delimiters.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
-/// Fields that would frame, route or end a message have no business in trailers (RFC 9110 section 6.5.1): they are
-/// checked, as HAProxy does, and left out.
+/// Removes fields that would frame, route or end a message: they are not permitted in trailers (RFC 9110
+/// section 6.5.1). They are validated first, as HAProxy does.
 fn settle_trailers(fields: &mut Fields) -> Result<(), Violation> {
     if fields.names == crate::http::name::Names::default() {
         return Ok(());

@@ -1,9 +1,9 @@
-//! Chunked bodies as HAProxy takes and refuses them, fragmented in every way.
+//! Chunked bodies that HAProxy accepts and rejects, fragmented in every way.
 
 use super::*;
 use crate::http::Fields;
 
-/// Decodes a body that comes in pieces; payload, trailers and what was left behind the end.
+/// Decodes a fragmented body; returns the payload, the trailers and the number of bytes left after the end.
 fn decode(pieces: &[&[u8]], limits: &HeadLimits) -> Result<(Vec<u8>, String, usize), Violation> {
     let mut decoder = ChunkDecoder::with_limits(limits);
     let mut trailers = Fields::new();
@@ -28,7 +28,7 @@ fn decode(pieces: &[&[u8]], limits: &HeadLimits) -> Result<(Vec<u8>, String, usi
     Err(Violation::Status)
 }
 
-/// Whole, in single bytes, and cut in two everywhere: always the same.
+/// Checks that a body gives the same result as a whole, in single bytes, and split in two at every offset.
 fn check(body: &[u8], expected: Result<(&[u8], &str, usize), Violation>) {
     let expected = expected.map(|(payload, trailers, rest)| (payload.to_vec(), trailers.to_owned(), rest));
     let limits = HeadLimits::default();
@@ -179,7 +179,7 @@ fn payload_may_be_left_out_and_nothing_else() {
     assert_eq!(decode(&mut decoder, b"\r\n0\r\n\r\n"), Ok((0, ChunkState::End)));
 }
 
-/// The payload between any two places of a body is skipped, the rest decoded: state and payload are those of the whole.
+/// Any range of a body's payload is skipped, the rest decoded: state and payload are those of the whole.
 #[test]
 fn what_is_skipped_and_what_is_decoded_make_the_whole() {
     const BODY: &[u8] = b"5;x=y\r\nabcde\r\n1\r\nf\r\n8\r\nghijklmn\r\n0\r\nA: b\r\n\r\n";

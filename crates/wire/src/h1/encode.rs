@@ -1,7 +1,7 @@
-//! Heads to bytes: canonical lines in the order of arrival, with framing and connection fields rebuilt.
+//! Encodes heads: canonical lines in the order of arrival, with framing and connection fields rebuilt.
 //!
-//! Whatever the head holds, no more than one of content-length and transfer-encoding goes out, and it says what
-//! [`Edits`] says.
+//! Whatever the head contains, at most one of content-length and transfer-encoding is written, with the value that
+//! [`Edits`] specifies.
 
 use super::Spelling;
 use super::settle::{decimal, elements};
@@ -11,10 +11,10 @@ use crate::http::head::Span;
 use crate::http::{self, Fields, Framing, Head, Name, Version};
 use base::Buffer;
 
-/// Somewhere to write a head.
+/// A buffer that a head is written to.
 pub trait Output {
-    /// Lets `fill` write into free room, of which it needs `most` bytes or less; it tells how many it wrote, or `None`
-    /// when they do not fit, and then nothing was written. Tells whether they fit.
+    /// Calls `fill` with the free space, of which it needs at most `most` bytes. `fill` returns the number of bytes
+    /// written, or `None` if they do not fit, in which case nothing is written. Returns whether they fit.
     fn write(&mut self, most: usize, fill: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool;
 }
 
@@ -48,22 +48,22 @@ pub struct Overflow;
 /// The Connection field to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConnectionLine<'a> {
-    /// None: the version's default holds.
+    /// No field: the version's default applies.
     #[default]
     Nothing,
     /// `connection: close`.
     Close,
     /// `connection: keep-alive`.
     KeepAlive,
-    /// `connection: upgrade` and `upgrade:` with this value. A head that has both already, as parsed heads that ask for
-    /// or grant an upgrade have, sends its own in their places.
+    /// `connection: upgrade` and `upgrade:` with this value. A head that has both already, as parsed heads that request
+    /// or grant an upgrade do, keeps its own in their places.
     Upgrade(&'a [u8]),
 }
 
 impl ConnectionLine<'_> {
-    /// What HAProxy says to a server: whether the connection is to be kept is only said where the version means the
-    /// opposite, and an upgrade speaks for itself. And the version that the request goes on with: HTTP/1.0 has no chunks, and a
-    /// server that does not know them would take the body for another request (RFC 9112, section 6.1).
+    /// Returns HAProxy's Connection field for a request, and the version to send. Persistence is stated only if it
+    /// differs from the version's default, and upgrades keep their own fields. A chunked HTTP/1.0 request is sent as
+    /// HTTP/1.1: a server that does not know chunks would take the body for another request (RFC 9112, section 6.1).
     pub fn for_request(request: &Head, keep: bool) -> (Self, Version) {
         match (request.version(), keep) {
             (version, _) if request.upgrade => (ConnectionLine::Nothing, version),
@@ -75,7 +75,8 @@ impl ConnectionLine<'_> {
         }
     }
 
-    /// What HAProxy says to a client, by the versions of the request and of the response that goes out.
+    /// Returns HAProxy's Connection field for a response, by the versions of the request and of the response that is
+    /// sent.
     pub fn for_response(request: Version, response: Version, keep: bool) -> Self {
         match (request, response, keep) {
             (_, Version::Http11, false) => ConnectionLine::Close,
@@ -85,36 +86,36 @@ impl ConnectionLine<'_> {
     }
 }
 
-/// What is rebuilt instead of copied.
+/// The parts of a head that are rebuilt instead of copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Edits<'a> {
-    /// The Connection field. It goes behind all others.
+    /// The Connection field, written after all others.
     pub connection: ConnectionLine<'a>,
-    /// The framing fields. A response with [`Framing::None`] keeps those that it has: they describe what is not sent
+    /// The framing fields. A response with [`Framing::None`] keeps its own: they describe a body that is not sent
     /// (HEAD, 304).
     pub framing: Framing,
-    /// The version of the start line. A message of an older version than HTTP/1.1 keeps the one it came with.
+    /// The version of the start line. A message older than HTTP/1.1 keeps its own version.
     pub version: Version,
-    /// A field that goes behind everything, the Connection field included: a lower-case name and a value.
+    /// A field written last, after the Connection field: a lower-case name and a value.
     pub last: Option<(&'a [u8], &'a [u8])>,
-    /// How the names of fields are written; lower case where nothing else is said.
+    /// The case of field names; lower case if `None`.
     pub spelling: Option<&'a Spelling>,
 }
 
 impl Edits<'_> {
-    /// For an interim response (1xx).
+    /// Returns the edits for an interim response (1xx).
     pub fn interim() -> Self {
         Edits::default()
     }
 }
 
-/// Writes a request's head.
+/// Encodes a request's head.
 pub fn encode_request(head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
     encode(head, edits, true, out)
 }
 
-/// Writes a response's head. A 204 has neither length nor coding (RFC 9110, section 8.6; RFC 9112, section 6.1), be it that
-/// a rule has made it one.
+/// Encodes a response's head. A 204 has neither Content-Length nor Transfer-Encoding (RFC 9110, section 8.6; RFC 9112,
+/// section 6.1), even if a rule has set that status.
 pub fn encode_response(head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
     if head.status() == 204 {
         return encode(head, &Edits { framing: Framing::UntilClose, ..*edits }, false, out);
@@ -122,7 +123,7 @@ pub fn encode_response(head: &Head, edits: &Edits<'_>, out: &mut impl Output) ->
     encode(head, edits, false, out)
 }
 
-/// Writes the end of a chunked body: the last chunk, the trailers and the empty line.
+/// Encodes the end of a chunked body: the last chunk, the trailers and the empty line.
 pub fn encode_trailers(trailers: &Fields, out: &mut impl Output) -> Result<(), Overflow> {
     let written = out.write(trailers.used() + 5, |room| {
         let mut writer = Writer { room, at: 0, run: Span::default(), fields: trailers };
@@ -188,7 +189,7 @@ fn write_start_line(head: &Head, new_version: Version, is_request: bool, writer:
     writer.put(b"\r\n")?;
     let is_newer = new_version == Version::Http11 && head.version == Version::Http10;
     if is_request && is_newer && !head.fields.names.has(Name::Host) {
-        // It names no host (RFC 9112, section 3.2).
+        // A request without a host (RFC 9112, section 3.2).
         writer.put(b"host: \r\n")?;
     }
     Some(())
@@ -244,7 +245,7 @@ fn write_fields(head: &Head, edits: &Edits<'_>, is_request: bool, writer: &mut W
     }
 }
 
-/// A field that is no field of the head. It cannot end its line early.
+/// Writes a field that is not one of the head's. Fields that contain CR, LF or NUL are dropped.
 #[cold]
 fn write_last(name: &[u8], value: &[u8], writer: &mut Writer<'_>) -> Option<()> {
     if name.iter().chain(value).any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
@@ -256,7 +257,7 @@ fn write_last(name: &[u8], value: &[u8], writer: &mut Writer<'_>) -> Option<()> 
     Some(())
 }
 
-/// Whether a content-length or transfer-encoding field says what is to be said, and nothing has said it yet.
+/// Whether a content-length or transfer-encoding field can be kept: it has the required value and is the first one.
 fn keeps_framing(fields: &Fields, field: &Field, edits: &Edits<'_>, is_request: bool, framed: bool) -> bool {
     let value = fields.value_of(field);
     let is_length = field.name == Name::ContentLength;
@@ -269,7 +270,8 @@ fn keeps_framing(fields: &Fields, field: &Field, edits: &Edits<'_>, is_request: 
         }
 }
 
-/// Writes a Connection field without what the encoder decides itself; tells whether it says `upgrade`.
+/// Writes a Connection field without `close` and `keep-alive`, which the encoder decides; returns whether it contains
+/// `upgrade`.
 fn write_options(fields: &Fields, field: &Field, writer: &mut Writer<'_>) -> Option<bool> {
     let decided =
         |element: &[u8]| element.eq_ignore_ascii_case(b"close") || element.eq_ignore_ascii_case(b"keep-alive");
@@ -291,11 +293,11 @@ fn write_options(fields: &Fields, field: &Field, writer: &mut Writer<'_>) -> Opt
     Some(upgrade)
 }
 
-/// Writes into a slice; lines that lie side by side in the head's text are copied together.
+/// Writes into a slice; lines that are adjacent in the head's text are copied together.
 struct Writer<'a> {
     room: &'a mut [u8],
     at: usize,
-    /// Text that was kept and is not copied yet.
+    /// Range of text to copy, not yet written.
     run: Span,
     fields: &'a Fields,
 }

@@ -1,4 +1,4 @@
-//! Heads that rules have changed: what goes out must still be one unambiguous message.
+//! Heads that rules have changed: the encoded message must be unambiguous.
 
 use super::*;
 use crate::http::{Framing, Head, Version};

@@ -1,9 +1,9 @@
-//! What can be wrong with a message, where, and how it is answered.
+//! Violations of HTTP/1 syntax: the rule, the position, and the status of the response.
 
-/// A catalogue of the rules that a message can break.
+/// Defines [`Violation`] from a list of rules and their texts.
 macro_rules! violations {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// The rule that a message broke.
+        /// The rule that a message violates.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Violation {
@@ -14,7 +14,7 @@ macro_rules! violations {
             /// Every rule.
             pub const ALL: &'static [Violation] = &[$(Violation::$name,)*];
 
-            /// The rule's name in words, for `show errors` and for debugging.
+            /// The rule's description, for `show errors` and for debugging.
             pub fn text(self) -> &'static str {
                 match self {
                     $(Violation::$name => $text,)*
@@ -25,45 +25,45 @@ macro_rules! violations {
 }
 
 violations! {
-    /// The method is no token (RFC 9112 section 3.1).
+    /// The method is not a token (RFC 9112 section 3.1).
     Method = "invalid character in the method",
-    /// No target follows the method, or no version the target.
+    /// The target is missing, or the version after it.
     StartLine = "incomplete request line",
-    /// The target holds a control character, a space, `#` or a byte from 0x7f on.
+    /// The target contains a control character, a space, `#` or a byte from 0x7f on.
     TargetCharacter = "invalid character in the target",
-    /// The target is in none of the four forms, or not in one that fits the method (RFC 9112 section 3.2).
+    /// The target has none of the four forms, or one that is not permitted for the method (RFC 9112 section 3.2).
     TargetForm = "target not in a form that fits the method",
-    /// The target's authority, or CONNECT's, is not one.
+    /// The authority of the target, or that of CONNECT, is invalid.
     Authority = "invalid authority",
-    /// The version is not one digit, a point and one digit behind `HTTP/`.
+    /// The version is not `HTTP/`, one digit, a point and one digit.
     Version = "invalid protocol version",
     /// The preface of an HTTP/2 connection.
     Http2Preface = "HTTP/2 preface",
     /// The status code is not three digits.
     Status = "invalid status code",
-    /// The reason phrase holds CR or NUL.
+    /// The reason phrase contains CR or NUL.
     Reason = "invalid character in the reason phrase",
-    /// A CR without an LF behind it.
+    /// A CR that is not followed by LF.
     BareCr = "carriage return without line feed",
-    /// A line ends with LF where CR LF must stand.
+    /// A line ends with LF where CR LF is required.
     BareLf = "line feed without carriage return",
     /// A field without a name.
     EmptyName = "empty field name",
-    /// A field's name holds something else than token characters, or a space stands before the colon.
+    /// A field name contains a byte that is not a token character, or a space precedes the colon.
     NameCharacter = "invalid character in a field name",
-    /// A field's name is longer than 255 bytes.
+    /// A field name is longer than 255 bytes.
     NameLength = "field name too long",
     /// A line of a head without a colon.
     NoColon = "field without colon",
     /// The first field starts with a space.
     LeadingSpace = "space before the first field",
-    /// A value holds NUL.
+    /// A value contains NUL.
     ValueCharacter = "invalid character in a field value",
-    /// More fields than allowed (`tune.http.maxhdr`).
+    /// More fields than permitted (`tune.http.maxhdr`).
     TooManyFields = "too many fields",
-    /// The request line does not fit.
+    /// The request line exceeds the buffer.
     StartLineTooLong = "request line too long",
-    /// The head does not fit.
+    /// The head exceeds the buffer.
     HeadTooLarge = "head too large",
     /// Two Host fields that differ.
     HostRepeated = "different Host fields",
@@ -71,7 +71,7 @@ violations! {
     Host = "invalid Host field",
     /// Host differs from the target's authority.
     HostMismatch = "Host differs from the target's authority",
-    /// Content-Length is not a number, or several differ.
+    /// Content-Length is not a number, or there are several different ones.
     ContentLength = "invalid Content-Length field",
     /// Transfer-Encoding is empty, does not end with `chunked` or names it twice.
     TransferEncoding = "invalid Transfer-Encoding field",
@@ -81,37 +81,36 @@ violations! {
     UnexpectedBody = "HTTP/1.0 request of that method with a body",
     /// A CONNECT request with a body.
     ConnectBody = "CONNECT request with a body",
-    /// Connection has more options than anybody needs.
+    /// Connection has too many options.
     ConnectionOptions = "too many connection options",
     /// A request for a WebSocket without a `sec-websocket-key` of 24 bytes (RFC 6455 section 4.1).
     WebSocketKey = "WebSocket request without a valid key",
     /// A 101 response that names no protocol.
     SwitchingProtocols = "101 response without an upgrade",
-    /// A chunk's size is no hexadecimal number, or follows a space.
+    /// A chunk size is not a hexadecimal number, or follows a space.
     ChunkSize = "invalid chunk size",
-    /// A chunk's size needs more than 52 bits.
+    /// A chunk size needs more than 52 bits.
     ChunkTooLarge = "chunk too large",
-    /// A chunk's extension holds a control character or an open quoted string.
+    /// A chunk extension contains a control character or an unterminated quoted string.
     ChunkExtension = "invalid chunk extension",
     /// A chunk is not followed by CR LF.
     ChunkEnd = "no line end behind a chunk",
-    /// Chunk lines take far more bytes than what they carry.
+    /// Chunk lines take far more bytes than the payload.
     ChunkOverhead = "too many bytes of chunk lines",
-    /// The trailer section does not fit.
+    /// The trailer section exceeds the limits.
     TrailersTooLarge = "trailers too large",
 }
 
-/// Why a request was refused. The connection closes after the answer.
+/// Why a request is rejected. The connection is closed after the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestError {
-    /// The rule that was broken.
     pub violation: Violation,
-    /// Position in the input, in bytes from the message's first.
+    /// Offset in the input, in bytes from the start of the message.
     pub position: usize,
 }
 
 impl RequestError {
-    /// The status that answers it.
+    /// The status of the response.
     pub fn status(&self) -> u16 {
         match self.violation {
             Violation::StartLineTooLong => 414,
@@ -123,43 +122,41 @@ impl RequestError {
         }
     }
 
-    /// The rule in words.
+    /// The description of the rule.
     pub fn reason(&self) -> &'static str {
         self.violation.text()
     }
 }
 
-/// Why a response was refused; the client gets 502.
+/// Why a response is rejected; the client receives a 502.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseError {
-    /// The rule that was broken.
     pub violation: Violation,
-    /// Position in the input, in bytes from the message's first.
+    /// Offset in the input, in bytes from the start of the message.
     pub position: usize,
 }
 
 impl ResponseError {
-    /// The status that the client gets.
+    /// The status that the client receives.
     pub fn status(&self) -> u16 {
         502
     }
 
-    /// The rule in words.
+    /// The description of the rule.
     pub fn reason(&self) -> &'static str {
         self.violation.text()
     }
 }
 
-/// Why a chunked body was refused.
+/// Why a chunked body is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkError {
-    /// The rule that was broken.
     pub violation: Violation,
-    /// Position in the bytes given to that call.
+    /// Offset in the data passed to that call.
     pub position: usize,
 }
 
-/// What a step of a parser ends with when the message is refused.
+/// The error of a parsing step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Broken {
     pub(super) violation: Violation,
@@ -167,7 +164,7 @@ pub(super) struct Broken {
 }
 
 impl Broken {
-    /// For steps: `Err(Broken::at(…))`.
+    /// Returns an error, for use in steps: `return Broken::at(…)`.
     #[cold]
     pub(super) fn at<T>(violation: Violation, position: usize) -> Result<T, Broken> {
         Err(Broken { violation, position })

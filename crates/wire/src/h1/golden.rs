@@ -1,10 +1,10 @@
-//! Heads as HAProxy forwarded them, byte for byte: `golden/requests.txt` and `golden/responses.txt` were measured, this
-//! compares.
+//! Compares heads with those that HAProxy forwarded, byte for byte: `golden/requests.txt` and `golden/responses.txt`
+//! were recorded from HAProxy.
 
 use super::*;
 use crate::http::{Framing, Head, Method, Version};
 
-/// One block of a file: its lines by their first word.
+/// One block of a golden file: its lines, keyed by their first word.
 struct Case(Vec<(String, String)>);
 
 impl Case {
@@ -20,7 +20,7 @@ impl Case {
         HeadLimits { accept_unsafe: self.get("mode") == Some("unsafe"), ..HeadLimits::default() }
     }
 
-    /// What Weir must answer.
+    /// The result expected from Weir.
     fn expected(&self) -> &str {
         self.get("weir").or(self.get("out")).unwrap_or_default()
     }
@@ -70,7 +70,7 @@ fn show(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string().replace("\\'", "'").replace("\\\"", "\"")
 }
 
-/// What Weir does with a request: the head it sends on, or the status.
+/// Parses and forwards a request; returns the encoded head, or the status of the error.
 fn forward(input: &[u8], limits: &HeadLimits) -> String {
     let mut head = Head::new();
     match parse_request(input, limits, &mut Scan::default(), &mut head) {
@@ -87,8 +87,8 @@ fn forward(input: &[u8], limits: &HeadLimits) -> String {
     }
 }
 
-/// What Weir does with the responses to a request: the heads it sends to the client with what follows the last one, or
-/// the status.
+/// Parses and forwards the responses to a request; returns the heads sent to the client and the bytes after the last
+/// one, or the status of the error.
 fn answer(ask: &[u8], input: &[u8], closes: bool, limits: &HeadLimits) -> String {
     let mut request = Head::new();
     let parsed = parse_request(ask, &HeadLimits::default(), &mut Scan::default(), &mut request);

@@ -1,35 +1,35 @@
-//! Field lines, of heads and trailers alike: from bytes to canonical lines in a [`Fields`].
+//! Parses field lines of heads and trailers into the canonical lines of [`Fields`].
 //!
-//! A line is taken whole or not at all, so that a head that comes in pieces is resumed at the line it stopped in. What
-//! the fields mean is not judged here.
+//! A line is consumed completely or not at all, so that a fragmented head is resumed at the line where it stopped. The
+//! meaning of the fields is not examined here.
 
 use super::charset::{copy_name, copy_value, is_blank};
 use super::error::{Broken, Violation};
 use crate::http::fields::Field;
 use crate::http::{Fields, Name};
 
-/// The longest name of a field; HAProxy's limit too.
+/// The maximum length of a field name; HAProxy's limit too.
 const LONGEST_NAME: usize = 255;
 
-/// What lines may be like.
+/// Limits and leniency of field lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// Lines allowed, a start line included.
+    /// Maximum number of lines, including a start line.
     pub(super) most: usize,
-    /// Names with invalid characters drop their field instead of refusing the message; NUL may stand in values.
+    /// A name with invalid characters drops its field instead of rejecting the message; NUL is permitted in values.
     pub(super) accept_unsafe: bool,
 }
 
-/// How far the lines got.
+/// How far the lines were parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lines {
-    /// The line that starts there is not complete.
+    /// The line at that offset is incomplete.
     Partial { line: usize },
-    /// The empty line was seen.
+    /// The empty line was parsed.
     End { behind: usize },
 }
 
-/// Makes room for the canonical form of the line at `at`, and some more: what follows the head is not counted.
+/// Reserves capacity for the canonical form of the line at `at`, and more: bytes after the head are not counted.
 pub(super) fn reserve(input: &[u8], at: usize, fields: &mut Fields) -> Result<(), Broken> {
     let rest = input.get(at..).unwrap_or_default();
     if fields.room().len() >= rest.len() + LONGEST_NAME + 768 {
@@ -40,8 +40,8 @@ pub(super) fn reserve(input: &[u8], at: usize, fields: &mut Fields) -> Result<()
     if fields.overflowed() { Broken::at(Violation::HeadTooLarge, at) } else { Ok(()) }
 }
 
-/// Parses lines from `at`, where one starts, up to the empty one. `dropped` tells from
-/// call to call whether the last line was left out, so that its continuation is too.
+/// Parses lines from `at`, the start of a line, up to the empty one. `dropped` keeps between calls whether the last
+/// line was dropped, so that its continuation is dropped too.
 pub(super) fn parse_lines(
     input: &[u8],
     mut at: usize,
@@ -76,7 +76,7 @@ pub(super) fn parse_lines(
     }
 }
 
-/// Parses ordinary lines and stops before the first one that is not: that one is judged by the others here.
+/// Parses plain lines and stops before the first one that is not; that one is parsed by the general functions below.
 #[inline]
 fn parse_plain_lines(input: &[u8], mut at: usize, most: usize, dropped: &mut bool, fields: &mut Fields) -> usize {
     let (text, used, list, names) = fields.parts();
@@ -85,7 +85,7 @@ fn parse_plain_lines(input: &[u8], mut at: usize, most: usize, dropped: &mut boo
         && let (Some(source), Some(target)) = (input.get(at..), text.get_mut(start..))
         && let Some(line) = copy_plain_line(source, target)
     {
-        // The name is read where it came from: what was just written byte by byte is slow to read as a word.
+        // The name is read from the source: reading words that were just written byte by byte is slow.
         let name = Name::from_token(&source[..line.name]);
         let value = start + line.name + 2;
         let end = value + line.value;
@@ -99,15 +99,15 @@ fn parse_plain_lines(input: &[u8], mut at: usize, most: usize, dropped: &mut boo
     at
 }
 
-/// A line that was copied: the lengths of its name and value, and of all that was taken.
+/// A line that was copied: the lengths of its name and value, and the number of bytes consumed.
 struct Plain {
     name: usize,
     value: usize,
     taken: usize,
 }
 
-/// Copies a line if there is nothing unusual in it: a short name of token characters, a value without control
-/// characters, the line's end.
+/// Copies a plain line: a short name of token characters, a value without control characters, and the line end. `None`
+/// for any other line.
 #[inline]
 fn copy_plain_line(source: &[u8], target: &mut [u8]) -> Option<Plain> {
     if matches!(source.first(), None | Some(b'\r' | b'\n')) {
@@ -133,7 +133,7 @@ fn copy_plain_line(source: &[u8], target: &mut [u8]) -> Option<Plain> {
     Some(Plain { name, value, taken })
 }
 
-/// One field's line. `None`: it is not complete, and nothing has changed.
+/// Parses one field line. `None` if it is incomplete; nothing has changed then.
 #[cold]
 fn parse_line(
     input: &[u8],
@@ -176,8 +176,8 @@ fn parse_line(
     Ok(Some(copied.next))
 }
 
-/// A line that starts with a space continues the one before it (obs-fold, RFC 9112 section 5.2): its line end becomes
-/// spaces, as HAProxy does it.
+/// Appends a line that starts with a space to the line before it (obs-fold, RFC 9112 section 5.2): the line end becomes
+/// spaces, as in HAProxy.
 fn continue_line(
     input: &[u8],
     at: usize,
@@ -189,7 +189,7 @@ fn continue_line(
         return Ok(copy_rest(input, at, rules.accept_unsafe, fields.room())?.map(|copied| copied.next));
     }
     let Some(last) = fields.list.last().copied() else { return Broken::at(Violation::LeadingSpace, at) };
-    // What was trimmed off the line before, and its end, now stand inside the value.
+    // The blanks trimmed from the end of the previous line, and its line end, become part of the value.
     let line_end = at.saturating_sub(if input[..at].ends_with(b"\r\n") { 2 } else { 1 });
     let blanks = input[..line_end].iter().rev().take_while(|byte| is_blank(**byte)).count();
     fields.rewind(last.end as usize);
@@ -216,7 +216,7 @@ fn continue_line(
     Ok(copied?.map(|copied| copied.next))
 }
 
-/// A line whose name is invalid, where that is accepted: it is checked and left out.
+/// Drops a line with an invalid name, where that is accepted; it is validated otherwise.
 fn drop_line(
     input: &[u8],
     at: usize,
@@ -232,15 +232,16 @@ fn drop_line(
     Ok(copy_rest(input, at + colon + 1, rules.accept_unsafe, fields.room())?.map(|copied| copied.next))
 }
 
-/// A line's rest that was copied, CR LF behind it.
+/// The copied rest of a line, followed by CR LF.
 struct Copied {
-    /// Bytes without blanks at the end.
+    /// Bytes without trailing blanks.
     length: usize,
-    /// Where the next line starts.
+    /// Offset of the next line.
     next: usize,
 }
 
-/// Copies a line from `at` up to its end, without the blanks before it, and CR LF. `None`: the end has not come.
+/// Copies a line from `at` up to its end, without trailing blanks, and appends CR LF. `None` if the line end is
+/// missing.
 fn copy_rest(input: &[u8], at: usize, accept_unsafe: bool, room: &mut [u8]) -> Result<Option<Copied>, Broken> {
     let mut end = at;
     loop {

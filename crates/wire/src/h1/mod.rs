@@ -1,7 +1,7 @@
-//! HTTP/1.0 and HTTP/1.1 (RFC 9112): heads and chunked bodies, parsed as strictly as HAProxy does and written
+//! HTTP/1.0 and HTTP/1.1 (RFC 9112): heads and chunked bodies, parsed as strictly as HAProxy does and encoded
 //! canonically.
 //!
-//! Bytes of a head that was received are never sent on: every line is rebuilt.
+//! Must never forward the received bytes of a head: every line is rebuilt.
 
 mod canonical;
 mod charset;
@@ -38,12 +38,12 @@ pub use spelling::Spelling;
 pub(crate) use settle::content_length;
 pub(crate) use target::{is_authority, is_normal_authority, settle as settle_target};
 
-/// Whether it is a token (RFC 9110, section 5.6.2).
+/// Whether a text is a token (RFC 9110, section 5.6.2).
 pub fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|byte| charset::is_token(*byte))
 }
 
-/// Whether every byte may stand in a target.
+/// Whether every byte is permitted in a target.
 pub(crate) fn is_target(text: &[u8], accept_unsafe: bool) -> bool {
     crate::words::is_visible(text) || text.iter().all(|byte| charset::is_target(*byte, accept_unsafe))
 }

@@ -1,17 +1,17 @@
-//! What parsing a request's and a response's head have in common: limits, resuming, and the walk from start line to the
-//! empty line. Each kind brings its own start line and its own judgement of the whole.
+//! The common part of parsing the heads of requests and responses: limits, resumption, and the walk from the start line
+//! to the empty line. Each kind has its own start line and its own validation of the complete head.
 
 use super::charset::is_token;
 use super::error::{Broken, Violation};
 use super::lines::{self, Lines, Rules};
 use crate::http::Head;
 
-/// What a head may be like.
+/// Limits and leniency of head parsing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Lines in a head, the start line included (`tune.http.maxhdr`).
+    /// Maximum number of lines in a head, including the start line (`tune.http.maxhdr`).
     pub max_fields: usize,
-    /// Bytes in a head (`tune.bufsize` less `tune.maxrewrite`).
+    /// Maximum length of a head in bytes (`tune.bufsize` less `tune.maxrewrite`).
     pub max_head: usize,
     /// `option accept-unsafe-violations-in-http-request` or `-response`.
     pub accept_unsafe: bool,
@@ -19,7 +19,7 @@ pub struct HeadLimits {
     pub accept_payload_with_any_method: bool,
     /// `h1-do-not-close-on-insecure-transfer-encoding`.
     pub keep_insecure_transfer_encoding: bool,
-    /// `option http-use-proxy-header`: Proxy-Connection stays in requests to a proxy, and in the answers to them.
+    /// `option http-use-proxy-header`: Proxy-Connection is kept in requests to a proxy and in the responses to them.
     pub keep_proxy_connection: bool,
 }
 
@@ -42,57 +42,57 @@ impl HeadLimits {
     }
 }
 
-/// Where the parsing of a partial head goes on. A new one (`Scan::default()`) belongs to each new message.
+/// The position at which the parsing of a partial head resumes. Each new message needs a new one (`Scan::default()`).
 ///
-/// A line is parsed when it is complete, and searched for its end once: a head that comes byte by byte costs time in
-/// proportion to its length.
+/// A line is parsed when it is complete, and scanned for its end only once: the cost of a head received byte by byte is
+/// proportional to its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scan {
-    /// Where the first line that was not parsed yet starts.
+    /// Offset of the first line that is not parsed yet.
     line: usize,
-    /// No line ends in between `line` and here.
+    /// There is no line end between `line` and this offset.
     seen: usize,
     started: bool,
-    /// The method of a request line that is not complete was seen whole.
+    /// The method of an incomplete request line is complete.
     past_method: bool,
     dropped: bool,
 }
 
-/// How far a head got.
+/// How far a head was parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Parse {
-    /// More bytes are needed. Call again with the same bytes and more behind them.
+    /// More bytes are needed. Call again with the same bytes followed by more.
     Partial,
     /// The head is complete.
     Complete {
-        /// Bytes of the input that it took.
+        /// Bytes of the input that were consumed.
         consumed: usize,
     },
 }
 
-/// How a start line came out.
+/// Result of parsing a start line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartLine {
-    /// It is not complete, and nothing has changed.
+    /// The line is incomplete; nothing has changed.
     Partial,
-    /// Fields start behind it.
+    /// Offset of the fields, after the start line.
     Next(usize),
-    /// It was the whole head (HTTP/0.9).
+    /// The line is the complete head (HTTP/0.9); offset of its end.
     Whole(usize),
 }
 
-/// How far the walk got.
+/// Result of [`walk`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Walk {
     Partial,
-    /// All lines are parsed; the head ends there.
+    /// All lines are parsed; offset of the end of the head.
     Done {
         consumed: usize,
     },
 }
 
-/// Walks over a head's lines. `start_line` parses the first one at a position.
+/// Walks the lines of a head. `start_line` parses the first one at an offset.
 #[inline]
 pub(super) fn walk(
     input: &[u8],
@@ -149,7 +149,8 @@ fn partial(input: &[u8], limits: &HeadLimits, scan: &mut Scan) -> Result<Walk, B
     Ok(Walk::Partial)
 }
 
-/// What cannot be HTTP is refused at once, not when its line ends or time is up: a TLS handshake, for one.
+/// Rejects bytes that cannot be HTTP at once, such as a TLS handshake, instead of waiting for the line end or a
+/// timeout.
 fn watch_method(fresh: &[u8], scan: &mut Scan) -> Result<(), Broken> {
     if scan.started || scan.past_method {
         return Ok(());
@@ -157,7 +158,7 @@ fn watch_method(fresh: &[u8], scan: &mut Scan) -> Result<(), Broken> {
     match fresh.iter().position(|byte| !is_token(*byte)) {
         None => Ok(()),
         Some(at) if matches!(fresh[at], b' ' | b'\t' | b'\r' | b'/') => {
-            // A blank ends a method, a slash the name of a response's version.
+            // A blank ends a method, a slash the protocol name of a response.
             scan.past_method = true;
             Ok(())
         }
@@ -165,7 +166,7 @@ fn watch_method(fresh: &[u8], scan: &mut Scan) -> Result<(), Broken> {
     }
 }
 
-/// Empty lines before a message are skipped (RFC 9112 section 2.2).
+/// Skips empty lines before a message (RFC 9112 section 2.2).
 fn skip_empty_lines(input: &[u8], mut at: usize) -> Result<usize, Broken> {
     loop {
         match input.get(at) {
@@ -180,7 +181,7 @@ fn skip_empty_lines(input: &[u8], mut at: usize) -> Result<usize, Broken> {
     }
 }
 
-/// The end of a line at `at`: `Some(behind)`, or `None` when it has not come.
+/// Returns the offset after a line end at `at`, or `None` if it is incomplete or there is none.
 #[inline]
 pub(super) fn line_end(input: &[u8], at: usize) -> Result<Option<usize>, Broken> {
     match (input.get(at), input.get(at + 1)) {
@@ -191,7 +192,7 @@ pub(super) fn line_end(input: &[u8], at: usize) -> Result<Option<usize>, Broken>
     }
 }
 
-/// Where a violation that was found in the whole head stands: at the first field of that name, else at the beginning.
+/// Returns the offset of a violation found in the complete head: the first field of the relevant name, else the start.
 #[cold]
 pub(super) fn locate(input: &[u8], violation: Violation) -> usize {
     let name: &[u8] = match violation {

@@ -1,10 +1,10 @@
-//! What must hold for every message, tried on many.
+//! Properties that hold for every message.
 
 use super::*;
 use crate::http::{Fields, Head};
 use proptest::prelude::*;
 
-/// A chunked body with that payload: each chunk as long as `sizes` says, in turn.
+/// Encodes a payload as a chunked body; the chunks have the lengths of `sizes`, cyclically.
 fn chunked(payload: &[u8], sizes: &[usize], extension: &str) -> Vec<u8> {
     let mut body = Vec::new();
     let mut rest = payload;
@@ -22,7 +22,7 @@ fn chunked(payload: &[u8], sizes: &[usize], extension: &str) -> Vec<u8> {
     body
 }
 
-/// Cuts `bytes` into pieces as long as `sizes` says, in turn.
+/// Splits `bytes` into pieces of the lengths of `sizes`, cyclically.
 fn pieces<'a>(bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     let mut rest = bytes;
@@ -37,7 +37,7 @@ fn pieces<'a>(bytes: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// Text that leans to what matters in a head.
+/// Text biased towards tokens that matter in a head.
 fn fragment() -> impl Strategy<Value = Vec<u8>> {
     let known: Vec<&'static [u8]> = vec![
         b"GET ",
@@ -89,7 +89,7 @@ fn head_like() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(fragment(), 0..24).prop_map(|fragments| fragments.concat())
 }
 
-/// A well-formed request with fields that nothing removes.
+/// A well-formed request with fields that are never removed.
 fn plain_request() -> impl Strategy<Value = (String, String, Vec<(String, String)>)> {
     let field = ("[Xx]-[A-Za-z0-9!#$%&'*+.^_`|~-]{1,20}", "([!-~]([ -~\t]{0,40}[!-~])?)?");
     let fields = proptest::collection::vec(field, 0..20);
@@ -197,12 +197,12 @@ proptest! {
             }
         }
         match (whole, found) {
-            // What is no method is seen earlier, and what is too long may be broken elsewhere too.
+            // An invalid method is detected earlier, and a message that is too long may have other violations as well.
             (Err(whole), Err(found)) => prop_assert!(
                 whole == found || found.violation == Violation::Method || found.status() != 400 || whole.status() != 400,
                 "{:?} {:?}", whole, found
             ),
-            // A line that comes in pieces is judged when it is complete.
+            // A fragmented line is validated when it is complete.
             (Err(whole), Ok(Parse::Partial)) => {
                 let line = input.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
                 prop_assert!(whole.position >= line, "{:?}", whole);

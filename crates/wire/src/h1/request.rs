@@ -1,4 +1,4 @@
-//! A request's head from bytes.
+//! Parses the head of a request.
 
 use super::charset::{copy_target, is_blank, is_target, is_token};
 use super::error::{Broken, RequestError, Violation};
@@ -8,8 +8,8 @@ use super::target;
 use crate::http::head::Span;
 use crate::http::{Framing, Head, Method, Name, Version};
 
-/// Parses a request's head. `input` starts with the message's first byte at every call; what HAProxy normalises is
-/// normalised, what it refuses is refused (docs/http-syntax.md).
+/// Parses the head of a request. `input` starts with the first byte of the message at every call. Normalizes and
+/// rejects the same syntax as HAProxy (docs/http-syntax.md).
 pub fn parse_request(
     input: &[u8],
     limits: &HeadLimits,
@@ -26,7 +26,8 @@ pub fn parse_request(
     }
 }
 
-/// Whether a request whose head is complete breaks rules that `option accept-unsafe-violations-in-http-request` alone lets pass.
+/// Whether a request whose head is complete violates rules that only `option accept-unsafe-violations-in-http-request`
+/// relaxes.
 #[cold]
 pub fn is_unsafe_request(input: &[u8], limits: &HeadLimits) -> bool {
     let strict = HeadLimits { accept_unsafe: false, ..*limits };
@@ -40,11 +41,11 @@ fn request_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head
     }
 }
 
-/// What follows the first line of the preface of HTTP/2.
+/// The bytes after the first line of the HTTP/2 preface.
 const PREFACE_END: &[u8] = b"\r\nSM\r\n\r\n";
 
-/// The line of most requests, which goes out as it came: how long it is. `None`: it is another one, and nothing has
-/// changed.
+/// Parses the line of most requests, which is forwarded unchanged; returns its length. `None` for any other line;
+/// nothing has changed then.
 #[inline]
 fn plain_line(input: &[u8], head: &mut Head) -> Option<usize> {
     const METHOD: &[u8; 4] = b"GET ";
@@ -143,7 +144,7 @@ fn token_length(text: &[u8]) -> usize {
     text.iter().position(|byte| !is_token(*byte)).unwrap_or(text.len())
 }
 
-/// Writes the version that goes out, ends the line and remembers the version that came in.
+/// Writes the version to be sent, ends the line and records the received version.
 #[inline]
 fn finish_line(head: &mut Head, version: &[u8], begin: usize) {
     if version == b"HTTP/1.1" {
@@ -161,22 +162,22 @@ fn finish_line(head: &mut Head, version: &[u8], begin: usize) {
     keep_version(head, version);
 }
 
-/// Writes the version that goes out: everything after HTTP/1.1 becomes that, what is older stays.
+/// Writes the version to be sent: versions after HTTP/1.1 are replaced with it, older ones are kept.
 pub(super) fn write_version(head: &mut Head, version: &[u8]) {
     let start = head.fields.used() as u32;
     head.fields.write_raw(if head.version == Version::Http11 { b"HTTP/1.1" } else { version });
     head.version_text = Span { start, end: head.fields.used() as u32 };
 }
 
-/// Remembers a version that goes out as another one.
+/// Records a received version that is sent as another one.
 pub(super) fn keep_version(head: &mut Head, version: &[u8]) {
     if head.text(head.version_text) != version {
         head.version_text = head.write(version);
     }
 }
 
-/// The version at `at` up to the end of its line: `None` when it is not complete, an inner `None` when there is none
-/// and that is accepted.
+/// Parses the version at `at` up to the line end. `None` if incomplete; the inner `None` if there is no version and
+/// that is accepted.
 #[allow(clippy::type_complexity)]
 fn parse_version(input: &[u8], at: usize, accept_unsafe: bool) -> Result<Option<(Option<&[u8]>, usize)>, Broken> {
     let rest = &input[at.min(input.len())..];
@@ -201,18 +202,18 @@ fn parse_version(input: &[u8], at: usize, accept_unsafe: bool) -> Result<Option<
     }
 }
 
-/// How many bytes at the beginning may be part of a version: digits, capital letters, points and slashes.
+/// Returns the number of leading bytes that may be part of a version: digits, capital letters, points and slashes.
 pub(super) fn version_length(text: &[u8]) -> usize {
     text.iter().take_while(|byte| matches!(byte, b'.'..=b'9' | b'A'..=b'Z')).count()
 }
 
-/// `HTTP/`, a digit, a point, a digit.
+/// Whether the version is `HTTP/`, a digit, a point and a digit.
 pub(super) fn is_http(version: &[u8]) -> bool {
     matches!(version, [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'])
 }
 
-/// HTTP/1.1 or later, whatever the protocol's name is: of eight bytes the sixth and the last are compared, as HAProxy does
-/// it, so that `HTTP/A.B` goes out as HTTP/1.1.
+/// Whether the version is HTTP/1.1 or later, whatever the protocol's name: of eight bytes the sixth and the last are
+/// compared, as in HAProxy, so that `HTTP/A.B` is sent as HTTP/1.1.
 pub(super) fn is_modern(version: &[u8]) -> bool {
     matches!(version, [_, _, _, _, _, major, _, minor] if (*major, *minor) >= (b'1', b'1'))
 }
@@ -224,14 +225,14 @@ pub(super) fn skip_blanks(input: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Judges the whole head.
+/// Validates the complete head.
 fn finish(head: &mut Head, limits: &HeadLimits) -> Result<(), Violation> {
     target::settle(head, limits.accept_unsafe)?;
     if !head.fields.names.has_beside(Name::Host, Name::Trailer) {
         return Ok(());
     }
     let length = settle::content_length(&mut head.fields)?;
-    // The unsafe option leaves Transfer-Encoding of requests alone: it would open the door to smuggling.
+    // The unsafe option does not apply to the Transfer-Encoding of requests, since that would permit request smuggling.
     let coding = settle::transfer_encoding(&mut head.fields, false)?;
     let to_proxy = limits.keep_proxy_connection && !matches!(head.target(), [b'/' | b'*', ..]);
     (head.connection, head.upgrade) = settle::connection(&mut head.fields, true, to_proxy)?;
@@ -266,8 +267,8 @@ fn finish(head: &mut Head, limits: &HeadLimits) -> Result<(), Violation> {
     Ok(())
 }
 
-/// A sender that says both a length and chunks, or chunks in HTTP/1.0, must not get another message in (RFC 9112 section
-/// 6.1), unless all agents are known to accept it.
+/// Whether the connection has to be closed after a message with both a length and chunks, or with chunks in HTTP/1.0
+/// (RFC 9112 section 6.1), unless all agents are known to accept it.
 pub(super) fn is_insecure(version: Version, length: Option<u64>, limits: &HeadLimits) -> bool {
     version == Version::Http10 || (length.is_some() && !limits.keep_insecure_transfer_encoding)
 }

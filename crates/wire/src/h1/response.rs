@@ -1,4 +1,4 @@
-//! A response's head from bytes.
+//! Parses the head of a response.
 
 use super::charset::{copy_value, is_blank};
 use super::error::{Broken, ResponseError, Violation};
@@ -8,7 +8,7 @@ use super::settle::{self, Coding};
 use crate::http::head::Span;
 use crate::http::{self, Framing, Head, Name, Version};
 
-/// What a response's meaning depends on (RFC 9112 section 6.3).
+/// The properties of the request that determine a response's framing (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestContext {
     /// The request was HEAD.
@@ -17,10 +17,10 @@ pub struct RequestContext {
     pub connect: bool,
 }
 
-/// Parses a response's head. A 1xx response is complete as well: the caller parses the next one behind it.
+/// Parses the head of a response. A 1xx response is complete as well: the caller parses the next response after it.
 ///
-/// A 101 response and a 2xx to CONNECT have [`Framing::None`]: what follows them is a tunnel. Whether the upgrade was
-/// asked for is the caller's to check.
+/// A 101 response and a 2xx to CONNECT have [`Framing::None`]: a tunnel follows. The caller checks whether the upgrade
+/// was requested.
 pub fn parse_response(
     input: &[u8],
     limits: &HeadLimits,
@@ -40,8 +40,8 @@ pub fn parse_response(
     }
 }
 
-/// The line as nearly every server writes it: `HTTP/1.1`, a blank, three digits, a blank, a phrase of visible text, CR LF.
-/// Where it ends; `None`, and nothing has changed: it is another one.
+/// Parses the status line of most servers: `HTTP/1.1`, a blank, three digits, a blank, a phrase of visible text, CR LF.
+/// Returns the offset of its end; `None` for any other line, and nothing has changed then.
 #[inline]
 fn usual_status_line(input: &[u8], head: &mut Head) -> Option<usize> {
     const CODE: usize = 9;
@@ -69,8 +69,8 @@ fn usual_status_line(input: &[u8], head: &mut Head) -> Option<usize> {
     Some(length + 2)
 }
 
-/// Whether a response whose head is complete breaks rules that `option accept-unsafe-violations-in-http-response` alone lets
-/// pass.
+/// Whether a response whose head is complete violates rules that only `option
+/// accept-unsafe-violations-in-http-response` relaxes.
 #[cold]
 pub fn is_unsafe_response(input: &[u8], limits: &HeadLimits, context: &RequestContext) -> bool {
     let strict = HeadLimits { accept_unsafe: false, ..*limits };
@@ -134,7 +134,7 @@ fn status_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head)
     Ok(StartLine::Next(behind))
 }
 
-/// Judges the whole head.
+/// Validates the complete head.
 fn finish(head: &mut Head, limits: &HeadLimits, request: &RequestContext) -> Result<(), Violation> {
     let length = settle::content_length(&mut head.fields)?;
     let coding = settle::transfer_encoding(&mut head.fields, limits.accept_unsafe)?;
@@ -151,7 +151,7 @@ fn finish(head: &mut Head, limits: &HeadLimits, request: &RequestContext) -> Res
     }
     let tunnel = request.connect && (200..300).contains(&head.status);
     if tunnel || head.status == 204 || (100..200).contains(&head.status) {
-        // No length can be meant (RFC 9110 section 8.6).
+        // A length is not permitted (RFC 9110 section 8.6).
         head.fields.remove_known(Name::ContentLength);
         head.fields.remove_known(Name::TransferEncoding);
     }

@@ -1,4 +1,4 @@
-//! Heads that come in pieces, and heads at their limits.
+//! Fragmented heads, and heads at their limits.
 
 use super::*;
 use crate::http::{Head, Method, Version};
@@ -107,7 +107,7 @@ fn what_is_no_method_is_refused_before_its_line_ends() {
             .find_map(|length| parse_request(&input[..length], &HeadLimits::default(), &mut scan, &mut head).err());
         let whole = parse_request(input, &HeadLimits::default(), &mut Scan::default(), &mut Head::new()).unwrap_err();
         assert_eq!(whole.violation, Violation::Method, "{}", input.escape_ascii());
-        // A slash ends the name of a response's version, so it waits for its line.
+        // A slash ends the protocol name of a response, so the parser waits for the line end.
         assert_eq!(error.is_some(), !input.contains(&b'/'), "{}", input.escape_ascii());
     }
 }

@@ -1,5 +1,5 @@
-//! What the fields of a received message say about its framing and its connection, settled once: doubled, contradictory
-//! and connection-specific fields are refused, joined or removed, so that nothing doubtful can be sent on.
+//! Resolves the framing and connection fields of a received message once: repeated, contradictory and
+//! connection-specific fields are rejected, merged or removed, so that nothing ambiguous is forwarded.
 
 use super::charset::trim;
 use super::error::Violation;
@@ -7,10 +7,10 @@ use crate::digits::write_decimal;
 use crate::http::fields::Field;
 use crate::http::{ConnectionOptions, Fields, Name};
 
-/// More options in Connection than this are refused: each costs a search through the fields.
+/// Maximum number of options in Connection: each costs a search through the fields.
 const MOST_OPTIONS: usize = 64;
 
-/// What Transfer-Encoding says.
+/// The value of Transfer-Encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
     Absent,
@@ -19,12 +19,12 @@ pub(super) enum Coding {
     Empty,
 }
 
-/// The elements of a list field's value (RFC 9110 section 5.6.1), trimmed; empty ones too.
+/// Splits the value of a list field into its elements (RFC 9110 section 5.6.1), trimmed; includes empty ones.
 pub(super) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(trim)
 }
 
-/// Reads Content-Length; leaves one field of that name, canonically written. Several equal ones are one.
+/// Parses Content-Length; leaves one field of that name in canonical form. Several equal ones are merged.
 pub(crate) fn content_length(fields: &mut Fields) -> Result<Option<u64>, Violation> {
     if !fields.names.has(Name::ContentLength) {
         return Ok(None);
@@ -55,8 +55,8 @@ pub(crate) fn content_length(fields: &mut Fields) -> Result<Option<u64>, Violati
     Ok(Some(number))
 }
 
-/// Reads Transfer-Encoding; leaves one field of that name with the value `chunked`. `lenient`: empty values and
-/// repetitions of `chunked` are accepted, as `option accept-unsafe-violations-in-http-response` says.
+/// Parses Transfer-Encoding; leaves one field of that name with the value `chunked`. `lenient` accepts empty values and
+/// repetitions of `chunked`, as with `option accept-unsafe-violations-in-http-response`.
 pub(super) fn transfer_encoding(fields: &mut Fields, lenient: bool) -> Result<Coding, Violation> {
     if !fields.names.has(Name::TransferEncoding) {
         return Ok(Coding::Absent);
@@ -90,7 +90,7 @@ pub(super) fn transfer_encoding(fields: &mut Fields, lenient: bool) -> Result<Co
         (false, true) => Err(Violation::TransferEncoding),
         (false, false) => {
             let says_something = |field: &Field| field.name == Name::TransferEncoding && field.value < field.end;
-            // A list without elements is a list all the same; nothing at all is as good as no field.
+            // A list without elements is present; an empty value counts as absent.
             let coding = if fields.list.iter().any(says_something) { Coding::Empty } else { Coding::Absent };
             fields.remove_known(Name::TransferEncoding);
             Ok(coding)
@@ -98,9 +98,9 @@ pub(super) fn transfer_encoding(fields: &mut Fields, lenient: bool) -> Result<Co
     }
 }
 
-/// Reads Connection, and settles it with what belongs to this hop alone: nominated fields, Keep-Alive, Proxy-Connection
-/// and TE (but `trailers`) go, Upgrade stays when Connection asks for it and loses `h2c`. Tells the options and whether
-/// an upgrade is left.
+/// Parses Connection, and resolves it together with the hop-by-hop fields: nominated fields, Keep-Alive,
+/// Proxy-Connection and TE (except `trailers`) are removed; Upgrade is kept if Connection names it, without `h2c`.
+/// Returns the options and whether an upgrade is left.
 pub(super) fn connection(
     fields: &mut Fields,
     is_request: bool,
@@ -128,8 +128,7 @@ pub(super) fn connection(
     Ok((options, options.upgrade && protocols))
 }
 
-/// The usual case at little cost: one Connection field with `close` or `keep-alive`, or none, and nothing that goes with
-/// it.
+/// Fast path: one Connection field with `close` or `keep-alive`, or none, and no related field.
 fn single_option(fields: &mut Fields) -> Option<ConnectionOptions> {
     let names = fields.names;
     if [Name::Te, Name::Upgrade, Name::KeepAlive, Name::ProxyConnection].into_iter().any(|name| names.has(name)) {
@@ -145,7 +144,7 @@ fn single_option(fields: &mut Fields) -> Option<ConnectionOptions> {
     }
     let value = fields.value_of(field);
     let close = value.eq_ignore_ascii_case(b"close");
-    // Nearly everybody writes it like this; the comparison of words is the cheaper one.
+    // The usual spelling; comparing words is cheaper.
     if !close && value != b"keep-alive" && !value.eq_ignore_ascii_case(b"keep-alive") {
         return None;
     }
@@ -153,7 +152,7 @@ fn single_option(fields: &mut Fields) -> Option<ConnectionOptions> {
     Some(ConnectionOptions { close, keep_alive: !close, upgrade: false })
 }
 
-/// Reads the options and removes the fields that they nominate.
+/// Parses the options and removes the fields that they nominate.
 fn read_options(fields: &mut Fields) -> Result<ConnectionOptions, Violation> {
     let mut options = ConnectionOptions::default();
     let mut nominated: Vec<Vec<u8>> = Vec::new();
@@ -174,7 +173,8 @@ fn read_options(fields: &mut Fields) -> Result<ConnectionOptions, Violation> {
         }
     }
     for name in nominated {
-        // What frames and routes the message is not a connection option (RFC 9110 section 7.6.1), whatever the Connection field says.
+        // Fields for framing and routing are never connection options (RFC 9110 section 7.6.1), even if Connection
+        // names them.
         let protected = matches!(
             Name::from_token(&name),
             Name::Host | Name::ContentLength | Name::TransferEncoding | Name::Te | Name::Connection | Name::Upgrade
@@ -186,7 +186,7 @@ fn read_options(fields: &mut Fields) -> Result<ConnectionOptions, Violation> {
     Ok(options)
 }
 
-/// Leaves `te: trailers` or nothing; tells which.
+/// Reduces TE to `trailers`, or removes it; returns whether it is kept.
 fn te(fields: &mut Fields) -> bool {
     if !fields.names.has(Name::Te) {
         return false;
@@ -205,7 +205,7 @@ fn te(fields: &mut Fields) -> bool {
     keep
 }
 
-/// Takes HTTP/2 out of Upgrade: such a tunnel would carry requests past every rule. Tells whether a protocol is left.
+/// Removes HTTP/2 from Upgrade: such a tunnel would carry requests past every rule. Returns whether a protocol is left.
 fn upgrade(fields: &mut Fields) -> bool {
     if !fields.names.has(Name::Upgrade) {
         return false;
@@ -233,7 +233,8 @@ fn upgrade(fields: &mut Fields) -> bool {
     any
 }
 
-/// Leaves one Connection field with `upgrade` and `te` as they were written, in the first one's place, or none.
+/// Reduces Connection to one field with `upgrade` and `te` in their original spelling, at the position of the first
+/// one, or removes it.
 fn rebuild_connection(fields: &mut Fields, upgrade: bool, te: bool) {
     let mut left: Vec<&[u8]> = Vec::new();
     if upgrade || te {
@@ -259,7 +260,7 @@ fn rebuild_connection(fields: &mut Fields, upgrade: bool, te: bool) {
     keep_only(fields, Name::Connection, first);
 }
 
-/// Removes the fields of that name but the one at `index`.
+/// Removes the fields of a name except the one at `index`.
 pub(super) fn keep_only(fields: &mut Fields, name: Name, index: usize) {
     let mut at = 0;
     fields.list.retain(|field| {
@@ -280,13 +281,13 @@ fn join<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     joined
 }
 
-/// Digits only, at least one; `None` also when the number needs more than 64 bits.
+/// Parses a decimal number of at least one digit; `None` also if it needs more than 64 bits.
 #[inline]
 pub(super) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // Nineteen digits always fit.
+    // Nineteen digits always fit into 64 bits.
     let (short, long) = text.split_at(text.len().min(19));
     let number = short.iter().fold(0_u64, |number, byte| number * 10 + u64::from(byte - b'0'));
     long.iter().try_fold(number, |number, byte| number.checked_mul(10)?.checked_add(u64::from(byte - b'0')))

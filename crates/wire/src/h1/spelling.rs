@@ -1,30 +1,28 @@
-//! Header names in the spelling that a bogus HTTP/1 application insists on (`h1-case-adjust`). Only the case of letters
-//! changes, so names are rewritten where they lie. Must never change anything else.
+//! Field names in the case that a bogus HTTP/1 application requires (`h1-case-adjust`). Only the case of letters
+//! changes, so names are rewritten in place. Must never change anything else.
 
-/// Names and how they are written.
+/// A map of field names to their required spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spelling {
     /// Sorted.
     names: Vec<Spelt>,
 }
 
-/// One name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Spelt {
-    /// In lower case, as it is looked up.
+    /// The name in lower case, for lookups.
     lower: Box<[u8]>,
-    /// As it is to be written.
+    /// The name as written to the message.
     written: Box<[u8]>,
 }
 
 impl Spelling {
-    /// Whether there is no name.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Rewrites the names in whole lines `name: value`, CR LF behind each; what is no field (a start line, the empty
-    /// line) has no colon before its first blank and stays.
+    /// Rewrites the names in complete lines `name: value`, each followed by CR LF. Lines that are not fields (a start
+    /// line, the empty line) have no colon before their first blank and are left unchanged.
     pub fn apply(&self, lines: &mut [u8]) {
         let mut at = 0;
         while let Some(line) = lines.get_mut(at..).filter(|rest| !rest.is_empty()) {
@@ -41,7 +39,7 @@ impl Spelling {
     }
 }
 
-/// Pairs that differ in more than their case are left out.
+/// Pairs that differ in more than case are dropped.
 impl<F: AsRef<[u8]>, T: AsRef<[u8]>> FromIterator<(F, T)> for Spelling {
     fn from_iter<I: IntoIterator<Item = (F, T)>>(pairs: I) -> Self {
         let mut names: Vec<Spelt> = pairs

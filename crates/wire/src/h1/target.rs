@@ -1,14 +1,14 @@
-//! The target of a request and the Host field: which form, whether they agree, and their normal form.
+//! The request target and the Host field: the form, their agreement, and their normal form.
 //!
-//! As HAProxy: a port that is the scheme's default (or empty) leaves an absolute-form target, and Host with it; an empty
-//! path becomes `/`. Percent-encoding and dots in the path are not interpreted here.
+//! As in HAProxy, a port that is the scheme's default (or empty) is removed from an absolute-form target and from its
+//! Host; an empty path becomes `/`. Percent-encoding and dots in the path are not interpreted here.
 
 use super::charset::{is_host, is_host_text};
 use super::error::Violation;
 use super::settle::keep_only;
 use crate::http::{Head, Method, Name};
 
-/// Checks target and Host against each other and brings both into their normal form.
+/// Validates target and Host against each other and normalizes both.
 pub(crate) fn settle(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
     settle_host(head)?;
     match head.target() {
@@ -19,7 +19,7 @@ pub(crate) fn settle(head: &mut Head, accept_unsafe: bool) -> Result<(), Violati
     }
 }
 
-/// Several equal Host fields are one, different ones an attack.
+/// Merges equal Host fields; rejects different ones.
 fn settle_host(head: &mut Head) -> Result<(), Violation> {
     let fields = &mut head.fields;
     if !fields.names.has(Name::Host) {
@@ -49,7 +49,7 @@ fn settle_host(head: &mut Head) -> Result<(), Violation> {
     Ok(())
 }
 
-/// CONNECT: `host:port` (RFC 9112 section 3.2.3). Host may leave out the ports 80 and 443.
+/// Validates a CONNECT target: `host:port` (RFC 9112 section 3.2.3). Host may omit the ports 80 and 443.
 fn connect(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
     let target = head.target();
     if matches!(target, [b'/', ..] | b"*") || target.windows(3).any(|bytes| bytes == b"://") {
@@ -74,7 +74,7 @@ fn connect(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
     if agrees || accept_unsafe { Ok(()) } else { Err(Violation::HostMismatch) }
 }
 
-/// `scheme://authority…` (RFC 9112 section 3.2.2).
+/// Validates an absolute-form target: `scheme://authority…` (RFC 9112 section 3.2.2).
 fn absolute(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
     let target = head.target();
     let Some(scheme) = scheme(target) else { return Err(Violation::TargetForm) };
@@ -116,7 +116,7 @@ fn set_host(head: &mut Head, host: &[u8]) {
     }
 }
 
-/// The scheme before `://` (RFC 3986 section 3.1).
+/// Returns the scheme before `://` (RFC 3986 section 3.1).
 fn scheme(target: &[u8]) -> Option<&[u8]> {
     let colon = target.iter().position(|byte| *byte == b':')?;
     let (scheme, rest) = target.split_at(colon);
@@ -125,13 +125,13 @@ fn scheme(target: &[u8]) -> Option<&[u8]> {
     (valid && rest.starts_with(b"://")).then_some(scheme)
 }
 
-/// An authority without what stands before its last `@`.
+/// Returns an authority without its user information, up to the last `@`.
 fn without_user(authority: &[u8]) -> &[u8] {
     let at = authority.iter().rposition(|byte| *byte == b'@').map_or(0, |at| at + 1);
     &authority[at..]
 }
 
-/// Splits off a port: the digits, perhaps none, behind the last colon.
+/// Splits off a port: the digits, perhaps none, after the last colon.
 fn split_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     let digits = authority.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let (before, port) = authority.split_at(authority.len() - digits);
@@ -151,14 +151,14 @@ fn without_default_port<'a>(authority: &'a [u8], scheme: &[u8]) -> &'a [u8] {
     }
 }
 
-/// An authority with one colon at most outside of brackets: with more, readers disagree on what the port is.
+/// Whether an authority has at most one colon outside of brackets: with more, parsers disagree on the port.
 fn is_unambiguous(authority: &[u8]) -> bool {
     let behind = authority.iter().rposition(|byte| *byte == b']').map_or(0, |at| at + 1);
     is_authority(authority) && authority[behind..].iter().filter(|byte| **byte == b':').count() <= 1
 }
 
-/// Whether an authority of the right characters, which Host says as well, stays as it is in whatever target: one host, without
-/// brackets or a user, whose port is no default one.
+/// Whether a valid authority that equals Host is left unchanged in any target: one host, without brackets or a user,
+/// whose port is not a default one.
 pub(crate) fn is_normal_authority(authority: &[u8]) -> bool {
     let Some(colon) = memchr::memchr2(b':', b'[', authority) else { return true };
     let (_, port) = authority.split_at(colon);
@@ -169,7 +169,8 @@ pub(crate) fn is_normal_authority(authority: &[u8]) -> bool {
     }
 }
 
-/// A host and perhaps a port, by their characters; brackets only around a whole host.
+/// Whether a text is a host with an optional port, by its characters; brackets are permitted only around a complete
+/// host.
 pub(crate) fn is_authority(text: &[u8]) -> bool {
     let rest = match text {
         [b'[', literal @ ..] => {

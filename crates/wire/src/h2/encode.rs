@@ -1,4 +1,4 @@
-//! Heads and trailers as frames (RFC 9113, section 8.3). Must never write what only HTTP/1 knows.
+//! Encodes heads and trailers as frames (RFC 9113, section 8.3). Must never write a field that is specific to HTTP/1.
 
 use super::fields::is_of_connection;
 use super::frame::{FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, flag};
@@ -7,31 +7,31 @@ use crate::digits::write_decimal;
 use crate::h1::{self, Edits, Output, Overflow};
 use crate::http::{Fields, Framing, Head, Method, Name};
 
-/// What a block takes on top of the text of its head: the status, a length, and what integers need.
+/// Maximum number of bytes of a block beyond the text of its head: the status, a length, and integer prefixes.
 const MARGIN: usize = 96;
 
-/// Writes the head of an answer for a stream, as one HEADERS frame and as many CONTINUATION frames as it needs. Of the edits the
-/// framing and the last field count.
+/// Encodes the head of a response for a stream, as one HEADERS frame followed by the necessary CONTINUATION frames. Of
+/// the edits, the framing and the last field apply.
 ///
 /// # Errors
-/// It does not fit.
+/// The head does not fit.
 pub fn encode_response(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
     write(stream, 0, &head.fields, edits.last, out, |writer| answer(head, edits, writer))
 }
 
-/// The same of a request. Where its target tells scheme and authority, they go out apart from the path; else its Host goes
-/// out as it is, and the scheme is that of the web (RFC 9113, section 8.3.1).
+/// Encodes the head of a request for a stream. If its target contains scheme and authority, these become pseudo-headers
+/// apart from the path; else its Host is sent unchanged, with the scheme `http` or `https` (RFC 9113, section 8.3.1).
 ///
 /// # Errors
-/// As there.
+/// The head does not fit.
 pub fn encode_request(stream: u32, head: &Head, edits: &Edits<'_>, out: &mut impl Output) -> Result<(), Overflow> {
     write(stream, head.target().len(), &head.fields, edits.last, out, |writer| request(head, edits, writer))
 }
 
-/// Writes the fields behind a body, which end it.
+/// Encodes the trailers, which end the stream.
 ///
 /// # Errors
-/// They do not fit.
+/// The trailers do not fit.
 pub fn encode_trailers(stream: u32, trailers: &Fields, out: &mut Vec<u8>) -> Result<(), Overflow> {
     let begin = out.len();
     write(stream, 0, trailers, None, out, |writer| {
@@ -46,7 +46,7 @@ pub fn encode_trailers(stream: u32, trailers: &Fields, out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// Writes a block that `fill` makes of fields, `last`, and at most `more` other bytes.
+/// Encodes a block with the fields that `fill` writes, `last`, and at most `more` other bytes.
 fn write(
     stream: u32,
     more: usize,
@@ -71,7 +71,7 @@ fn write(
 }
 
 fn request(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
-    // What asks for an upgrade in HTTP/1 (RFC 8441, section 5).
+    // Extended CONNECT corresponds to an upgrade in HTTP/1 (RFC 8441, section 5).
     let protocol = if head.upgrade { upgrade(head) } else { None };
     match head.known_method() {
         _ if protocol.is_some() => writer.named(2, b"CONNECT")?,
@@ -124,7 +124,7 @@ fn answer(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()>
     let status = head.status();
     match status {
         200 => writer.indexed(8)?,
-        // The other protocol begins (RFC 8441, section 5).
+        // Sent as 200 when the protocol is switched (RFC 8441, section 5).
         101 => writer.indexed(8)?,
         204 => writer.indexed(9)?,
         206 => writer.indexed(10)?,
@@ -141,7 +141,7 @@ fn answer(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()>
         let value = head.fields.value_of(field);
         match field.name {
             name if is_of_connection(name) => {}
-            // An answer that is not sent is described by the length that it has (HEAD, 304).
+            // A response without a body keeps the length of the omitted one (HEAD, 304).
             Name::ContentLength if edits.framing == Framing::None && status >= 200 && status != 204 => {
                 writer.named(28, value)?;
             }
@@ -154,15 +154,14 @@ fn answer(head: &Head, edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()>
     finish(&Edits { framing, ..*edits }, writer)
 }
 
-/// The protocol that a request for an upgrade goes over to: websockets where they are among those that it names, else the
-/// first one.
+/// Returns the protocol of an upgrade request: websocket if it is among those named, else the first one.
 fn upgrade(head: &Head) -> Option<&[u8]> {
     let named = || head.all(b"upgrade").flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     let websocket = named().find(|name| name.eq_ignore_ascii_case(b"websocket"));
     websocket.or_else(|| named().next()).filter(|name| h1::is_token(name))
 }
 
-/// Writes what is no field of the head.
+/// Writes the fields that are not part of the head.
 fn finish(edits: &Edits<'_>, writer: &mut Writer<'_>) -> Option<()> {
     if let Framing::Length(length) = edits.framing {
         let mut room = [0; 20];
@@ -202,11 +201,11 @@ impl<'t> AbsoluteTarget<'t> {
     }
 }
 
-/// Puts the headers of frames before the pieces of a block of `length` bytes, which lies behind room for one.
+/// Inserts the frame headers before the parts of a block of `length` bytes, which is stored after space for one header.
 fn frame(stream: u32, length: usize, room: &mut [u8]) -> Option<usize> {
     let pieces = length.div_ceil(MAX_FRAME_SIZE).max(1);
     let end = length + pieces * HEADER_LENGTH;
-    // From the last one, each piece moves by the headers that come before it.
+    // Starting with the last part, each one is moved by the length of the headers before it.
     for piece in (0..pieces).rev() {
         let from = HEADER_LENGTH + piece * MAX_FRAME_SIZE;
         let size = (length - piece * MAX_FRAME_SIZE).min(MAX_FRAME_SIZE);
@@ -235,7 +234,7 @@ mod tests {
         read(&out)
     }
 
-    /// Frames and fields, as text.
+    /// Formats frames and their fields as text.
     fn read(out: &[u8]) -> String {
         let (mut block, mut at, mut text) = (Vec::new(), 0, String::new());
         while at < out.len() {
@@ -279,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Requests as they come by HTTP/1, on their way to a server of HTTP/2.
+    /// HTTP/1 requests that are sent to an HTTP/2 server.
     #[test]
     fn requests_are_written_with_what_their_targets_tell() {
         let rows = [

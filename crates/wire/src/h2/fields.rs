@@ -1,31 +1,31 @@
-//! Fields of blocks: what their names and values may be, and those behind a body (RFC 9113, section 8). Must never know what
-//! kind of message they belong to.
+//! Fields of header blocks: valid names and values, and trailers (RFC 9113, section 8). Must never know what kind of
+//! message they belong to.
 
 use crate::h1;
 use crate::http::{Fields, Name};
 use crate::words;
 
-/// A message that breaks the rules: its stream is reset with PROTOCOL_ERROR (RFC 9113, section 8.1.1).
+/// A malformed message: its stream is reset with PROTOCOL_ERROR (RFC 9113, section 8.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Whether a field says something about a connection of HTTP/1, which no message of HTTP/2 does (RFC 9113, section 8.2.2).
+/// Whether a field is connection-specific, which is not permitted in HTTP/2 (RFC 9113, section 8.2.2).
 pub(super) fn is_of_connection(name: Name) -> bool {
     matches!(name, Name::Connection | Name::KeepAlive | Name::ProxyConnection | Name::TransferEncoding | Name::Upgrade)
 }
 
-/// A token in lower case (RFC 9113, section 8.2.1).
+/// Whether a name is a token in lower case (RFC 9113, section 8.2.1).
 pub(super) fn is_name(name: &[u8]) -> bool {
     let is_other = || h1::is_token(name) && !name.iter().any(u8::is_ascii_uppercase);
     !name.is_empty() && (words::is_small(name) || is_other())
 }
 
-/// No control character but a tab.
+/// Whether a value has no control character except tabs.
 pub(super) fn is_value(value: &[u8]) -> bool {
     words::is_printable(value)
 }
 
-/// Blanks at the borders of a value mean nothing. What else ends a line anywhere is not forgiven there.
+/// Removes leading and trailing blanks, which are not significant. CR and LF are not removed, so that they are rejected.
 pub(super) fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
         value = rest;
@@ -33,18 +33,18 @@ pub(super) fn trim(mut value: &[u8]) -> &[u8] {
     value
 }
 
-/// What the fields of a head, or trailers, may still take. A field that a block refers to takes one byte there and more than
-/// its text here, so that their number counts beside their bytes.
+/// The remaining capacity for the fields of a head, or for trailers. A field that a block refers to takes one byte in
+/// the block and more than its text here, so that both the number of fields and their bytes are limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// Bytes of names and values, and four for each field, which are those of its line in HTTP/1.
+    /// Bytes of names and values, and four for each field, for its line in HTTP/1.
     pub bytes: usize,
-    /// Fields. Pieces of a cookie are one.
+    /// Number of fields. Crumbs of a cookie are one field.
     pub fields: usize,
 }
 
 impl Capacity {
-    /// Takes the bytes of a field; false: they exceed it.
+    /// Reserves the bytes of a field; false if they exceed the capacity.
     pub(super) fn take_bytes(&mut self, name: &[u8], value: &[u8]) -> bool {
         match self.bytes.checked_sub(name.len() + value.len() + 4) {
             Some(left) => self.bytes = left,
@@ -53,7 +53,7 @@ impl Capacity {
         true
     }
 
-    /// Takes one field; false: there are too many.
+    /// Reserves one field; false if there are too many.
     pub(super) fn take_field(&mut self) -> bool {
         match self.fields.checked_sub(1) {
             Some(left) => self.fields = left,
@@ -63,11 +63,11 @@ impl Capacity {
     }
 }
 
-/// Reads the fields behind a body (RFC 9113, section 8.1): none of them may be a pseudo-header. Those that say what HTTP/1
-/// would act on are left out.
+/// Reads a field of the trailers (RFC 9113, section 8.1); pseudo-headers are not permitted. Fields that HTTP/1 would
+/// act on are dropped.
 ///
 /// # Errors
-/// They are malformed, or exceed their capacity.
+/// The field is malformed, or exceeds the capacity.
 pub fn read_trailers(
     trailers: &mut Fields,
     capacity: &mut Capacity,

@@ -1,37 +1,37 @@
-//! Frames (RFC 9113, section 4): their headers, kinds, flags, settings and error codes. Must never keep one.
+//! Frames (RFC 9113, section 4): headers, types, flags, settings and error codes. Must never keep one.
 
-/// Bytes before what a frame carries.
+/// Length of a frame header in bytes.
 pub const HEADER_LENGTH: usize = 9;
 
-/// Bytes that a frame carries at most, unless a setting allows more (RFC 9113, section 4.2).
+/// Maximum length of a frame's payload in bytes, unless SETTINGS_MAX_FRAME_SIZE permits more (RFC 9113, section 4.2).
 pub const MAX_FRAME_SIZE: usize = 16_384;
 
-/// What a frame is. Others are ignored.
+/// The type of a frame. Unknown types are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Payload.
+    /// Payload of a message.
     Data,
-    /// The beginning of a head, or trailers.
+    /// The start of a head, or of trailers.
     Headers,
-    /// A priority of the former scheme, which is ignored.
+    /// A priority of the deprecated scheme, ignored.
     Priority,
-    /// The end of a stream before that of its messages.
+    /// Aborts a stream.
     RstStream,
     /// Settings, or their acknowledgement.
     Settings,
     /// A promised request.
     PushPromise,
-    /// A question whether the peer is there, or the answer.
+    /// A liveness probe, or the response to it.
     Ping,
-    /// No stream begins any more.
+    /// The sender accepts no new streams.
     GoAway,
-    /// More payload may be sent.
+    /// The flow-control window grows.
     WindowUpdate,
-    /// More of a head.
+    /// The continuation of a head.
     Continuation,
-    /// Any other.
+    /// Any other type.
     Unknown,
-    /// Another priority of a request (RFC 9218, section 7.1).
+    /// A changed priority of a request (RFC 9218, section 7.1).
     PriorityUpdate = 0x10,
 }
 
@@ -49,7 +49,7 @@ impl Kind {
         Self::Continuation,
     ];
 
-    /// The kind that a number stands for.
+    /// Returns the type with a number.
     pub fn of(number: u8) -> Self {
         match number {
             0x10 => Self::PriorityUpdate,
@@ -58,35 +58,33 @@ impl Kind {
     }
 }
 
-/// Flags of frames.
 pub mod flag {
-    /// The sender's message ends with the frame.
+    /// The frame ends the sender's message.
     pub const END_STREAM: u8 = 0x1;
-    /// Settings or a ping are acknowledged.
+    /// The frame acknowledges settings or a ping.
     pub const ACK: u8 = 0x1;
-    /// The head ends with the frame.
+    /// The frame ends the head.
     pub const END_HEADERS: u8 = 0x4;
-    /// A length of padding comes first, the padding last.
+    /// The payload starts with the length of its padding, and ends with the padding.
     pub const PADDED: u8 = 0x8;
-    /// A priority comes before the head.
+    /// The head follows a priority.
     pub const PRIORITY: u8 = 0x20;
 }
 
-/// What comes before each frame.
+/// The header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// Bytes that follow.
+    /// Length of the payload in bytes.
     pub length: usize,
-    /// What it is.
     pub kind: Kind,
-    /// Its flags ([`flag`]).
+    /// Flags ([`flag`]).
     pub flags: u8,
-    /// The number of its stream; 0 is the connection.
+    /// The stream ID; 0 for the connection.
     pub stream: u32,
 }
 
 impl FrameHeader {
-    /// Reads one; `None`: there are too few bytes.
+    /// Parses a frame header; `None` if there are too few bytes.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let [high, middle, low, kind, flags, stream @ ..] = bytes.first_chunk::<HEADER_LENGTH>()?;
         Some(Self {
@@ -97,12 +95,12 @@ impl FrameHeader {
         })
     }
 
-    /// Whether it has that flag.
+    /// Whether `flag` is set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// Its bytes. Its kind is a known one.
+    /// The wire format. The type must be a known one.
     pub fn bytes(&self) -> [u8; HEADER_LENGTH] {
         let [_, high, middle, low] = (self.length as u32).to_be_bytes();
         let [one, two, three, four] = self.stream.to_be_bytes();
@@ -110,16 +108,15 @@ impl FrameHeader {
     }
 }
 
-/// Writes a frame behind `out`.
+/// Appends a frame to `out`.
 pub fn push_frame(out: &mut Vec<u8>, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
     out.extend_from_slice(&FrameHeader { length: payload.len(), kind, flags, stream }.bytes());
     out.extend_from_slice(payload);
 }
 
-/// Why a stream or a connection ends (RFC 9113, section 7).
+/// Error codes of RST_STREAM and GOAWAY (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-#[allow(missing_docs)]
 pub enum ErrorCode {
     NoError = 0,
     ProtocolError = 1,
@@ -138,16 +135,15 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// As it stands in a frame.
+    /// The wire format.
     pub fn bytes(self) -> [u8; 4] {
         (self as u32).to_be_bytes()
     }
 }
 
-/// What settings are about (RFC 9113, section 6.5.2).
+/// Identifiers of settings (RFC 9113, section 6.5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
-#[allow(missing_docs)]
 pub enum Setting {
     HeaderTableSize = 1,
     EnablePush = 2,
@@ -159,7 +155,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// The setting with a number; `None`: an unknown one, which is ignored.
+    /// Returns the setting with a number; `None` for unknown ones, which are ignored.
     pub fn of(number: u16) -> Option<Self> {
         Some(match number {
             1 => Self::HeaderTableSize,
@@ -173,7 +169,7 @@ impl Setting {
         })
     }
 
-    /// The six bytes that give it a value.
+    /// The wire format of the setting with a value.
     pub fn bytes(self, value: u32) -> [u8; 6] {
         let [high, low] = (self as u16).to_be_bytes();
         let [one, two, three, four] = value.to_be_bytes();
@@ -195,7 +191,7 @@ mod tests {
             let header = FrameHeader { length: 0x01_02_03, kind, flags: 5, stream: 0x7fff_ffff };
             let mut bytes = header.bytes();
             assert_eq!((bytes[3], FrameHeader::parse(&bytes)), (number, Some(header)));
-            // The reserved bit says nothing.
+            // The reserved bit is ignored.
             bytes[5] |= 0x80;
             assert_eq!(FrameHeader::parse(&bytes), Some(header));
             assert_eq!(FrameHeader::parse(&bytes[..8]), None);

@@ -1,4 +1,5 @@
-//! Blocks of header fields (RFC 7541). Owns the table that a peer's blocks build up; must never judge what a field says.
+//! HPACK (RFC 7541): encoding and decoding of header blocks. Owns the dynamic table of a peer's blocks; must never
+//! interpret a field.
 
 use super::table::{Dynamic, STATIC, static_name};
 use super::{Capacity, huffman, integer};
@@ -7,29 +8,29 @@ use super::{Capacity, huffman, integer};
 /// to an entry as large as the table: each is copied, so that the work for a block must have a bound of its own.
 const EXPANSION: usize = 4;
 
-/// What every field takes on top of its text (RFC 7541, section 4.1).
+/// Overhead of each field beyond its text (RFC 7541, section 4.1).
 const OVERHEAD: usize = 32;
 
-/// Why a block cannot be read. The connection cannot go on: the tables of both sides differ from now on.
+/// A block that cannot be decoded. The connection has to be closed, since the tables of both sides differ from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError;
 
-/// Reads the blocks of one direction of a connection.
+/// Decodes the blocks of one direction of a connection.
 #[derive(Debug)]
 pub struct Decoder {
     table: Dynamic,
-    /// Strings in Huffman's code, decoded.
+    /// Buffers for decoded Huffman strings.
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Decoder {
-    /// For a connection on which so many bytes of table were announced (SETTINGS_HEADER_TABLE_SIZE).
+    /// Creates a decoder with the table size that was advertised (SETTINGS_HEADER_TABLE_SIZE), in bytes.
     pub fn new(table_size: usize) -> Self {
         Self { table: Dynamic::new(table_size), name: Vec::new(), value: Vec::new() }
     }
 
-    /// Reads a block, whose strings may have `longest` bytes, and hands over its fields in order.
+    /// Decodes a block whose strings may have `longest` bytes, and passes its fields to `field` in order.
     ///
     /// # Errors
     /// It is no block, or says too much ([`EXPANSION`]).
@@ -67,7 +68,7 @@ impl Decoder {
                     begun = true;
                 }
                 0x20..=0x3f => {
-                    // Only before the first field, and at most twice (RFC 7541, section 4.2).
+                    // Permitted only before the first field, and at most twice (RFC 7541, section 4.2).
                     resized += 1;
                     let size = integer::read(&mut block, 5).ok_or(DecodeError)?;
                     if begun || resized > 2 || self.table.resize(size).is_none() {
@@ -83,7 +84,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A field whose value stands here.
+    /// Decodes a literal field.
     fn literal(
         &mut self,
         block: &mut &[u8],
@@ -99,7 +100,7 @@ impl Decoder {
             string(block, &mut self.name, longest)?
         } else {
             let (name, _) = self.table.get(index)?;
-            // The table may change below.
+            // Copied, since adding the field may change the table.
             if is_added || index > STATIC.len() {
                 self.name.extend_from_slice(name);
                 None
@@ -117,14 +118,14 @@ impl Decoder {
         Some(())
     }
 
-    /// Bytes of the table, by the measure of the RFC.
+    /// Size of the dynamic table in bytes, as the RFC defines it.
     pub fn table_size(&self) -> usize {
         self.table.size()
     }
 }
 
-/// Takes a string: where it lies, or `None` where it was decoded into `decoded`. The outer `None`: there is none, or it has more
-/// than twice the bytes of the longest that are read: up to there the head alone is too large.
+/// Reads a string: returns a slice of the block, or `None` if it was decoded into `decoded`. The outer `None`: the
+/// string is malformed, or longer than twice `longest`; up to that length the head is reported as too large instead.
 fn string<'a>(block: &mut &'a [u8], decoded: &mut Vec<u8>, longest: usize) -> Option<Option<&'a [u8]>> {
     let is_huffman = block.first()? & 0x80 != 0;
     let length = integer::read(block, 7)?;
@@ -137,7 +138,8 @@ fn string<'a>(block: &mut &'a [u8], decoded: &mut Vec<u8>, longest: usize) -> Op
     (text.len() <= 2 * longest).then_some(Some(text))
 }
 
-/// Writes a block into a slice. Nothing is added to the peer's table: a block means the same wherever it stands.
+/// Encodes a block into a slice. Never adds to the peer's dynamic table, so that a block is independent of its
+/// connection.
 pub(super) struct Writer<'a> {
     room: &'a mut [u8],
     at: usize,
@@ -148,23 +150,22 @@ impl<'a> Writer<'a> {
         Self { room, at: 0 }
     }
 
-    /// Bytes written so far.
     pub(super) fn length(&self) -> usize {
         self.at
     }
 
-    /// A field that stands in the static table as it is.
+    /// Writes a field that is an entry of the static table.
     pub(super) fn indexed(&mut self, index: usize) -> Option<()> {
         self.integer(index, 7, 0x80)
     }
 
-    /// A field with the name at that index of the static table.
+    /// Writes a field whose name is at an index of the static table.
     pub(super) fn named(&mut self, index: usize, value: &[u8]) -> Option<()> {
         self.integer(index, 4, 0)?;
         self.string(value)
     }
 
-    /// Any field. Its name is in lower case.
+    /// Writes any field. The name must be in lower case.
     pub(super) fn field(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         match static_name(name) {
             0 => {
@@ -207,7 +208,7 @@ mod tests {
         Ok(text)
     }
 
-    /// RFC 7541, appendix C.3 to C.6: plain and in Huffman's code, with tables of 4,096 and 256 bytes.
+    /// RFC 7541, appendix C.3 to C.6: plain and Huffman-coded, with tables of 4,096 and 256 bytes.
     #[test]
     fn blocks_of_the_rfc() {
         let requests = [
@@ -257,8 +258,8 @@ mod tests {
 
     #[test]
     fn what_is_no_block_is_refused() {
-        // No such entry, index 0, strings that end early or are too long, a size above the announced one, a size behind a
-        // field, three sizes.
+        // No such entry, index 0, strings that end early or are too long, a size above the advertised one, a size
+        // update after a field, three size updates.
         for block in ["be", "80", "8286 8441 0f77", "40", "40 8a 00", "3f e2 1f", "82 20", "20 20 20 82"] {
             assert_eq!(decode(&mut Decoder::new(4096), block), Err(DecodeError), "{block}");
         }
@@ -266,7 +267,7 @@ mod tests {
         assert!(decode(&mut Decoder::new(4096), &long).is_err());
     }
 
-    /// One entry as large as the table, referred to as often as a block has bytes.
+    /// One entry as large as the table, referenced by every byte of a block.
     #[test]
     fn a_block_is_not_read_beyond_its_bound() {
         let text = [b'v'; 4000];

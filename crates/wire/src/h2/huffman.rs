@@ -1,7 +1,7 @@
-//! The Huffman code of strings in heads (RFC 7541, appendix B). Owns its table, which follows from the lengths of the codes
-//! alone: codes of one length count upwards with their symbols.
+//! The Huffman code of HPACK strings (RFC 7541, appendix B). Owns its table, which is computed from the code lengths
+//! alone: codes of equal length are consecutive in the order of their symbols.
 
-/// Bits of the code of each byte, and of the end of a string.
+/// Length in bits of the code of each byte, and of EOS.
 #[rustfmt::skip]
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -23,22 +23,22 @@ const LENGTHS: [u8; 257] = [
     30,
 ];
 
-/// The end of a string, which never stands in one.
+/// The symbol EOS, which is not permitted in a string.
 const END: usize = 256;
 
 const LONGEST: usize = 30;
 
-/// Codes, and how they are found.
+/// The decoding tables.
 struct Code {
     /// The symbols in the order of their codes.
     symbols: [u16; 257],
-    /// Where the symbols of each length begin in that order.
+    /// For each length: the index of its first symbol in that order.
     first_index: [u16; LONGEST + 1],
-    /// For each length the first number, in 30 bits, that no code of this length or a shorter one begins.
+    /// For each length: the first 30-bit value that does not begin with a code of this length or a shorter one.
     limits: [u32; LONGEST + 1],
-    /// The first code of each length, in 30 bits.
+    /// The first code of each length, left-aligned in 30 bits.
     starts: [u32; LONGEST + 1],
-    /// For the first eight bits: the symbol and the length of its code, where that has eight or less.
+    /// Indexed by the first eight bits: the symbol and the length of its code, if that is at most eight.
     short: [(u8, u8); 256],
 }
 
@@ -80,7 +80,8 @@ const fn build() -> Code {
     code
 }
 
-/// Decodes a string behind what is in `out`, which stays below `most` bytes. `None`: it is no such string, or too long.
+/// Decodes a string and appends it to `out`, which stays below `most` bytes. `None` if the string is malformed or too
+/// long.
 pub(super) fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
     let (mut bits, mut count) = (0_u64, 0_usize);
     let mut rest = input.iter();
@@ -93,7 +94,7 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()>
         if count < 5 {
             break;
         }
-        // The next thirty bits, filled with ones: the padding is the beginning of the code of the end.
+        // The next thirty bits, filled with ones: the padding is a prefix of EOS.
         let window = if count >= LONGEST {
             (bits >> (count - LONGEST)) as u32 & 0x3fff_ffff
         } else {
@@ -112,12 +113,12 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()>
         out.push(symbol as u8);
         count -= length;
     }
-    // At most seven bits, all of them ones.
+    // At most seven bits of padding, all ones.
     let padding = bits & ((1 << count) - 1);
     (count < 8 && padding == (1 << count) - 1).then_some(())
 }
 
-/// The symbol whose code begins thirty bits, and that code's length, which is above eight.
+/// Returns the symbol whose code begins a 30-bit window, and the length of the code, which is above eight.
 fn long(window: u32) -> Option<(usize, usize)> {
     let length = (9..=LONGEST).find(|length| window < CODE.limits[*length])?;
     let offset = (window - CODE.starts[length]) >> (LONGEST - length);
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_is_no_string_is_refused() {
-        // Padding of zeros, of a whole byte, and the end itself.
+        // Padding of zeros, of a whole byte, and EOS itself.
         for bytes in [&[0x00][..], &[0x64, 0x02, 0xff], &[0xff, 0xff, 0xff, 0xff], &[0xff]] {
             assert_eq!(decode(bytes, &mut Vec::new(), 100), None, "{bytes:x?}");
         }

@@ -1,13 +1,13 @@
-//! Integers with a prefix (RFC 7541, section 5.1). Must never read past what it was given.
+//! Integers with a prefix (RFC 7541, section 5.1). Must never read beyond the input.
 
-/// Reads an integer whose first byte has `prefix` bits for it. Takes what it read from `input`. `None`: it is cut off, or too
-/// large for anything here.
+/// Reads an integer whose first byte has `prefix` bits for it, and advances `input`. `None` if it is truncated or
+/// exceeds 28 bits beyond the prefix.
 pub(super) fn read(input: &mut &[u8], prefix: u32) -> Option<usize> {
     let (first, mut rest) = input.split_first()?;
     let most = (1_usize << prefix) - 1;
     let mut value = usize::from(*first) & most;
     if value == most {
-        // Four bytes are 28 bits: nothing that is read may be longer.
+        // Four bytes hold 28 bits, more than any valid length or index.
         for shift in [0, 7, 14, 21] {
             let (byte, behind) = rest.split_first()?;
             rest = behind;
@@ -23,7 +23,8 @@ pub(super) fn read(input: &mut &[u8], prefix: u32) -> Option<usize> {
     Some(value)
 }
 
-/// Writes an integer behind the bits of `kind` in its first byte. Returns how many bytes that took; `None`: there is no room.
+/// Writes an integer; its first byte also contains the bits of `kind`. Returns the number of bytes written; `None` if
+/// there is not enough space.
 pub(super) fn write(mut value: usize, prefix: u32, kind: u8, room: &mut [u8]) -> Option<usize> {
     let most = (1_usize << prefix) - 1;
     if value < most {

@@ -1,7 +1,7 @@
-//! HTTP/2 (RFC 9113) and HPACK (RFC 7541): frames and heads, from bytes and to bytes.
+//! HTTP/2 (RFC 9113) and HPACK (RFC 7541): encoding and decoding of frames and heads.
 //!
-//! Heads become the one internal [`crate::http::Head`]. What is written refers to no table that changes, so that a head can
-//! be written without the connection that it goes out on.
+//! Heads are decoded to [`crate::http::Head`]. Encoded blocks use no dynamic table, so that a head can be encoded
+//! independently of its connection. Must never refer to a connection's state when encoding.
 
 mod encode;
 mod fields;
@@ -20,11 +20,11 @@ pub use hpack::{DecodeError, Decoder};
 pub use request::{Outcome, RequestReader};
 pub use response::ResponseReader;
 
-/// What a client sends first (RFC 9113, section 3.4).
+/// The connection preface of a client (RFC 9113, section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Bytes that may be on their way in each direction before a setting says otherwise (RFC 9113, section 6.9.2).
+/// The initial flow-control window in bytes (RFC 9113, section 6.9.2).
 pub const INITIAL_WINDOW: u32 = 65_535;
 
-/// The largest window (RFC 9113, section 6.9.1).
+/// The largest flow-control window in bytes (RFC 9113, section 6.9.1).
 pub const MAX_WINDOW: u32 = 0x7fff_ffff;

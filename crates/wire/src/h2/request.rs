@@ -1,5 +1,5 @@
-//! The head of a request from the fields of a block (RFC 9113, section 8). Owns what makes one malformed; must never let a byte
-//! through that means something else in HTTP/1.
+//! Builds the head of a request from the fields of a block (RFC 9113, section 8). Owns the rules for malformed
+//! requests; must never accept a byte that would have another meaning in HTTP/1.
 
 use std::ops::Range;
 
@@ -7,23 +7,23 @@ use super::fields::{Capacity, Malformed, is_name, is_of_connection, is_value, tr
 use crate::h1;
 use crate::http::{Framing, Head, Method, Name, Version};
 
-/// Puts a head together, field after field.
+/// Builds the head of a request field by field.
 pub struct RequestReader<'h> {
     head: &'h mut Head,
     pseudo: Pseudo,
-    /// The values of Cookie fields, joined.
+    /// The values of the Cookie fields, joined.
     cookies: Vec<u8>,
     capacity: Capacity,
-    /// Clients were told that they may ask for other protocols (RFC 8441, section 3).
+    /// Extended CONNECT was advertised to the client (RFC 8441, section 3).
     extends: bool,
     malformed: bool,
     too_large: bool,
     too_many: bool,
-    /// A field of the message was seen: no pseudo-header may follow.
+    /// A regular field was read: pseudo-headers are not permitted after it.
     has_fields: bool,
 }
 
-/// Fields that stand for the start line.
+/// The pseudo-header fields.
 #[derive(Default)]
 struct Pseudo {
     text: Text,
@@ -34,14 +34,14 @@ struct Pseudo {
     protocol: Option<Range<usize>>,
 }
 
-/// Bytes of pseudo-headers that take no memory of their own.
+/// Number of bytes of pseudo-headers that are stored inline.
 const INLINE: usize = 256;
 
-/// Text that mostly is short.
+/// A text with inline storage for short ones.
 struct Text {
     inline: [u8; INLINE],
     used: usize,
-    /// All of it, once it is longer.
+    /// The complete text, once it exceeds the inline storage.
     long: Vec<u8>,
 }
 
@@ -79,21 +79,21 @@ impl Pseudo {
     }
 }
 
-/// What a head turned out to be.
+/// Result of reading a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// A request.
+    /// A valid request.
     Request,
-    /// There is no room for it (status 431).
+    /// The head exceeds the capacity in bytes (status 431).
     TooLarge,
-    /// It has too many fields (status 400).
+    /// The head has too many fields (status 400).
     TooMany,
-    /// Its method is none, or that of the preface, which no request has; or its scheme is none (status 400).
+    /// The method is not a token, or that of the connection preface; or the scheme is invalid (status 400).
     Invalid,
 }
 
 impl<'h> RequestReader<'h> {
-    /// Begins with an empty head, whose fields may take that much. `extends`: extended CONNECT was announced (RFC 8441,
+    /// Starts with an empty head; `capacity` limits its fields. `extends`: extended CONNECT was advertised (RFC 8441,
     /// section 3).
     pub fn new(head: &'h mut Head, capacity: Capacity, extends: bool) -> Self {
         head.clear();
@@ -110,7 +110,7 @@ impl<'h> RequestReader<'h> {
         }
     }
 
-    /// Takes the next field. What is wrong with it shows at the end: the rest of the block has to be read all the same.
+    /// Adds the next field. Errors are reported at the end, since the rest of the block has to be decoded in any case.
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
         self.too_large = self.too_large || !self.capacity.take_bytes(name, value);
         if self.malformed || self.too_large || self.too_many {
@@ -147,8 +147,8 @@ impl<'h> RequestReader<'h> {
             _ if is_of_connection(known) => return false,
             Name::Te if !value.eq_ignore_ascii_case(b"trailers") => return false,
             Name::Expect => self.head.expect_continue = value.eq_ignore_ascii_case(b"100-continue"),
-            // A piece of nothing says nothing, and at the end would leave a space, which no value may end with (RFC 9113,
-            // section 8.2.1).
+            // An empty crumb is dropped: at the end it would leave a space, which is not permitted at the end of a
+            // value (RFC 9113, section 8.2.1).
             Name::Other if name == b"cookie" && value.is_empty() => return true,
             Name::Other if name == b"cookie" => {
                 if !self.cookies.is_empty() {
@@ -167,11 +167,11 @@ impl<'h> RequestReader<'h> {
         true
     }
 
-    /// The head is complete. `alone`: the request ends with it. `accept_unsafe`: as HTTP/1 has it
-    /// (`option accept-unsafe-violations-in-http-request`).
+    /// Completes the head. `alone`: the stream ends with it. `accept_unsafe` is `option
+    /// accept-unsafe-violations-in-http-request`, as for HTTP/1.
     ///
     /// # Errors
-    /// It is malformed.
+    /// The head is malformed.
     pub fn finish(self, alone: bool, accept_unsafe: bool) -> Result<Outcome, Malformed> {
         let Self { head, pseudo, cookies, malformed, too_large, too_many, .. } = self;
         if malformed {
@@ -194,7 +194,7 @@ impl<'h> RequestReader<'h> {
         }
         start_line(head, &pseudo, accept_unsafe)?;
         if pseudo.protocol.is_some() || head.known_method() == Method::Connect {
-            // What follows is no body.
+            // The data after it is a tunnel, not a body.
             head.fields.remove_known(Name::ContentLength);
             head.framing = Framing::None;
             return Ok(Outcome::Request);
@@ -205,14 +205,14 @@ impl<'h> RequestReader<'h> {
             (true, Some(0)) => Framing::Length(0),
             (true, Some(_)) => return Err(Malformed),
             (false, Some(length)) => Framing::Length(length),
-            // The end of a stream's payload needs no coding; it becomes chunks where there are no streams.
+            // The end of the stream ends the body; HTTP/1 sends it in chunks.
             (false, None) => Framing::Chunked,
         };
         Ok(Outcome::Request)
     }
 }
 
-/// Makes a start line of pseudo-headers, and Host agree with it: what the authority says replaces every Host.
+/// Builds the start line from the pseudo-headers. The value of `:authority` replaces every Host.
 fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(), Malformed> {
     let method = pseudo.get(&pseudo.method).ok_or(Malformed)?;
     let authority = pseudo.get(&pseudo.authority);
@@ -223,12 +223,12 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
     }
     head.set_version(Version::Http11, b"HTTP/2.0");
     if head.known_method() == Method::Connect {
-        // An authority and nothing else (RFC 9113, section 8.5).
+        // CONNECT has only an authority (RFC 9113, section 8.5).
         let (Some(authority), None, None) = (authority, &pseudo.scheme, &pseudo.path) else { return Err(Malformed) };
         set_host(head, authority);
         head.set_target(authority);
         h1::settle_target(head, accept_unsafe).map_err(|_| Malformed)?;
-        // No scheme has a default port here: Host keeps the one that was written, as in HAProxy.
+        // Without a scheme there is no default port: Host keeps its port, as in HAProxy.
         set_host(head, authority);
         return Ok(());
     }
@@ -247,9 +247,9 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
     }
     match authority {
         Some(authority) if !is_asterisk => {
-            // Nothing of it needs an escape: each part was judged.
+            // No escaping is needed: each part was validated.
             head.set_target_parts(scheme, authority, path);
-            // A target of another scheme stays absolute towards servers of HTTP/1.
+            // Targets of other schemes are sent to HTTP/1 servers in absolute form.
             head.implied_authority = is_http(scheme);
             if h1::is_normal_authority(authority) {
                 return Ok(());
@@ -260,7 +260,7 @@ fn start_line(head: &mut Head, pseudo: &Pseudo, accept_unsafe: bool) -> Result<(
     h1::settle_target(head, accept_unsafe).map_err(|_| Malformed)
 }
 
-/// A request for another protocol on its stream is one for an upgrade in HTTP/1 (RFC 8441, sections 4 and 5).
+/// Maps extended CONNECT to an HTTP/1 upgrade request (RFC 8441, sections 4 and 5).
 fn extend(head: &mut Head, method: &[u8], protocol: &[u8]) -> Result<(), Malformed> {
     if method != b"CONNECT" || !h1::is_token(protocol) || protocol.eq_ignore_ascii_case(b"h2c") {
         return Err(Malformed);
@@ -290,7 +290,7 @@ fn is_scheme(scheme: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// The head of fields that are written as lines, as it would go to a server of HTTP/1.
+    /// The HTTP/1 head of a request whose fields are given as lines.
     fn read(lines: &str, alone: bool) -> Result<String, Malformed> {
         read_as(lines, alone, true)
     }
@@ -330,7 +330,7 @@ mod tests {
                 true,
                 "http://a.b/x|GET /x HTTP/1.1|host: a.b|x: y|cookie: a=1; b=2||",
             ),
-            // The authority wins over any Host.
+            // The authority replaces every Host.
             (with("host: evil\nhost: other"), true, "http://a.b/x|GET /x HTTP/1.1|host: a.b||"),
             (with("te: trailers"), true, "http://a.b/x|GET /x HTTP/1.1|host: a.b|te: trailers||"),
             (with("content-length: 3"), false, "http://a.b/x|GET /x HTTP/1.1|host: a.b|content-length: 3||"),
@@ -358,7 +358,7 @@ mod tests {
                 &format!("http://a.b/x|GET /x HTTP/1.1|host: a.b|{}|", "x: 1|".repeat(20)),
             ),
             (with(&"x: 1\n".repeat(21)), true, "400"),
-            // Pieces of a cookie are one field.
+            // The crumbs of a cookie are one field.
             (
                 with(&"cookie: a\n".repeat(40)),
                 true,
@@ -376,7 +376,8 @@ mod tests {
         }
     }
 
-    /// What would split or smuggle a request behind us, and what RFC 9113 calls malformed.
+    /// Requests that HTTP/1 servers would split or misinterpret (request smuggling), and those that RFC 9113 calls
+    /// malformed.
     #[test]
     fn malformed_requests_are_refused() {
         let with = |more: &str| format!("{GET}{more}");

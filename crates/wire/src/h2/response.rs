@@ -1,11 +1,11 @@
-//! The head of an answer from the fields of a block (RFC 9113, section 8.3.2). Must never let a byte through that means
-//! something else in HTTP/1.
+//! Builds the head of a response from the fields of a block (RFC 9113, section 8.3.2). Must never accept a byte that
+//! would have another meaning in HTTP/1.
 
 use super::fields::{Capacity, Malformed, is_name, is_of_connection, is_value, trim};
 use crate::h1;
 use crate::http::{Framing, Head, Name, Version};
 
-/// Puts a head together, field after field.
+/// Builds the head of a response field by field.
 pub struct ResponseReader<'h> {
     head: &'h mut Head,
     capacity: Capacity,
@@ -14,13 +14,13 @@ pub struct ResponseReader<'h> {
 }
 
 impl<'h> ResponseReader<'h> {
-    /// Begins with an empty head, whose fields may take that much.
+    /// Starts with an empty head; `capacity` limits its fields.
     pub fn new(head: &'h mut Head, capacity: Capacity) -> Self {
         head.clear();
         Self { head, capacity, malformed: false, has_fields: false }
     }
 
-    /// Takes the next field. What is wrong with it shows at the end.
+    /// Adds the next field. Errors are reported at the end.
     pub fn field(&mut self, name: &[u8], value: &[u8]) {
         if self.malformed || !self.capacity.take_bytes(name, value) {
             self.malformed = true;
@@ -36,7 +36,7 @@ impl<'h> ResponseReader<'h> {
         self.malformed |= !is_fine;
     }
 
-    /// Three digits; there is no 101 (RFC 9113, section 8.6).
+    /// Parses a status of three digits; 101 is not permitted (RFC 9113, section 8.6).
     fn status(&mut self, value: &[u8]) -> bool {
         let [hundreds @ b'1'..=b'9', tens, ones] = *value else { return false };
         if ![tens, ones].iter().all(u8::is_ascii_digit) || value == b"101" {
@@ -56,10 +56,11 @@ impl<'h> ResponseReader<'h> {
         is_fine
     }
 
-    /// The head is complete. `alone`: the answer ends with it. What it says about a body holds for any method but HEAD.
+    /// Completes the head. `alone`: the stream ends with it. The framing is that of a response to any method except
+    /// HEAD.
     ///
     /// # Errors
-    /// It is malformed, or too large.
+    /// The head is malformed or too large.
     pub fn finish(self, alone: bool) -> Result<(), Malformed> {
         let Self { head, malformed, .. } = self;
         if malformed || head.status() == 0 || head.fields.overflowed() {
@@ -75,7 +76,7 @@ impl<'h> ResponseReader<'h> {
             (..200 | 204 | 304, _) => Framing::None,
             (_, Some(length)) => Framing::Length(length),
             (_, None) if alone => Framing::Length(0),
-            // The end of a stream's payload needs no coding; it becomes chunks where there are no streams.
+            // The end of the stream ends the body; HTTP/1 sends it in chunks.
             (_, None) => Framing::Chunked,
         };
         Ok(())
@@ -86,7 +87,7 @@ impl<'h> ResponseReader<'h> {
 mod tests {
     use super::*;
 
-    /// An answer of fields that are written as lines, as it would go to a client of HTTP/1.
+    /// The HTTP/1 head of a response whose fields are given as lines.
     fn read(lines: &str, alone: bool) -> Result<String, Malformed> {
         let mut head = Head::new();
         let mut reader = ResponseReader::new(&mut head, Capacity { bytes: 1000, fields: 20 });
@@ -121,7 +122,7 @@ mod tests {
         }
     }
 
-    /// What would split an answer in front of a client of HTTP/1, and what RFC 9113 calls malformed.
+    /// Responses that HTTP/1 clients would split or misinterpret, and those that RFC 9113 calls malformed.
     #[test]
     fn malformed_answers_are_refused() {
         let long = format!(":status: 200\nx: {}", "v".repeat(1000));

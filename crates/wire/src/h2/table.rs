@@ -1,9 +1,9 @@
-//! The tables of header fields (RFC 7541, section 2.3). Owns the entries that a peer has added; must never hold more of them
-//! than their size allows.
+//! The static and the dynamic table of HPACK (RFC 7541, section 2.3). Owns the entries that a peer has added; must
+//! never exceed the table's size.
 
 use std::collections::VecDeque;
 
-/// What every entry takes on top of its text (RFC 7541, section 4.1).
+/// Overhead of each entry beyond its text (RFC 7541, section 4.1).
 const OVERHEAD: usize = 32;
 
 /// The static table (RFC 7541, appendix A), from index 1.
@@ -24,15 +24,15 @@ pub(super) const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// Entries that the peer has added, the newest first.
+/// The dynamic table, newest entry first.
 #[derive(Debug)]
 pub(super) struct Dynamic {
-    /// Name and value in one text, and where the value begins.
+    /// Name and value as one text, and the offset of the value.
     entries: VecDeque<(Box<[u8]>, u32)>,
     size: usize,
-    /// The size that the peer has chosen.
+    /// The current maximum size, chosen by the peer.
     most: usize,
-    /// The largest that it may choose: what we have announced.
+    /// The advertised maximum size, the largest that the peer may choose.
     announced: usize,
 }
 
@@ -41,7 +41,7 @@ impl Dynamic {
         Self { entries: VecDeque::new(), size: 0, most: announced, announced }
     }
 
-    /// The peer chooses another size. `None`: it is above what was announced.
+    /// Applies a size update of the peer. `None` if it exceeds the advertised size.
     pub(super) fn resize(&mut self, most: usize) -> Option<()> {
         if most > self.announced {
             return None;
@@ -51,7 +51,7 @@ impl Dynamic {
         Some(())
     }
 
-    /// Adds an entry, which takes the place of the oldest ones.
+    /// Adds an entry and evicts the oldest ones if necessary.
     pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + OVERHEAD;
         self.evict(size);
@@ -65,7 +65,7 @@ impl Dynamic {
         self.entries.push_front((text.into_boxed_slice(), name.len() as u32));
     }
 
-    /// Drops the oldest entries until one of that size has room, or none is left.
+    /// Evicts the oldest entries until an entry of `size` bytes fits, or none is left.
     fn evict(&mut self, size: usize) {
         while self.size + size > self.most {
             let Some((text, _)) = self.entries.pop_back() else { return };
@@ -73,7 +73,7 @@ impl Dynamic {
         }
     }
 
-    /// The entry with that index, static ones included.
+    /// Returns the entry at an index of the combined static and dynamic table.
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let index = index.checked_sub(1)?;
         if let Some((name, value)) = STATIC.get(index) {
@@ -83,15 +83,15 @@ impl Dynamic {
         text.split_at_checked(*split as usize)
     }
 
-    /// Bytes that it holds, by the measure of the RFC.
+    /// Size of the dynamic table in bytes, as the RFC defines it.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 }
 
-/// The index of a name in the static table. 0: it has none.
+/// Returns the index of a name in the static table, or 0.
 pub(super) fn static_name(name: &[u8]) -> usize {
-    // Names that answers and requests have, by their length and first letter.
+    // Common names of requests and responses, by length and first letter.
     let found = match (name.len(), name.first()) {
         (3, Some(b'a')) => [21, 0],
         (3, Some(b'v')) => [60, 0],
@@ -147,7 +147,7 @@ mod tests {
     fn names_are_found_in_the_static_table() {
         for (index, (name, _)) in STATIC.iter().enumerate() {
             let found = static_name(name.as_bytes());
-            // Names with a colon are written by their indices; hop-by-hop ones and content-location are rare.
+            // Names with a colon are encoded by index elsewhere; hop-by-hop fields and content-location are rare.
             let expected = if name.starts_with(':') || matches!(*name, "transfer-encoding" | "content-location") {
                 0
             } else {

@@ -1,14 +1,14 @@
-//! Requests of HAProxy's test server haterm (haterm.txt, section 3) and what the answers to them say: read by the test origin
-//! and by frontends in haterm mode. Must never allocate, nor know how an answer is sent.
+//! Requests to HAProxy's test server haterm (haterm.txt, section 3) and the contents of its responses, for the test
+//! origin and for frontends in haterm mode. Must never allocate, nor know how a response is sent.
 
 mod parameters;
 
 pub use parameters::{Chunks, Parameters, Reuse, asks_for_help};
 
-/// A line of text, which bodies repeat.
+/// A line of text; bodies repeat it.
 pub const LINE: &[u8; 50] = b".123456789.123456789.123456789.123456789.12345678\n";
 
-/// Takes text and numbers.
+/// A sink for text and numbers.
 pub trait Writer {
     /// Appends text.
     fn text(&mut self, text: &[u8]);
@@ -31,7 +31,7 @@ pub trait Writer {
     }
 }
 
-/// Room for the value of X-rsp. Writes into itself.
+/// A buffer for the value of X-rsp.
 #[derive(Debug)]
 pub struct Report {
     room: [u8; 160],
@@ -45,7 +45,7 @@ impl Default for Report {
 }
 
 impl Report {
-    /// What was written.
+    /// The text written so far.
     #[must_use]
     pub fn written(&self) -> &[u8] {
         &self.room[..self.length]
@@ -64,7 +64,7 @@ impl Writer for Report {
     }
 }
 
-/// Writes the value of X-rsp; `waited` is how many milliseconds passed before the answer.
+/// Writes the value of X-rsp; `waited` is the number of milliseconds before the response.
 pub fn write_values(parameters: &Parameters, waited: u64, line: &mut impl Writer) {
     line.text(b"id=dummy, code=");
     line.number(u64::from(parameters.status));
@@ -78,7 +78,7 @@ pub fn write_values(parameters: &Parameters, waited: u64, line: &mut impl Writer
     line.text(b" real)");
 }
 
-/// What the parameters mean, for who asks with an empty list of them.
+/// The help page, which is returned for an empty list of parameters.
 pub const PAGE: &str = concat!(
     "Weir's test origin - version ",
     env!("CARGO_PKG_VERSION"),

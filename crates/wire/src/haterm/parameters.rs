@@ -1,55 +1,55 @@
-//! What a request asks for: the parameters in its target. Must never fail: what is not understood ends the reading, and
-//! what was read before counts.
+//! The parameters in the target of a haterm request. Must never fail: parsing stops at the first invalid parameter, and
+//! the ones before it apply.
 //!
-//! `/?s=10k&r=404`: behind the first question mark stand a letter, `=` and a number, and again behind a delimiter. A
-//! number is what C reads (decimal, `0x` hexadecimal, `0` octal) and any of `k`, `m`, `g` (powers of 1024) and `r` (a
-//! random share of what stands before it, below the whole).
+//! `/?s=10k&r=404`: the first question mark is followed by a letter, `=` and a number, and further ones after
+//! delimiters. A number is in C's notation (decimal, `0x` hexadecimal, `0` octal), followed by any of `k`, `m`, `g`
+//! (powers of 1024) and `r` (a random number below the value so far).
 
-/// The longest wait that is kept, in milliseconds: a day.
+/// The longest supported wait, in milliseconds: a day.
 const LONGEST_WAIT: u64 = 24 * 3600 * 1000;
 
-/// What a request asks for.
+/// The parameters of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameters {
-    /// `s`: bytes of the body.
+    /// `s`: length of the body in bytes.
     pub size: u64,
     /// `r`: the status, 100 to 999.
     pub status: u16,
     /// `t`: milliseconds to wait before the answer.
     pub wait: u64,
-    /// `c`: the answer may be cached.
+    /// `c`: the response is cacheable.
     pub cacheable: bool,
-    /// `C` and `K`, the last one of them.
+    /// `C` and `K`; the last one applies.
     pub reuse: Reuse,
     /// `k`: whether and how the body is chunked.
     pub chunks: Chunks,
-    /// `R`: the body is random.
+    /// `R`: the body consists of random bytes.
     pub random: bool,
-    /// `A`: the request's body is read after the answer, not before.
+    /// `A`: the request's body is read after the response is sent, not before.
     pub drain_after: bool,
-    /// `g`: the trailers of gRPC end the answer, by HTTP/2.
+    /// `g`: the response ends with gRPC trailers, over HTTP/2.
     pub grpc: bool,
-    /// `v`: the answer tells in X-req and X-rsp what it is.
+    /// `v`: the response describes itself in X-req and X-rsp.
     pub verbose: bool,
 }
 
-/// What becomes of the connection.
+/// Whether the connection is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
-    /// As the request says.
+    /// As the request specifies.
     AsAsked,
-    /// It is closed.
+    /// Close the connection.
     Close,
-    /// It is kept, unless the request says `close`.
+    /// Keep the connection, unless the request contains `close`.
     Keep,
 }
 
 /// How a body is chunked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunks {
-    /// Not at all.
+    /// Not chunked.
     None,
-    /// In chunks that are as large as they may be.
+    /// In chunks of maximum size.
     Large,
     /// In chunks of one byte.
     Bytes,
@@ -72,14 +72,14 @@ impl Default for Parameters {
     }
 }
 
-/// Whether a target asks for the page of help: nothing stands behind its question mark.
+/// Whether a target requests the help page: its question mark is the last byte.
 #[must_use]
 pub fn asks_for_help(target: &[u8]) -> bool {
     target.last() == Some(&b'?')
 }
 
 impl Parameters {
-    /// Reads a target. `random` gives any number each time it is called.
+    /// Parses a target. `random` returns a new random number at each call.
     pub fn read(target: &[u8], random: impl FnMut() -> u64) -> Self {
         let mut parameters = Self::default();
         if let Some(mark) = memchr::memchr(b'?', target) {
@@ -112,7 +112,7 @@ impl Parameters {
         let amount = u64::try_from(number).unwrap_or(0);
         match letter {
             b's' => self.size = amount,
-            // What is no status is left out.
+            // An invalid status is ignored.
             b'r' => self.status = if (100..1000).contains(&number) { number as u16 } else { self.status },
             b't' => self.wait = amount.min(LONGEST_WAIT),
             b'c' => self.cacheable = number > 0,
@@ -138,7 +138,7 @@ fn is_delimiter(byte: u8) -> bool {
     matches!(byte, b'&' | b'?' | b',' | b';' | b'/')
 }
 
-/// The number at the beginning, if there is one, and what stands behind it. It saturates.
+/// Parses the number at the start of `text`, saturating; returns it, if there is one, and the rest.
 fn number<'a>(text: &'a [u8], random: &mut impl FnMut() -> u64) -> (Option<i64>, &'a [u8]) {
     let (negative, unsigned) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -181,7 +181,7 @@ fn number<'a>(text: &'a [u8], random: &mut impl FnMut() -> u64) -> (Option<i64>,
 mod tests {
     use super::*;
 
-    /// Half of everything.
+    /// Parses with a random factor of one half.
     fn read(target: &str) -> Parameters {
         Parameters::read(target.as_bytes(), || 1 << 63)
     }

@@ -1,36 +1,36 @@
-//! Authentication of connections rather than of requests (NTLM, Negotiate): which messages take part in it. Must never check
+//! Connection-based authentication (NTLM, Negotiate): recognizes the messages that take part in it. Must never check
 //! credentials.
 
 use super::Head;
 
-/// How a message authenticates the connection that it is sent over.
+/// The scope of a message's authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bond {
-    /// It does not, or by each request (RFC 9110, section 11).
+    /// None, or a single request (RFC 9110, section 11).
     None,
-    /// By a scheme whose result belongs to the connection.
+    /// The connection: the scheme authenticates connections.
     Connection,
-    /// Unknown: a field that a rule has removed may have said so.
+    /// Unknown: a rule has removed a field that may have contained such a scheme.
     Removed,
 }
 
-/// Whether a request or its response may have a field that authenticates. False is certain.
+/// Whether a request or its response may have an authentication field. False is exact.
 #[inline]
 pub fn may_authenticate(request: &Head, response: &Head) -> bool {
     request.fields.names.authenticate(response.fields.names)
 }
 
-/// How the credentials of a request authenticate its connection, as the fields have it now.
+/// Returns the scope of a request's credentials, according to its current fields.
 pub fn credentials(request: &Head) -> Bond {
     bond(request, [b"authorization", b"proxy-authorization"])
 }
 
-/// How the challenges of a response want the connection authenticated.
+/// Returns the scope of a response's challenges.
 pub fn challenges(response: &Head) -> Bond {
     bond(response, [b"www-authenticate", b"proxy-authenticate"])
 }
 
-/// Whether a line of a request's head has credentials that authenticate its connection.
+/// Whether a line of a request's head contains credentials that authenticate the connection.
 pub fn logs_connection_in(line: &[u8]) -> bool {
     let Some(colon) = line.iter().position(|byte| *byte == b':') else { return false };
     let name = &line[..colon];
@@ -52,14 +52,14 @@ fn bond(head: &Head, names: [&'static [u8]; 2]) -> Bond {
     bond
 }
 
-/// Whether a field's value names such a scheme, in any place of a list. A comma within quotes counts as well: a connection
-/// that is shared with no other client is the safe mistake.
+/// Whether a field's value contains a connection-based scheme, in any element. Commas in quoted strings also separate:
+/// a false positive only prevents the connection from being shared.
 fn names_connection(value: &[u8]) -> bool {
     value.split(|byte| *byte == b',').any(|element| {
         let element = element.trim_ascii();
         let end = element.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(element.len());
         let scheme = &element[..end];
-        // `Negotiate:PKU2U` and the like name a mechanism of it.
+        // `Negotiate:PKU2U` names a mechanism of the scheme.
         let base = scheme.split(|byte| *byte == b':').next().unwrap_or_default();
         [&b"ntlm"[..], b"negotiate", b"nego2", b"kerberos"].iter().any(|bound| base.eq_ignore_ascii_case(bound))
     })

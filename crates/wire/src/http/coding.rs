@@ -1,19 +1,19 @@
-//! What Accept-Encoding says (RFC 9110, sections 12.4.2 and 12.5.3). Must never know which codings can be applied.
+//! Parses Accept-Encoding (RFC 9110, sections 12.4.2 and 12.5.3). Must never know which codings are supported.
 
-/// The weight of what is accepted without one.
+/// The weight of elements without `q`.
 pub const FULL_WEIGHT: u16 = 1_000;
 
-/// One element of the field.
+/// An element of Accept-Encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcceptedCoding<'v> {
-    /// The coding, or `*`; in any case.
+    /// The coding or `*`, in its original case.
     pub name: &'v [u8],
-    /// In thousandths, at most [`FULL_WEIGHT`]; 0: it is not acceptable.
+    /// Weight in thousandths, at most [`FULL_WEIGHT`]; 0 means not acceptable.
     pub weight: u16,
 }
 
-/// The elements of a value, in order. Empty ones are left out. As HAProxy reads it: a weight that makes no sense counts as none,
-/// and parameters beside it are passed over.
+/// Returns the elements of a value in order, without empty ones. As in HAProxy, an invalid weight counts as none, and
+/// other parameters are ignored.
 pub fn accepted(value: &[u8]) -> impl Iterator<Item = AcceptedCoding<'_>> {
     value.split(|byte| *byte == b',').filter_map(|element| {
         let mut parts = element.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
@@ -28,7 +28,7 @@ pub fn accepted(value: &[u8]) -> impl Iterator<Item = AcceptedCoding<'_>> {
     })
 }
 
-/// A weight in thousandths; more than three digits behind the point do not count.
+/// Parses a weight, in thousandths; digits after the third decimal place are ignored.
 fn weight(value: &[u8]) -> u16 {
     let mut digits = match value {
         [b'0'] => return 0,
@@ -48,7 +48,7 @@ fn weight(value: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    /// What HAProxy 3.5 was seen to make of them, but for the case of `q`, which RFC 9110 leaves free.
+    /// Recorded from HAProxy 3.5, except for the case of `q`, on which RFC 9110 places no requirement.
     #[test]
     fn weights_are_read() {
         let rows: &[(&str, &[(&str, u16)])] = &[

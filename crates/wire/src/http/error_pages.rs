@@ -1,29 +1,27 @@
-//! The answers that HAProxy gives itself, byte for byte as version 3.5 sends them. Which one is due, and what a
-//! configuration puts in their place, is not known here.
+//! The built-in error responses, byte for byte those of HAProxy 3.5. Must never choose the page for an error, nor apply
+//! a configuration's replacements.
 
-/// A page for one status.
+/// A built-in page for one status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorPage {
-    /// The status.
     pub status: u16,
-    /// The reason phrase.
     pub reason: &'static str,
-    /// The page's sentence.
+    /// The sentence in the page's body.
     pub sentence: &'static str,
-    /// HAProxy's message says `connection: close` in its middle. As an answer within a session the page gets its
-    /// Connection field at the end, like any other answer.
+    /// HAProxy's message has `connection: close` before its last field. As a response within a session the page gets
+    /// its Connection field at the end, like any other response.
     pub closes: bool,
 }
 
 impl ErrorPage {
-    /// The page's body.
+    /// Returns the body.
     pub fn body(&self) -> Vec<u8> {
         let ErrorPage { status, reason, sentence, .. } = self;
         format!("<html><body><h1>{status} {reason}</h1>\n{sentence}\n</body></html>\n").into_bytes()
     }
 
-    /// Head and body as they answer what is no request: nothing about the connection but in those two messages that say
-    /// it always.
+    /// Returns head and body, as sent in response to bytes that are not a valid request. Only the pages with `closes`
+    /// have a Connection field.
     pub fn message(&self) -> Vec<u8> {
         let ErrorPage { status, reason, .. } = self;
         let body = self.body();
@@ -38,7 +36,7 @@ impl ErrorPage {
     }
 }
 
-/// The page for a status; `None` where HAProxy has none.
+/// Returns the page for a status, or `None` if HAProxy has none.
 pub fn page(status: u16) -> Option<&'static ErrorPage> {
     PAGES.binary_search_by_key(&status, |page| page.status).ok().map(|at| &PAGES[at])
 }

@@ -1,8 +1,8 @@
 //! A list of fields in the order of arrival, with the text they consist of.
 //!
-//! Each field lies in the text as the line `name: value\r\n`, its name in lower case and no space around its value.
-//! Untouched neighbours are one run of bytes, which an encoder copies at once. Removed and replaced fields
-//! leave their bytes behind until [`Fields::clear`].
+//! Each field is stored in the text as the line `name: value\r\n`, its name in lower case and no space around its value.
+//! Adjacent unchanged fields are one range of bytes, which an encoder copies at once. The bytes of removed and replaced
+//! fields remain in the text until [`Fields::clear`].
 
 mod copied;
 #[cfg(test)]
@@ -12,10 +12,11 @@ use super::Name;
 use super::name::Names;
 use crate::words;
 
-/// The text never grows beyond this many bytes: what would pass it is not written and [`Fields::overflowed`] tells.
+/// Maximum length of the text in bytes: a write that would exceed it is dropped, and [`Fields::overflowed`] returns
+/// true.
 const MOST_TEXT: usize = 16 << 20;
 
-/// One field: where its line lies in the text.
+/// One field: the offsets of its line in the text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) start: u32,
@@ -25,19 +26,20 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// The end of its line, behind CR LF.
+    /// Offset of the end of its line, after CR LF.
     #[inline]
     pub(crate) fn line_end(&self) -> u32 {
         self.end + 2
     }
 }
 
-/// Fields of a message or its trailers. Names are lower case; the order is that of arrival.
+/// Fields of a message or of its trailers. Names are in lower case, in the order of arrival.
 ///
-/// What is added gets CR, LF and NUL in it replaced by spaces, so no field can end its line early.
+/// CR, LF and NUL in added fields are replaced by spaces, so that no field can end its line early.
 #[derive(Debug, Clone, Default)]
 pub struct Fields {
-    /// Bytes up to `used` are text; those behind are what earlier messages left, kept so that nothing is zeroed twice.
+    /// The first `used` bytes are the text; those after it are left over from earlier messages, so that they need no
+    /// second initialization.
     text: Vec<u8>,
     used: usize,
     pub(crate) list: Vec<Field>,
@@ -46,12 +48,12 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// An empty list; nothing is allocated.
+    /// Creates an empty list; does not allocate.
     pub fn new() -> Fields {
         Fields::default()
     }
 
-    /// Forgets everything and keeps the capacity.
+    /// Removes everything and keeps the capacity.
     #[inline]
     pub fn clear(&mut self) {
         self.used = 0;
@@ -60,7 +62,7 @@ impl Fields {
         self.overflowed = false;
     }
 
-    /// Gives back capacity beyond what `bytes` of text need. For heads that wait long for their next message.
+    /// Releases capacity beyond the needs of `bytes` of text. For heads that are idle until their next message.
     pub fn shrink_to(&mut self, bytes: usize) {
         let keep = bytes.max(self.used);
         if self.text.len() > keep {
@@ -70,44 +72,43 @@ impl Fields {
         self.list.shrink_to(bytes / 32);
     }
 
-    /// Bytes that it has allocated.
+    /// Allocated memory in bytes.
     pub fn capacity(&self) -> usize {
         self.text.capacity() + self.list.capacity() * size_of::<Field>()
     }
 
-    /// Bytes of text that were written, those of removed and replaced fields included.
+    /// Bytes of text written, including removed and replaced fields.
     pub(crate) fn written(&self) -> usize {
         self.used
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     #[inline]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Something was not added because the text would have grown beyond all bounds.
+    /// Whether a write was dropped because the text would have exceeded its maximum length.
     pub fn overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// All fields in order: lower-case name and value.
+    /// Returns all fields in order: lower-case name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.list.iter().map(|field| (self.name_of(field), self.value_of(field)))
     }
 
-    /// The value of the first field of that lower-case name.
+    /// Returns the value of the first field with a lower-case name.
     pub fn first(&self, name: &[u8]) -> Option<&[u8]> {
         self.find(name).map(|field| self.value_of(field))
     }
 
-    /// The value of the first field of that well-known name: at no cost when there is none.
+    /// Returns the value of the first field with a well-known name; costs nothing if there is none.
     #[inline]
     pub fn known(&self, name: Name) -> Option<&[u8]> {
         if !self.names.has(name) {
@@ -116,33 +117,33 @@ impl Fields {
         self.list.iter().find(|field| field.name == name).map(|field| self.value_of(field))
     }
 
-    /// The values of every field of that lower-case name, in order.
+    /// Returns the values of all fields with a lower-case name, in order.
     pub fn all<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let list = if self.names.may_have(name) { &self.list[..] } else { &[] };
         list.iter().filter(move |field| self.name_of(field) == name).map(|field| self.value_of(field))
     }
 
-    /// Whether a field of that lower-case name is there.
+    /// Whether there is a field with a lower-case name.
     pub fn contains(&self, name: &[u8]) -> bool {
         self.find(name).is_some()
     }
 
-    /// Adds a field behind all others. The name is lowered.
+    /// Appends a field. The name is converted to lower case.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         if let Some(field) = self.write_field(name, value) {
             self.list.push(field);
         }
     }
 
-    /// Adds a field behind all others whose name is a token in lower case, `known` as that, and whose value has no control
-    /// character but tabs: nothing of it is looked at again.
+    /// Appends a field without validation. The name must be a token in lower case, recognized as `known`, and the value
+    /// must have no control character except tabs.
     pub(crate) fn append_checked(&mut self, known: Name, name: &[u8], value: &[u8]) {
         if let Some(field) = self.write_checked(known, name, value) {
             self.list.push(field);
         }
     }
 
-    /// The same before all others.
+    /// Inserts a field before all others without validation, as for [`Self::append_checked`].
     pub(crate) fn prepend_checked(&mut self, known: Name, name: &[u8], value: &[u8]) {
         if let Some(field) = self.write_checked(known, name, value) {
             self.list.insert(0, field);
@@ -166,7 +167,7 @@ impl Fields {
         Some(Field { start: start as u32, value: at as u32, end: end as u32, name: known })
     }
 
-    /// Adds a field behind all others whose value is put together of these parts.
+    /// Appends a field whose value is the concatenation of `parts`.
     pub fn append_parts(&mut self, name: &[u8], parts: &[&[u8]]) {
         self.reserve(name.len() + parts.iter().map(|part| part.len()).sum::<usize>() + 4);
         let Some(mut field) = self.write_field(name, b"") else { return };
@@ -179,14 +180,14 @@ impl Fields {
         self.list.push(field);
     }
 
-    /// Adds a field before all others. The name is lowered.
+    /// Inserts a field before all others. The name is converted to lower case.
     pub fn prepend(&mut self, name: &[u8], value: &[u8]) {
         if let Some(field) = self.write_field(name, value) {
             self.list.insert(0, field);
         }
     }
 
-    /// Removes every field of that lower-case name and tells how many there were.
+    /// Removes all fields with a lower-case name and returns their number.
     pub fn remove_all(&mut self, name: &[u8]) -> usize {
         if !self.names.may_have(name) {
             return 0;
@@ -197,8 +198,7 @@ impl Fields {
         before - self.list.len()
     }
 
-    /// Gives the first field of that name a new value in its place and removes the others; appends it when there was
-    /// none.
+    /// Replaces the value of the first field with that name and removes the others; appends the field if there is none.
     pub fn replace(&mut self, name: &[u8], value: &[u8]) {
         let position = |fields: &Self| fields.list.iter().position(|field| fields.name_of(field) == name);
         let Some(at) = self.names.may_have(name).then(|| position(self)).flatten() else {
@@ -216,7 +216,7 @@ impl Fields {
         self.list[at] = field;
     }
 
-    /// Puts text behind the value of the last field of that lower-case name. False: there is none.
+    /// Appends text to the value of the last field with a lower-case name. Returns false if there is none.
     pub fn extend_last(&mut self, name: &[u8], text: &[u8]) -> bool {
         let Some(index) = self.list.iter().rposition(|field| self.name_of(field) == name) else { return false };
         let mut value = self.value_of(&self.list[index]).to_vec();
@@ -226,7 +226,7 @@ impl Fields {
         true
     }
 
-    /// Keeps the fields for which `keep`, given name and value, says so; tells how many went.
+    /// Keeps the fields for which `keep(name, value)` returns true; returns the number of removed fields.
     pub fn retain(&mut self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> usize {
         let before = self.list.len();
         let text = &self.text;
@@ -234,20 +234,20 @@ impl Fields {
         before - self.list.len()
     }
 
-    /// Removes every field of that well-known name.
+    /// Removes all fields with a well-known name.
     pub(crate) fn remove_known(&mut self, name: Name) {
         if self.names.has(name) {
             self.list.retain(|field| field.name != name);
         }
     }
 
-    /// The value of the field at `index`, if it is of that lower-case name.
+    /// Returns the value of the field at `index` if it has that lower-case name.
     pub fn value_if(&self, index: usize, name: &[u8]) -> Option<&[u8]> {
         let field = self.list.get(index)?;
         (self.name_of(field) == name).then(|| self.value_of(field))
     }
 
-    /// Gives the field at `index` another value in its place.
+    /// Replaces the value of the field at `index`.
     pub fn set_value(&mut self, index: usize, value: &[u8]) {
         let Some(old) = self.list.get(index).copied() else { return };
         let name_length = (old.value - old.start) as usize - 2;
@@ -265,8 +265,8 @@ impl Fields {
             Field { start: start as u32, value: (start + name_length + 2) as u32, end: end as u32, name: old.name };
     }
 
-    /// Puts `with` in the place of the bytes at `range` of the value of the field at `index`. What does not grow stays
-    /// where it is.
+    /// Replaces the bytes at `range` of the value of the field at `index` with `with`. A value that does not grow is
+    /// changed in place.
     pub fn splice_value(&mut self, index: usize, range: std::ops::Range<usize>, with: &[u8]) {
         let Some(field) = self.list.get(index).copied() else { return };
         let (value, end) = (field.value as usize, field.end as usize);
@@ -284,7 +284,7 @@ impl Fields {
         self.list[index].end = (behind + end - to) as u32;
     }
 
-    /// The same where the line gets longer: it is written anew behind all text.
+    /// Slow path of [`Self::splice_value`]: the line grows and is written again at the end of the text.
     fn grow_value(&mut self, index: usize, (from, to): (usize, usize), with: &[u8]) {
         let old = self.list[index];
         let (line, line_end) = (old.start as usize, old.line_end() as usize);
@@ -302,7 +302,6 @@ impl Fields {
         self.list[index] = Field { start: start as u32, value, end: self.used as u32 - 2, name: old.name };
     }
 
-    /// Removes the field at `index`.
     pub fn remove(&mut self, index: usize) {
         if index < self.list.len() {
             self.list.remove(index);
@@ -319,19 +318,19 @@ impl Fields {
         value_text(&self.text, field)
     }
 
-    /// That stretch of the text.
+    /// Returns a range of the text.
     #[inline]
     pub(crate) fn slice(&self, start: u32, end: u32) -> &[u8] {
         self.text.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// Bytes of text so far.
+    /// Length of the text in bytes.
     #[inline]
     pub(crate) fn used(&self) -> usize {
         self.used
     }
 
-    /// Makes room for `bytes` more behind the text.
+    /// Reserves free space for `bytes` more bytes after the text.
     #[inline]
     pub(crate) fn reserve(&mut self, bytes: usize) {
         if self.text.len() - self.used < bytes {
@@ -346,29 +345,30 @@ impl Fields {
             self.overflowed = true;
             return;
         }
-        // Rounded, so that heads of about the same size do not grow it again and again.
+        // Rounded up, so that heads of similar sizes do not reallocate repeatedly.
         self.text.resize(needed.next_multiple_of(256), 0);
     }
 
-    /// The room behind the text, as [`Fields::reserve`] made it.
+    /// The free space after the text, as reserved by [`Fields::reserve`].
     #[inline]
     pub(crate) fn room(&mut self) -> &mut [u8] {
         &mut self.text[self.used..]
     }
 
-    /// The room behind the text, how far the text goes, the list and the names, for a caller that writes many lines at once.
+    /// Returns the text with its free space, its length, the list and the names, for a caller that writes many lines at
+    /// once.
     #[inline]
     pub(crate) fn parts(&mut self) -> (&mut [u8], &mut usize, &mut Vec<Field>, &mut Names) {
         (&mut self.text, &mut self.used, &mut self.list, &mut self.names)
     }
 
-    /// Declares the room's first `count` bytes text.
+    /// Appends the first `count` bytes of the free space to the text.
     #[inline]
     pub(crate) fn advance(&mut self, count: usize) {
         self.used = (self.used + count).min(self.text.len());
     }
 
-    /// Cuts spaces and tabs off the text's end, not before `start`.
+    /// Removes trailing spaces and tabs from the text, not before `start`.
     #[inline]
     pub(crate) fn trim_end(&mut self, start: usize) {
         while self.used > start && matches!(self.text[self.used - 1], b' ' | b'\t') {
@@ -376,13 +376,13 @@ impl Fields {
         }
     }
 
-    /// Cuts the text back to `used` bytes.
+    /// Truncates the text to `used` bytes.
     #[inline]
     pub(crate) fn rewind(&mut self, used: usize) {
         self.used = used.min(self.used);
     }
 
-    /// Writes text, with CR, LF and NUL as spaces, and tells where it lies.
+    /// Appends bytes to the text, with CR, LF and NUL as spaces; returns their range.
     pub(crate) fn write_text(&mut self, bytes: &[u8]) -> Option<(u32, u32)> {
         self.reserve(bytes.len());
         let start = self.used;
@@ -395,7 +395,7 @@ impl Fields {
         Some((start as u32, self.used as u32))
     }
 
-    /// Writes parts that are known to be harmless, and tells where they lie.
+    /// Appends parts that are known to be valid; returns their range.
     pub(crate) fn write_parts(&mut self, parts: &[&[u8]]) -> Option<(u32, u32)> {
         let start = self.used;
         let length: usize = parts.iter().map(|part| part.len()).sum();
@@ -405,7 +405,7 @@ impl Fields {
         Some((start as u32, self.used as u32))
     }
 
-    /// Writes bytes that are known to be harmless into room that was reserved.
+    /// Appends bytes that are known to be valid, into reserved space.
     #[inline]
     pub(crate) fn write_raw(&mut self, bytes: &[u8]) {
         if let Some(room) = self.text.get_mut(self.used..self.used + bytes.len()) {

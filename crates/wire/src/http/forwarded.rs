@@ -1,9 +1,9 @@
-//! The Forwarded field (RFC 7239): what a valid one is, as strictly as HAProxy reads it. Only the four parameters of the
-//! RFC count, each once an element. Must never know what is done with one.
+//! Validation of the Forwarded field (RFC 7239), as strict as HAProxy's: only the four parameters of the RFC, each at
+//! most once per element. Must never know how the field is used.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Whether a field's value holds valid elements and nothing else.
+/// Whether a field's value consists of valid elements.
 pub fn is_valid(value: &[u8]) -> bool {
     let mut rest = value;
     loop {
@@ -18,7 +18,7 @@ pub fn is_valid(value: &[u8]) -> bool {
     }
 }
 
-/// Where the comma behind the first element stands, outside of quotes; the end where there is none.
+/// Returns the offset of the comma after the first element, outside of quotes; the end if there is none.
 fn element_end(value: &[u8]) -> usize {
     let mut quoted = false;
     let mut escaped = false;
@@ -34,7 +34,7 @@ fn element_end(value: &[u8]) -> usize {
     value.len()
 }
 
-/// Whether this is one element: parameters with semicolons and nothing else between them.
+/// Whether a text is a valid element: parameters separated by semicolons only.
 pub fn is_element(element: &[u8]) -> bool {
     let mut seen = [false; 4];
     element.split(|byte| *byte == b';').all(|parameter| {
@@ -51,7 +51,7 @@ pub fn is_element(element: &[u8]) -> bool {
     })
 }
 
-/// Whether a Host field's value may stand in a `host` parameter: a name, an address, perhaps a port; or nothing.
+/// Whether a Host value is permitted in a `host` parameter: a name or an address with an optional port, or empty.
 pub fn is_host(text: &[u8]) -> bool {
     if text.is_empty() {
         return true;
@@ -69,7 +69,7 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-')
 }
 
-/// What stands between quotes; `None` where there are none around it.
+/// Returns the text between quotes; `None` if it is not quoted.
 fn unquoted(value: &[u8]) -> Option<&[u8]> {
     match value {
         [b'"', inside @ .., b'"'] => Some(inside),
@@ -84,7 +84,8 @@ fn is_host_value(value: &[u8]) -> bool {
     }
 }
 
-/// `for` and `by`: an IPv4 address, `unknown` or an obfuscated name; in quotes also an IPv6 address and a port.
+/// Whether a text is a valid value of `for` and `by`: an IPv4 address, `unknown` or an obfuscated name; in quotes also
+/// an IPv6 address and a port.
 fn is_node_value(value: &[u8]) -> bool {
     let Some(inside) = unquoted(value) else {
         return is_node_name(value);
@@ -122,7 +123,7 @@ fn split_port(text: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 fn is_port(text: &[u8]) -> bool {
-    // Five digits fit: whatever is longer is not added up.
+    // At most five digits, so that the sum cannot overflow.
     let digits = (1..=5).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
     let number = || text.iter().fold(0_u32, |number, digit| number * 10 + u32::from(digit - b'0'));
     digits && (1..=65_535).contains(&number())
@@ -132,7 +133,7 @@ fn is_port(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// What HAProxy 3.5 answered, but for dashes in the middle of a host's name: it refuses them.
+    /// Recorded from HAProxy 3.5, except for dashes inside a host name, which it rejects.
     #[test]
     fn elements() {
         let valid = [

@@ -1,14 +1,14 @@
-//! The one internal message head: start line, fields, and what the fields say about the body and the connection.
+//! The internal representation of a message head: start line, fields, framing and connection options.
 //!
-//! It owns its text, so the buffer it came from is free at once, and it is reused between messages. It never judges:
-//! parsers do.
+//! A head owns its text, so that the input buffer can be released at once, and is reused between messages. It must
+//! never validate: parsers do.
 
 use super::{ConnectionOptions, Fields, Framing, Method, Name, Version};
 
-/// What a part of a head takes on top of its text, by HAProxy's measure.
+/// Overhead of each part of a head beyond its text, as HAProxy accounts for it.
 pub const PART: usize = 8;
 
-/// A stretch of the head's text.
+/// A range of the head's text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: u32,
@@ -23,50 +23,50 @@ impl Span {
 
 /// The head of a request or a response.
 ///
-/// Connection-specific fields are settled when it is parsed: Keep-Alive, Proxy-Connection and whatever Connection
-/// nominates are gone, Connection holds nothing but `upgrade` (and `te`), Content-Length and Transfer-Encoding agree
-/// with `framing`. So rules see what the next hop gets.
+/// Connection-specific fields are resolved when the head is parsed: Keep-Alive, Proxy-Connection and the fields that
+/// Connection nominates are removed, Connection contains only `upgrade` (and `te`), Content-Length and
+/// Transfer-Encoding agree with `framing`. Rules therefore see the fields that the next hop receives.
 #[derive(Debug, Clone, Default)]
 pub struct Head {
-    /// The fields. Most of what they offer is repeated here.
+    /// The fields. Most of their methods are also methods of the head.
     pub fields: Fields,
     pub(crate) method: Method,
     pub(crate) method_text: Span,
     pub(crate) target: Span,
     pub(crate) reason: Span,
-    /// The version as it was written.
+    /// The version as received.
     pub(crate) version_text: Span,
-    /// The start line as it goes out (CR LF included), while no part of it was changed.
+    /// The start line as it is sent (including CR LF), as long as no part of it was changed.
     pub(crate) line: Span,
     pub(crate) status: u16,
     pub(crate) version: Version,
-    /// How the end of the body is known.
+    /// How the end of the body is determined.
     pub framing: Framing,
-    /// What the Connection field asked for. `close` is also set when the framing was so doubtful that the connection
-    /// must not be used again (RFC 9112 section 6.1).
+    /// The options of the Connection field. `close` is also set if the framing was ambiguous, so that the connection
+    /// must not be reused (RFC 9112 section 6.1).
     pub connection: ConnectionOptions,
-    /// `Expect: 100-continue` was there.
+    /// The request has `Expect: 100-continue`.
     pub expect_continue: bool,
-    /// An upgrade to another protocol is asked for (request) or granted (101 response): Connection says `upgrade` and
-    /// Upgrade is there.
+    /// An upgrade to another protocol is requested, or granted (101 response): Connection contains `upgrade`, and there
+    /// is an Upgrade field.
     pub upgrade: bool,
-    /// Scheme and authority of the target were put there from what HTTP/2 says apart: HTTP/1 gets the path alone.
+    /// Scheme and authority of the target come from HTTP/2 pseudo-headers: HTTP/1 servers receive only the path.
     pub(crate) implied_authority: bool,
-    /// Where authority and path of the target begin, as long as it is the one that was put together of them.
+    /// Offsets of authority and path in the text, as long as the target is the one composed of them.
     pub(super) parts: Option<(u32, u32)>,
-    /// Bytes of its body that take room from it ([`Head::share`]).
+    /// Bytes of the body that reduce the space for the head ([`Head::share`]).
     pub(super) shared: u32,
-    /// The fields that came after its body (RFC 9110, section 6.5), once the whole message was received; `None` without any.
+    /// The trailers (RFC 9110, section 6.5), once the complete message is received; `None` if there are none.
     pub trailers: Option<Box<Fields>>,
 }
 
 impl Head {
-    /// An empty head; nothing is allocated.
+    /// Creates an empty head; does not allocate.
     pub fn new() -> Head {
         Head::default()
     }
 
-    /// Forgets the message and keeps the capacity.
+    /// Removes the message and keeps the capacity.
     #[inline]
     pub fn clear(&mut self) {
         self.fields.clear();
@@ -88,42 +88,42 @@ impl Head {
         self.trailers = None;
     }
 
-    /// A request's method as it was written.
+    /// The method of a request, as received.
     #[inline]
     pub fn method(&self) -> &[u8] {
         self.text(self.method_text)
     }
 
-    /// The method, recognised.
+    /// The method of a request as an enumeration.
     #[inline]
     pub fn known_method(&self) -> Method {
         self.method
     }
 
-    /// A request's target, normalised.
+    /// The target of a request, normalized.
     #[inline]
     pub fn target(&self) -> &[u8] {
         self.text(self.target)
     }
 
-    /// A response's status code.
+    /// The status code of a response.
     #[inline]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// A response's reason phrase, perhaps empty.
+    /// The reason phrase of a response, may be empty.
     pub fn reason(&self) -> &[u8] {
         self.text(self.reason)
     }
 
-    /// The version that the sender spoke: anything after HTTP/1.1 counts as that, anything before as HTTP/1.0.
+    /// The version of the sender: versions after HTTP/1.1 count as that, earlier ones as HTTP/1.0.
     #[inline]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The version as it was written, for logs: `HTTP/1.1`.
+    /// The version as received, for logs: `HTTP/1.1`.
     pub fn version_text(&self) -> &[u8] {
         match (self.version_text.is_empty(), self.version) {
             (false, _) => self.text(self.version_text),
@@ -132,7 +132,7 @@ impl Head {
         }
     }
 
-    /// Whether the sender means to use the connection for another message, by its version and its Connection field
+    /// Whether the sender keeps the connection open for another message, by its version and its Connection field
     /// (RFC 9112 section 9.3).
     pub fn keeps_alive(&self) -> bool {
         match self.version {
@@ -141,8 +141,8 @@ impl Head {
         }
     }
 
-    /// Whether a Connection field says `close`. When the head was parsed its own options went to `connection`, so this is
-    /// what rules have added since; the sender of the head asks before it writes its own connection options.
+    /// Whether a Connection field contains `close`. Parsing moves the sender's options to `connection`, so such a field
+    /// was added by a rule; callers check it before they write their own connection options.
     pub fn asks_to_close(&self) -> bool {
         self.fields.known(Name::Connection).is_some()
             && self
@@ -154,48 +154,48 @@ impl Head {
                 .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
     }
 
-    /// Host's value.
+    /// The value of Host.
     #[inline]
     pub fn host(&self) -> Option<&[u8]> {
         self.fields.known(Name::Host)
     }
 
-    /// All fields in order: lower-case name and value.
+    /// Returns all fields in order: lower-case name and value.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.fields.iter()
     }
 
-    /// How many fields there are.
+    /// The number of fields.
     pub fn field_count(&self) -> usize {
         self.fields.len()
     }
 
-    /// The value of the first field of that lower-case name.
+    /// Returns the value of the first field with a lower-case name.
     pub fn first(&self, name: &[u8]) -> Option<&[u8]> {
         self.fields.first(name)
     }
 
-    /// The values of every field of that lower-case name, in order.
+    /// Returns the values of all fields with a lower-case name, in order.
     pub fn all<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         self.fields.all(name)
     }
 
-    /// Whether a field of that lower-case name is there.
+    /// Whether there is a field with a lower-case name.
     pub fn contains(&self, name: &[u8]) -> bool {
         self.fields.contains(name)
     }
 
-    /// Adds a field behind all others.
+    /// Appends a field.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         self.fields.append(name, value);
     }
 
-    /// Adds a field before all others.
+    /// Inserts a field before all others.
     pub fn prepend(&mut self, name: &[u8], value: &[u8]) {
         self.fields.prepend(name, value);
     }
 
-    /// Has the message say a body of that length, whatever it said before. The field is the last one.
+    /// Changes the framing to a body of `length` bytes. The field is the last one.
     pub fn frame_with_length(&mut self, length: u64) {
         self.fields.remove_known(super::Name::TransferEncoding);
         self.fields.remove_known(super::Name::ContentLength);
@@ -203,8 +203,8 @@ impl Head {
         self.append(b"content-length", length.to_string().as_bytes());
     }
 
-    /// Has the body go on in chunks, because its length is not known any more. The field that says so is the last one, unless there is
-    /// one already.
+    /// Changes the framing to chunks, for bodies whose length is no longer known. A new Transfer-Encoding is the last
+    /// field.
     pub fn frame_in_chunks(&mut self) {
         if self.framing != Framing::Chunked {
             self.framing = Framing::Chunked;
@@ -213,29 +213,29 @@ impl Head {
         }
     }
 
-    /// Removes every field of that lower-case name and tells how many there were.
+    /// Removes all fields with a lower-case name and returns their number.
     pub fn remove_all(&mut self, name: &[u8]) -> usize {
         self.fields.remove_all(name)
     }
 
-    /// Gives the first field of that name a new value in its place and removes the others; appends it when there was
-    /// none.
+    /// Replaces the value of the first field with that name and removes the others; appends the field if there is none.
     pub fn replace(&mut self, name: &[u8], value: &[u8]) {
         self.fields.replace(name, value);
     }
 
-    /// The room that the head takes by HAProxy's measure: 8 bytes for each part on top of its text, 28 for the start line
-    /// and its version, 40 for the message.
+    /// The space that the head occupies as HAProxy accounts for it: 8 bytes for each part beyond its text, 28 for the
+    /// start line and its version, 40 for the message.
     pub fn measure(&self) -> usize {
         let fields: usize = self.fields().map(|(name, value)| name.len() + value.len()).sum();
         let status = if self.status == 0 { 0 } else { self.status.ilog10() as usize + 1 };
         let line = self.method().len() + self.target().len() + status + self.reason().len();
-        // 20 for the start line, 8 for the version, 1 for the end; two parts more than fields; 40 in all.
+        // 20 for the start line, 8 for the version, 1 for the end; two parts more than fields; 40 for the message.
         20 + 8 + 1 + line + fields + PART * (self.field_count() + 2) + 40
     }
 
-    /// So many bytes of the body came in one buffer of `size` bytes with it, of which `reserve` are kept for rewriting:
-    /// what they take of the buffer, changes of the head do not get. Counts once, before the first change.
+    /// Accounts for `behind` bytes of the body that were received with the head in one buffer of `size` bytes, of which
+    /// `reserve` are reserved for rewriting: these bytes are not available for changes of the head. Applies only once,
+    /// before the first change.
     pub fn share(&mut self, behind: usize, size: usize, reserve: usize) {
         if self.shared == 0 && behind > 0 {
             let most = size.saturating_sub(reserve).saturating_sub(self.measure());
@@ -243,17 +243,18 @@ impl Head {
         }
     }
 
-    /// Whether it stays within `room` by that measure when so many bytes of it go and so many come.
+    /// Whether the head stays within `room` bytes, as HAProxy accounts for them, after `removed` bytes are removed and
+    /// `added` bytes are added.
     #[inline]
     pub fn has_room(&self, removed: usize, added: usize, room: usize) -> bool {
         let room = room.saturating_sub(self.shared as usize);
-        // Nothing is measured that all the text that was ever written could not exceed.
+        // The total of written text is an upper bound; the exact size is computed only if that exceeds the limit.
         self.fields.written() + PART * (self.field_count() + 2) + 80 + added <= room
             || self.measure().saturating_sub(removed) + added <= room
     }
 
-    /// Changes a request's method. Spaces and control characters in it are left out; nothing changes when nothing is
-    /// left.
+    /// Changes the method of a request. Spaces and control characters are removed; if nothing is left, the method does
+    /// not change.
     pub fn set_method(&mut self, method: &[u8]) {
         if !method.iter().all(u8::is_ascii_graphic) {
             let visible: Vec<u8> = method.iter().copied().filter(u8::is_ascii_graphic).collect();
@@ -266,8 +267,8 @@ impl Head {
         }
     }
 
-    /// Changes a request's target. Spaces and control characters in it are percent-encoded: they would end it. Nothing
-    /// changes when it is empty.
+    /// Changes the target of a request. Spaces and control characters, which would end it, are percent-encoded. An
+    /// empty target changes nothing.
     pub fn set_target(&mut self, target: &[u8]) {
         let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
         if target.is_empty() {
@@ -290,13 +291,13 @@ impl Head {
         self.line = Span::default();
     }
 
-    /// Changes a request's target to one that goes on as it is written, also where the request names its host apart from its path.
+    /// Changes the target of a request to one that is sent as given, even if the request has a separate authority.
     pub fn set_uri(&mut self, uri: &[u8]) {
         self.set_target(uri);
         self.implied_authority &= uri.is_empty();
     }
 
-    /// Changes a request's target to these parts, none of which has a space or a control character.
+    /// Changes the target of a request to the given parts, which must not contain spaces or control characters.
     pub(crate) fn set_target_parts(&mut self, scheme: &[u8], authority: &[u8], path: &[u8]) {
         let written = self.fields.write_parts(&[scheme, b"://", authority, path]);
         self.target = written.map_or(Span::default(), |(start, end)| Span { start, end });
@@ -306,7 +307,7 @@ impl Head {
         self.line = Span::default();
     }
 
-    /// Scheme, authority and path of a target that was put together of them.
+    /// Returns scheme, authority and path of a target that was composed of them.
     pub(crate) fn target_parts(&self) -> Option<[&[u8]; 3]> {
         let (authority, path) = self.parts?;
         let Span { start, end } = self.target;
@@ -314,15 +315,15 @@ impl Head {
         Some([text(start, authority.saturating_sub(3)), text(authority, path), text(path, end)])
     }
 
-    /// Changes a response's status and reason.
+    /// Changes the status and the reason phrase of a response.
     pub fn set_status(&mut self, status: u16, reason: &[u8]) {
         self.status = status;
         self.reason = if reason.is_empty() { Span::default() } else { self.write(reason) };
         self.line = Span::default();
     }
 
-    /// An answer by which another protocol begins on a stream, as HTTP/1 has it: `101` with the upgrade to `protocol` (RFC
-    /// 8441, section 5).
+    /// Turns a response that starts another protocol on a stream into that of HTTP/1: `101` with the upgrade to
+    /// `protocol` (RFC 8441, section 5).
     pub fn switch_protocols(&mut self, protocol: &[u8]) {
         self.set_status(101, b"");
         self.append(b"connection", b"upgrade");
@@ -330,14 +331,14 @@ impl Head {
         (self.upgrade, self.framing) = (true, Framing::None);
     }
 
-    /// The version that counts, and how the sender names its own, in characters that are harmless.
+    /// Sets the effective version, and the text of the sender's version, which must be free of control characters.
     pub(crate) fn set_version(&mut self, version: Version, text: &[u8]) {
         self.version = version;
         self.version_text =
             self.fields.write_parts(&[text]).map_or(Span::default(), |(start, end)| Span { start, end });
     }
 
-    /// A request's target as a server of HTTP/1 gets it.
+    /// Returns the target of a request as it is sent to an HTTP/1 server.
     pub fn target_on_wire(&self) -> &[u8] {
         let target = self.target();
         if let Some([_, _, path]) = self.target_parts()

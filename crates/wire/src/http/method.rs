@@ -1,8 +1,7 @@
-//! Request methods that a proxy treats specially; every other one is only text.
+//! The request methods that a proxy treats specially; all others are opaque text. Must never reject a method.
 
 /// A request method (RFC 9110 section 9.3). Methods are case-sensitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[allow(missing_docs)]
 pub enum Method {
     #[default]
     Get,
@@ -13,12 +12,11 @@ pub enum Method {
     Options,
     Connect,
     Trace,
-    /// Any other token; the text is in the head.
+    /// Any other token; its text is in the head.
     Other,
 }
 
 impl Method {
-    /// Recognises a method by its text.
     pub fn from_text(text: &[u8]) -> Method {
         match text {
             b"GET" => Method::Get,
@@ -33,12 +31,12 @@ impl Method {
         }
     }
 
-    /// It asks for nothing but an answer (RFC 9110, section 9.2.1).
+    /// Whether the method is safe (RFC 9110, section 9.2.1).
     pub fn is_safe(self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
     }
 
-    /// Sending the request twice has the effect of sending it once (RFC 9110 section 9.2.2).
+    /// Whether the method is idempotent (RFC 9110 section 9.2.2).
     pub fn is_idempotent(self) -> bool {
         !matches!(self, Method::Post | Method::Connect | Method::Other)
     }

@@ -1,6 +1,6 @@
-//! The one HTTP message that the rest of the program sees, whatever version spoke.
+//! The representation of HTTP messages that the rest of the program uses, for all protocol versions.
 //!
-//! This module never parses or writes a protocol version's syntax: `h1` (and later `h2`, `h3`) does.
+//! Must never parse or write the syntax of a protocol version: `h1` (and later `h2`, `h3`) does.
 
 pub mod authentication;
 pub mod coding;
@@ -20,27 +20,27 @@ pub use method::Method;
 pub use name::Name;
 pub use status::reason;
 
-/// The version that a message's sender spoke.
+/// The protocol version of a message's sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Version {
-    /// HTTP/1.0, or older where the configuration lets that through.
+    /// HTTP/1.0, or older where the configuration accepts that.
     Http10,
     /// HTTP/1.1.
     #[default]
     Http11,
 }
 
-/// How the end of a message's body is known (RFC 9112 section 6.3).
+/// How the end of a message's body is determined (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Framing {
-    /// There is no body, and no field announces one.
+    /// There is no body, and no field describes one.
     #[default]
     None,
-    /// `content-length`, in bytes; zero is announced too.
+    /// `content-length`, in bytes; zero is sent too.
     Length(u64),
     /// `transfer-encoding: chunked`.
     Chunked,
-    /// Only a response: the body ends with the connection.
+    /// Responses only: the body ends with the connection.
     UntilClose,
 }
 
@@ -51,7 +51,7 @@ impl Framing {
     }
 }
 
-/// What the Connection field asked for (RFC 9110 section 7.6.1).
+/// Options of the Connection field (RFC 9110 section 7.6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ConnectionOptions {
     /// `close`.

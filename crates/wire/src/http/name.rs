@@ -1,9 +1,9 @@
-//! Field names that the proxy itself acts on, so that no later step searches for them.
+//! The field names that the proxy itself acts on, recognized once so that no later step searches for them. Must never
+//! hold the text of a name.
 
-/// A well-known field name. `Other` names are only text.
+/// A well-known field name. `Other` names are opaque text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Name {
     #[default]
     Other,
@@ -23,15 +23,14 @@ pub enum Name {
     ProxyAuthenticate,
 }
 
-/// The names of fields that authenticate, as bits of [`Names`].
+/// The authentication fields, as bits of [`Names`].
 const AUTHENTICATION: u16 = 1 << Name::Authorization as u8
     | 1 << Name::ProxyAuthorization as u8
     | 1 << Name::WwwAuthenticate as u8
     | 1 << Name::ProxyAuthenticate as u8;
 
 impl Name {
-    /// Recognises a name in whatever case, by its length and its first letter before anything else. The name must be a
-    /// token.
+    /// Recognizes a name in any case, by its length and first letter before anything else. The name must be a token.
     #[inline]
     pub fn from_token(name: &[u8]) -> Name {
         let Some(shape) = shape(name) else { return Name::Other };
@@ -39,13 +38,13 @@ impl Name {
         if of_known != shape { Name::Other } else { known.verify(name) }
     }
 
-    /// Whether it is of no importance for where a message ends and for its connection.
+    /// Whether the name affects neither framing nor connection handling.
     #[inline]
     pub(crate) fn is_plain(self) -> bool {
         (1 | AUTHENTICATION) & (1 << (self as u8)) != 0
     }
 
-    /// It, where a token of its length and first letter is that name.
+    /// Returns `self` if `name`, a token of the same length and first letter, is that name; else `Other`.
     #[inline]
     fn verify(self, name: &[u8]) -> Name {
         let is_it = match self {
@@ -69,19 +68,19 @@ impl Name {
     }
 }
 
-/// The length and the first letter of a name, in whatever case. `None`: it is empty.
+/// Combines the length and the first letter of a name, case-insensitively. `None` if it is empty.
 #[inline]
 fn shape(name: &[u8]) -> Option<usize> {
     name.first().map(|first| (name.len() << 8) | (*first as usize | 0x20))
 }
 
-/// A number below 64 for a shape: no two known names share one.
+/// Hashes a shape to a number below 64, without collisions between well-known names.
 #[inline]
 const fn place(shape: usize) -> usize {
     ((shape as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
 }
 
-/// Known names by the places of their shapes.
+/// Well-known names, indexed by the hash of their shape.
 static KNOWN: [(usize, Name); 64] = {
     let names: [(&[u8], Name); 14] = [
         (b"te", Name::Te),
@@ -111,14 +110,14 @@ static KNOWN: [(usize, Name); 64] = {
     known
 };
 
-/// Whether a token is that name, in whatever case, as few words: no other byte of a token differs from a lower-case
-/// letter or a dash by the bit for the case alone.
+/// Compares a token with a name case-insensitively, a word at a time. Setting the case bit is safe: no other byte of a
+/// token differs from a lower-case letter or a dash by that bit alone.
 #[inline]
 fn is<const N: usize>(name: &[u8], expected: &[u8; N]) -> bool {
     let Some(name) = name.first_chunk::<N>() else { return false };
     let differs = |at: usize| (word(name, at) | CASE) ^ word(expected, at);
     if N >= 8 {
-        // The last word overlaps the one before it.
+        // The last word overlaps with the one before it.
         return differs(0) | differs((N - 8).min(8)) | differs(N - 8) == 0;
     }
     name.iter().zip(expected).fold(0, |differs, (byte, expected)| differs | ((byte | 0x20) ^ expected)) == 0
@@ -131,22 +130,23 @@ fn word(text: &[u8], at: usize) -> u64 {
     text.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A set of names that may be in a message. A name in it may have been removed since; one that is not in it is absent.
+/// A set of names that a message may contain. A name in the set may have been removed from the message; a name not in
+/// it is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Names {
     known: u16,
-    /// A bit for each name: several names share one.
+    /// A bitmap of name hashes; several names share a bit.
     seen: u64,
 }
 
-/// The bit of a name, which is the same in whatever case.
+/// Returns the bit of a name, independent of its case.
 #[inline]
 fn bit(name: &[u8]) -> u64 {
     shape(name).map_or(0, |shape| 1 << place(shape))
 }
 
 impl Names {
-    /// Adds a name, which is recognised as `known`.
+    /// Adds a name, recognized as `known`.
     #[inline]
     pub(crate) fn add(&mut self, known: Name, name: &[u8]) {
         self.known |= 1 << (known as u8);
@@ -158,19 +158,19 @@ impl Names {
         self.known & (1 << (name as u8)) != 0
     }
 
-    /// Whether a field of that name may be there.
+    /// Whether there may be a field with that name.
     #[inline]
     pub(crate) fn may_have(self, name: &[u8]) -> bool {
         self.seen & bit(name) != 0
     }
 
-    /// Whether it has a name other than those two and plain ones.
+    /// Whether the set contains a well-known name besides the two given and plain ones.
     #[inline]
     pub(crate) fn has_beside(self, one: Name, two: Name) -> bool {
         self.known & !(1 | AUTHENTICATION | (1 << (one as u8)) | (1 << (two as u8))) != 0
     }
 
-    /// Whether a field that authenticates is or was in one of both.
+    /// Whether one of both sets contains an authentication field.
     #[inline]
     pub(crate) fn authenticate(self, other: Self) -> bool {
         (self.known | other.known) & AUTHENTICATION != 0

@@ -1,25 +1,25 @@
-//! Priorities of requests (RFC 9218): the value of a `priority` field, and of a PRIORITY_UPDATE frame. Must never order
-//! anything.
+//! Parses the priority of requests (RFC 9218): the value of a `priority` field or of a PRIORITY_UPDATE frame. Must
+//! never schedule anything.
 
-/// How urgent an answer is.
+/// The priority of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Priority {
-    /// 0, the most urgent, to 7.
+    /// 0 (highest) to 7.
     pub urgency: u8,
-    /// The client makes use of parts of it.
+    /// The client can process the response incrementally.
     pub incremental: bool,
 }
 
 impl Default for Priority {
-    /// Where nothing is said (RFC 9218, section 4).
+    /// The default values (RFC 9218, section 4).
     fn default() -> Self {
         Self { urgency: 3, incremental: false }
     }
 }
 
 impl Priority {
-    /// Reads a dictionary (RFC 8941, section 3.2) with the members `u` and `i`. Others are ignored, and so are values that these
-    /// may not have; what is no dictionary says nothing.
+    /// Parses a dictionary (RFC 8941, section 3.2) with the members `u` and `i`. Other members and invalid values are
+    /// ignored; an invalid dictionary gives the default.
     pub fn parse(value: &[u8]) -> Self {
         let mut priority = Self::default();
         let mut rest = value.trim_ascii();
@@ -38,7 +38,7 @@ impl Priority {
         }
     }
 
-    /// Takes a member. False: it is none.
+    /// Applies a member. Returns false if it is malformed.
     fn note(&mut self, member: &[u8]) -> bool {
         let end = member.iter().position(|byte| matches!(byte, b'=' | b';')).unwrap_or(member.len());
         let (key, behind) = member.split_at(end);
@@ -58,7 +58,8 @@ impl Priority {
     }
 }
 
-/// The first member, and what is behind its comma, where it has one. `None`: a string does not end.
+/// Splits off the first member; returns it and the text after its comma, if there is one. `None` if a string is not
+/// terminated.
 fn split(value: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in value.iter().enumerate() {
@@ -90,13 +91,13 @@ mod tests {
             ("u=4;x=\"a,b\", i", 4, true),
             ("other=\"a, u=1\", u=6", 6, false),
             ("x=(a b);y, u=2", 2, false),
-            // Values that they may not have.
+            // Invalid values.
             ("u=8", 3, false),
             ("u=-1, i", 3, true),
             ("u=1.5", 3, false),
             ("i=1", 3, false),
             ("u", 3, false),
-            // No dictionaries.
+            // Invalid dictionaries.
             ("u=1,", 3, false),
             ("u=1,,i", 3, false),
             ("U=1", 3, false),

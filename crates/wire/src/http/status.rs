@@ -1,6 +1,6 @@
-//! Reason phrases, in HAProxy 3.5's words: they stand where a response has none.
+//! Reason phrases of HAProxy 3.5, used for responses that have none. Must never decide on a status.
 
-/// The phrase for a status; unregistered ones get their class's.
+/// Returns the reason phrase of a status; unregistered ones have that of their class.
 pub fn reason(status: u16) -> &'static str {
     match KNOWN.binary_search_by_key(&status, |known| known.0) {
         Ok(at) => KNOWN[at].1,

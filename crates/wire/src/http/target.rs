@@ -1,6 +1,6 @@
-//! The parts of a request's target (RFC 9112, section 3.2): where its path begins. Must never decode or change one.
+//! Locates the parts of a request target (RFC 9112, section 3.2). Must never decode or change one.
 
-/// Where a target's authority begins; `None` where it names none before a path: "/x", "*", "host:80".
+/// Returns the offset of the authority; `None` if the target has none: "/x", "*", "host:80".
 fn authority(target: &[u8]) -> Option<usize> {
     if target.first() == Some(&b'/') {
         return None;
@@ -8,8 +8,8 @@ fn authority(target: &[u8]) -> Option<usize> {
     memchr::memmem::find(target, b"://").map(|scheme| scheme + 3)
 }
 
-/// Where the path begins: its first slash, or the end where an authority is all there is. `None`: the target names no
-/// path ("*", "host:80").
+/// Returns the offset of the path: the first slash after the authority, or the end if there is only an authority.
+/// `None` if the target has no path ("*", "host:80").
 pub fn path(target: &[u8]) -> Option<usize> {
     if target.first() == Some(&b'/') {
         return Some(0);
@@ -18,7 +18,7 @@ pub fn path(target: &[u8]) -> Option<usize> {
     Some(memchr::memchr(b'/', &target[start..]).map_or(target.len(), |slash| start + slash))
 }
 
-/// Where begins what stands behind the authority: a path, or a query or a fragment alone. `None`, as for [`path`].
+/// Returns the offset after the authority, of a path, or of a query or fragment without one. `None`, as for [`path`].
 pub fn behind_authority(target: &[u8]) -> Option<usize> {
     if target.first() == Some(&b'/') {
         return Some(0);
@@ -27,7 +27,7 @@ pub fn behind_authority(target: &[u8]) -> Option<usize> {
     Some(memchr::memchr3(b'/', b'?', b'#', &target[start..]).map_or(target.len(), |at| start + at))
 }
 
-/// Where a target names a host, and perhaps a port behind it: from where to where, without user names. `None`: it names
+/// Returns the range of the host and its optional port in the authority, without user information. `None` if there is
 /// none.
 pub fn host(target: &[u8]) -> Option<(usize, usize)> {
     let start = authority(target)?;
@@ -36,7 +36,7 @@ pub fn host(target: &[u8]) -> Option<(usize, usize)> {
     (start + user < end).then_some((start + user, end))
 }
 
-/// The port at the end of an authority, its colon included: ":80" of "host:80" and of "[::1]:80".
+/// Returns the port at the end of an authority, including its colon: ":80" of "host:80" and of "[::1]:80".
 pub fn port(authority: &[u8]) -> Option<&[u8]> {
     let colon = memchr::memrchr(b':', authority)?;
     let digits = &authority[colon + 1..];

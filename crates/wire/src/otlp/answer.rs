@@ -1,16 +1,16 @@
-//! What a collector answers: how much of a request it has not taken (`ExportTraceServiceResponse` and its kin, which have the
-//! same form). Must never trust a length.
+//! Parses the response of a collector: the number of rejected items (`ExportTraceServiceResponse` and its equivalents,
+//! which have the same format). Must never trust a length.
 
-/// What was not taken.
+/// The rejected part of an accepted request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartialSuccess {
-    /// How many items.
+    /// The number of rejected items.
     pub rejected: u64,
-    /// Why, as the collector says.
+    /// The collector's error message.
     pub message: String,
 }
 
-/// A field: its number and what it holds.
+/// The value of a Protocol Buffers field.
 enum Field<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -51,7 +51,8 @@ fn field<'a>(bytes: &mut &'a [u8]) -> Option<(u64, Field<'a>)> {
     Some((tag >> 3, field))
 }
 
-/// Reads the answer to a request that was taken. `None`: all was taken, or the answer makes no sense, which changes nothing.
+/// Parses the response to an accepted request. `None` if nothing was rejected or the response is malformed, which is
+/// ignored.
 pub fn partial_success(mut body: &[u8]) -> Option<PartialSuccess> {
     let mut found = PartialSuccess::default();
     while !body.is_empty() {

@@ -1,4 +1,4 @@
-//! Reads Protocol Buffers without a schema, for tests alone: it shares nothing with what writes them.
+//! Decodes Protocol Buffers without a schema, for tests only. Must never share code with the encoder.
 
 use std::fmt::Write as _;
 
@@ -15,8 +15,8 @@ fn number(bytes: &[u8], at: &mut usize) -> u64 {
     }
 }
 
-/// The fields of a message in words: `number:value`, messages in braces. `is_message` says of a path of field numbers whether
-/// a message is there; else bytes are shown as text, or in hexadecimal digits.
+/// Formats the fields of a message: `number:value`, nested messages in braces. `is_message` returns whether a path of
+/// field numbers is a nested message; other bytes are shown as text, or in hexadecimal.
 pub fn show(bytes: &[u8], is_message: &dyn Fn(&[u64]) -> bool) -> String {
     let mut out = String::new();
     walk(bytes, &mut Vec::new(), is_message, &mut out);

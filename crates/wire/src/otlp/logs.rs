@@ -1,27 +1,26 @@
-//! Log records (`opentelemetry/proto/logs/v1/logs.proto`). Must never decide which are told.
+//! Encodes log records (`opentelemetry/proto/logs/v1/logs.proto`). Must never decide which are exported.
 
 use super::message::Message;
 use super::{SpanContext, Value, any_value, attribute};
 
-/// A log record.
 #[derive(Debug, Clone, Copy)]
 pub struct LogRecord<'a> {
     /// Nanoseconds since the UNIX epoch.
     pub time: u64,
-    /// From 1, `trace`, to 24, `fatal4`.
+    /// Severity number, from 1 (`TRACE`) to 24 (`FATAL4`).
     pub severity: u8,
-    /// How its source calls that.
+    /// The source's name of the severity.
     pub severity_text: &'a str,
-    /// The name of the event that it tells of; empty: none.
+    /// The event name; empty if none.
     pub event: &'a str,
-    /// What it says.
+    /// The body of the record.
     pub body: Value<'a>,
-    /// The span that it belongs to.
+    /// The span that the record belongs to.
     pub span: Option<SpanContext>,
 }
 
 impl LogRecord<'_> {
-    /// Writes it, with attributes.
+    /// Encodes the record with its attributes.
     pub fn write<'v>(&self, out: &mut Vec<u8>, attributes: impl Iterator<Item = (&'v str, Value<'v>)>) {
         let mut record = Message::new(out);
         record.fixed64(1, self.time);

@@ -1,7 +1,7 @@
-//! The wire format of Protocol Buffers, as far as it is written: fields of a message are appended to a buffer. A field with its
-//! default value is left out, as the format wants it. Must never know a message.
+//! An encoder of Protocol Buffers: appends the fields of a message to a buffer. Fields with their default value are
+//! omitted, as the format specifies. Must never know a message type.
 
-/// A message that is being written at the end of a buffer.
+/// A message that is being encoded at the end of a buffer.
 pub struct Message<'a>(&'a mut Vec<u8>);
 
 /// Wire types.
@@ -10,10 +10,10 @@ const FIXED64: u32 = 1;
 const BYTES: u32 = 2;
 const FIXED32: u32 = 5;
 
-/// Bytes of a number of variable length at most.
+/// Maximum length of a varint in bytes.
 const LONGEST: usize = 10;
 
-/// A number of variable length, and how many of the bytes it takes.
+/// Encodes a varint; returns its bytes and their number.
 fn varint_bytes(mut number: u64) -> ([u8; LONGEST], usize) {
     let (mut bytes, mut length) = ([0; LONGEST], 0);
     loop {
@@ -26,14 +26,14 @@ fn varint_bytes(mut number: u64) -> ([u8; LONGEST], usize) {
     }
 }
 
-/// Appends a number of variable length.
+/// Appends a varint.
 fn varint(out: &mut Vec<u8>, number: u64) {
     let (bytes, length) = varint_bytes(number);
     out.extend_from_slice(&bytes[..length]);
 }
 
 impl<'a> Message<'a> {
-    /// Writes a message at the end of `out`.
+    /// Starts a message at the end of `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self(out)
     }
@@ -42,33 +42,33 @@ impl<'a> Message<'a> {
         varint(self.0, u64::from(field << 3 | kind));
     }
 
-    /// A number that is not zero: `uint32`, `uint64`, `int64` or an enumeration.
+    /// Appends a number unless it is zero: `uint32`, `uint64`, `int64` or an enumeration.
     pub fn number(&mut self, field: u32, number: u64) {
         if number != 0 {
             self.present_number(field, number);
         }
     }
 
-    /// A number, be it zero: the member of a choice.
+    /// Appends a number, even if it is zero, for members of a `oneof`.
     pub fn present_number(&mut self, field: u32, number: u64) {
         self.tag(field, VARINT);
         varint(self.0, number);
     }
 
-    /// A `fixed64` that is not zero.
+    /// Appends a `fixed64` unless it is zero.
     pub fn fixed64(&mut self, field: u32, number: u64) {
         if number != 0 {
             self.present_fixed64(field, number);
         }
     }
 
-    /// A `fixed64`, `sfixed64` or `double`, be it zero.
+    /// Appends a `fixed64`, `sfixed64` or `double`, even if it is zero.
     pub fn present_fixed64(&mut self, field: u32, number: u64) {
         self.tag(field, FIXED64);
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// A `fixed32` that is not zero.
+    /// Appends a `fixed32` unless it is zero.
     pub fn fixed32(&mut self, field: u32, number: u32) {
         if number != 0 {
             self.tag(field, FIXED32);
@@ -76,7 +76,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Bytes that are not empty; also an encoded message.
+    /// Appends bytes, such as an encoded message, unless they are empty.
     pub fn bytes(&mut self, field: u32, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.tag(field, BYTES);
@@ -85,14 +85,14 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Text that is not empty.
+    /// Appends text unless it is empty.
     pub fn text(&mut self, field: u32, text: &[u8]) {
         if !text.is_empty() {
             self.present_text(field, text);
         }
     }
 
-    /// Text, be it empty. What is no UTF-8 is replaced.
+    /// Appends text, even if it is empty. Invalid UTF-8 is replaced.
     pub fn present_text(&mut self, field: u32, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         self.tag(field, BYTES);
@@ -100,17 +100,17 @@ impl<'a> Message<'a> {
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    /// Fields that were written before.
+    /// Appends fields that are already encoded.
     pub fn raw(&mut self, fields: &[u8]) {
         self.0.extend_from_slice(fields);
     }
 
-    /// A message within this one, written by `write`.
+    /// Appends a nested message, encoded by `write`.
     pub fn nested(&mut self, field: u32, write: impl FnOnce(&mut Message<'_>)) {
         self.tag(field, BYTES);
         let start = self.0.len();
         write(&mut Message(self.0));
-        // Its length stands before it, and is known now.
+        // The length precedes the message, but is known only now.
         let (prefix, size) = varint_bytes((self.0.len() - start) as u64);
         self.0.extend_from_slice(&prefix[..size]);
         self.0[start..].rotate_right(size);

@@ -1,39 +1,37 @@
-//! Metrics (`opentelemetry/proto/metrics/v1/metrics.proto`): cumulative sums and gauges. Must never count anything.
+//! Encodes metrics (`opentelemetry/proto/metrics/v1/metrics.proto`): cumulative sums and gauges. Must never count
+//! anything.
 
 use super::message::Message;
 use super::{Value, attribute};
 
-/// What the points of a metric mean.
+/// The type of a metric's data points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// A value now.
+    /// The current value.
     Gauge,
-    /// A sum since the beginning.
+    /// A cumulative sum since the start.
     Sum {
-        /// It only grows.
+        /// The sum never decreases.
         is_monotonic: bool,
     },
 }
 
-/// A metric without its points.
+/// A metric without its data points.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric<'a> {
-    /// The name.
     pub name: &'a str,
-    /// What it means.
     pub description: &'a str,
-    /// Its unit (UCUM); empty: none.
+    /// Unit in UCUM notation; empty if none.
     pub unit: &'a str,
 }
 
-/// One value of a metric. Times are nanoseconds since the UNIX epoch.
+/// A data point. Times are in nanoseconds since the UNIX epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct Point {
-    /// Since when a sum counts.
+    /// Start of the interval of a sum.
     pub start: u64,
-    /// When it was taken.
+    /// Time of the measurement.
     pub time: u64,
-    /// The value.
     pub value: f64,
 }
 
@@ -46,7 +44,7 @@ impl Metric<'_> {
         metric.text(3, self.unit.as_bytes());
     }
 
-    /// Writes it with the points that `points` adds by [`Message::point`].
+    /// Encodes the metric with the data points that `points` adds with [`Message::point`].
     pub fn write(&self, out: &mut Vec<u8>, shape: Shape, points: impl FnOnce(&mut Message<'_>)) {
         let mut metric = Message::new(out);
         self.head(&mut metric);
@@ -62,8 +60,8 @@ impl Metric<'_> {
 }
 
 impl Message<'_> {
-    /// A point of a gauge or a sum, with the attributes that `attributes` adds by [`Message::point_attribute`]. Whole numbers are
-    /// written as such.
+    /// Appends a data point of a gauge or a sum, with the attributes that `attributes` adds with
+    /// [`Message::point_attribute`]. Integral values are encoded as integers.
     pub fn point(&mut self, point: &Point, attributes: impl FnOnce(&mut Message<'_>)) {
         self.nested(1, |written| {
             written.fixed64(2, point.start);
@@ -77,7 +75,7 @@ impl Message<'_> {
         });
     }
 
-    /// An attribute of a point.
+    /// Appends an attribute of a data point.
     pub fn point_attribute(&mut self, key: &str, value: Value<'_>) {
         attribute(self, 7, key, value);
     }

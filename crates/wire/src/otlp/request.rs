@@ -1,10 +1,9 @@
-//! What a collector is sent: encoded items, whom they are of and what has made them
-//! (`opentelemetry/proto/collector/*/v1/*_service.proto`, alike for all signals). Must never look into what it carries.
+//! Encodes export requests: encoded items with their resource and instrumentation scope
+//! (`opentelemetry/proto/collector/*/v1/*_service.proto`, alike for all signals). Must never look into the items.
 
 use super::message::Message;
 use super::{Value, attribute};
 
-/// A kind of telemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Spans.
@@ -16,7 +15,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// The path that collectors take it at (OTLP/HTTP).
+    /// The path of the signal's endpoint (OTLP/HTTP).
     pub fn path(self) -> &'static str {
         match self {
             Self::Traces => "/v1/traces",
@@ -25,7 +24,7 @@ impl Signal {
         }
     }
 
-    /// Its name in messages, and that of its items.
+    /// The names of the signal and of its items, for messages.
     pub fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Traces => ("traces", "spans"),
@@ -35,16 +34,15 @@ impl Signal {
     }
 }
 
-/// What has made the telemetry.
+/// The instrumentation scope.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
-    /// The name.
     pub name: &'a str,
-    /// The version; empty: none.
+    /// Version; empty if none.
     pub version: &'a str,
 }
 
-/// The body of a request with these items, each encoded on its own.
+/// Encodes the body of an export request; each item is already encoded.
 pub fn request<'i, 'v>(
     resource: impl Iterator<Item = (&'v str, Value<'v>)>,
     scope: Scope<'_>,

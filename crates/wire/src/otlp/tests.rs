@@ -1,4 +1,4 @@
-//! What is written, as a decoder that knows nothing of it reads it.
+//! Encoded messages, decoded by an independent decoder.
 
 use super::decoder::show;
 use super::*;
@@ -130,7 +130,7 @@ fn answers_of_collectors_are_read_with_care() {
         (b"\x0a\x05\x12\x03bad", Some((0, "bad"))),
         (b"\x0a\x07\x08\x05\x12\x03bad", Some((5, "bad"))),
         (b"\x12\x01x\x0a\x02\x08\x05", Some((5, ""))),
-        // Cut, endless and senseless ones.
+        // Truncated, endless and malformed responses.
         (b"\x0a\x05\x08", None),
         (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", None),
         (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", None),

@@ -1,79 +1,73 @@
-//! Spans (`opentelemetry/proto/trace/v1/trace.proto`): what is known when one begins, then attributes, events and links as they
-//! come, and its end. Must never hold more than its bytes.
+//! Encodes spans (`opentelemetry/proto/trace/v1/trace.proto`): the data known at the start, then attributes, events and
+//! links as they occur, and the end. Must never hold more than its bytes.
 
 use super::message::Message;
 use super::{Value, attribute};
 
-/// Which side of a call a span is.
+/// The kind of a span: its side of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kind {
-    /// Neither.
+    /// An internal operation.
     #[default]
     Internal = 1,
-    /// It serves a request.
+    /// The server side of a request.
     Server = 2,
-    /// It sends a request.
+    /// The client side of a request.
     Client = 3,
 }
 
-/// How a span ended.
+/// The status of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Status {
-    /// Nothing is said.
+    /// Not set.
     #[default]
     Unset = 0,
-    /// Well, as whoever owns the span judges.
+    /// Successful, in the judgement of the instrumented application.
     Ok = 1,
-    /// With an error.
+    /// Failed.
     Error = 2,
 }
 
-/// The names of a span.
+/// The identifiers of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanContext {
-    /// Of its trace.
     pub trace_id: [u8; 16],
-    /// Its own.
     pub span_id: [u8; 8],
 }
 
-/// What every span has.
+/// The fields that every span has.
 #[derive(Debug, Clone, Copy)]
 pub struct SpanHead<'a> {
-    /// Its names.
     pub context: SpanContext,
-    /// The span that it belongs to.
+    /// ID of the parent span.
     pub parent: Option<[u8; 8]>,
     /// The parent is a span of another process.
     pub parent_is_remote: bool,
-    /// `tracestate`.
+    /// The `tracestate`.
     pub state: &'a [u8],
-    /// The name.
     pub name: &'a [u8],
-    /// Which side of a call it is.
     pub kind: Kind,
-    /// Nanoseconds since the UNIX epoch.
+    /// Start time in nanoseconds since the UNIX epoch.
     pub start: u64,
-    /// The same for its end.
+    /// End time in nanoseconds since the UNIX epoch.
     pub end: u64,
 }
 
-/// Something that happened during a span.
+/// An event of a span.
 #[derive(Debug, Clone, Copy)]
 pub struct SpanEvent<'a> {
     /// Nanoseconds since the UNIX epoch.
     pub time: u64,
-    /// The name.
     pub name: &'a [u8],
 }
 
-/// The flags of a span: it is sampled, and whether its parent is remote is known.
+/// Flags of a span: sampled, and whether it is known that its parent is remote.
 const SAMPLED: u32 = 1;
 const HAS_IS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 
 impl SpanHead<'_> {
-    /// Writes a span; `rest` adds attributes, events and links to it, and says how it ended.
+    /// Encodes a span; `rest` adds attributes, events, links and the status.
     pub fn write(&self, out: &mut Vec<u8>, rest: impl FnOnce(&mut Message<'_>)) {
         let mut span = Message::new(out);
         span.bytes(1, &self.context.trace_id);
@@ -90,14 +84,14 @@ impl SpanHead<'_> {
     }
 }
 
-/// What may be added to a span.
+/// Fields that may be added to a span.
 impl Message<'_> {
-    /// An attribute of a span.
+    /// Appends an attribute of a span.
     pub fn span_attribute(&mut self, key: &str, value: Value<'_>) {
         attribute(self, 9, key, value);
     }
 
-    /// An event of a span, with its attributes.
+    /// Appends an event of a span, with its attributes.
     pub fn span_event<'v>(&mut self, event: SpanEvent<'_>, attributes: impl Iterator<Item = (&'v str, Value<'v>)>) {
         self.nested(11, |written| {
             written.fixed64(1, event.time);
@@ -106,7 +100,7 @@ impl Message<'_> {
         });
     }
 
-    /// A link of a span to another one.
+    /// Appends a link of a span to another one.
     pub fn span_link(&mut self, to: SpanContext) {
         self.nested(13, |written| {
             written.bytes(1, &to.trace_id);
@@ -114,7 +108,7 @@ impl Message<'_> {
         });
     }
 
-    /// How a span ended. A description is for errors alone.
+    /// Appends the status of a span. A description is only for errors.
     pub fn span_status(&mut self, status: Status, description: &[u8]) {
         if status != Status::Unset {
             self.nested(15, |written| {

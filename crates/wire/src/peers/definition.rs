@@ -1,20 +1,19 @@
-//! What a table is, as a peer tells it before it tells of its entries. Must never take more than a table may have.
+//! Table definitions, which a peer sends before the entries of a table. Must never exceed the limits of a table.
 
 use super::Malformed;
 use super::integer::{encode, take, take_bytes, take_u32};
 use super::update::{Form, KINDS, form, is_array};
 
-/// Bytes of a table's name at most.
+/// Maximum length of a table's name in bytes.
 const LONGEST_NAME: usize = 255;
-/// Elements of an array at most.
+/// Maximum number of elements of an array.
 const MOST_ELEMENTS: u32 = 100;
-/// Bytes of a key at most.
+/// Maximum length of a key in bytes.
 const LONGEST_KEY: u32 = 1 << 20;
 
-/// Types of keys, by their numbers.
+/// Key types, by their protocol numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum KeyKind {
     Integer = 2,
     Ipv4 = 4,
@@ -31,36 +30,34 @@ impl KeyKind {
     }
 }
 
-/// A kind of data that a table stores.
+/// A data type that a table stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Store {
-    /// Its number.
+    /// Protocol number of the type.
     pub kind: u8,
-    /// Elements of an array; 1 otherwise.
+    /// Number of elements of an array; 1 for other types.
     pub elements: u32,
-    /// The period of a rate in milliseconds; 0 otherwise.
+    /// Period of a rate in milliseconds; 0 for other types.
     pub period: u32,
 }
 
-/// What a table is.
+/// The definition of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// The sender's number for it.
+    /// The sender's ID of the table.
     pub id: u64,
-    /// Its name.
     pub name: Vec<u8>,
-    /// Type of its keys.
     pub key: KeyKind,
-    /// Bytes of a key; of a text: with the NUL behind it, at most.
+    /// Length of a key in bytes; for strings the maximum, including the final NUL.
     pub key_length: u32,
-    /// What an entry holds, in the order of the kinds.
+    /// Data types of an entry, in ascending order.
     pub stores: Vec<Store>,
-    /// Milliseconds that an entry stays.
+    /// Lifetime of an entry in milliseconds.
     pub expire: u64,
 }
 
 impl Definition {
-    /// Appends what stands behind the message's length.
+    /// Appends the payload of the message, without its length.
     pub fn encode(&self, out: &mut Vec<u8>) {
         encode(out, self.id);
         encode(out, self.name.len() as u64);
@@ -83,10 +80,11 @@ impl Definition {
         }
     }
 
-    /// Reads what stands behind the message's length. What a peer does not tell, as one of version 2.0 may, is 0.
+    /// Parses the payload of the message, without its length. Values that a peer omits, as one of version 2.0 may, are
+    /// 0.
     ///
     /// # Errors
-    /// It is no definition.
+    /// The payload is not a valid definition.
     pub fn decode(mut bytes: &[u8]) -> Result<Self, Malformed> {
         let id = take(&mut bytes)?;
         let length = take(&mut bytes)?;
@@ -100,7 +98,7 @@ impl Definition {
             return Err(Malformed::Value);
         }
         let bits = take(&mut bytes)?;
-        // What follows cannot be told apart from an unknown kind.
+        // An unknown type cannot be skipped, since its length is unknown.
         if bits >> KINDS != 0 {
             return Err(Malformed::Value);
         }

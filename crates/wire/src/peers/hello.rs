@@ -1,27 +1,27 @@
-//! What both sides say first: who asks whom, and whether that is heard. Must never take a line that does not end.
+//! The handshake: the hello of the connecting peer and the status that answers it. Must never accept a line without an
+//! end.
 
 use std::fmt::Write as _;
 
-/// Bytes of the three lines at most.
+/// Maximum length of the three lines in bytes.
 const LONGEST: usize = 1_024;
 
-/// What the side that connects says first.
+/// The hello of the connecting peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// The minor version of the protocol: 0 or 1, of which 1 knows how long entries stay.
+    /// Minor version of the protocol: 0 or 1; with 1, definitions contain the lifetime of entries.
     pub minor: u32,
-    /// The peer that is meant.
+    /// Name of the peer that is connected to.
     pub remote: String,
-    /// The peer that asks.
+    /// Name of the connecting peer.
     pub local: String,
-    /// Its process.
+    /// Process ID of the connecting peer.
     pub pid: u32,
 }
 
-/// The answer.
+/// The status that answers a hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
-#[allow(missing_docs)]
 pub enum Status {
     Succeeded = 200,
     TryAgain = 300,
@@ -32,13 +32,13 @@ pub enum Status {
 }
 
 impl Status {
-    /// The line.
+    /// Returns the status line.
     pub fn line(self) -> [u8; 4] {
         let number = self as u16;
         [b'0' + (number / 100) as u8, b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8, b'\n']
     }
 
-    /// The status of a line without its end.
+    /// Parses a status line without its line end.
     pub fn of_line(line: &[u8]) -> Option<Self> {
         Some(match line {
             b"200" => Self::Succeeded,
@@ -52,10 +52,10 @@ impl Status {
     }
 }
 
-/// The first line without its end, and the bytes that it takes; `None`: it has not ended yet.
+/// Returns the first line without its line end, and the number of bytes consumed; `None` if it is incomplete.
 ///
 /// # Errors
-/// It is longer than any line of the protocol.
+/// The line is longer than any line of the protocol.
 pub fn read_line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Status> {
     match bytes.iter().take(LONGEST).position(|byte| *byte == b'\n') {
         Some(end) => Ok(Some((bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]), end + 1))),
@@ -65,17 +65,18 @@ pub fn read_line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Status> {
 }
 
 impl Hello {
-    /// The three lines.
+    /// Appends the three lines.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut text = String::new();
         let _ = write!(text, "HAProxyS 2.{}\n{}\n{} {} 1\n", self.minor, self.remote, self.local, self.pid);
         out.extend_from_slice(text.as_bytes());
     }
 
-    /// What bytes begin with, and how many it takes; `None`: it is not all there.
+    /// Parses a hello at the start of `bytes`; returns it and the number of bytes consumed, or `None` if it is
+    /// incomplete.
     ///
     /// # Errors
-    /// What the peer has to be told.
+    /// The status to send to the peer.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, Status> {
         let mut at = 0;
         let mut lines = [""; 3];

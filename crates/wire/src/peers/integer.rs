@@ -1,11 +1,11 @@
-//! Integers of one to ten bytes: small ones are short. Must never take more than a number of 64 bits has.
+//! Variable-length integers of one to ten bytes. Must never accept a number of more than 64 bits.
 
 use super::Malformed;
 
-/// Bytes of the longest one.
+/// Maximum length of an encoded integer in bytes.
 pub const LONGEST: usize = 10;
 
-/// Appends a number.
+/// Appends an encoded integer.
 pub fn encode(out: &mut Vec<u8>, number: u64) {
     if number < 240 {
         out.push(number as u8);
@@ -20,10 +20,11 @@ pub fn encode(out: &mut Vec<u8>, number: u64) {
     out.push(rest as u8);
 }
 
-/// The number that bytes begin with, and how many it takes; `None`: it is not all there.
+/// Decodes the integer at the start of `bytes`; returns it and the number of bytes consumed, or `None` if it is
+/// incomplete.
 ///
 /// # Errors
-/// It is too long.
+/// The integer exceeds 64 bits.
 pub fn decode(bytes: &[u8]) -> Result<Option<(u64, usize)>, Malformed> {
     let Some(first) = bytes.first() else { return Ok(None) };
     let mut number = u64::from(*first);
@@ -45,19 +46,19 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(u64, usize)>, Malformed> {
     Ok(None)
 }
 
-/// Takes a number off the front of bytes that are all there.
+/// Consumes an integer from bytes that are complete.
 pub(super) fn take(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let (number, length) = decode(bytes)?.ok_or(Malformed::Length)?;
     *bytes = &bytes[length..];
     Ok(number)
 }
 
-/// The same for a number of 32 bits.
+/// Consumes an integer of at most 32 bits.
 pub(super) fn take_u32(bytes: &mut &[u8]) -> Result<u32, Malformed> {
     u32::try_from(take(bytes)?).map_err(|_| Malformed::Value)
 }
 
-/// Takes so many bytes off the front.
+/// Consumes `length` bytes.
 pub(super) fn take_bytes<'a>(bytes: &mut &'a [u8], length: u64) -> Result<&'a [u8], Malformed> {
     let length = usize::try_from(length).map_err(|_| Malformed::Length)?;
     let (taken, rest) = bytes.split_at_checked(length).ok_or(Malformed::Length)?;
@@ -65,7 +66,7 @@ pub(super) fn take_bytes<'a>(bytes: &mut &'a [u8], length: u64) -> Result<&'a [u
     Ok(taken)
 }
 
-/// Takes a number of four bytes, the highest first.
+/// Consumes a big-endian number of four bytes.
 pub(super) fn take_word(bytes: &mut &[u8]) -> Result<u32, Malformed> {
     let taken = take_bytes(bytes, 4)?;
     Ok(u32::from_be_bytes([taken[0], taken[1], taken[2], taken[3]]))

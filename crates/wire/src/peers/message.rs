@@ -1,4 +1,4 @@
-//! Messages: their classes, types and lengths. Must never take one that is longer than a buffer.
+//! Messages: classes, types and lengths. Must never accept one that is longer than a buffer.
 
 use super::Malformed;
 use super::definition::Definition;
@@ -17,57 +17,55 @@ const ACK: u8 = 132;
 const UPDATE_TIMED: u8 = 133;
 const INCREMENTAL_TIMED: u8 = 134;
 
-/// What is said about the exchange itself.
+/// A control message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Control {
-    /// Tell me everything.
+    /// Requests all entries.
     ResyncRequest = 0,
-    /// That was everything, and I knew everything.
+    /// All entries were sent, and the sender was completely synchronized.
     ResyncFinished = 1,
-    /// That was everything that I know; others may know more.
+    /// All entries of the sender were sent; another peer may have more.
     ResyncPartial = 2,
-    /// Heard.
+    /// Confirms the end of a resynchronization.
     ResyncConfirm = 3,
-    /// I am still here.
+    /// Keeps the connection alive.
     Heartbeat = 4,
 }
 
-/// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// About the exchange.
+    /// A control message.
     Control(Control),
-    /// The peer could not read something, and leaves.
+    /// The peer received an invalid message and closes the connection.
     Error,
-    /// An update, to be read by [`Update::decode`]: what it has of number and time, and its bytes.
+    /// An update, for [`Update::decode`]: whether it contains an update ID and an expiration, and its payload.
     Update((bool, bool), &'a [u8]),
-    /// A definition, to be read by [`Definition::decode`].
+    /// A definition, for [`Definition::decode`].
     Definition(&'a [u8]),
-    /// Updates are about the table of that number from now on.
+    /// Selects the table of the following updates by its ID.
     Switch(u64),
-    /// Everything of a table is heard up to an update.
+    /// Acknowledges all updates of a table up to an update ID.
     Ack {
-        /// The receiver's number for the table.
+        /// The receiver's ID of the table.
         table: u64,
-        /// The update's number.
+        /// The acknowledged update ID.
         number: u32,
     },
 }
 
-/// A message and the bytes that it takes.
+/// A message and its encoded length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// What it says.
     pub message: Message<'a>,
-    /// Its bytes.
+    /// Length of the encoded message in bytes.
     pub length: usize,
 }
 
-/// The message that bytes begin with; `None`: it is not all there.
+/// Parses the message at the start of `bytes`; `None` if it is incomplete.
 ///
 /// # Errors
-/// They are none that may come, or one that is longer than `limit` bytes.
+/// The message is not permitted, or is longer than `limit` bytes.
 pub fn decode(bytes: &[u8], limit: usize) -> Result<Option<Frame<'_>>, Malformed> {
     let [class, kind, rest @ ..] = bytes else { return Ok(None) };
     let (mut payload, mut length): (&[u8], _) = (&[], 2);
@@ -97,14 +95,14 @@ pub fn decode(bytes: &[u8], limit: usize) -> Result<Option<Frame<'_>>, Malformed
 }
 
 impl Control {
-    /// Appends the message.
+    /// Appends the encoded message.
     pub fn encode(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[CLASS_CONTROL, self as u8]);
     }
 }
 
 impl Malformed {
-    /// Appends what the peer is told: that something cannot be read, or that it is too long.
+    /// Appends the error message for the peer: protocol error, or size limit.
     pub fn encode(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[CLASS_ERROR, u8::from(self == Self::TooLong)]);
     }
@@ -123,12 +121,12 @@ pub fn definition(out: &mut Vec<u8>, definition: &Definition) {
     framed(out, DEFINITION, |payload| definition.encode(payload));
 }
 
-/// Appends that updates are about another table from now on, by the sender's number.
+/// Appends a message that selects the table of the following updates, by the sender's ID.
 pub fn switch(out: &mut Vec<u8>, table: u64) {
     framed(out, SWITCH, |payload| encode(payload, table));
 }
 
-/// Appends that everything up to an update is heard, by the number that its sender gave the table.
+/// Appends an acknowledgement of all updates up to `number`; `table` is the ID that the sender of the updates uses.
 pub fn ack(out: &mut Vec<u8>, table: u64, number: u32) {
     framed(out, ACK, |payload| {
         encode(payload, table);
@@ -136,7 +134,7 @@ pub fn ack(out: &mut Vec<u8>, table: u64, number: u32) {
     });
 }
 
-/// Appends an update of a table.
+/// Appends an update of a table's entry.
 pub fn update(out: &mut Vec<u8>, definition: &Definition, update: &Update<'_>) {
     let kind = match (update.number.is_some(), update.left.is_some()) {
         (true, false) => UPDATE,
@@ -172,8 +170,8 @@ mod tests {
         Store { kind, elements, period }
     }
 
-    /// What HAProxy 3.5 sent of `stick-table type ip size 10k expire 100s store http_req_cnt,http_req_rate(10s),gpc(2),
-    /// gpc_rate(2,5s),conn_cur,bytes_in_cnt`, and of an entry of it.
+    /// Recorded from HAProxy 3.5 with `stick-table type ip size 10k expire 100s store
+    /// http_req_cnt,http_req_rate(10s),gpc(2), gpc_rate(2,5s),conn_cur,bytes_in_cnt`, and an entry of it.
     const COUNTERS: &str = "0a82170101740404f0d5835ff0db2f0af0e20317021802f8a901
         0a852100000001000181657f0000010003f6480300fc000300f6480300f090f6fe7e0000";
 

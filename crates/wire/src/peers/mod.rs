@@ -1,7 +1,7 @@
-//! The peers protocol, by which instances share stick tables: version 2.0 as HAProxy's `doc/peers-v2.0.txt` tells it, and
-//! what 2.1 adds, as HAProxy 3.5 was seen to send it: the life of a table's entries, the periods of its rates and the
-//! lengths of its arrays in definitions, updates that tell how long an entry stays, the names of servers by number, and
-//! heartbeats. Owns the coding of its messages; must never know a table or keep an entry.
+//! The peers protocol, which synchronizes stick tables between instances: version 2.0 as in HAProxy's
+//! `doc/peers-v2.0.txt`, and the additions of 2.1 as observed from HAProxy 3.5: the lifetime of a table's entries, the
+//! periods of its rates and the lengths of its arrays in definitions, updates with an expiration, server names replaced
+//! by IDs, and heartbeats. Owns the encoding of its messages; must never know a table or keep an entry.
 
 mod definition;
 mod hello;
@@ -15,17 +15,17 @@ pub use integer::{decode as decode_integer, encode as encode_integer};
 pub use message::{Control, Frame, Message, ack, decode, definition, switch, update};
 pub use update::{Datum, Form, NAMES, Update, form, is_array};
 
-/// Why bytes are no message: the peer is told so, and left.
+/// Why bytes are not a valid message: an error message is sent to the peer and the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
-    /// A number is longer than 64 bits.
+    /// An integer exceeds 64 bits.
     Integer,
     /// A message is longer than a buffer.
     TooLong,
     /// An unknown class or type.
     Unknown,
-    /// What a message says is longer or shorter than the message.
+    /// The contents are longer or shorter than the message.
     Length,
-    /// A value that no instance can mean.
+    /// A value outside of its valid range.
     Value,
 }

@@ -1,30 +1,30 @@
-//! The data of an entry: which kinds there are, how each is written, and the names of servers, which are sent once and
-//! then by number. Must never take data that the table's definition does not name.
+//! The data of an entry: data types, their encoding, and the dictionary of server names, each of which is sent once and
+//! then replaced by its ID. Must never accept data that is not in the table's definition.
 
 use super::Malformed;
 use super::definition::{Definition, KeyKind};
 use super::integer::{encode, take, take_bytes, take_u32, take_word};
 
-/// How many names of servers each side of a connection remembers.
+/// Number of server names in the dictionary of each direction of a connection.
 pub const NAMES: u64 = 128;
 
-/// How a kind of data is written.
+/// The encoding of a data type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// A number of 32 bits.
     Number,
     /// A number of 64 bits.
     Large,
-    /// A rate: the age of its period and the events of two.
+    /// A rate: the age of the current period, and the events of the current and the previous one.
     Rate,
     /// The name of a server.
     Server,
 }
 
-/// Kinds of data that are known, by their numbers: the bits of a definition.
+/// Number of known data types; the bits of a definition.
 pub const KINDS: u8 = 27;
 
-/// How the kind of that number is written.
+/// Returns the encoding of a data type.
 pub const fn form(kind: u8) -> Form {
     match kind {
         13 | 15 => Form::Large,
@@ -34,7 +34,7 @@ pub const fn form(kind: u8) -> Form {
     }
 }
 
-/// Whether the kind of that number is an array.
+/// Whether a data type is an array.
 pub const fn is_array(kind: u8) -> bool {
     matches!(kind, 22..=24)
 }
@@ -42,25 +42,24 @@ pub const fn is_array(kind: u8) -> bool {
 /// One element of the data of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Datum<'a> {
-    /// A number; those of 32 bits too.
+    /// A number of up to 64 bits.
     Number(u64),
-    /// A rate: how many milliseconds ago its period began, events in it, events of the one before.
+    /// A rate.
     Rate {
-        /// Milliseconds since the period began.
+        /// Milliseconds since the start of the current period.
         age: u32,
-        /// Events in it.
+        /// Events in the current period.
         current: u32,
-        /// Events of the one before.
+        /// Events in the previous period.
         previous: u32,
     },
-    /// The name of a server, with the number that it is known by from now on.
+    /// The name of a server, with the ID that replaces it from now on.
     Named {
-        /// Its number, from 1.
+        /// The ID, from 1.
         number: u64,
-        /// Its name.
         name: &'a [u8],
     },
-    /// The number of a name that was told before; 0: no server.
+    /// The ID of a name that was sent before; 0 for no server.
     Known(u64),
 }
 
@@ -117,28 +116,26 @@ impl Datum<'_> {
     }
 }
 
-/// How many bytes a number takes.
+/// Returns the encoded length of a number.
 fn length_of(number: u64) -> u64 {
     let mut out = Vec::with_capacity(super::integer::LONGEST);
     encode(&mut out, number);
     out.len() as u64
 }
 
-/// An update of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Update<'a> {
-    /// Its number; `None`: one more than the last.
+    /// The update ID; `None` for the last one plus one.
     pub number: Option<u32>,
-    /// Milliseconds that the entry stays; `None`: as long as the table says.
+    /// Remaining lifetime of the entry in milliseconds; `None` for that of the table.
     pub left: Option<u32>,
-    /// The key.
     pub key: &'a [u8],
-    /// Its data, by kind and element, in their order.
+    /// Data type, element and value, in ascending order.
     pub data: Vec<(u8, u32, Datum<'a>)>,
 }
 
 impl<'a> Update<'a> {
-    /// Appends what stands behind the message's length.
+    /// Appends the payload of the message, without its length.
     pub fn encode(&self, definition: &Definition, out: &mut Vec<u8>) {
         for word in [self.number, self.left].into_iter().flatten() {
             out.extend_from_slice(&word.to_be_bytes());
@@ -160,10 +157,10 @@ impl<'a> Update<'a> {
         }
     }
 
-    /// Reads what stands behind the message's length, for the table that was defined last.
+    /// Parses the payload of the message, without its length, for the table defined by `definition`.
     ///
     /// # Errors
-    /// It is no update of that table.
+    /// The payload is not a valid update of that table.
     pub fn decode(
         mut bytes: &'a [u8],
         (has_number, has_left): (bool, bool),

@@ -1,5 +1,5 @@
-//! Reads a header of either version from the first bytes of a connection. Must never take a byte that is not the
-//! header's, and refuses as soon as it can tell.
+//! Parses a header of either version at the start of a connection. Must never consume a byte after the header; rejects
+//! invalid input as early as possible.
 
 use super::{
     Addresses, Command, FIXED_V2, Header, Malformed, SIGNATURE, Tlvs, Transport, UNIX_ADDRESS, Version, kind, text,
@@ -7,24 +7,23 @@ use super::{
 use base::hash::extend_crc32c;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What the first bytes of a connection are.
+/// Result of parsing the first bytes of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
-    /// The start of a header.
+    /// The header is incomplete.
     Partial,
-    /// A header.
+    /// A complete header.
     Complete {
-        /// What it says.
         header: Header,
-        /// Its length in bytes.
+        /// Length of the header in bytes.
         consumed: usize,
     },
 }
 
-/// Reads the header in front of `input`. Headers longer than `most` bytes are refused.
+/// Parses the header at the start of `input`. Headers longer than `most` bytes are rejected.
 ///
 /// # Errors
-/// What is wrong with it; the connection is to be closed then.
+/// The header is malformed; the connection should be closed.
 pub fn decode(input: &[u8], most: usize) -> Result<Decoded, Malformed> {
     let complete = if begins_with(input, &SIGNATURE) {
         if input.len() < SIGNATURE.len() { None } else { binary(input, most)? }
@@ -36,12 +35,12 @@ pub fn decode(input: &[u8], most: usize) -> Result<Decoded, Malformed> {
     Ok(complete.map_or(Decoded::Partial, |(header, consumed)| Decoded::Complete { header, consumed }))
 }
 
-/// Whether one of them is the start of the other.
+/// Whether one of both is a prefix of the other.
 fn begins_with(input: &[u8], start: &[u8]) -> bool {
     input.iter().zip(start).all(|(found, expected)| found == expected)
 }
 
-/// Version 2 (section 2.2). `None`: it is not complete yet.
+/// Parses a header of version 2 (section 2.2). `None` if it is incomplete.
 fn binary(input: &[u8], most: usize) -> Result<Option<(Header, usize)>, Malformed> {
     if input.get(SIGNATURE.len()).is_some_and(|byte| byte >> 4 != 2) {
         return Err(Malformed::NotAHeader);
@@ -55,7 +54,7 @@ fn binary(input: &[u8], most: usize) -> Result<Option<(Header, usize)>, Malforme
     let Some(whole) = input.get(..length) else { return Ok(None) };
     let block = &whole[FIXED_V2..];
     let header = match version_and_command & 0x0f {
-        // The block of a local connection is skipped, whatever is in it.
+        // The address block of command LOCAL is skipped, whatever it contains.
         0 => Header {
             version: Version::V2,
             command: Command::Local,
@@ -77,7 +76,7 @@ fn proxied(family_and_transport: u8, block: &[u8], whole: &[u8]) -> Result<Heade
         _ => return Err(Malformed::Invalid),
     };
     let (addresses, rest) = match family_and_transport >> 4 {
-        // How long addresses of an unknown family are is unknown as well: nothing behind them can be found.
+        // The length of addresses of an unknown family is unknown, so TLVs after them cannot be located.
         0 => (Some(Addresses::Unspecified), &[][..]),
         1 => split(block, inet4),
         2 => split(block, inet6),
@@ -85,7 +84,7 @@ fn proxied(family_and_transport: u8, block: &[u8], whole: &[u8]) -> Result<Heade
         _ => return Err(Malformed::Invalid),
     };
     let mut addresses = addresses.ok_or(Malformed::Invalid)?;
-    // Connections of unknown making keep their real addresses.
+    // Connections with an unknown transport keep their real addresses.
     if transport == Transport::Unspecified {
         addresses = Addresses::Unspecified;
     }
@@ -97,8 +96,8 @@ fn proxied(family_and_transport: u8, block: &[u8], whole: &[u8]) -> Result<Heade
     Ok(Header { version: Version::V2, command: Command::Proxy, transport, addresses, tlvs })
 }
 
-/// Bytes that a value of this kind has at most: those of an identifier as the protocol says it (section 2.2.5), those of
-/// a name as HAProxy takes it.
+/// Returns the maximum length of a TLV's value in bytes: for a unique ID that of the protocol (section 2.2.5), for an
+/// authority that of HAProxy.
 fn longest(of: u8) -> usize {
     match of {
         kind::UNIQUE_ID => 128,
@@ -107,7 +106,7 @@ fn longest(of: u8) -> usize {
     }
 }
 
-/// The addresses in front of a block and what is behind them.
+/// Splits an address block into the addresses and the bytes after them.
 fn split<const LENGTH: usize>(block: &[u8], read: fn(&[u8; LENGTH]) -> Addresses) -> (Option<Addresses>, &[u8]) {
     match block.split_first_chunk::<LENGTH>() {
         Some((addresses, rest)) => (Some(read(addresses)), rest),
@@ -142,8 +141,7 @@ fn unix(block: &[u8; 2 * UNIX_ADDRESS]) -> Addresses {
     Addresses::Unix { source, destination }
 }
 
-/// Compares every checksum of the list with what the header's bytes give without it (section 2.2.3). `list_at` is where
-/// the list begins in `whole`.
+/// Verifies the checksum of the header (section 2.2.3). `list_at` is the offset of the TLVs in `whole`.
 fn check(tlvs: &Tlvs, whole: &[u8], list_at: usize) -> Result<(), Malformed> {
     let mut at = list_at;
     for tlv in tlvs.iter() {
@@ -151,7 +149,7 @@ fn check(tlvs: &Tlvs, whole: &[u8], list_at: usize) -> Result<(), Malformed> {
         if tlv.kind == kind::CRC32C {
             let told = <[u8; 4]>::try_from(tlv.value).map_err(|_| Malformed::Invalid)?;
             let sum = [&whole[..value_at], &[0; 4], &whole[end..]].into_iter().fold(0, extend_crc32c);
-            // A second one would be part of what the first one covers: one pass over the header is enough.
+            // A second checksum would be part of the bytes that the first one covers: one pass is enough.
             return if sum == u32::from_be_bytes(told) { Ok(()) } else { Err(Malformed::Checksum) };
         }
         at = end;
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
     use base::hash::crc32c;
 
-    /// Longest header of the tests.
+    /// Maximum length of a header in the tests.
     const MOST: usize = 1024;
 
     fn v2(version_and_command: u8, family: u8, block: &[u8]) -> Vec<u8> {
@@ -175,7 +173,7 @@ mod tests {
         bytes
     }
 
-    /// The addresses, or what is wrong.
+    /// Returns the addresses or the error.
     fn read(input: &[u8]) -> Result<Option<(String, String)>, Malformed> {
         match decode(input, MOST)? {
             Decoded::Complete { header, consumed } if consumed == input.len() => {

@@ -1,5 +1,5 @@
-//! Writes a header of either version (PROXY protocol, section 2). Must never write a part of one: where it does not fit,
-//! nothing is written.
+//! Encodes a header of either version (PROXY protocol, section 2). Must never write a partial header: if it does not
+//! fit, nothing is written.
 
 use super::{FIXED_V2, SIGNATURE, kind};
 use base::buffer::Buffer;
@@ -7,17 +7,17 @@ use base::hash::crc32c;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Both ends of the client's connection; `None` where it has none that a header can tell: on a UNIX socket.
+/// Source and destination of the client's connection; `None` if a header cannot express them, as for UNIX sockets.
 pub type Ends = Option<(SocketAddr, SocketAddr)>;
 
-/// A header that does not fit: into the buffer, or into the lengths that the protocol has.
+/// The header does not fit into the buffer or into the protocol's length fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong;
 
 /// Appends a header of version 1 (section 2.1).
 ///
 /// # Errors
-/// There is no room for it.
+/// The header does not fit into the buffer.
 pub fn encode_v1(ends: Ends, out: &mut Buffer) -> Result<(), TooLong> {
     let mut text = [0_u8; super::LONGEST_V1];
     let mut cursor = std::io::Cursor::new(&mut text[..]);
@@ -36,7 +36,7 @@ pub fn encode_v1(ends: Ends, out: &mut Buffer) -> Result<(), TooLong> {
     Ok(())
 }
 
-/// Where both families meet: an IPv4 address among IPv6 ones is written as a mapped one.
+/// Converts both addresses to the same family: an IPv4 address next to an IPv6 one becomes a mapped address.
 fn same_family((source, destination): (SocketAddr, SocketAddr)) -> (SocketAddr, SocketAddr) {
     if source.is_ipv4() == destination.is_ipv4() {
         return (source, destination);
@@ -54,19 +54,19 @@ fn as_ipv6(address: SocketAddr) -> Ipv6Addr {
     }
 }
 
-/// A header of version 2 that is being written: ends, then fields, then the end, which fills in lengths and checksum.
+/// An encoder of a header of version 2: addresses, then TLVs, then [`Self::finish`], which fills in length and
+/// checksum.
 #[must_use = "a header without its end has no length"]
 pub struct EncoderV2<'a> {
     out: &'a mut Buffer,
-    /// Where the header begins.
+    /// Offset of the header.
     start: usize,
     /// Something did not fit.
     overflown: bool,
 }
 
 impl<'a> EncoderV2<'a> {
-    /// Appends the fixed part and the addresses (section 2.2). Without ends the header says that the connection is the
-    /// sender's own.
+    /// Appends the fixed part and the addresses (section 2.2). Without addresses the command is LOCAL.
     pub fn begin(ends: Ends, out: &'a mut Buffer) -> Self {
         let start = out.len();
         let mut encoder = Self { out, start, overflown: false };
@@ -85,7 +85,7 @@ impl<'a> EncoderV2<'a> {
         encoder
     }
 
-    /// Appends a field.
+    /// Appends a TLV.
     pub fn field(&mut self, kind: u8, value: &[u8]) {
         match u16::try_from(value.len()) {
             Ok(length) => {
@@ -97,14 +97,14 @@ impl<'a> EncoderV2<'a> {
         }
     }
 
-    /// Appends what is told of the client's TLS (section 2.2.6): bits of [`super::ssl_client`], how its certificate was
-    /// judged, and what `inside` writes with [`EncoderV2::field`], of [`super::ssl_kind`].
+    /// Appends the TLV about the client's TLS (section 2.2.6): bits of [`super::ssl_client`], the verification result
+    /// of its certificate, and the TLVs that `inside` writes with [`EncoderV2::field`], of [`super::ssl_kind`].
     pub fn ssl(&mut self, client: u8, verify: u32, inside: impl FnOnce(&mut Self)) {
         self.put(&[kind::SSL, 0, 0, client]);
         let at = self.out.len();
         self.put(&verify.to_be_bytes());
         inside(self);
-        // The first byte of the value stands in front of that place.
+        // The length includes the first byte of the value, which precedes `at`.
         match u16::try_from(self.out.len().saturating_sub(at) + 1) {
             Ok(length) if !self.overflown => {
                 self.out.data_mut()[at - 3..at - 1].copy_from_slice(&length.to_be_bytes());
@@ -113,11 +113,11 @@ impl<'a> EncoderV2<'a> {
         }
     }
 
-    /// Fills in the length, and the checksum where one is wanted (section 2.2.3). `behind` writes the fields behind the
-    /// checksum.
+    /// Completes the header: fills in the length, and the checksum if requested (section 2.2.3). `behind` writes the
+    /// TLVs that follow the checksum.
     ///
     /// # Errors
-    /// It does not fit; the buffer is as it was before.
+    /// The header does not fit; the buffer is unchanged.
     pub fn finish(mut self, checksum: bool, behind: impl FnOnce(&mut Self)) -> Result<(), TooLong> {
         let mut sum_at = None;
         if checksum {
@@ -212,12 +212,12 @@ mod tests {
             fields.iter().for_each(|(kind, value)| encoder.field(*kind, value));
             assert_eq!(encoder.finish(*checksum, |_| {}), Ok(()));
             let found = hex(out.data());
-            // The last word is the checksum, which the decoder judges.
+            // The last word is the checksum, which the decoder verifies.
             assert!(found.starts_with(&format!("{signature}{}", expected.replace(' ', ""))), "{found}");
         }
     }
 
-    /// What is told of a client's TLS, and of a client without.
+    /// The TLVs of a client with TLS and of one without.
     #[test]
     fn lists_inside_the_list_have_their_length() {
         let mut out = Buffer::with_capacity(200);
@@ -228,7 +228,7 @@ mod tests {
         });
         encoder.ssl(0, 0, |_| {});
         assert_eq!(encoder.finish(false, |_| {}), Ok(()));
-        // The header is 30 bytes long, the first list 19, the second one five.
+        // The header has 30 bytes, the first list 19, the second one five.
         let expected = "2000001e 2000130100000012 210007544c5376312e33 22000161 2000050000000000";
         assert_eq!(hex(&out.data()[12..]), expected.replace(' ', ""));
         for room in 16..out.len() {
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// What HAProxy 3.5 sent for `proxy-v2-options crc32c,unique-id` and two fields.
+    /// Recorded from HAProxy 3.5 with `proxy-v2-options crc32c,unique-id` and two TLVs.
     #[test]
     fn the_checksum_is_that_of_haproxy() {
         let mut out = Buffer::with_capacity(200);

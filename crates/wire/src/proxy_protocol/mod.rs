@@ -1,5 +1,5 @@
-//! The PROXY protocol, versions 1 and 2 (`doc/proxy-protocol.txt` of HAProxy): what a header says. `decode` reads one,
-//! `encode` writes one. Must never guess whether a header is there: the caller knows.
+//! The PROXY protocol, versions 1 and 2 (`doc/proxy-protocol.txt` of HAProxy): `decode` parses a header, `encode`
+//! writes one. Must never guess whether a header is present: the caller knows from the configuration.
 
 mod decode;
 mod encode;
@@ -15,40 +15,40 @@ pub use tlv::{SslInfo, Tlv, Tlvs, kind, ssl_client, ssl_kind};
 use std::fmt;
 use std::net::SocketAddr;
 
-/// The first bytes of a header of version 2.
+/// Signature of version 2: the first bytes of a header.
 pub const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Bytes of a header of version 2 in front of its addresses.
+/// Length of a version 2 header before its addresses, in bytes.
 pub const FIXED_V2: usize = 16;
 
-/// Bytes of a header of version 1 at most, with its line end.
+/// Maximum length of a version 1 header in bytes, including the line end.
 pub const LONGEST_V1: usize = 107;
 
-/// Bytes of one UNIX address in a header of version 2.
+/// Length of one UNIX address in a version 2 header, in bytes.
 pub const UNIX_ADDRESS: usize = 108;
 
 /// The version of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// One line of text.
+    /// A line of text.
     V1,
     /// Binary.
     V2,
 }
 
-/// On whose behalf a connection was made.
+/// The command of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
-    /// The sender's own: the connection's real addresses count.
+    /// A connection of the sender itself: the connection's real addresses apply.
     Local,
     /// A relayed connection, whose addresses are in the header.
     Proxy,
 }
 
-/// What the connection that is told of was made of (the lower four bits of version 2's 14th byte).
+/// The transport protocol of the original connection (the lower four bits of version 2's 14th byte).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// Unknown, or something else.
+    /// Unknown or unsupported.
     Unspecified,
     /// TCP, or a UNIX stream.
     Stream,
@@ -56,44 +56,41 @@ pub enum Transport {
     Datagram,
 }
 
-/// Both ends of the connection that is told of.
+/// Source and destination of the original connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Addresses {
-    /// Not told: the connection's real addresses count.
+    /// Not specified: the connection's real addresses apply.
     Unspecified,
-    /// Both IPv4, or both IPv6.
+    /// Both IPv4 or both IPv6.
     Inet {
-        /// The client.
+        /// The client's address.
         source: SocketAddr,
-        /// Where it connected to.
+        /// The address that the client connected to.
         destination: SocketAddr,
     },
-    /// UNIX sockets: `sun_path` as it stands, with zeroes behind it.
+    /// UNIX sockets: `sun_path`, padded with zeros.
     Unix {
-        /// The client.
+        /// The client's address.
         source: Box<[u8; UNIX_ADDRESS]>,
-        /// Where it connected to.
+        /// The address that the client connected to.
         destination: Box<[u8; UNIX_ADDRESS]>,
     },
 }
 
-/// A header.
+/// A PROXY protocol header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Its version.
     pub version: Version,
-    /// On whose behalf.
     pub command: Command,
-    /// Of what.
     pub transport: Transport,
-    /// From where to where. Always unspecified for [`Command::Local`].
+    /// Source and destination. Always unspecified for [`Command::Local`].
     pub addresses: Addresses,
-    /// What else version 2 tells.
+    /// TLVs of version 2; empty for version 1.
     pub tlvs: Tlvs,
 }
 
 impl Header {
-    /// The ends that count instead of the connection's own: `None` where it has to keep its own.
+    /// Returns the source and destination that replace the connection's own; `None` if the connection keeps its own.
     pub fn inet(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self.addresses {
             Addresses::Inet { source, destination } => Some((source, destination)),
@@ -102,23 +99,23 @@ impl Header {
     }
 }
 
-/// What is wrong with a header, as the configuration manual's `fc_err` sorts it.
+/// Why a header is invalid, in the classes of the configuration manual's `fc_err`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
-    /// The first bytes belong to no header.
+    /// The first bytes are not a header.
     NotAHeader,
-    /// It is longer than can be read.
+    /// The header is longer than the permitted maximum.
     TooLong,
-    /// Something in it is not as it has to be.
+    /// The header violates the specification.
     Invalid,
-    /// The checksum in it is another one than its bytes have.
+    /// The checksum does not match.
     Checksum,
-    /// Version 1 tells of a protocol that does not exist.
+    /// Version 1 with an unknown protocol.
     Protocol,
 }
 
 impl fmt::Display for Malformed {
-    /// The sentence of the manual (`fc_err_str`).
+    /// Writes the manual's text (`fc_err_str`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Malformed::NotAHeader => "Received something which does not look like a PROXY protocol header",

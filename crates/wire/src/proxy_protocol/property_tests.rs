@@ -1,9 +1,9 @@
-//! Any bytes as a header: the same verdict in pieces as at once, and nothing taken that is not the header's.
+//! Arbitrary bytes as a header: fragmentation does not change the result, and no byte after the header is consumed.
 
 use super::{Decoded, FIXED_V2, LONGEST_V1, SIGNATURE, Version, decode};
 use proptest::prelude::*;
 
-/// Bytes that begin like a header often enough.
+/// Bytes that often begin like a header.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let tail = || prop::collection::vec(any::<u8>(), 0..80);
     let list = prop::collection::vec((any::<u8>(), prop::collection::vec(any::<u8>(), 0..6)), 0..4);

@@ -1,16 +1,16 @@
-//! Version 1: one line of text (section 2.1). Must take nothing that is not exactly as the specification writes it.
+//! Version 1: a line of text (section 2.1). Must never accept a line that deviates from the specification.
 
 use super::{Addresses, Command, Header, LONGEST_V1, Malformed, Tlvs, Transport, Version};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What every line begins with.
+/// The prefix of every line.
 pub(super) const START: &[u8] = b"PROXY ";
 
-/// Reads a line that begins with [`START`]. `None`: its end has not come yet.
+/// Parses a line that begins with [`START`]. `None` if its end is missing.
 pub(super) fn decode(input: &[u8]) -> Result<Option<(Header, usize)>, Malformed> {
     let window = &input[..input.len().min(LONGEST_V1)];
     let Some(line_feed) = window.iter().position(|byte| *byte == b'\n') else {
-        // An end that is not there after the longest line will not come.
+        // A line without an end within the maximum length is invalid.
         return if window.len() < LONGEST_V1 { Ok(None) } else { Err(Malformed::Invalid) };
     };
     let line = window[START.len()..line_feed].strip_suffix(b"\r").ok_or(Malformed::Invalid)?;
@@ -21,7 +21,7 @@ pub(super) fn decode(input: &[u8]) -> Result<Option<(Header, usize)>, Malformed>
 }
 
 fn addresses(line: &[u8]) -> Result<(Transport, Addresses), Malformed> {
-    // Whatever follows UNKNOWN has to be ignored, text or not.
+    // Everything after UNKNOWN has to be ignored, text or not.
     if line == b"UNKNOWN" || line.starts_with(b"UNKNOWN ") {
         return Ok((Transport::Unspecified, Addresses::Unspecified));
     }
@@ -42,7 +42,7 @@ fn addresses(line: &[u8]) -> Result<(Transport, Addresses), Malformed> {
     read().map(|addresses| (Transport::Stream, addresses)).ok_or(Malformed::Invalid)
 }
 
-/// A decimal number without a sign or zeroes in front.
+/// Parses a decimal number without a sign or leading zeros.
 fn port(word: &str) -> Option<u16> {
     let canonical = word.bytes().all(|byte| byte.is_ascii_digit()) && (word == "0" || !word.starts_with('0'));
     if canonical { word.parse().ok() } else { None }

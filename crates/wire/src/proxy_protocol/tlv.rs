@@ -1,111 +1,107 @@
-//! What a header of version 2 tells besides addresses: types, lengths, values (section 2.2). Must never hold a list
-//! whose lengths do not add up.
+//! The TLVs of a version 2 header: type, length, value (section 2.2). Must never hold a list whose lengths do not add
+//! up.
 
 /// Registered types (section 2.2).
 pub mod kind {
-    /// The protocol above, as ALPN names it.
+    /// The upper-layer protocol, as an ALPN name.
     pub const ALPN: u8 = 0x01;
-    /// The host name that the client asked for.
+    /// The host name that the client requested (SNI).
     pub const AUTHORITY: u8 = 0x02;
-    /// Checksum over the whole header.
+    /// Checksum of the whole header.
     pub const CRC32C: u8 = 0x03;
-    /// Nothing; for alignment.
+    /// Ignored; for alignment.
     pub const NOOP: u8 = 0x04;
-    /// A name of the connection, up to 128 bytes.
+    /// An ID of the connection, up to 128 bytes.
     pub const UNIQUE_ID: u8 = 0x05;
-    /// What is known of TLS: see [`super::SslInfo`].
+    /// Properties of TLS: see [`super::SslInfo`].
     pub const SSL: u8 = 0x20;
     /// Name of the network namespace.
     pub const NETNS: u8 = 0x30;
 }
 
-/// Types inside of [`kind::SSL`] (section 2.2.6).
+/// Types within [`kind::SSL`] (section 2.2.6).
 pub mod ssl_kind {
-    /// Version of the protocol: "TLSv1.3".
+    /// Protocol version, such as "TLSv1.3".
     pub const VERSION: u8 = 0x21;
     /// Common name of the client's certificate.
     pub const CN: u8 = 0x22;
-    /// The cipher.
     pub const CIPHER: u8 = 0x23;
-    /// How the frontend's certificate was signed.
+    /// Signature algorithm of the frontend's certificate.
     pub const SIG_ALG: u8 = 0x24;
-    /// What key the frontend's certificate has.
+    /// Key algorithm of the frontend's certificate.
     pub const KEY_ALG: u8 = 0x25;
     /// The group of the key exchange.
     pub const GROUP: u8 = 0x26;
-    /// How the frontend signed the handshake.
+    /// Signature scheme with which the frontend signed the handshake.
     pub const SIG_SCHEME: u8 = 0x27;
-    /// The client's certificate, as DER.
+    /// The client's certificate in DER.
     pub const CLIENT_CERT: u8 = 0x28;
 }
 
 /// Bits of [`SslInfo::client`] (section 2.2.6).
 pub mod ssl_client {
-    /// The client spoke TLS.
+    /// The client connected over TLS.
     pub const SSL: u8 = 0x01;
-    /// It showed a certificate on this connection.
+    /// The client presented a certificate on this connection.
     pub const CERT_CONN: u8 = 0x02;
-    /// It showed a certificate in this TLS session.
+    /// The client presented a certificate in this TLS session.
     pub const CERT_SESS: u8 = 0x04;
 }
 
-/// Bytes of a type and a length.
+/// Length of a TLV's type and length fields in bytes.
 const FIXED: usize = 3;
 
-/// Bytes of [`SslInfo`] in front of its own list.
+/// Length of [`SslInfo`] before its nested TLVs, in bytes.
 const SSL_FIXED: usize = 5;
 
-/// One type with its value.
+/// A type-length-value element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tlv<'a> {
-    /// The type.
     pub kind: u8,
-    /// The value.
     pub value: &'a [u8],
 }
 
-/// A list whose lengths add up exactly.
+/// A list of TLVs whose lengths add up exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tlvs(Box<[u8]>);
 
 impl Tlvs {
-    /// Takes the bytes behind the addresses; `None` when the last length points behind their end, or bytes are left.
+    /// Parses the bytes after the addresses; `None` if the last length exceeds them or bytes are left over.
     pub fn new(bytes: &[u8]) -> Option<Tlvs> {
         well_formed(bytes).then(|| Tlvs(bytes.into()))
     }
 
-    /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them, in their order.
+    /// Returns the TLVs in order.
     pub fn iter(&self) -> impl Iterator<Item = Tlv<'_>> {
         iterate(&self.0)
     }
 
-    /// The first value of a type.
+    /// Returns the value of the first TLV of a type.
     pub fn first(&self, kind: u8) -> Option<&[u8]> {
         self.iter().find(|tlv| tlv.kind == kind).map(|tlv| tlv.value)
     }
 
-    /// What is told of TLS; `None` also where it is malformed.
+    /// Returns the properties of TLS; `None` also if they are malformed.
     pub fn ssl(&self) -> Option<SslInfo<'_>> {
         SslInfo::read(self.first(kind::SSL)?)
     }
 
-    /// The bytes as they stood in the header.
+    /// The encoded list.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// What a header tells of the client's TLS (section 2.2.6).
+/// Properties of the client's TLS (section 2.2.6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SslInfo<'a> {
     /// Bits of [`ssl_client`].
     pub client: u8,
-    /// Zero when the client showed a certificate that was verified.
+    /// Zero if the client presented a certificate that was verified.
     pub verify: u32,
     list: &'a [u8],
 }
@@ -117,18 +113,18 @@ impl<'a> SslInfo<'a> {
         well_formed(list).then(|| SslInfo { client, verify: u32::from_be_bytes(verify), list })
     }
 
-    /// The types inside, of [`ssl_kind`].
+    /// Returns the nested TLVs, of [`ssl_kind`].
     pub fn iter(&self) -> impl Iterator<Item = Tlv<'a>> + use<'a> {
         iterate(self.list)
     }
 
-    /// The first value of a type.
+    /// Returns the value of the first nested TLV of a type.
     pub fn first(&self, kind: u8) -> Option<&'a [u8]> {
         self.iter().find(|tlv| tlv.kind == kind).map(|tlv| tlv.value)
     }
 }
 
-/// The first of a list and what is behind it.
+/// Splits off the first TLV; returns it and the rest.
 fn split(bytes: &[u8]) -> Option<(Tlv<'_>, &[u8])> {
     let ([kind, high, low], rest) = bytes.split_first_chunk::<FIXED>()?;
     let length = usize::from(u16::from_be_bytes([*high, *low]));

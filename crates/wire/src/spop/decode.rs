@@ -1,29 +1,29 @@
-//! What an agent says: frames from any pieces of bytes, and the actions of an `ACK` (SPOE.txt, sections 3.2 and 3.4). Must
-//! never wait for more bytes than a frame may have.
+//! Decodes an agent's frames from arbitrarily fragmented bytes, and the actions of an `ACK` (SPOE.txt, sections 3.2 and
+//! 3.4). Must never wait for more bytes than a frame may have.
 
 use super::value::{Data, Malformed, take_byte, take_integer, take_string};
 use super::{FIN, LENGTH, SHORTEST_START, Status};
 
-/// A whole frame.
+/// A complete frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// One of [`super::kind`].
     pub kind: u8,
-    /// Its flags.
+    /// Flags, such as [`FIN`].
     pub flags: u32,
-    /// The stream that it is about.
+    /// The stream ID.
     pub stream: u64,
-    /// Its identifier within the stream.
+    /// The frame ID within the stream.
     pub id: u64,
-    /// The rest of it.
+    /// The payload, of a format that depends on `kind`.
     pub payload: &'a [u8],
 }
 
-/// The frame that bytes begin with, and how many it takes; `None`: it is not all there. No frame has more than `most` bytes
-/// after its length.
+/// Parses the frame at the start of `bytes`; returns it and the number of bytes consumed, or `None` if it is
+/// incomplete. `most` is the maximum length of a frame after its length field, in bytes.
 ///
 /// # Errors
-/// It is too large, a fragment, or none.
+/// The frame is too large, fragmented, or invalid.
 pub fn next_frame(bytes: &[u8], most: u32) -> Result<Option<(Frame<'_>, usize)>, Status> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length);
@@ -53,7 +53,6 @@ fn start<'a>(frame: &mut &'a [u8]) -> Result<Frame<'a>, Malformed> {
 
 /// The scope of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Scope {
     Process,
     Session,
@@ -71,21 +70,21 @@ impl Scope {
     }
 }
 
-/// An action.
+/// An action of an `ACK`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// `set-var`: name and value.
+    /// `set-var`: scope, name and value.
     Set(Scope, &'a [u8], Data<'a>),
-    /// `unset-var`: the name.
+    /// `unset-var`: scope and name.
     Unset(Scope, &'a [u8]),
 }
 
-/// The actions of an `ACK`, in order. After an error there is none.
+/// Iterates over the actions of an `ACK`, in order. Ends after an error.
 #[derive(Debug, Clone)]
 pub struct Actions<'a>(&'a [u8]);
 
 impl<'a> Actions<'a> {
-    /// Of a payload.
+    /// Creates the iterator for a payload.
     pub fn new(payload: &'a [u8]) -> Self {
         Self(payload)
     }

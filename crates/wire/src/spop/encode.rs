@@ -1,5 +1,5 @@
-//! What is said to an agent: the greeting, messages, the farewell (SPOE.txt, sections 3.2.4, 3.2.6 and 3.2.8). Must never
-//! write a frame that is longer than the other side takes.
+//! Encodes frames for an agent: hello, messages, disconnect (SPOE.txt, sections 3.2.4, 3.2.6 and 3.2.8). Must never
+//! write a frame that is longer than the other side accepts.
 
 use super::value::{Data, encode_string};
 use super::{FIN, LENGTH, Status, kind};
@@ -8,18 +8,18 @@ use crate::peers::encode_integer;
 /// A `HAPROXY-HELLO`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello<'a> {
-    /// Bytes that a frame may have.
+    /// Maximum length of a frame in bytes.
     pub max_frame_size: u32,
-    /// Answers may come in another order than their requests.
+    /// Acknowledgements may arrive in another order than their frames.
     pub pipelining: bool,
-    /// It is a health check.
+    /// The connection is a health check.
     pub healthcheck: bool,
-    /// What identifies the engine.
+    /// ID of the engine.
     pub engine_id: Option<&'a str>,
 }
 
 impl Hello<'_> {
-    /// The frame with its length.
+    /// Encodes the frame, including its length.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         begin(&mut out, kind::HAPROXY_HELLO, 0, 0);
@@ -37,7 +37,7 @@ impl Hello<'_> {
     }
 }
 
-/// A `HAPROXY-DISCONNECT` with its length.
+/// Encodes a `HAPROXY-DISCONNECT`, including its length.
 pub fn disconnect(status: Status) -> Vec<u8> {
     let mut out = Vec::new();
     begin(&mut out, kind::HAPROXY_DISCONNECT, 0, 0);
@@ -47,23 +47,23 @@ pub fn disconnect(status: Status) -> Vec<u8> {
     out
 }
 
-/// The payload of a `NOTIFY`: messages, each with its arguments. The frame is put around it when the connection is known.
+/// The payload of a `NOTIFY`: messages, each with its arguments. It is framed when the connection is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notify {
     payload: Vec<u8>,
-    /// Where the number of arguments of the last message is.
+    /// Offset of the last message's number of arguments.
     count_at: usize,
 }
 
 impl Notify {
-    /// Begins a message. One has 255 arguments at most.
+    /// Starts a message. A message has at most 255 arguments.
     pub fn message(&mut self, name: &[u8]) {
         encode_string(&mut self.payload, name);
         self.count_at = self.payload.len();
         self.payload.push(0);
     }
 
-    /// Appends an argument to the message that was begun last. False: it has as many as fit.
+    /// Appends an argument to the last message. Returns false if the message has the maximum number of arguments.
     pub fn argument(&mut self, name: &[u8], value: Data<'_>) -> bool {
         let Some(count) = self.payload.get_mut(self.count_at) else { return false };
         let Some(more) = count.checked_add(1) else { return false };
@@ -78,12 +78,13 @@ impl Notify {
         self.payload.is_empty()
     }
 
-    /// Bytes so far.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.payload.len()
     }
 
-    /// Appends the frame with its length. False: it is larger than `most` bytes, and nothing was appended.
+    /// Appends the frame, including its length. Returns false if it is larger than `most` bytes; nothing is appended
+    /// then.
     #[must_use]
     pub fn encode(&self, (stream, frame): (u64, u64), most: u32, out: &mut Vec<u8>) -> bool {
         let start = out.len();
@@ -119,7 +120,7 @@ fn item(out: &mut Vec<u8>, name: &str, value: Data<'_>) {
     value.encode(out);
 }
 
-/// Fills the length of a short frame in.
+/// Fills in the length of a short frame.
 fn finish(out: &mut [u8]) {
     let length = (out.len() - LENGTH) as u32;
     out[..LENGTH].copy_from_slice(&length.to_be_bytes());

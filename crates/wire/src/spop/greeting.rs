@@ -1,31 +1,31 @@
-//! The greeting and the farewell of an agent (SPOE.txt, sections 3.2.5 and 3.2.9). Must never accept a greeting that this
-//! side cannot keep to.
+//! Parses an agent's hello and disconnect (SPOE.txt, sections 3.2.5 and 3.2.9). Must never accept a hello with
+//! parameters that this side does not support.
 
 use super::value::{Data, Malformed, take_string};
 use super::{SMALLEST_FRAME, Status};
 
-/// What an agent has said of itself.
+/// The negotiated parameters of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentHello {
-    /// Bytes that a frame may have from now on.
+    /// Maximum length of a frame from now on, in bytes.
     pub max_frame_size: u32,
-    /// Answers may come in another order than their requests.
+    /// Acknowledgements may arrive in another order than their frames.
     pub pipelining: bool,
 }
 
-/// Why an agent closes the connection.
+/// The contents of a disconnect: why an agent closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Farewell<'a> {
-    /// The status.
     pub status: Status,
-    /// In words.
+    /// The agent's message.
     pub message: &'a [u8],
 }
 
-/// Reads the payload of an `AGENT-HELLO`. `most`: bytes that a frame may have, as the agent was told.
+/// Parses the payload of an `AGENT-HELLO`. `most`: the maximum length of a frame that was advertised to the agent, in
+/// bytes.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The status of the first error.
 pub fn agent_hello(mut payload: &[u8], most: u32) -> Result<AgentHello, Status> {
     let (mut has_version, mut max_frame_size, mut pipelining) = (false, None, None);
     while !payload.is_empty() {
@@ -55,10 +55,10 @@ pub fn agent_hello(mut payload: &[u8], most: u32) -> Result<AgentHello, Status> 
     Ok(AgentHello { max_frame_size, pipelining: pipelining.ok_or(Status::NO_CAPABILITIES)? })
 }
 
-/// Reads the payload of an `AGENT-DISCONNECT`.
+/// Parses the payload of an `AGENT-DISCONNECT`.
 ///
 /// # Errors
-/// It is malformed, or lacks one of its two items.
+/// The payload is malformed, or one of its two items is missing.
 pub fn agent_disconnect(mut payload: &[u8]) -> Result<Farewell<'_>, Status> {
     let (mut status, mut message) = (None, None);
     while !payload.is_empty() {
@@ -84,13 +84,13 @@ fn item<'a>(payload: &mut &'a [u8]) -> Result<(&'a [u8], Data<'a>), Status> {
     Ok((name, Data::take(payload).map_err(invalid)?))
 }
 
-/// `Major.Minor` with blanks around it. The minor number is below 1000.
+/// Parses `Major.Minor`, with optional blanks around it. The minor version must be below 1000.
 fn version(text: &[u8]) -> Option<(u32, u32)> {
     let text = std::str::from_utf8(text).ok()?;
     let (major, minor) = text.trim_matches(|c: char| matches!(c, ' ' | '\t'..='\r')).split_once('.')?;
     let number = |digits: &str| {
         let all = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-        // What does not fit is an unknown version.
+        // A number that does not fit is an unknown version.
         all.then(|| digits.parse().unwrap_or(u32::MAX))
     };
     let version = (number(major)?, number(minor)?);

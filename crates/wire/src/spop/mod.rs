@@ -1,5 +1,5 @@
-//! The stream processing offload protocol, version 2.0, as a proxy speaks it with an agent (SPOE.txt, section 3): frames,
-//! typed values, the greetings, messages and actions. Must never know a connection, a stream or a variable.
+//! The stream processing offload protocol, version 2.0, between a proxy and an agent (SPOE.txt, section 3): frames,
+//! typed values, hello and disconnect, messages and actions. Must never know a connection, a stream or a variable.
 
 mod decode;
 mod encode;
@@ -13,13 +13,13 @@ pub use encode::{Hello, Notify, disconnect};
 pub use greeting::{AgentHello, Farewell, agent_disconnect, agent_hello};
 pub use value::{Data, Malformed, take_string};
 
-/// Bytes of the length in front of a frame.
+/// Length of the length field before a frame, in bytes.
 pub const LENGTH: usize = 4;
 
-/// Bytes that a frame may have at least, whatever is agreed on (section 3.2).
+/// The smallest permitted value of the maximum frame length, in bytes (section 3.2).
 pub const SMALLEST_FRAME: u32 = 256;
 
-/// Bytes of the shortest start of a frame: type, flags, and one byte each for both identifiers.
+/// Length in bytes of the shortest start of a frame: type, flags, and one byte each for both IDs.
 pub const SHORTEST_START: usize = 7;
 
 /// The flag of a frame that is not a fragment; since fragmentation was removed, every frame has it.
@@ -28,7 +28,7 @@ pub const FIN: u32 = 1;
 /// The flag of a frame whose processing is cancelled.
 pub const ABORT: u32 = 2;
 
-/// Types of frames (section 3.2.2).
+/// Frame types (section 3.2.2).
 pub mod kind {
     /// `HAPROXY-HELLO`.
     pub const HAPROXY_HELLO: u8 = 1;
@@ -44,11 +44,10 @@ pub mod kind {
     pub const ACK: u8 = 103;
 }
 
-/// Status codes (section 3.5). Agents have others of their own.
+/// Status codes (section 3.5). Agents may use other ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Status(pub u32);
 
-#[allow(missing_docs)]
 impl Status {
     pub const NORMAL: Self = Self(0);
     pub const IO: Self = Self(1);
@@ -66,7 +65,7 @@ impl Status {
     pub const RESOURCE: Self = Self(13);
     pub const UNKNOWN: Self = Self(99);
 
-    /// What the code means, as HAProxy words it.
+    /// HAProxy's description of the code.
     pub const fn text(self) -> &'static str {
         match self {
             Self::NORMAL => "normal",

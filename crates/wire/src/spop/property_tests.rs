@@ -1,4 +1,5 @@
-//! Whatever is written is read again as it was, and nothing that is read panics. Owns no rows: these stand beside the code.
+//! Encoded frames decode to the same values, and decoding never panics. Must never hold examples: these are next to the
+//! code.
 
 use super::*;
 use proptest::prelude::*;

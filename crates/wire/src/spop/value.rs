@@ -1,14 +1,14 @@
-//! Typed values and strings (SPOE.txt, section 3.1). Must never read past what it was given.
+//! Typed values and strings (SPOE.txt, section 3.1). Must never read beyond the input.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::peers::{decode_integer, encode_integer};
 
-/// Bytes are not what the protocol says.
+/// The bytes violate the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Types of values.
+/// Type codes.
 const NULL: u8 = 0;
 const BOOL: u8 = 1;
 const INT32: u8 = 2;
@@ -21,12 +21,11 @@ const STRING: u8 = 8;
 const BINARY: u8 = 9;
 /// The flag of a boolean that is true.
 const TRUE: u8 = 0x10;
-/// Bits of the type.
+/// Mask of the type code.
 const TYPE: u8 = 0x0f;
 
 /// A typed value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Data<'a> {
     Null,
     Bool(bool),
@@ -41,7 +40,7 @@ pub enum Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    /// Appends the value. Signed integers are extended to 64 bits.
+    /// Appends the encoded value. Signed integers are extended to 64 bits.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Null => out.push(NULL),
@@ -70,10 +69,10 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Takes a value off the front. An integer that does not fit into the 32 bits of its type is one of 64 bits.
+    /// Consumes a value. An integer that does not fit into the 32 bits of its type is returned as one of 64 bits.
     ///
     /// # Errors
-    /// The type is unknown, or the value is cut off.
+    /// The type is unknown, or the value is truncated.
     pub fn take(bytes: &mut &'a [u8]) -> Result<Self, Malformed> {
         let first = take_byte(bytes)?;
         Ok(match first & TYPE {
@@ -103,7 +102,7 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// The number of any of the four integer types, as 64 bits.
+    /// Returns the value of any integer type, as 64 bits.
     pub fn integer(&self) -> Option<u64> {
         match *self {
             Self::Int32(number) => Some(i64::from(number) as u64),
@@ -112,7 +111,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The number of any of the four integer types; negative ones have none.
+    /// Returns the value of any integer type; `None` if it is negative.
     pub fn unsigned(&self) -> Option<u64> {
         match *self {
             Self::Int32(number) => u64::try_from(number).ok(),
@@ -129,37 +128,37 @@ fn typed_integer(out: &mut Vec<u8>, kind: u8, number: u64) {
     encode_integer(out, number);
 }
 
-/// Appends a string: its length, then its bytes.
+/// Appends a length-prefixed string.
 pub(super) fn encode_string(out: &mut Vec<u8>, text: &[u8]) {
     encode_integer(out, text.len() as u64);
     out.extend_from_slice(text);
 }
 
-/// Takes a byte off the front.
+/// Consumes a byte.
 pub(super) fn take_byte(bytes: &mut &[u8]) -> Result<u8, Malformed> {
     let (first, rest) = bytes.split_first().ok_or(Malformed)?;
     *bytes = rest;
     Ok(*first)
 }
 
-/// Takes so many bytes off the front.
+/// Consumes `count` bytes.
 pub(super) fn take_bytes<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8], Malformed> {
     let (taken, rest) = bytes.split_at_checked(count).ok_or(Malformed)?;
     *bytes = rest;
     Ok(taken)
 }
 
-/// Takes an integer of variable length off the front.
+/// Consumes a variable-length integer.
 pub(super) fn take_integer(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let (number, length) = decode_integer(bytes).ok().flatten().ok_or(Malformed)?;
     take_bytes(bytes, length)?;
     Ok(number)
 }
 
-/// Takes a string off the front.
+/// Consumes a length-prefixed string.
 ///
 /// # Errors
-/// It is cut off.
+/// The string is truncated.
 pub fn take_string<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
     let length = usize::try_from(take_integer(bytes)?).map_err(|_| Malformed)?;
     take_bytes(bytes, length)
@@ -169,7 +168,7 @@ pub fn take_string<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
 mod tests {
     use super::*;
 
-    /// Values and their bytes.
+    /// Values and their encoding.
     #[test]
     fn values_are_coded_as_the_specification_says() {
         let ip6 = Ipv6Addr::LOCALHOST;
@@ -222,7 +221,7 @@ mod tests {
         for bytes in rows {
             assert_eq!(Data::take(&mut &bytes[..]), Err(Malformed), "{bytes:?}");
         }
-        // Flags that mean nothing change nothing.
+        // Undefined flags are ignored.
         assert_eq!(Data::take(&mut &[0xf0][..]), Ok(Data::Null));
         assert_eq!(Data::take(&mut &[0x21][..]), Ok(Data::Bool(false)));
     }

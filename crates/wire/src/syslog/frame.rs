@@ -1,24 +1,23 @@
-//! Finds the messages in a stream of bytes (RFC 6587): each behind its length, or each in a line of its own. Must never
-//! hold a byte.
+//! Splits a byte stream into messages (RFC 6587): octet counting, or one message per line. Must never buffer a byte.
 
 use std::ops::Range;
 
-/// What the front of a stream is.
+/// The first frame of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// A message, and how many bytes of the stream it took.
+    /// The range of a message, and the number of bytes consumed.
     Message(Range<usize>, usize),
-    /// Nothing whole yet.
+    /// The frame is incomplete.
     Incomplete,
-    /// Nothing that a message could follow.
+    /// The stream violates the framing.
     Broken,
 }
 
-/// Digits of a length at most.
+/// Maximum number of digits of a length.
 const DIGITS: usize = 10;
 
-/// The first message of a stream of which these bytes are here. `most`: bytes of a message with its frame at most.
-/// `lines`: messages are never behind their length (`option assume-rfc6587-ntf`), else the first byte tells.
+/// Returns the first message of a stream. `most`: the maximum length of a message with its frame, in bytes. `lines`:
+/// always use non-transparent framing (`option assume-rfc6587-ntf`); otherwise the first byte determines the framing.
 pub fn next(bytes: &[u8], most: usize, lines: bool) -> Frame {
     match bytes.first() {
         None => Frame::Incomplete,
@@ -66,7 +65,7 @@ fn counted(bytes: &[u8], most: usize) -> Frame {
 mod tests {
     use super::*;
 
-    /// Messages, what is left, and whether the stream is broken there.
+    /// The messages, the remaining bytes, and whether the framing is violated there.
     fn messages(mut bytes: &[u8], most: usize, lines: bool) -> (Vec<String>, String, bool) {
         let mut found = Vec::new();
         loop {
@@ -82,7 +81,7 @@ mod tests {
         }
     }
 
-    /// As HAProxy 3.5 reads them.
+    /// Recorded from HAProxy 3.5.
     #[test]
     fn streams_come_apart() {
         let rows: &[(&str, &[&str], &str, bool)] = &[

@@ -1,33 +1,33 @@
-//! Reads syslog messages that others have sent: RFC 5424, RFC 3164 as it is written in practice, and whatever is neither
-//! (configuration manual, section 12.6). Must never copy a byte, and never refuse a message: what has no form is text.
+//! Parses received syslog messages: RFC 5424, RFC 3164 as used in practice, and any other text (configuration manual,
+//! section 12.6). Must never copy a byte, and never reject a message: one without a known format is text.
 
-/// A message in its parts, as far as it has any.
+/// A parsed message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Message<'a> {
-    /// The number between the angle brackets: facility times eight, plus severity; at most 999.
+    /// The priority: facility times eight, plus severity; at most 999.
     pub priority: Option<u16>,
-    /// In which form the parts behind the priority were written.
+    /// The format of the parts after the priority.
     pub form: Form,
-    /// The date, in that form; `None` where there is none.
+    /// The timestamp, in that format.
     pub timestamp: Option<&'a [u8]>,
-    /// The sender's name for itself.
+    /// The sender's HOSTNAME.
     pub hostname: Option<&'a [u8]>,
     /// The program (APP-NAME of RFC 5424, TAG of RFC 3164).
     pub tag: Option<&'a [u8]>,
-    /// The process.
+    /// The process ID.
     pub process: Option<&'a [u8]>,
     /// MSGID of RFC 5424.
     pub id: Option<&'a [u8]>,
     /// STRUCTURED-DATA of RFC 5424.
     pub structured_data: Option<&'a [u8]>,
-    /// What is left.
+    /// The rest of the message.
     pub text: &'a [u8],
 }
 
-/// The form of a message.
+/// The format of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Form {
-    /// Neither: all behind the priority is text.
+    /// Unknown: everything after the priority is text.
     #[default]
     None,
     /// RFC 3164.
@@ -37,13 +37,13 @@ pub enum Form {
 }
 
 impl<'a> Message<'a> {
-    /// A message that is not looked into. `None`: it is empty.
+    /// Creates a message without parsing it. `None` if it is empty.
     pub fn opaque(bytes: &'a [u8]) -> Option<Self> {
         let text = without_newlines(bytes);
         (!text.is_empty()).then_some(Self { text, ..Self::default() })
     }
 
-    /// Takes a message to pieces. `None`: it has neither text nor structured data.
+    /// Parses a message. `None` if it has neither text nor structured data.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let bytes = without_newlines(bytes);
         let (priority, rest) = match priority(bytes) {
@@ -51,7 +51,7 @@ impl<'a> Message<'a> {
             None => (None, bytes),
         };
         let message = match priority {
-            // Forms begin with a priority.
+            // Both formats begin with a priority.
             None => None,
             Some(_) => ietf(rest).or_else(|| bsd(rest)),
         };
@@ -64,7 +64,7 @@ impl<'a> Message<'a> {
         self.priority.and_then(|number| u8::try_from(number / 8).ok())
     }
 
-    /// The severity; without a priority the most severe one, as HAProxy takes it.
+    /// The severity; without a priority the most severe one, as in HAProxy.
     pub fn severity(&self) -> u8 {
         self.priority.map_or(0, |number| (number % 8) as u8)
     }
@@ -77,7 +77,7 @@ fn without_newlines(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// `<13>`: the number, and what stands behind it. Without digits it is 0.
+/// Parses a priority such as `<13>`; returns it and the rest. Without digits it is 0.
 fn priority(bytes: &[u8]) -> Option<(u16, &[u8])> {
     let rest = bytes.strip_prefix(b"<")?;
     let end = rest.iter().take(4).position(|byte| *byte == b'>')?;
@@ -89,13 +89,13 @@ fn priority(bytes: &[u8]) -> Option<(u16, &[u8])> {
     Some((number, &rest[end + 1..]))
 }
 
-/// What stands before the next space, and what behind it.
+/// Splits at the next space; returns the bytes before and after it.
 fn word(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b' ')?;
     (end > 0).then(|| (&bytes[..end], &bytes[end + 1..]))
 }
 
-/// A field of RFC 5424: `-` stands for none.
+/// Parses a field of RFC 5424; `-` is the nil value.
 fn field(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     word(bytes).map(|(word, rest)| (Some(word).filter(|word| *word != b"-"), rest))
 }
@@ -114,7 +114,7 @@ fn ietf(bytes: &[u8]) -> Option<Message<'_>> {
     Some(Message { priority: None, form: Form::Ietf, timestamp, hostname, tag, process, id, structured_data, text })
 }
 
-/// STRUCTURED-DATA, and the text behind it.
+/// Parses STRUCTURED-DATA; returns it and the text after it.
 fn structured_data(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let end = if bytes.starts_with(b"-") { 1 } else { elements(bytes)? };
     let text = match bytes.get(end) {
@@ -125,8 +125,8 @@ fn structured_data(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     Some((Some(&bytes[..end]).filter(|data| *data != b"-"), text))
 }
 
-/// Bytes of the elements in brackets that a text begins with, one behind the other; a bracket in a quoted value ends
-/// none.
+/// Returns the length of the consecutive elements in brackets at the start of a text; brackets in quoted values are
+/// ignored.
 fn elements(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut open, mut quoted) = (0, false, false);
     while let Some(byte) = bytes.get(at) {
@@ -143,7 +143,8 @@ fn elements(bytes: &[u8]) -> Option<usize> {
     (at > 0 && !open && at <= bytes.len()).then_some(at)
 }
 
-/// `2003-10-11T22:14:15.003Z`, its numbers unchecked: they are passed on.
+/// Whether a text has the form `2003-10-11T22:14:15.003Z`. The numbers are not validated, since they are passed on
+/// unchanged.
 pub(super) fn is_iso(text: &[u8]) -> bool {
     let Some((date, rest)) = text.split_at_checked(19) else { return false };
     let rest = match rest.strip_prefix(b".") {
@@ -160,17 +161,17 @@ pub(super) fn is_iso(text: &[u8]) -> bool {
     looks_like(date, b"0000-00-00T00:00:00") && zone
 }
 
-/// Whether a text is a pattern in which `0` stands for any digit.
+/// Whether a text matches a pattern in which `0` is any digit.
 fn looks_like(text: &[u8], pattern: &[u8]) -> bool {
     let same = |(byte, wanted): (&u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
     text.len() == pattern.len() && text.iter().zip(pattern).all(same)
 }
 
-/// Names of months, as RFC 3164 writes them.
+/// Abbreviations of the months in RFC 3164.
 pub(super) const MONTHS: [&[u8; 3]; 12] =
     [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
 
-/// `Oct 11 22:14:15`.
+/// Length of a timestamp such as `Oct 11 22:14:15`, in bytes.
 const STAMP: usize = 15;
 
 fn bsd(bytes: &[u8]) -> Option<Message<'_>> {
@@ -185,7 +186,7 @@ fn bsd(bytes: &[u8]) -> Option<Message<'_>> {
     Some(Message { form: Form::Bsd, timestamp, hostname, tag, process, text, ..Message::default() })
 }
 
-/// `su[123]: text`: the program, the process, and the text; all of it is text where it does not begin so.
+/// Parses `su[123]: text` into program, process ID and text; everything is text if it has no such prefix.
 fn tag(bytes: &[u8]) -> (Option<&[u8]>, Option<&[u8]>, &[u8]) {
     let none = (None, None, bytes);
     let Some((word, text)) = word(bytes) else { return none };
@@ -195,7 +196,7 @@ fn tag(bytes: &[u8]) -> (Option<&[u8]>, Option<&[u8]>, &[u8]) {
     let process = match process {
         [] => None,
         [b'[', inside @ .., b']'] if !inside.iter().any(|byte| matches!(byte, b'[' | b']' | b':')) => Some(inside),
-        // It was not closed.
+        // The bracket is not closed.
         [b'[', inside @ ..] if !inside.iter().any(|byte| matches!(byte, b'[' | b']' | b':')) => None,
         _ => return none,
     };
@@ -209,7 +210,7 @@ fn tag(bytes: &[u8]) -> (Option<&[u8]>, Option<&[u8]>, &[u8]) {
 mod tests {
     use super::*;
 
-    /// The parts in one line: form, priority, timestamp, hostname, tag, process, id, structured data, text.
+    /// Formats the parts: format, priority, timestamp, hostname, tag, process, ID, structured data, text.
     fn parts(bytes: &str) -> String {
         let Some(message) = Message::parse(bytes.as_bytes()) else { return "nothing".to_owned() };
         let show = |part: Option<&[u8]>| part.map_or("~".to_owned(), |part| String::from_utf8_lossy(part).into_owned());
@@ -219,7 +220,7 @@ mod tests {
         format!("{form:?}|{priority}|{}", fields.join("|"))
     }
 
-    /// As HAProxy 3.5 passes them on, except where a comment says otherwise.
+    /// As HAProxy 3.5 relays them, except where a comment states a difference.
     #[test]
     fn messages_come_apart() {
         let rows = [
@@ -238,7 +239,7 @@ mod tests {
             ("<13>Oct 11 22:14:15 host  su: hello", "Bsd|13|Oct 11 22:14:15|host|~|~|~|~| su: hello"),
             ("<13>Oct 99 99:14:15 host su: hello", "Bsd|13|Oct 99 99:14:15|host|su|~|~|~|hello"),
             ("<13>Oct 11 22:14:15 host su: ", "nothing"),
-            // HAProxy takes the brackets for name and process both, or what stands before them for the name.
+            // HAProxy treats the brackets as both name and process, or the text before them as the name.
             ("<13>Oct 11 22:14:15 host [12]: hello", "Bsd|13|Oct 11 22:14:15|host|~|~|~|~|[12]: hello"),
             ("<13>Oct 11 22:14:15 host su[1][2]: hello", "Bsd|13|Oct 11 22:14:15|host|~|~|~|~|su[1][2]: hello"),
             ("<13>Oct 11 22:14:15 host", "None|13|~|~|~|~|~|~|Oct 11 22:14:15 host"),
@@ -250,7 +251,7 @@ mod tests {
             ("<>hello", "None|0|~|~|~|~|~|~|hello"),
             ("<013>hello", "None|13|~|~|~|~|~|~|hello"),
             ("<999>hello", "None|999|~|~|~|~|~|~|hello"),
-            // HAProxy takes the last three digits.
+            // HAProxy uses the last three digits.
             ("<1234>hello", "None|~|~|~|~|~|~|~|<1234>hello"),
             ("<a>hello", "None|~|~|~|~|~|~|~|<a>hello"),
             ("<13", "None|~|~|~|~|~|~|~|<13"),
@@ -258,7 +259,7 @@ mod tests {
             ("Oct 11 22:14:15 host su: x", "None|~|~|~|~|~|~|~|Oct 11 22:14:15 host su: x"),
             ("<13>", "nothing"),
             ("", "nothing"),
-            // HAProxy sends these on as a header alone.
+            // HAProxy relays these as a header only.
             ("<13>\n", "nothing"),
             ("\n", "nothing"),
             (
@@ -272,7 +273,7 @@ mod tests {
             ("<165>1 2003-13-45T22:14:15Z h a p m - x", "Ietf|165|2003-13-45T22:14:15Z|h|a|p|m|~|x"),
             ("<165>1 - h a p m - ", "nothing"),
             ("<165>1 - h a p m -", "nothing"),
-            // HAProxy does not read these, and cuts what it cannot read by two bytes.
+            // HAProxy does not parse these, and truncates what it cannot parse by two bytes.
             ("<165>1 - h a p m [a b=\"c\"]", "Ietf|165|~|h|a|p|m|[a b=\"c\"]|"),
             ("<165>1 - h a p m [a]x", "None|165|~|~|~|~|~|~|1 - h a p m [a]x"),
             ("<165>1 - h a p m [a x", "None|165|~|~|~|~|~|~|1 - h a p m [a x"),

@@ -1,37 +1,36 @@
-//! Writes messages of others anew, in the form that their receiver wants (configuration manual, section 12.6). What a
-//! message lacks is made up; what it has is passed on as it is. Must never know where a message goes.
+//! Rewrites received messages in the format of their destination (configuration manual, section 12.6). Missing parts
+//! are generated; existing ones are passed on unchanged. Must never know where a message is sent.
 
 use super::message::{Form, MONTHS, Message};
 use super::{Format, Timestamp, decimal, two};
 
-/// What becomes of the name that a sender has for itself: `option host`.
+/// The treatment of the sender's host name: `option host`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HostStrategy {
-    /// The sender's address stands in its place.
+    /// Replace it with the sender's address.
     Replace,
-    /// The sender's address stands there where no name is.
+    /// Use the sender's address if there is none.
     #[default]
     Fill,
-    /// It stays as it is.
+    /// Keep it unchanged.
     Keep,
-    /// The sender's address stands behind it.
+    /// Append the sender's address.
     Append,
 }
 
-/// What a message is given beside its own parts.
+/// The values added to a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a> {
-    /// Facility of a message without one.
+    /// Facility for messages without one.
     pub facility: u8,
-    /// Severity of the message as it is sent.
+    /// Severity of the relayed message.
     pub severity: u8,
-    /// What becomes of the name.
     pub strategy: HostStrategy,
-    /// The sender's address; `None`: it has none, so that names are kept.
+    /// The sender's address; `None` if it has none, so that host names are kept.
     pub source: Option<&'a [u8]>,
 }
 
-/// Appends a message in a form; `None`: in its own.
+/// Appends a message in a format; with `None`, in its own.
 pub fn write(format: Option<Format>, message: &Message<'_>, given: &Given<'_>, now: &Timestamp, out: &mut Vec<u8>) {
     let relayed = Relayed { message, given, now };
     match format.unwrap_or_else(|| relayed.own_format()) {
@@ -77,7 +76,7 @@ pub fn write(format: Option<Format>, message: &Message<'_>, given: &Given<'_>, n
     out.extend_from_slice(message.text);
 }
 
-/// A message on its way.
+/// A message to be relayed.
 struct Relayed<'a> {
     message: &'a Message<'a>,
     given: &'a Given<'a>,
@@ -85,7 +84,7 @@ struct Relayed<'a> {
 }
 
 impl Relayed<'_> {
-    /// The form in which nothing that the message has is lost and nothing has to be made up but the date.
+    /// Returns the format that keeps all parts of the message and needs no generated part except the timestamp.
     fn own_format(&self) -> Format {
         let Message { form, priority, tag, timestamp, .. } = self.message;
         match (form, self.has_hostname()) {
@@ -134,7 +133,7 @@ impl Relayed<'_> {
         out.extend_from_slice(b": ");
     }
 
-    /// `Oct 11 22:14:15`.
+    /// Writes a timestamp such as `Oct 11 22:14:15`.
     fn short_date(&self, out: &mut Vec<u8>) {
         match (self.message.form, self.message.timestamp) {
             (Form::Bsd, Some(stamp)) => out.extend_from_slice(stamp),
@@ -142,7 +141,7 @@ impl Relayed<'_> {
                 Some(month) => {
                     out.extend_from_slice(month);
                     out.push(b' ');
-                    // Its form was looked at when it was read.
+                    // The format was validated when the message was parsed.
                     let day = &stamp[8..10];
                     out.extend_from_slice(&if day[0] == b'0' { [b' ', day[1]] } else { [day[0], day[1]] });
                     out.push(b' ');
@@ -154,7 +153,8 @@ impl Relayed<'_> {
         }
     }
 
-    /// `2003-10-11T22:14:15.003Z`. `keeps_none`: the date of a message of RFC 5424 without one stays unknown.
+    /// Writes a timestamp such as `2003-10-11T22:14:15.003Z`. `keeps_none`: an RFC 5424 message without a timestamp
+    /// keeps the nil value.
     fn long_date(&self, keeps_none: bool, out: &mut Vec<u8>) {
         match (self.message.form, self.message.timestamp) {
             (Form::Ietf, Some(stamp)) => out.extend_from_slice(stamp),
@@ -162,7 +162,7 @@ impl Relayed<'_> {
             (Form::Bsd, Some(stamp)) => {
                 let month =
                     MONTHS.iter().zip(1..).find(|(name, _)| stamp.starts_with(&name[..])).map_or(1, |found| found.1);
-                // The year is not told, nor the zone: "-00:00" says so (RFC 3339, section 4.3).
+                // The year and the zone are unknown; "-00:00" denotes an unknown offset (RFC 3339, section 4.3).
                 decimal(out, u32::try_from(self.now.year.clamp(0, 9_999)).unwrap_or(0));
                 out.push(b'-');
                 out.extend_from_slice(&two(month));
@@ -176,7 +176,7 @@ impl Relayed<'_> {
     }
 }
 
-/// The name of the month of a date of RFC 5424; `None`: there is no such month.
+/// Returns the abbreviation of the month of an RFC 5424 timestamp; `None` if it is invalid.
 fn month(stamp: &[u8]) -> Option<&'static [u8]> {
     let number = usize::from(stamp[5] - b'0') * 10 + usize::from(stamp[6] - b'0');
     number.checked_sub(1).and_then(|index| MONTHS.get(index)).map(|name| &name[..])
@@ -212,7 +212,7 @@ mod tests {
         Some(Format::Iso),
     ];
 
-    /// As HAProxy 3.5 sends them on.
+    /// As HAProxy 3.5 relays them.
     #[test]
     fn every_form_becomes_every_other() {
         let rows = [
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(found, "<13>Nov 20 13:51:32 h a[p]: x");
     }
 
-    /// Likewise: format `None`, RFC 3164, RFC 5424.
+    /// As HAProxy 3.5 relays them: format `None`, RFC 3164, RFC 5424.
     #[test]
     fn names_of_senders() {
         use HostStrategy::{Append, Fill, Keep, Replace};

@@ -1,4 +1,4 @@
-//! Headers that a balancer in front puts before the client's first bytes (section 5.1).
+//! Headers that a proxy in front sends before the client's first bytes (section 5.1).
 
 use super::{BindContext, BindOption, supported};
 use crate::document::Word;
@@ -25,7 +25,7 @@ fn accept_netscaler_cip(context: &mut BindContext<'_>, keyword: &Word, value: Op
         context.error(keyword.span, "'accept-netscaler-cip' : missing value");
         return;
     };
-    // 32 bits of the number, as it stands in the header.
+    // The number is truncated to 32 bits, its size in the header.
     match leading_number(&word.text).0 as u32 {
         0 => context.error(word.span, "'accept-netscaler-cip' : invalid value 0, must be >= 0"),
         magic => context.draft.listening.netscaler_cip = Some(magic),

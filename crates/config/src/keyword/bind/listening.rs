@@ -162,7 +162,7 @@ fn label(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     }
 }
 
-/// What is made of it is checked when all identifiers are known.
+/// Identifiers built from the prefix are checked when all identifiers are known.
 fn guid_prefix(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     match value {
         Some(word) => context.draft.listening.guid_prefix = Some(word.text.clone()),
@@ -187,7 +187,7 @@ fn idle_ping(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>
     }
 }
 
-/// `nbconn`: connections that a reverse HTTP listener keeps up.
+/// `nbconn`: number of connections that a reverse HTTP listener maintains.
 fn nbconn(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     if !context.around.experimental.permits() {
         context.error(
@@ -214,5 +214,5 @@ fn nbconn(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     }
 }
 
-/// Connections that one line keeps up, at most.
+/// Maximum number of connections that one line maintains.
 const MOST_CONNECTIONS: u32 = 10_000;

@@ -23,7 +23,7 @@ use crate::document::{Line, Word};
 use crate::spec::{AddressSpec, BindSpec, BindTlsSpec, ListeningSpec, PortSpec, RuntimeAccess, ShardsSpec};
 use crate::{span::Span, suggest};
 
-/// What the options of a line say about each of its addresses.
+/// Options of a line, which apply to each of its addresses.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct BindDraft {
     pub(crate) name: Option<String>,
@@ -40,17 +40,17 @@ pub(crate) struct BindDraft {
     pub(crate) tls: BindTlsSpec,
 }
 
-/// What a bind option works on.
+/// Context of a bind option's parser.
 pub(crate) struct BindContext<'a> {
     pub(crate) draft: &'a mut BindDraft,
-    /// Addresses that the line opens.
+    /// Number of addresses of the line.
     pub(crate) sockets: usize,
-    /// They are those of reverse HTTP.
+    /// The addresses are `rhttp@`.
     pub(crate) is_reverse: bool,
     pub(crate) around: Surroundings<'a>,
     /// Addresses of the proxy's earlier lines.
     pub(crate) earlier: &'a [BindSpec],
-    /// Collects what is wrong, as HAProxy says it behind the name of the line.
+    /// Collected errors: HAProxy's text after the name of the line.
     pub(crate) errors: Vec<(Span, String)>,
 }
 
@@ -60,7 +60,7 @@ impl BindContext<'_> {
     }
 }
 
-/// Reads one option: its name and its arguments, fewer than its arity asks for at the end of a line.
+/// Parses one option: its name and its first argument, which is missing at the end of a line.
 pub(crate) type BindParse = fn(&mut BindContext<'_>, &Word, Option<&Word>);
 
 /// A row of the bind tables.
@@ -105,7 +105,7 @@ pub(crate) static FAMILIES: &[Family<BindOption>] = &[
     Family { title: "QUIC", rows: quic::TABLE },
 ];
 
-/// Ports of one line at most, so that a slip of the pen does not eat all memory.
+/// Maximum number of ports of one line, so that a typo does not exhaust memory.
 const MAX_SOCKETS: usize = 65_536;
 
 /// Reads a `bind` line into the proxy.
@@ -157,7 +157,7 @@ pub(crate) fn read_relay(
     around: Surroundings<'_>,
     out: &mut Report<'_>,
 ) -> Vec<BindSpec> {
-    // HAProxy says nothing of a line without an address.
+    // HAProxy accepts a line without an address silently.
     let Some(word) = line.words.get(1) else { return Vec::new() };
     let is_stream = line.keyword() == "bind";
     let rules = if is_stream { AddressRules::BIND } else { AddressRules::DGRAM_BIND };
@@ -169,7 +169,7 @@ pub(crate) fn read_relay(
     let mut unread = read_options(&mut bind, line, 2);
     let errors = bind.errors;
     if !is_stream {
-        // What is about connections means nothing here.
+        // Options of connections do not apply to datagram sockets.
         unread.not_yet.clear();
         unread.tuning.clear();
     }
@@ -184,7 +184,7 @@ pub(crate) fn read_relay(
     addresses.found.into_iter().map(|place| draft.clone().at(span, place)).collect()
 }
 
-/// Reads a `bind` line of a `peers` section, which begins with what `default-bind` says.
+/// Reads a `bind` line of a `peers` section; `default-bind` supplies the initial values.
 pub(crate) fn read_peers(
     line: &Line,
     defaults: &BindDraft,
@@ -223,7 +223,7 @@ fn read_peers_options(
 }
 
 impl BindDraft {
-    /// What the options say, for one address of the line.
+    /// Returns the specification of one address of the line.
     pub(crate) fn at(self, span: Span, (address, text): (AddressSpec, String)) -> BindSpec {
         let Self { name, maxconn, backlog, defer_accept, v6only, v4v6, shards, id, unix_mode, access, listening, tls } =
             self;
@@ -250,11 +250,12 @@ impl BindDraft {
 /// The addresses of a line.
 struct Addresses {
     found: Vec<(AddressSpec, String)>,
-    /// Some could not be read.
+    /// At least one address could not be parsed.
     incomplete: bool,
 }
 
-/// Every address of the list, each port of a range for itself. `place` is where the line named `name` stands.
+/// Parses every address of the list; each port of a range becomes an address of its own. `place` is the place of the
+/// line `name`.
 fn read_addresses(
     word: &Word,
     name: &str,
@@ -298,7 +299,7 @@ fn expand(spec: AddressSpec, text: &str, found: &mut Vec<(AddressSpec, String)>)
     }
 }
 
-/// Options that nothing was made of.
+/// Options that were not applied.
 #[derive(Default)]
 struct Unread {
     not_yet: Vec<(&'static str, Span)>,
@@ -314,7 +315,7 @@ fn read_options(bind: &mut BindContext<'_>, line: &Line, first: usize) -> Unread
         let Some(row) = rows(FAMILIES).find(|row| row.is(&word.text)) else {
             let known = suggest::nearest(&word.text, rows(FAMILIES).map(|row| row.name));
             unread.unknown.push((word.text.clone(), word.span, known));
-            // What follows is taken for its arguments; guessing would only name innocent words.
+            // The following words are taken as its arguments; an error about each of them would be misleading.
             at += match known.and_then(|known| rows(FAMILIES).find(|row| row.name == known)) {
                 Some(row) => row.extra.take(&line.words[at..]).1,
                 None => count_unknown(&line.words[at..]),
@@ -336,23 +337,24 @@ fn read_options(bind: &mut BindContext<'_>, line: &Line, first: usize) -> Unread
     unread
 }
 
-/// Words up to the next known option.
+/// Counts the words up to the next known option.
 fn count_unknown(words: &[Word]) -> usize {
     words.iter().take_while(|word| !rows(FAMILIES).any(|row| row.is(&word.text))).count()
 }
 
-/// How messages about the options of a line begin and end: HAProxy has its own form for each kind of line.
+/// Start and end of messages about the options of a line: HAProxy has a form for each kind of line.
 struct Head {
-    /// Before the sentence about an option.
+    /// Text before the sentence about an option.
     option: String,
-    /// Before the sentence about a word that is none.
+    /// Text before the sentence about a word that is not an option.
     unknown: String,
-    /// Behind the sentence about an option.
+    /// Text after the sentence about an option.
     end: &'static str,
 }
 
 impl Head {
-    /// Before a sentence of Weir's own: without the quote that HAProxy puts around some of its sentences.
+    /// Returns the text before a sentence of Weir's own: without the quote that HAProxy puts around some of its
+    /// sentences.
     fn own(&self) -> &str {
         self.option.trim_end_matches('\'')
     }
@@ -383,8 +385,8 @@ fn report(head: &Head, errors: Vec<(Span, String)>, unread: &Unread, report: &mu
     }
 }
 
-/// Reads a line that opens sockets of the process itself, such as `stats socket`: its name is `words` words long, and
-/// HAProxy puts its sentences about options between quotes. `earlier` are the addresses of lines before it.
+/// Reads a line that opens sockets of the process itself, such as `stats socket`: its name has `words` words, and
+/// HAProxy quotes its sentences about options. `earlier` contains the addresses of the lines before it.
 pub(crate) fn read_global(
     line: &Line,
     (name, words): (&str, usize),

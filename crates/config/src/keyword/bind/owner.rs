@@ -1,4 +1,4 @@
-//! Who may use a UNIX socket (section 5.1). Other sockets have no owner: there, these options say nothing.
+//! Owner and mode of a UNIX socket (section 5.1). These options have no effect on other sockets.
 
 use super::{BindContext, BindOption, supported};
 use crate::document::Word;
@@ -26,7 +26,7 @@ fn mode(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     }
 }
 
-/// A number the way `atol` reads it.
+/// Parses a number as `atol` does.
 fn number(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<Spanned<AccountSpec>> {
     let Some(word) = value else {
         context.error(keyword.span, format!("'{}' : missing value", keyword.text));
@@ -35,7 +35,7 @@ fn number(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) -
     Some(Spanned::new(AccountSpec::Number(account_number(&word.text)), word.span))
 }
 
-/// The number of a user or a group as HAProxy reads it: 32 bits of what `atol` makes of the text.
+/// Parses the number of a user or a group as HAProxy does: 32 bits of the result of `atol`.
 pub(crate) fn account_number(text: &str) -> u32 {
     leading_number(text).0 as u32
 }

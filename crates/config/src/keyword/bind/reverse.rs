@@ -1,11 +1,12 @@
-//! What a `bind` line of reverse HTTP (`rhttp@<backend>/<server>`) may not say. Must never look for the server.
+//! Options that a `bind` line of reverse HTTP (`rhttp@<backend>/<server>`) must not have. Must never look up the
+//! server.
 
 use super::BindDraft;
 use crate::diagnostic::{Diagnostic, Form};
 use crate::keyword::report::Report;
 use crate::span::Span;
 
-/// Refuses options that are about sockets that listen: the connections are opened, as the server's line says.
+/// Rejects options of listening sockets: these connections are opened actively, with the settings of the server's line.
 pub(super) fn refuse_options(draft: &BindDraft, span: Span, report: &mut Report<'_>) {
     let written = [
         ("ssl", draft.tls.ssl),

@@ -1,5 +1,5 @@
-//! What a listening address says about the runtime API that is reached through it (section 5.1). Elsewhere than on
-//! `stats socket` lines HAProxy accepts these words as well, and nothing comes of them.
+//! Options of a listening address that is a socket of the runtime API (section 5.1). HAProxy also accepts them on lines
+//! other than `stats socket`, without effect.
 
 use super::{BindContext, BindOption, supported};
 use crate::document::Word;

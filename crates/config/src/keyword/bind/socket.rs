@@ -1,5 +1,5 @@
-//! What is set on a listening socket, and where it is opened (section 5.1). Everything here but `namespace` is ignored on
-//! UNIX sockets.
+//! Options set on a listening socket, and where it is opened (section 5.1). All of them except `namespace` are ignored
+//! on UNIX sockets.
 
 use super::{BindContext, BindOption, supported};
 use crate::document::Word;
@@ -19,10 +19,10 @@ pub(super) const TABLE: &[BindOption] = &[
     supported(Arity::One, "cc", "<algorithm>", "Congestion control of accepted connections.", cc),
 ];
 
-/// Bytes of a password for TCP's MD5 signatures, in the kernel.
+/// Maximum length of a password for TCP's MD5 signatures in the kernel, in bytes.
 pub(crate) const LONGEST_MD5_PASSWORD: usize = 80;
 
-/// Where the system keeps network namespaces by name.
+/// Directory of named network namespaces.
 const NAMESPACES: &str = "/var/run/netns";
 
 fn interface(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
@@ -32,7 +32,7 @@ fn interface(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>
     }
 }
 
-/// Whether a network namespace of this name exists and may be opened.
+/// Whether a network namespace of this name exists and can be opened.
 pub(crate) fn namespace_exists(name: &str) -> bool {
     !name.contains('/') && std::fs::File::open(format!("{NAMESPACES}/{name}")).is_ok()
 }

@@ -1,17 +1,17 @@
-//! Sets of threads, as `thread` writes them (section 5.1). Which threads exist is not known here.
+//! Sets of threads, as written with `thread` (section 5.1). Whether the threads exist is not checked here.
 
 use super::BindContext;
 use crate::document::Word;
 use crate::keyword::argument::leading_number;
 use crate::spec::{Parity, ThreadRange, ThreadsSpec};
 
-/// Threads that a process may have, and a group of it, in HAProxy.
+/// Maximum number of threads of a process, and of a group, in HAProxy.
 const MOST_THREADS: u32 = 1024;
 const MOST_IN_GROUP: u32 = 64;
-/// Groups that a process may have.
+/// Maximum number of groups of a process.
 const MOST_GROUPS: u32 = 32;
 
-/// `thread`. Said twice, both sets count.
+/// Parses `thread`. If it is repeated, both sets apply.
 pub(super) fn read(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     let Some(word) = value else { return };
     let before = context.draft.listening.threads.take().unwrap_or_default();
@@ -21,7 +21,7 @@ pub(super) fn read(context: &mut BindContext<'_>, keyword: &Word, value: Option<
     }
 }
 
-/// Adds the parts of a text to what is known already; HAProxy's sentence where that cannot be.
+/// Adds the parts of a text to the known set; returns HAProxy's sentence on error.
 fn parse(text: &str, mut known: ThreadsSpec) -> Result<ThreadsSpec, String> {
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (group, set) = group(part)?;
@@ -42,7 +42,7 @@ fn parse(text: &str, mut known: ThreadsSpec) -> Result<ThreadsSpec, String> {
     Ok(known)
 }
 
-/// The number in front of a slash, and what is behind it.
+/// Splits off the group number in front of a slash.
 fn group(part: &str) -> Result<(Option<u32>, &str), String> {
     let Some((number, set)) = part.split_once('/') else { return Ok((None, part)) };
     if number.is_empty() {
@@ -93,7 +93,7 @@ fn range(set: &str, group: Option<u32>) -> Result<ThreadRange, String> {
     if let Some(found) = last[digits..].chars().next() {
         return Err(format!("invalid character '{found}' after thread set specification: '{last}'."));
     }
-    // Written the wrong way round it means the same.
+    // A reversed range has the same meaning.
     let (first, last) = (first.min(number), Some(first.max(number)));
     Ok(ThreadRange { group, first, last, parity: Parity::All })
 }

@@ -104,12 +104,12 @@ pub(super) const TABLE: &[BindOption] = &[
     supported(Arity::One, "verify", "{ none | optional | required }", "Whether clients need a certificate.", verify),
 ];
 
-/// Where the names of files start from.
+/// Stores the directory that relative file names start from.
 fn name_folder(context: &mut BindContext<'_>, keyword: &Word) {
     context.draft.tls.common.folder = context.around.paths.folder(keyword.span, context.around.sources);
 }
 
-/// What servers have, too.
+/// Parses an option that `server` lines have too.
 fn common(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     name_folder(context, keyword);
     if let Err((span, message)) = tls::read(&mut context.draft.tls.common, keyword, value) {
@@ -205,7 +205,7 @@ fn allow_0rtt(context: &mut BindContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.tls.early_data = true;
 }
 
-/// Where the kernel does not encrypt, the process does: that is always so.
+/// Without kernel TLS the process encrypts, which Weir always does; the option has no effect.
 fn ktls(context: &mut BindContext<'_>, keyword: &Word, value: Option<&Word>) {
     if let Err((span, message)) = tls::kernel(keyword, value, context.around.experimental.permits()) {
         context.error(span, message);

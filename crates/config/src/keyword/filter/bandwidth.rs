@@ -1,4 +1,4 @@
-//! `filter bwlim-in` and `filter bwlim-out` (configuration manual, section 9.7). Must never count a byte.
+//! Parser of `filter bwlim-in` and `filter bwlim-out` (configuration manual, section 9.7). Must never count a byte.
 
 use crate::document::{Line, Word};
 use crate::keyword::proxy::ProxyContext;
@@ -18,17 +18,18 @@ pub(super) fn download(context: &mut ProxyContext<'_>, line: &Line) {
     read(context, line, false);
 }
 
-/// What the options say; what was not written is zero.
+/// Values of the options; 0 where not written.
 #[derive(Default)]
 struct Options {
     default_limit: u32,
     default_period: u32,
     limit: u32,
     min_size: u32,
-    /// The words of `key`.
+    /// Index range of the words of `key`.
     key: Option<Range<usize>>,
     table: Option<Spanned<String>>,
-    /// An option of the form for each stream, or one of the form for all that share a key, was written.
+    /// `own`: an option of the per-stream form was written; `shared`: one of the form for all streams with the same
+    /// key.
     own: bool,
     shared: bool,
 }
@@ -75,7 +76,7 @@ fn read(context: &mut ProxyContext<'_>, line: &Line, upload: bool) {
     context.report.alert(line.span(1), format!("'filter' : '{keyword}' : {complaint}"));
 }
 
-/// Reads the options behind the name; `None` after an alert.
+/// Parses the options after the name; `None` after an alert.
 fn options(context: &mut ProxyContext<'_>, line: &Line, keyword: &str) -> Option<Options> {
     let mut options = Options::default();
     let mut at = 3;
@@ -104,7 +105,7 @@ fn options(context: &mut ProxyContext<'_>, line: &Line, keyword: &str) -> Option
             "default-period" => time(value, &mut context.report).map(|time| options.default_period = time),
             "key" => {
                 let first = at - 1;
-                // Converters may stand in words of their own: the expression ends where an option begins.
+                // Converters may be words of their own: the expression ends where an option begins.
                 let is_option =
                     |word: &Word| matches!(word.text.as_str(), "table" | "limit" | "min-size" | "default-limit");
                 while line.words.get(at).is_some_and(|word| !is_option(word)) {
@@ -128,14 +129,14 @@ fn options(context: &mut ProxyContext<'_>, line: &Line, keyword: &str) -> Option
     Some(options)
 }
 
-/// A size in bytes. The error is the first character that could not be used.
+/// Parses a size in bytes. The error is the first character that could not be parsed.
 fn size(word: &Word) -> Result<u32, char> {
     let size = units::size(&word.text, u64::from(u32::MAX));
     let size = size.map_err(|error| error.rest.chars().next().unwrap_or(' '))?;
     Ok(u32::try_from(size).unwrap_or(u32::MAX))
 }
 
-/// A time in milliseconds.
+/// Parses a time in milliseconds.
 fn time(word: &Word, report: &mut Report<'_>) -> Result<u32, char> {
     match units::milliseconds(&word.text) {
         Ok(time) => {

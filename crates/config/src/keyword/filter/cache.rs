@@ -1,5 +1,5 @@
-//! `filter cache` (configuration manual, section 9.4), and the filters that rules with a cache imply. Must never know what a
-//! cache holds.
+//! Parser of `filter cache` (configuration manual, section 9.4), and the filters that rules with a cache imply. Must
+//! never access a cache's content.
 
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Word};
@@ -7,7 +7,6 @@ use crate::keyword::proxy::{ProxyContext, ProxyDraft};
 use crate::keyword::report::Report;
 use crate::spec::{CacheSpec, FilterSpec};
 
-/// Reads the line.
 pub(super) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let Some(name) = line.words.get(2) else {
         context.report.alert(line.span(2), "'filter' : cache : expects a <name> argument");
@@ -30,7 +29,7 @@ pub(super) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     context.draft.spec.filters.list.push(filter);
 }
 
-/// The caches that rules of a proxy name.
+/// Returns the caches that rules of a proxy name.
 fn used(draft: &ProxyDraft) -> impl Iterator<Item = &Word> {
     let words = draft.spec.rules.rules.iter().map(|rule| &rule.line.words);
     let named = words
@@ -38,7 +37,7 @@ fn used(draft: &ProxyDraft) -> impl Iterator<Item = &Word> {
     named.filter_map(|words| words.get(1))
 }
 
-/// Adds the filters that rules imply, in front of all others.
+/// Adds the filters that rules imply, before all others.
 pub(crate) fn imply(draft: &mut ProxyDraft) {
     let mut missing: Vec<FilterSpec> = Vec::new();
     for name in used(draft) {
@@ -53,7 +52,7 @@ pub(crate) fn imply(draft: &mut ProxyDraft) {
     }
 }
 
-/// Tells of caches that are not there, and of filters in an order that does not do. To be called before [`imply`].
+/// Reports caches that do not exist, and filters in an invalid order. Must be called before [`imply`].
 pub(crate) fn verify(drafts: &[ProxyDraft], caches: &[CacheSpec], report: &mut Report<'_>) {
     for draft in drafts {
         let (list, own) = (&draft.spec.filters.list, &draft.spec.name);

@@ -1,5 +1,5 @@
-//! `filter compression`, `filter comp-req` and `filter comp-res` (configuration manual, section 9.2), and the filters that
-//! `compression` lines imply. Must never judge a message.
+//! Parser of `filter compression`, `filter comp-req` and `filter comp-res` (configuration manual, section 9.2), and the
+//! filters that `compression` lines imply. Must never decide about a message.
 
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
@@ -7,7 +7,7 @@ use crate::keyword::proxy::{ProxyContext, ProxyDraft};
 use crate::keyword::report::Report;
 use crate::spec::FilterSpec;
 
-/// Reads `filter compression`: both directions, as `compression direction` says.
+/// Reads `filter compression`: both directions, as set by `compression direction`.
 pub(super) fn both(context: &mut ProxyContext<'_>, line: &Line) {
     read(context, line, &[(true, false), (false, false)]);
 }
@@ -41,12 +41,12 @@ fn read(context: &mut ProxyContext<'_>, line: &Line, filters: &[(bool, bool)]) {
     }
 }
 
-/// Whether a filter asks for those of the compression to be declared.
+/// Whether the presence of a filter requires compression filters to be declared explicitly.
 fn is_other(filter: &FilterSpec) -> bool {
     !matches!(filter, FilterSpec::Compression { .. } | FilterSpec::Cache { .. } | FilterSpec::FcgiApp)
 }
 
-/// Adds the filters that `compression` lines imply, behind all others.
+/// Adds the filters that `compression` lines imply, after all others.
 pub(crate) fn imply(draft: &mut ProxyDraft) {
     let is_it = |filter: &FilterSpec| matches!(filter, FilterSpec::Compression { .. });
     if draft.spec.compression.written && !draft.spec.filters.list.iter().any(is_it) {
@@ -55,7 +55,7 @@ pub(crate) fn imply(draft: &mut ProxyDraft) {
     }
 }
 
-/// Tells of `compression` lines beside filters whose order they do not say. To be called before [`imply`].
+/// Reports `compression` lines beside filters whose order they do not define. Must be called before [`imply`].
 pub(crate) fn verify(drafts: &[ProxyDraft], report: &mut Report<'_>) {
     for draft in drafts {
         let list = &draft.spec.filters.list;

@@ -1,5 +1,5 @@
-//! `use-fcgi-app` and `filter fcgi-app` (configuration manual, sections 9.5 and 10.1.2): which FastCGI application a proxy
-//! uses. Must never look into the application.
+//! Parser of `use-fcgi-app` and `filter fcgi-app` (configuration manual, sections 9.5 and 10.1.2): the FastCGI
+//! application of a proxy. Must never look into the application.
 
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Word};
@@ -41,7 +41,7 @@ fn name(context: &mut ProxyContext<'_>, word: &Word) {
     *app = Some(Spanned::new(word.text.clone(), word.span));
 }
 
-/// Looks for proxies whose other filters leave the place of the application open.
+/// Reports proxies whose other filters require an explicit position of the application's filter.
 pub(super) fn verify(drafts: &[ProxyDraft], report: &mut Report<'_>) {
     for draft in drafts {
         let Some(app) = &draft.spec.fcgi_app else { continue };

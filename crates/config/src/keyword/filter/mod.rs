@@ -1,5 +1,5 @@
-//! The lines `filter` and `filter-sequence`: filters are known by name (configuration manual, sections 4 and 9). Owns the
-//! table of filters; what the arguments of one mean is in its own file. Must never know what a filter does.
+//! The lines `filter` and `filter-sequence` (configuration manual, sections 4 and 9). Owns the
+//! table of filters by name; the arguments of each are parsed in its own file. Must never implement a filter.
 
 mod bandwidth;
 mod cache;
@@ -22,7 +22,6 @@ use crate::span::Spanned;
 use crate::spec::{CacheSpec, FilterSpec, ScriptFilterSpec};
 use crate::suggest;
 
-/// A filter.
 pub(crate) type FilterKeyword = Keyword<ProxyParse>;
 
 const fn supported(name: &'static str, usage: &'static str, doc: &'static str, parse: ProxyParse) -> FilterKeyword {
@@ -33,7 +32,6 @@ const fn refused(name: &'static str, usage: &'static str, doc: &'static str, sen
     Keyword::new((), name, usage, doc, Status::Refused(sentence))
 }
 
-/// Every filter.
 pub(crate) const TABLE: &[FilterKeyword] = &[
     supported(
         "bwlim-in",
@@ -103,7 +101,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// Adds the filters that other lines imply, and tells what is wrong with those of each proxy.
+/// Adds the filters that other lines imply, and reports errors in the filters of each proxy.
 pub(crate) fn complete(drafts: &mut [ProxyDraft], caches: &[CacheSpec], report: &mut Report<'_>) {
     cache::verify(drafts, caches, report);
     compression::verify(drafts, report);
@@ -124,7 +122,7 @@ fn grpc_web(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// A filter that a script registered: whether there is one is known where scripts are loaded.
+/// Parses a filter registered by a script; whether it exists is checked when scripts are loaded.
 fn script(context: &mut ProxyContext<'_>, line: &Line) {
     let arguments = line.words.iter().skip(2).map(|word| word.text.clone()).collect();
     let name = Spanned::new(line.text(1).to_owned(), line.span(1));
@@ -136,7 +134,7 @@ fn refuse(context: &mut ProxyContext<'_>, line: &Line) {
     context.report.not_yet(line.span(0), &format!("filter {}", line.text(1)), &place);
 }
 
-/// Filters that work, and the families that HAProxy counts them to.
+/// Returns the supported filters, and the families that HAProxy assigns them to.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let working = TABLE.iter().filter(|row| matches!(row.status, Status::Supported(_)));
     working.map(|row| match row.name {

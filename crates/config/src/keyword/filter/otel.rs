@@ -1,11 +1,10 @@
-//! `filter otel` and `filter opentelemetry`. Must never read the file that it names.
+//! Parser of `filter otel` and `filter opentelemetry`. Must never read the file that it names.
 
 use crate::document::Line;
 use crate::keyword::proxy::ProxyContext;
 use crate::span::Spanned;
 use crate::spec::{FilterSpec, OtelFilterSpec};
 
-/// Reads the line.
 pub(super) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let keyword = if line.text(1) == "otel" { "otel" } else { "opentelemetry" };
     let (mut id, mut file) = (None, None);

@@ -1,5 +1,5 @@
-//! `filter-sequence`: the order in which a proxy's filters see one direction (configuration manual, section 4). Must never
-//! know a filter.
+//! Parser of `filter-sequence`: the order in which a proxy's filters process one direction (configuration manual,
+//! section 4). Must never depend on a particular filter.
 
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
@@ -8,7 +8,6 @@ use crate::keyword::report::Report;
 use crate::span::Spanned;
 use crate::spec::{FilterSpec, Mode};
 
-/// Reads the line.
 pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let missing = match (line.text(1), line.words.get(2)) {
         ("", _) => Some((1, "missing argument")),
@@ -31,7 +30,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     *sequence = Some(Spanned { value: names, span: line.span(2) });
 }
 
-/// Looks for filters that sequences name and that are not there, and for those that the proxy's mode does not allow.
+/// Reports filters that sequences name and that do not exist, and those that the proxy's mode does not allow.
 pub(crate) fn verify(drafts: &[ProxyDraft], report: &mut Report<'_>) {
     for draft in drafts {
         let filters = &draft.spec.filters;

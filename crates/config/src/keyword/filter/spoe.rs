@@ -1,11 +1,10 @@
-//! `filter spoe` (configuration manual, section 9.3). Must never read the file that it names.
+//! Parser of `filter spoe` (configuration manual, section 9.3). Must never read the file that it names.
 
 use crate::document::Line;
 use crate::keyword::proxy::ProxyContext;
 use crate::span::Spanned;
 use crate::spec::{FilterSpec, SpoeFilterSpec};
 
-/// Reads the line.
 pub(super) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let (mut engine, mut file) = (None, None);
     let mut at = 2;

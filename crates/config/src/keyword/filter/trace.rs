@@ -1,11 +1,10 @@
-//! `filter trace` (configuration manual, section 9.1). Must never know where its messages go.
+//! Parser of `filter trace` (configuration manual, section 9.1). Must never depend on the destination of its messages.
 
 use crate::document::Line;
 use crate::keyword::argument::leading_number;
 use crate::keyword::proxy::ProxyContext;
 use crate::spec::{FilterSpec, TraceSpec};
 
-/// Reads the line.
 pub(super) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let mut trace = TraceSpec::default();
     let mut at = 2;
@@ -35,7 +34,7 @@ pub(super) fn read(context: &mut ProxyContext<'_>, line: &Line) {
                 trace.max_forward = number;
             }
             ("quiet", _) => trace.quiet = true,
-            // The second one was the parser's, which is not asked any more.
+            // `random-parsing` applied to a parsing step that filters no longer have.
             ("random-forwarding", _) => trace.random_forwarding = true,
             ("random-parsing", _) => {}
             ("hexdump", _) => trace.hexdump = true,

@@ -1,4 +1,4 @@
-//! What bounds HTTP compression over the whole process (section 3.2). Must never count a byte.
+//! Process-wide limits of HTTP compression (section 3.2). Must never count a byte.
 
 use super::{GlobalContext, GlobalKeyword, supported, tuning};
 use crate::document::Line;
@@ -52,7 +52,7 @@ fn memory(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// A number between `least` and `most`.
+/// Parses a number between `least` and `most`.
 fn number(context: &mut GlobalContext<'_>, line: &Line, (least, most): (u32, u32), end: &str) -> Option<u32> {
     let name = line.keyword();
     if context.report.too_many(line, 2, name) {

@@ -21,7 +21,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
 ];
 
-/// What stands beside `on`, and what it makes of measuring.
+/// Arguments, and whether they enable measuring.
 const WORDS: [(&str, Option<bool>); 7] = [
     ("on", Some(true)),
     ("auto", Some(false)),

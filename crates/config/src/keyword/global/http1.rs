@@ -1,5 +1,5 @@
-//! HTTP/1 and statuses (section 3.1): spellings of header names, what counts as an error, what is tolerated. Owns the
-//! sets of status codes; must never know who counts them.
+//! HTTP/1 and statuses (section 3.1): spellings of header names, statuses that count as errors, tolerance. Owns the
+//! sets of status codes; must never depend on their use.
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::diagnostic::{Diagnostic, Form, Severity};
@@ -58,14 +58,14 @@ fn http_fail_codes(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.http.fail_codes = Some(status_codes(context, line, codes));
 }
 
-/// Why a range is none.
+/// Reason why a range is invalid.
 enum BadRange {
-    /// At this byte.
+    /// Malformed at this byte.
     Form(usize),
     Order,
 }
 
-/// What the line's arguments make of a set.
+/// Applies the line's arguments to a set.
 fn status_codes(context: &mut GlobalContext<'_>, line: &Line, mut codes: StatusCodes) -> StatusCodes {
     let name = line.keyword();
     if line.words.len() < 2 {
@@ -91,7 +91,7 @@ fn status_codes(context: &mut GlobalContext<'_>, line: &Line, mut codes: StatusC
     codes
 }
 
-/// Applies one argument: ranges with commas between them, `+` or `-` in front of all of them or nothing.
+/// Applies one argument: comma-separated ranges, optionally preceded by one `+` or `-` for all of them.
 fn apply(text: &str, codes: &mut StatusCodes) -> Result<(), BadRange> {
     let bytes = text.as_bytes();
     let (mut at, inside) = match bytes.first() {
@@ -122,7 +122,7 @@ fn apply(text: &str, codes: &mut StatusCodes) -> Result<(), BadRange> {
     Ok(())
 }
 
-/// A number at `at`, behind which `at` stands afterwards.
+/// Parses a number at `at`, and advances `at` past it.
 fn code(bytes: &[u8], at: &mut usize) -> Result<u16, BadRange> {
     let digits = bytes[*at..].iter().take_while(|byte| byte.is_ascii_digit());
     let (number, count) = digits.fold((0_u16, 0), |(number, count), digit| {
@@ -149,7 +149,7 @@ fn h1_case_adjust(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// The last file alone counts, so it is read when the whole section is known.
+/// Only the last file applies, so it is read when the whole section is known.
 fn h1_case_adjust_file(context: &mut GlobalContext<'_>, line: &Line) {
     if context.report.too_many(line, 2, "h1-case-adjust-file") {
         return;
@@ -160,8 +160,8 @@ fn h1_case_adjust_file(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// Adds one pair. Names are compared without case; what is looked up later is lower case, so a pair whose first name is
-/// not never fits anything, as in HAProxy.
+/// Adds one pair. Names are compared case-insensitively; names to adjust are lower case, so a pair whose first name is
+/// not lower case never matches, as in HAProxy.
 fn add_spelling(pairs: &mut Vec<(String, String)>, from: &str, to: &str) -> Result<(), String> {
     if !from.eq_ignore_ascii_case(to) {
         return Err("<from> and <to> must not differ except the case".into());
@@ -173,10 +173,10 @@ fn add_spelling(pairs: &mut Vec<(String, String)>, from: &str, to: &str) -> Resu
     Ok(())
 }
 
-/// The largest file of spellings that is read, bytes.
+/// Maximum size of the file of spellings, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
-/// Reads the file of `h1-case-adjust-file`, if there is one.
+/// Reads the file of `h1-case-adjust-file`, if configured.
 pub(crate) fn read_case_adjust_file(context: &mut GlobalContext<'_>) {
     let Some(Spanned { value: path, span }) = context.spec.http.case_adjust_file.clone() else { return };
     match context.around.read_file(&path, span, LARGEST_FILE) {

@@ -85,7 +85,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning("tune.h2.max-frame-size", "<number>", "Largest frame announced; Weir takes 16384 bytes."),
 ];
 
-/// The number behind the keyword, from `least` to `most`; else what HAProxy says of it.
+/// Parses the number after the keyword, from `least` to `most`; else reports HAProxy's sentence.
 fn number(context: &mut GlobalContext<'_>, line: &Line, (least, most): (u32, u32), expected: &str) -> Option<u32> {
     let name = line.keyword();
     if context.report.too_many(line, 2, name) {
@@ -174,7 +174,7 @@ fn client_streams(context: &mut GlobalContext<'_>, line: &Line) {
     (http2.client_streams, http2.streams_load, http2.least_streams) = (Some(most), load, least);
 }
 
-/// What is behind `rq-load`.
+/// Parses the argument of `rq-load`.
 fn streams_load(word: &Word) -> Option<StreamsLoadSpec> {
     match word.text.as_str() {
         "auto" => Some(StreamsLoadSpec::Auto),

@@ -1,4 +1,4 @@
-//! Files that one process leaves to the next (section 3.1). Must never open one.
+//! Files that a process passes on to its successor (section 3.1). Must never open one.
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -49,10 +49,10 @@ fn shared_file(context: &mut GlobalContext<'_>, line: &Line) {
     let Some(word) = line.words.get(1) else {
         return context.report.alert(line.span(1), "'shm-stats-file' expect one argument: a file path.");
     };
-    // What shm_open(3) takes: one name, with or without a slash in front.
+    // Names that shm_open(3) accepts: one component, with or without a slash in front.
     let name = word.text.trim_start_matches('/');
     if name.is_empty() || name.len() > 255 || name.contains('/') || name == "." || name == ".." {
-        // Where Linux shows shared memory as files.
+        // Directory where Linux exposes shared memory as files.
         let shown = name.strip_prefix("dev/shm/").filter(|name| !name.is_empty() && !name.contains('/'));
         let instead = match shown.filter(|_| word.text.starts_with('/')) {
             Some(name) => format!("write '/{name}'"),
@@ -78,10 +78,10 @@ fn shared_objects(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// Most objects with shared counters: 512 bytes each.
+/// Maximum number of objects with shared counters, 512 bytes each.
 const MOST_SHARED: u32 = 1_000_000;
 
-/// The first word counts, and the first line: HAProxy passes over the others.
+/// The first word and the first line apply; HAProxy ignores the others.
 fn path(context: &mut GlobalContext<'_>, line: &Line, expects: &str, field: fn(&mut KeptSpec) -> &mut Option<String>) {
     let name = line.keyword();
     let known = field(&mut context.spec.kept);

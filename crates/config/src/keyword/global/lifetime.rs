@@ -1,4 +1,4 @@
-//! Keywords of `global` about the life of processes: the master and its workers, the manner of a soft stop.
+//! Keywords of `global` about the life cycle of processes: master and workers, soft stop.
 
 use super::GlobalContext;
 use crate::document::Line;
@@ -33,7 +33,7 @@ pub(super) fn max_reloads(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// `reload`, a keyword of Weir's own.
+/// `reload`, a keyword of Weir only.
 pub(super) fn reload(context: &mut GlobalContext<'_>, line: &Line) {
     if context.report.too_many(line, 2, "reload") {
         return;

@@ -35,7 +35,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     tuning("noevports", "", "Do not use event ports; Weir never does."),
 ];
 
-/// The one argument of a limit that may be written once. HAProxy calls the second time an alert and goes on.
+/// Returns the only argument of a limit that may be written once. HAProxy labels a repetition an alert and continues.
 fn once<'a>(context: &mut GlobalContext<'_>, line: &'a Line, known: bool) -> Option<&'a Word> {
     let name = line.keyword();
     if context.report.too_many(line, 2, name) {
@@ -84,7 +84,7 @@ fn nosplice(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// A limit that may be written once; nothing and 0 mean that there is none.
+/// Parses a limit that may be written once; a missing argument and 0 mean no limit.
 fn bound(context: &mut GlobalContext<'_>, line: &Line, known: Option<u32>) -> Option<u32> {
     let Some(word) = once(context, line, known.is_some()) else { return known };
     crate::keyword::argument::limit(lenient(word, line.keyword(), &mut context.report))

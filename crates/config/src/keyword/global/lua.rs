@@ -1,4 +1,4 @@
-//! Lua (sections 3.1 and 3.2): which scripts are loaded, and what bounds them. Must never read a script.
+//! Lua (sections 3.1 and 3.2): the scripts to load, and their limits. Must never read a script.
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::diagnostic::{Diagnostic, Form, Turn};
@@ -34,7 +34,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.lua.task-timeout", "<time>", "Longest run time of a Lua task.", timeout),
 ];
 
-/// The libraries that `tune.lua.openlibs` names.
+/// The libraries that `tune.lua.openlibs` accepts.
 const LIBRARIES: [&str; 8] = ["table", "io", "os", "string", "math", "utf8", "package", "debug"];
 
 fn load(context: &mut GlobalContext<'_>, line: &Line) {

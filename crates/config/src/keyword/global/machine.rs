@@ -1,4 +1,4 @@
-//! How the process deals with the machine while it runs (sections 3.1 to 3.3).
+//! Interaction of the running process with the machine (sections 3.1 to 3.3).
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::document::Line;
@@ -45,7 +45,7 @@ fn warn_blocked_traffic_after(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.machine.warn_blocked_after = time.or(context.spec.machine.warn_blocked_after);
 }
 
-/// A time of 1 to 1000 ms, the line's only argument; `None` where it is wrong, which is reported.
+/// Parses a time of 1 to 1000 ms, the line's only argument; `None` after an error, which has been reported.
 fn up_to_a_second(
     context: &mut GlobalContext<'_>,
     line: &Line,
@@ -69,7 +69,7 @@ fn renice_runtime(context: &mut GlobalContext<'_>, line: &Line) {
         return;
     }
     match leading_number(line.text(1)) {
-        // HAProxy takes nothing for 0.
+        // HAProxy reads a missing argument as 0.
         (0, _) if line.words.len() < 2 => context.spec.machine.nice = Some(0),
         (value @ -20..=19, true) => context.spec.machine.nice = i32::try_from(value).ok(),
         _ => {

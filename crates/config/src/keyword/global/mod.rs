@@ -1,4 +1,4 @@
-//! Keywords of the `global` section, by family. Owns their dispatch; the meaning of each is in its family's file.
+//! Keywords of the `global` section, by family. Owns their dispatch; each is parsed in its family's file.
 
 mod compression;
 mod debugging;
@@ -33,16 +33,16 @@ use crate::language::section::SECTIONS;
 use crate::spec::GlobalSpec;
 use crate::units;
 
-/// What a keyword of `global` works on.
+/// Context of a `global` keyword's parser.
 pub(crate) struct GlobalContext<'a> {
     pub(crate) spec: &'a mut GlobalSpec,
     pub(crate) report: Report<'a>,
     pub(crate) around: Surroundings<'a>,
-    /// `no` stood in front.
+    /// The line is preceded by `no`.
     pub(crate) negated: bool,
 }
 
-/// Reads one line.
+/// Parser of one line.
 pub(crate) type GlobalParse = fn(&mut GlobalContext<'_>, &Line);
 
 /// A row of the global tables.
@@ -89,7 +89,7 @@ pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Debugging", rows: debugging::TABLE },
 ];
 
-/// Keywords that `no` and `default` may precede, `log` and `option` aside.
+/// Keywords that may be preceded by `no` and `default`, in addition to `log` and `option`.
 pub(super) const NEGATABLE: &[&str] =
     &["busy-polling", "set-dumpable", "strict-limits", "insecure-fork-wanted", "numa-cpu-mapping"];
 
@@ -104,7 +104,7 @@ pub(crate) fn read(section: &Section, spec: &mut GlobalSpec, around: Surrounding
     }
 }
 
-/// Reads what is only known to be wanted once every `global` section was read: files.
+/// Reads files that may only be read after every `global` section.
 pub(crate) fn finish(spec: &mut GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
     let mut context = GlobalContext { spec, report: report.reborrow(), around, negated: false };
     http1::read_case_adjust_file(&mut context);
@@ -151,7 +151,7 @@ fn read_line(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// Whether a line without effect is written as HAProxy reads it, as far as the form of its argument tells.
+/// Whether the argument of a line without effect has the form that HAProxy accepts, by the row's usage.
 fn is_well_formed(row: &GlobalKeyword, line: &Line, report: &mut Report<'_>) -> bool {
     let words = row.name.split(' ').count();
     match row.usage {

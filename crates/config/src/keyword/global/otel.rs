@@ -1,4 +1,4 @@
-//! Where telemetry is sent (Weir's own).
+//! Export of telemetry (Weir only).
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::diagnostic::Diagnostic;
@@ -62,7 +62,7 @@ fn exporter(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.otel_exporter = Some(Box::new(spec));
 }
 
-/// Reads the option at a word: how many words it has, or the word that is wrong and why.
+/// Parses the option at a word: returns its number of words, or the wrong word and the reason.
 fn option(spec: &mut OtelExporterSpec, line: &Line, at: usize) -> Result<usize, (usize, String)> {
     let (name, first, second) = (line.text(at), line.text(at + 1), line.text(at + 2));
     let words = match name {
@@ -117,7 +117,7 @@ fn metrics(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.otel_metrics = Some(Box::new(spec));
 }
 
-/// Reads the option at a word: how many words it has, or the word that is wrong, why, and what it could be.
+/// Parses the option at a word: returns its number of words, or the wrong word, the reason and the valid values.
 fn metrics_option<'a>(
     spec: &mut OtelMetricsSpec,
     line: &Line,
@@ -153,7 +153,7 @@ fn count(text: &str, most: u32) -> Result<u32, String> {
     read.ok_or_else(|| format!("'{text}' is no number from 1 to {most}"))
 }
 
-/// What the client of the process itself can send.
+/// Checks that a header field can be sent by the internal HTTP client.
 pub(crate) fn check_field(name: &str, value: &str) -> Result<(), String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
@@ -171,7 +171,7 @@ pub(crate) fn check_field(name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an address is one that the client of the process itself takes (`conn::client::Uri`).
+/// Checks that a URL is accepted by the internal HTTP client (`conn::client::Uri`).
 pub(crate) fn check_url(url: &str) -> Result<(), &'static str> {
     let Some((scheme, rest)) = url.split_once("://") else { return Err("is no URL of http or https") };
     if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {

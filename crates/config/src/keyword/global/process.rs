@@ -302,5 +302,5 @@ fn set_variable(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// The reader has applied these while it read, since later lines may use the variables.
+/// The reader has already applied these, since later lines may use the variables.
 fn environment(_: &mut GlobalContext<'_>, _: &Line) {}

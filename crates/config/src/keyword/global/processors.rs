@@ -1,5 +1,5 @@
-//! Threads and the processors they run on (sections 3.1 and 3.2). Owns the reading alone: which processors there are,
-//! the policy decides and the process asks the system.
+//! Threads and the processors they run on (sections 3.1 and 3.2). Owns the parsing only: the crate `policy` selects
+//! processors, and the process queries the system.
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::document::{Line, Word};
@@ -43,14 +43,14 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("numa-cpu-mapping", "[no]", "Whether \"cpu-policy\" may choose processors (default).", numa_cpu_mapping),
 ];
 
-/// Most thread groups.
+/// Maximum number of thread groups.
 const MOST_GROUPS: i64 = 32;
-/// Most threads of a group.
+/// Maximum number of threads of a group.
 const MOST_OF_GROUP: u32 = 64;
-/// Most threads.
+/// Maximum number of threads.
 const MOST_THREADS: i64 = 1024;
 
-/// The whole number behind a keyword, or HAProxy's sentence about its absence.
+/// Parses the integer after a keyword, or reports HAProxy's sentence about its absence.
 fn integer(context: &mut GlobalContext<'_>, line: &Line) -> Option<i64> {
     let text = line.text(1);
     let (value, clean) = leading_number(text);
@@ -61,7 +61,7 @@ fn integer(context: &mut GlobalContext<'_>, line: &Line) -> Option<i64> {
     clean.then_some(value)
 }
 
-/// [`integer`] as the only argument, within bounds.
+/// Parses an [`integer`] as the only argument, within bounds.
 fn bounded(context: &mut GlobalContext<'_>, line: &Line, most: i64) -> Option<u32> {
     let name = line.keyword();
     if context.report.too_many(line, 2, name) {
@@ -75,7 +75,7 @@ fn bounded(context: &mut GlobalContext<'_>, line: &Line, most: i64) -> Option<u3
     None
 }
 
-/// Whether a line comes too late: what the following sections are read with is known by then.
+/// Whether a line follows the first other section, which was already parsed with the previous value.
 fn is_late(context: &mut GlobalContext<'_>, line: &Line) -> bool {
     if context.around.follows_sections {
         let message = format!(
@@ -122,7 +122,7 @@ fn max_threads_per_group(context: &mut GlobalContext<'_>, line: &Line) {
         return;
     }
     match leading_number(line.text(1)) {
-        // HAProxy takes 0 for its default.
+        // HAProxy reads 0 as its default.
         (0, true) => context.spec.processors.max_threads_per_group = None,
         (value @ 1..=64, true) => context.spec.processors.max_threads_per_group = u32::try_from(value).ok(),
         _ => {
@@ -165,15 +165,15 @@ fn thread_group(context: &mut GlobalContext<'_>, line: &Line) {
     groups.push((group, threads.min(MOST_OF_GROUP)));
 }
 
-/// Why a range of numbers cannot be taken.
+/// Reason why a range of numbers is invalid.
 enum RangeError {
-    /// It is none.
+    /// Malformed.
     Shape,
     /// A number is out of bounds.
     Bounds,
 }
 
-/// `number[-[number]]`, in whichever order.
+/// Parses `number[-[number]]`, in either order.
 fn range(text: &str, least: i64, most: i64) -> Result<(u32, u32), RangeError> {
     let number = |text: &str| match leading_number(text) {
         (value, true) if !text.starts_with(['+', '-', ' ']) => Ok(value),
@@ -191,7 +191,7 @@ fn range(text: &str, least: i64, most: i64) -> Result<(u32, u32), RangeError> {
     Ok((u32::try_from(low).map_err(|_| RangeError::Bounds)?, u32::try_from(high).map_err(|_| RangeError::Bounds)?))
 }
 
-/// `all`, `odd`, `even` or a range, as bits; bit 0 stands for 1.
+/// Parses `all`, `odd`, `even` or a range into a bit mask; bit 0 is number 1.
 fn members(text: &str) -> Result<u64, String> {
     match text {
         "all" => return Ok(u64::MAX),
@@ -208,7 +208,7 @@ fn members(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Sets of processors: ranges with commas between them, in as many words as there are.
+/// Parses sets of processors: comma-separated ranges in any number of words.
 fn processors(words: &[Word]) -> Result<ProcessorSet, (usize, String)> {
     let mut set = ProcessorSet::EMPTY;
     for (index, word) in words.iter().enumerate() {
@@ -257,7 +257,7 @@ fn cpu_map(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.processors.maps.push(CpuMapSpec { auto, groups, threads, processors });
 }
 
-/// The policies with HAProxy's words about them.
+/// The policies with HAProxy's descriptions.
 const POLICIES: &[(&str, CpuPolicy, &str)] = &[
     ("none", CpuPolicy::None, "use all available CPUs"),
     ("performance", CpuPolicy::Performance, "make one thread group per perf. core cluster"),

@@ -1,11 +1,12 @@
-//! What numbers HAProxy lets settings have that Weir has no use for: a line that it refuses is refused. Must never store one.
+//! Value ranges of settings that have no effect in Weir: lines that HAProxy rejects are rejected too. Must never store
+//! a value.
 
 use super::GlobalKeyword;
 use crate::document::Line;
 use crate::keyword::argument::leading_number;
 use crate::keyword::report::Report;
 
-/// Name, least and largest value, and what is said of others; `{}` is what was written.
+/// Name, minimum, maximum, and the message about other values; `{}` is the argument as written.
 const RANGES: &[(&str, i64, i64, &str)] = &[
     ("tune.buffers.limit", 0, i64::MAX, "expects a non-negative number but got '{}'."),
     ("tune.buffers.reserve", 0, i64::MAX, "expects a non-negative number but got '{}'."),
@@ -21,10 +22,10 @@ const RANGES: &[(&str, i64, i64, &str)] = &[
     ("tune.zlib.memlevel", 1, 9, "expects a numeric value between 1 and 9."),
 ];
 
-/// Names that need a value; what is read as 0 is enough for others.
+/// Names that require a value; for the others a missing value reads as 0.
 const WITH_VALUE: [&str; 3] = ["tune.pattern.cache-size", "tune.ssl.default-dh-param", "tune.ssl.maxrecord"];
 
-/// Whether the number of a line is one that HAProxy takes; what is wrong is reported.
+/// Whether HAProxy accepts the number of a line; otherwise reports an error.
 pub(super) fn is_within(row: &GlobalKeyword, line: &Line, report: &mut Report<'_>) -> bool {
     let Some((name, least, most, message)) = RANGES.iter().find(|(name, ..)| *name == row.name) else { return true };
     let text = line.text(1);

@@ -1,4 +1,5 @@
-//! What the process gives up before it serves (section 3.1). Owns the reading alone: names are looked up by the process.
+//! Privileges that the process drops before it serves (section 3.1). Owns the parsing only: names are looked up by the
+//! process.
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -62,7 +63,7 @@ fn chroot(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// HAProxy calls a second user or group an alert and goes on with the first one.
+/// HAProxy labels a second user or group an alert and continues with the first one.
 fn is_known(context: &mut GlobalContext<'_>, line: &Line, known: bool, what: &str) -> bool {
     if known {
         let message = format!("{what} already specified. Continuing.");
@@ -71,7 +72,7 @@ fn is_known(context: &mut GlobalContext<'_>, line: &Line, known: bool, what: &st
     known
 }
 
-/// A number; what is none counts as far as it can be read, with a warning.
+/// Parses a number; other text is read as far as it is a number, with a warning.
 fn number(context: &mut GlobalContext<'_>, line: &Line, instead: &str) -> Option<AccountSpec> {
     let name = line.keyword();
     let Some(word) = line.words.get(1) else {
@@ -114,7 +115,7 @@ fn gid(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// A name. That there is such an account is for the process to find out.
+/// Parses an account name. Whether the account exists is checked by the process.
 fn account(context: &mut GlobalContext<'_>, line: &Line, missing: &str) -> Option<Spanned<AccountSpec>> {
     let word = only(line, missing, &mut context.report)?;
     Some(Spanned::new(AccountSpec::Name(word.text.clone()), word.span))
@@ -157,7 +158,7 @@ fn set_dumpable(context: &mut GlobalContext<'_>, line: &Line) {
         return;
     }
     let on = match line.text(1) {
-        // A process of one file has no libraries to keep a copy of.
+        // Weir is a single file: it has no libraries to keep a copy of.
         "" | "on" | "libs" => true,
         "off" => false,
         other => {

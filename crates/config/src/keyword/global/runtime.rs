@@ -54,7 +54,7 @@ fn timeout(context: &mut GlobalContext<'_>, line: &Line) {
 }
 
 fn maxconn(context: &mut GlobalContext<'_>, line: &Line) {
-    // HAProxy keeps 32 bits of what it reads.
+    // HAProxy truncates the value to 32 bits.
     let value = line.words.get(2).map(|word| lenient(word, "stats maxconn", &mut context.report) as i32);
     let most = value.and_then(|value| limit(value.into()));
     match most {

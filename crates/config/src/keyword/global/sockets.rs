@@ -1,4 +1,4 @@
-//! What holds for all listening sockets of a kind (section 3.1).
+//! Settings of all listening sockets of a type (section 3.1).
 
 use super::{GlobalContext, GlobalKeyword, supported};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -23,7 +23,7 @@ fn unix_bind(context: &mut GlobalContext<'_>, line: &Line) {
         let unix_bind = &mut context.spec.unix_bind;
         match line.text(at) {
             "prefix" if unix_bind.prefix.is_some() => {
-                // HAProxy calls it an alert, and goes on with the first one.
+                // HAProxy labels it an alert, and continues with the first one.
                 let message = "unix-bind 'prefix' already specified. Continuing.";
                 context.report.push(Diagnostic::new(Severity::Notice, line.span(at), message));
             }
@@ -32,7 +32,7 @@ fn unix_bind(context: &mut GlobalContext<'_>, line: &Line) {
                 return;
             }
             "prefix" => unix_bind.prefix = Some(value),
-            // As `strtol` reads it: octal digits as far as they go.
+            // As `strtol` parses it: octal digits as far as they go.
             "mode" => unix_bind.mode = Some(octal(&value)),
             "uid" => unix_bind.user = account(AccountSpec::Number(account_number(&value))),
             "gid" => unix_bind.group = account(AccountSpec::Number(account_number(&value))),

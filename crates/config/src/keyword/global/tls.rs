@@ -13,7 +13,7 @@ use crate::span::Spanned;
 use crate::spec::TlsSpec;
 use crate::units::{self, TimeError, TimeUnit};
 
-/// Bytes that are kept of a hello at most: none is longer.
+/// Maximum number of bytes that are kept of a ClientHello; none is longer.
 const MOST_CAPTURED: u32 = 0x10000;
 
 /// Every keyword of the family.
@@ -229,7 +229,7 @@ fn lifetime(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// A number that is not negative; `None`: what is wrong has been reported.
+/// Parses a number that is not negative; `None` after an error, which has been reported.
 fn size(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> {
     let keyword = line.keyword();
     if context.report.too_many(line, 2, keyword) {
@@ -318,7 +318,7 @@ fn is_common(name: &str) -> bool {
         || versions.iter().any(|version| name == format!("no-{version}") || name == format!("force-{version}"))
 }
 
-/// Reads one of those. Returns how many words it has.
+/// Parses an option for which [`is_common`] is true. Returns its number of words.
 fn common_option(context: &mut GlobalContext<'_>, line: &Line, at: usize, common: &mut TlsSpec) -> usize {
     let takes = usize::from(matches!(line.text(at), "ssl-min-ver" | "ssl-max-ver"));
     let value: Option<&Word> = line.words.get(at + 1).filter(|_| takes == 1);

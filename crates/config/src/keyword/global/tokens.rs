@@ -20,7 +20,7 @@ fn encodings(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.tokens.encodings = bits.or(context.spec.tokens.encodings);
 }
 
-/// Names with colons between them: `ALL` stands for all of them, a `!` takes one out again.
+/// Parses names separated by colons: `ALL` selects all of them, `!` removes one.
 fn list(context: &mut GlobalContext<'_>, line: &Line, names: &[&str]) -> Option<u32> {
     let word = line.words.get(1)?;
     let mut bits = 0;

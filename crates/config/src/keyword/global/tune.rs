@@ -236,7 +236,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     ),
 ];
 
-/// The one argument of a keyword that takes a number.
+/// Returns the only argument of a keyword that takes a number.
 fn argument<'a>(context: &mut GlobalContext<'_>, line: &'a Line) -> Option<&'a Word> {
     let name = line.keyword();
     if context.report.too_many(line, 2, name) {
@@ -251,7 +251,7 @@ fn argument<'a>(context: &mut GlobalContext<'_>, line: &'a Line) -> Option<&'a W
     word
 }
 
-/// A size in bytes; HAProxy keeps it in 32 bits.
+/// Parses a size in bytes; HAProxy stores it in 32 bits.
 pub(super) fn size(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> {
     let word = argument(context, line)?;
     match units::size(&word.text, u64::from(i32::MAX.unsigned_abs())) {
@@ -265,7 +265,7 @@ pub(super) fn size(context: &mut GlobalContext<'_>, line: &Line) -> Option<u32> 
     }
 }
 
-/// A size that may be written once; HAProxy warns about the second time and keeps the first.
+/// Parses a size that may be written once; HAProxy warns about a repetition and keeps the first value.
 fn size_once(context: &mut GlobalContext<'_>, line: &Line, known: Option<u32>) -> Option<u32> {
     if known.is_some() {
         context.report.warning(line.span(0), format!("'{}' already specified. Continuing.", line.keyword()));
@@ -274,7 +274,7 @@ fn size_once(context: &mut GlobalContext<'_>, line: &Line, known: Option<u32>) -
     size(context, line).filter(|&value| value > 0)
 }
 
-/// Nothing means `proxies`; the last line counts.
+/// A missing argument means `proxies`; the last line applies.
 fn purge(context: &mut GlobalContext<'_>, line: &Line) {
     let keyword = line.keyword();
     if context.report.too_many(line, 2, keyword) {
@@ -306,7 +306,7 @@ fn max_payload(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.runtime.max_payload = size.or(context.spec.runtime.max_payload);
 }
 
-/// A number of bytes without a unit; 0 means that there is no limit.
+/// Parses a number of bytes without a unit; 0 means no limit.
 fn vars_size(context: &mut GlobalContext<'_>, line: &Line) {
     let keyword = line.keyword();
     let size = match line.words.get(1) {
@@ -363,13 +363,13 @@ fn large_bufsize(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// The largest `tune.bufsize`, bytes; HAProxy's limit too.
+/// Maximum of `tune.bufsize`, in bytes; HAProxy's limit too.
 const LARGEST_BUFSIZE: u32 = 256 << 20;
 
-/// The smallest one: into which the longest of the error pages still fits with room for rewriting.
+/// Minimum of `tune.bufsize`, in bytes: the longest built-in error page fits, with free space for rewriting.
 const SMALLEST_BUFSIZE: u32 = 352;
 
-/// Judges `tune.bufsize` once it is known.
+/// Checks `tune.bufsize` after the whole section has been read.
 pub(super) fn check_bufsize(context: &mut GlobalContext<'_>) {
     check_large_bufsize(context);
     let Some(bufsize) = context.spec.tune.bufsize else { return };
@@ -383,7 +383,7 @@ pub(super) fn check_bufsize(context: &mut GlobalContext<'_>) {
     context.report.push(Diagnostic::general(Severity::Alert, message).with_form(Form::Bare));
 }
 
-/// Buffers that are to be large have to be larger than the others.
+/// Checks that large buffers are larger than ordinary ones.
 fn check_large_bufsize(context: &mut GlobalContext<'_>) {
     let tune = &mut context.spec.tune;
     let Some(large) = tune.large_bufsize else { return };
@@ -466,7 +466,7 @@ fn peers_updates(context: &mut GlobalContext<'_>, line: &Line) {
     }
 }
 
-/// Events that may be fetched at once.
+/// Maximum number of events of one poll.
 const MOST_EVENTS: i64 = 1_000_000;
 
 fn maxpollevents(context: &mut GlobalContext<'_>, line: &Line) {
@@ -546,7 +546,7 @@ fn sndbuf_server(context: &mut GlobalContext<'_>, line: &Line) {
     context.spec.tune.sndbuf_server = size_once(context, line, context.spec.tune.sndbuf_server);
 }
 
-/// The one argument of a keyword that takes one of three words.
+/// Parses the only argument of a keyword that takes one of three words.
 fn choice<T: Copy>(context: &mut GlobalContext<'_>, line: &Line, choices: [(&str, T); 3]) -> Option<T> {
     let name = line.keyword();
     if context.report.too_many(line, 2, name) {

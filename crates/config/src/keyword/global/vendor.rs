@@ -1,10 +1,10 @@
-//! Device detection by vendors' libraries (section 3.1); HAProxy knows them when built with the library, and Weir
-//! refuses them: it contains no library of a vendor.
+//! Device detection by vendors' libraries (section 3.1); HAProxy supports these keywords when built with the library,
+//! and Weir rejects them: it contains no vendor's library.
 
 use super::GlobalKeyword;
 use crate::keyword::table::{Keyword, Status};
 
-/// A keyword that is refused by its name.
+/// A row whose keyword is rejected by name.
 macro_rules! refused {
     ($name:literal, $usage:literal, $doc:literal $(,)?) => {
         Keyword::new(

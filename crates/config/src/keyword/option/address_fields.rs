@@ -1,4 +1,4 @@
-//! Options that tell servers where a request came from and went to: `forwardfor`, `originalto`, `forwarded`. Owns their
+//! Options that pass the addresses of a request on to servers: `forwardfor`, `originalto`, `forwarded`. Owns their
 //! arguments; must never read another option's.
 
 use super::switched;
@@ -64,7 +64,7 @@ pub(super) fn originalto(context: &mut ProxyContext<'_>, line: &Line) {
     context.draft.spec.http.originalto = Some(originalto);
 }
 
-/// The network behind `except`, which is the word at `at`.
+/// Parses the network after `except`, which is the word at `at`.
 fn except(context: &mut ProxyContext<'_>, line: &Line, at: usize, option: &str) -> Option<(IpAddr, u8)> {
     let found = network(line.text(at + 1));
     if found.is_none() {
@@ -74,7 +74,7 @@ fn except(context: &mut ProxyContext<'_>, line: &Line, at: usize, option: &str) 
     found
 }
 
-/// The name behind `header`, which is the word at `at`.
+/// Returns the name after `header`, which is the word at `at`.
 fn header(context: &mut ProxyContext<'_>, line: &Line, at: usize, option: &str) -> Option<String> {
     let found = line.words.get(at + 1).map(|word| word.text.clone());
     if found.is_none() {
@@ -135,7 +135,7 @@ pub(super) fn forwarded(context: &mut ProxyContext<'_>, line: &Line) {
 const UNKNOWN_PARAMETER: &str = "'option forwarded' only supports optional values: 'proto', 'host', 'host-expr', 'by', \
      'by-expr', 'by_port', 'by_port-expr', 'for', 'for-expr', 'for_port' and 'for_port-expr'.";
 
-/// The expression at `at`, behind the word for that part. False: there is none.
+/// Reads the expression at `at`, which follows the word for that part. Returns false if there is none.
 fn expression(context: &mut ProxyContext<'_>, line: &Line, (word, part): (&Word, &str), at: usize) -> bool {
     if line.words.get(at).is_none() {
         let message = format!("'{}' expects <expr> as argument.", word.text);
@@ -152,13 +152,13 @@ fn expression(context: &mut ProxyContext<'_>, line: &Line, (word, part): (&Word,
     let mut line = context.around.rule_line(line, at);
     line.words.truncate(1);
     let expressions = &mut context.draft.spec.http.forwarded_expressions;
-    // The last word about a part counts.
+    // The last expression for a part applies.
     expressions.retain(|known| known.part != part);
     expressions.push(ForwardedExpressionSpec { part, line });
     true
 }
 
-/// An address and the length of its network's prefix; a mask in dotted form counts as well if it is one run of ones.
+/// Parses an address and returns it with its prefix length; a mask in dotted form is accepted if it is one run of ones.
 fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, mask) = match text.split_once('/') {
         Some((address, mask)) => (address, Some(mask)),

@@ -85,7 +85,7 @@ fn tcp_smart_connect(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.connecting.smart_connect = on);
 }
 
-/// Both sides, as far as the proxy has them.
+/// Applies to both sides, as far as the proxy has them.
 fn tcpka(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, _| {
         let section = context.holder.section;
@@ -125,7 +125,7 @@ fn splice_response(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.options.splice.response = on);
 }
 
-/// Without an interval, the last retry alone goes elsewhere.
+/// Without an interval, only the last retry is redispatched.
 fn redispatch(context: &mut ProxyContext<'_>, line: &Line) {
     let interval = match (context.negation, line.words.get(2)) {
         (Negation::None, Some(word)) => lenient(word, "option redispatch", &mut context.report),

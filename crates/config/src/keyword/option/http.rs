@@ -160,7 +160,7 @@ fn httpclose(context: &mut ProxyContext<'_>, line: &Line) {
     close_mode(context, line, CloseMode::Close);
 }
 
-/// The last one wins; `no` takes back only what was chosen.
+/// The last mode applies; `no` removes a mode only if it is the current one.
 fn close_mode(context: &mut ProxyContext<'_>, line: &Line, mode: CloseMode) {
     boolean(context, line, |context, on| {
         let current = &mut context.draft.spec.close_mode;
@@ -224,7 +224,7 @@ fn adjust_case_server(context: &mut ProxyContext<'_>, line: &Line) {
     boolean(context, line, |context, on| context.draft.spec.http.adjust_case_server = on);
 }
 
-/// The older names warn, and do what the newer ones do.
+/// The older names cause a warning and have the effect of the newer ones.
 fn accept_invalid_request(context: &mut ProxyContext<'_>, line: &Line) {
     deprecated(context, line, "accept-unsafe-violations-in-http-request");
     accept_unsafe_request(context, line);

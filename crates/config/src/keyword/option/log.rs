@@ -59,7 +59,7 @@ fn tcplog(context: &mut ProxyContext<'_>, line: &Line) {
     context.choose_format(ChosenFormat { format, option, span: line.whole() });
 }
 
-/// Whether the line asks for Common Log Format.
+/// Whether the line selects Common Log Format.
 fn clf(context: &mut ProxyContext<'_>, line: &Line) -> Option<bool> {
     let name = line.text(1);
     let clf = match line.text(2) {

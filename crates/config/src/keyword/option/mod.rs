@@ -1,4 +1,4 @@
-//! `option …`, by family. Owns the dispatch and what `no` and `default` mean in front of it.
+//! `option …`, by family. Owns the dispatch and the meaning of `no` and `default` in front of it.
 
 mod address_fields;
 mod checks;
@@ -14,7 +14,7 @@ use super::table::{Family, Keyword, Status, rows};
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
 
-/// Where an option may stand and what may stand in front of it.
+/// Sections that accept an option, and prefixes that it accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) place: KeywordScope,
@@ -22,17 +22,17 @@ pub(crate) struct Shape {
     default: bool,
 }
 
-/// `no option` and `default option` are fine.
+/// Accepts `no option` and `default option`.
 const fn switch(place: KeywordScope) -> Shape {
     Shape { place, no: true, default: true }
 }
 
-/// `no option` is fine.
+/// Accepts `no option`.
 const fn no_only(place: KeywordScope) -> Shape {
     Shape { place, no: true, default: false }
 }
 
-/// It is there or it is not.
+/// Accepts no prefix.
 const fn fixed(place: KeywordScope) -> Shape {
     Shape { place, no: false, default: false }
 }
@@ -89,7 +89,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     let place = context.holder.describe();
     match row.status {
         Status::Supported(parse) | Status::Group(parse) => parse(context, line),
-        // An option that cannot be switched on is off already.
+        // An option that is not supported is already off.
         Status::NotYet if context.negation != Negation::None => {}
         Status::NotYet => context.report.not_yet(line.span(1), &what, &place),
         Status::Tuning => context.report.no_counterpart(line.span(1), &what, &place),
@@ -99,7 +99,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// What HAProxy does not read where it counts for nothing.
+/// Options that HAProxy does not parse in a proxy where they have no effect.
 const PASSED_OVER: &[&str] = &["forwarded", "redispatch"];
 
 fn may_stand(context: &mut ProxyContext<'_>, line: &Line, row: &OptionKeyword) -> bool {
@@ -131,7 +131,7 @@ fn may_stand(context: &mut ProxyContext<'_>, line: &Line, row: &OptionKeyword) -
     }
     place.admits(context.holder, line.span(1), first, &long, &mut context.report);
     match row.status {
-        // HAProxy finds no switch of that name here, after it has warned of it.
+        // HAProxy reports an unknown option here, after its warning.
         _ if is_switch && context.negation == Negation::None => {
             let message = format!("unknown option '{name}'; did you mean '{name}' maybe ?");
             let hint = format!("remove the line: {} has no use for it", context.holder.describe());
@@ -146,7 +146,7 @@ fn may_stand(context: &mut ProxyContext<'_>, line: &Line, row: &OptionKeyword) -
     false
 }
 
-/// Whether the line switches its option on; `None` for `default`. `Err` if it has an argument too many.
+/// Returns whether the line switches its option on; `None` for `default`. `Err` if it has an extra argument.
 fn switched(context: &mut ProxyContext<'_>, line: &Line) -> Result<Option<bool>, ()> {
     if context.report.too_many(line, 2, &format!("option {}", line.text(1))) {
         return Err(());
@@ -158,7 +158,7 @@ fn switched(context: &mut ProxyContext<'_>, line: &Line) -> Result<Option<bool>,
     })
 }
 
-/// An option that is on or off, and off by default.
+/// Reads an option that is on or off, and off by default.
 fn boolean(context: &mut ProxyContext<'_>, line: &Line, set: impl FnOnce(&mut ProxyContext<'_>, bool)) {
     if let Ok(on) = switched(context, line) {
         set(context, on.unwrap_or(false));

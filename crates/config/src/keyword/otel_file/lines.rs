@@ -1,5 +1,5 @@
-//! The sections `otel-instrumentation`, `otel-group` and `otel-scope`. Must never look for what a line names: that takes all of
-//! them.
+//! The sections `otel-instrumentation`, `otel-group` and `otel-scope`. Must never resolve a name in a line: that
+//! requires all of them.
 
 use super::plain;
 use crate::diagnostic::Diagnostic;
@@ -11,10 +11,10 @@ use crate::span::Spanned;
 use crate::spec::{OtelCarrierSpec, OtelEvent, OtelFileSpec, OtelScopeSpec, OtelSpanSpec, OtelStatus, RuleLineSpec};
 use crate::suggest;
 
-/// Spans, attributes, events or names of one section at most.
+/// Maximum number of spans, attributes, events or names of one section.
 const MOST: usize = 256;
 
-/// What a line works on.
+/// Context of a line's parser.
 pub(super) struct Course<'a> {
     pub(super) file: &'a mut OtelFileSpec,
     pub(super) report: Report<'a>,
@@ -24,7 +24,7 @@ pub(super) struct Course<'a> {
 
 type Read = fn(&mut Course<'_>, &Line) -> Result<(), (usize, String)>;
 
-/// A keyword, how many words have to stand behind it, and what reads it; `None`: Weir does not have it yet.
+/// A keyword, the number of words that must follow it, and its parser; `None`: not supported yet.
 struct Row(&'static str, usize, Option<Read>);
 
 const INSTRUMENTATION: &[Row] = &[
@@ -116,7 +116,7 @@ const SCOPE: &[Row] = &[
     Row("status", 1, Some(status)),
 ];
 
-/// Reads a section. Whether it is the instrumentation.
+/// Reads a section. Returns whether it is the instrumentation.
 pub(super) fn section(course: &mut Course<'_>, section: &Section) -> bool {
     let (kind, name) = (section.line.keyword(), section.line.text(1));
     if name.is_empty() {
@@ -176,7 +176,7 @@ impl Course<'_> {
         RuleLineSpec { words, span, folder: self.paths.folder(span, self.sources), inherited: false }
     }
 
-    /// The open scope.
+    /// Returns the scope that is being read.
     fn scope(&mut self) -> &mut OtelScopeSpec {
         if self.file.scopes.is_empty() {
             self.file.scopes.push(OtelScopeSpec::default());
@@ -185,7 +185,7 @@ impl Course<'_> {
         &mut self.file.scopes[last]
     }
 
-    /// The span that a line belongs to.
+    /// Returns the span that a line belongs to.
     fn span(&mut self) -> Result<&mut OtelSpanSpec, (usize, String)> {
         self.scope().spans.last_mut().ok_or_else(|| (0, "there is no 'span' before it".to_owned()))
     }
@@ -236,7 +236,7 @@ fn rate_limit(course: &mut Course<'_>, line: &Line) -> Result<(), (usize, String
     Ok(())
 }
 
-/// `<prefix> [use-vars] [use-headers]`.
+/// Parses `<prefix> [use-vars] [use-headers]`.
 fn carrier(line: &Line) -> Result<OtelCarrierSpec, (usize, String)> {
     let mut own =
         OtelCarrierSpec { prefix: Spanned::new(line.text(1).to_owned(), line.span(1)), ..OtelCarrierSpec::default() };

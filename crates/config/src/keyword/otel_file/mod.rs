@@ -1,5 +1,5 @@
-//! The files that `filter otel` names (HAProxy's OTel filter configuration guide): read once the configuration is, each in the scope
-//! of its filter, and the YAML file of its pipeline. Must never compile an expression.
+//! The files that `filter otel` names (HAProxy's OTel filter configuration guide): read after the configuration, each
+//! in the scope of its filter, with the YAML file of its pipeline. Must never compile an expression.
 
 mod lines;
 mod pipeline;
@@ -16,7 +16,7 @@ use crate::span::Span;
 use crate::spec::{FilterSpec, OtelFileSpec, OtelFilterSpec, Spec};
 use crate::text;
 
-/// Bytes of a file at most.
+/// Maximum size of a file, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// Whether a word starts a section or a scope of such a file.
@@ -24,14 +24,14 @@ fn is_section(word: &str) -> bool {
     word.starts_with('[') || matches!(word, "otel-instrumentation" | "otel-group" | "otel-scope")
 }
 
-/// What reading files needs.
+/// Context for reading files.
 struct Reading<'a> {
     document: &'a Document,
     language: &'a LanguageOptions,
     options: &'a SpecOptions,
 }
 
-/// Reads the files of every filter, and puts what they say into the specification. `sources` grows by them.
+/// Reads the files of every filter into the specification, and adds them to `sources`.
 pub fn read_files(
     sources: &mut Sources,
     (document, language): (&Document, &LanguageOptions),
@@ -59,7 +59,7 @@ pub fn read_files(
     }
 }
 
-/// Reads both files of a filter. The error: what is wrong, where that has not been said.
+/// Reads both files of a filter. The error is one that has not been reported yet.
 fn read_filter(
     sources: &mut Sources,
     reading: &Reading<'_>,
@@ -96,7 +96,7 @@ fn read_filter(
     if file.pipeline.is_some() && is_clean(out) { Ok(file) } else { Err(None) }
 }
 
-/// Reads the sections of a filter's scope. Whether there is an instrumentation.
+/// Reads the sections of a filter's scope. Returns whether there is an instrumentation.
 fn read_sections(
     sources: &Sources,
     reading: &Reading<'_>,
@@ -106,7 +106,7 @@ fn read_sections(
 ) -> bool {
     let paths = Paths::of(reading.document);
     let mut report = Report::new(out);
-    // What stands before the first scope belongs to a filter without a name.
+    // Sections before the first scope belong to a filter without a name.
     let (mut is_own, mut found) = (filter.id.is_none(), false);
     for section in sections {
         if section.line.keyword().starts_with('[') {
@@ -125,7 +125,7 @@ fn read_sections(
     found
 }
 
-/// Text of a word as the configuration has it.
+/// Decodes the text of a word.
 fn plain(text: &str) -> String {
     String::from_utf8_lossy(&text::to_bytes(text)).into_owned()
 }

@@ -1,5 +1,5 @@
-//! What the YAML file of a filter means: the exporter, the sampler, the processor and the provider of the signal `traces`. What Weir
-//! does not offer is an error that names it. Must never open anything.
+//! Meaning of the YAML file of a filter: the exporter, the sampler, the processor and the provider of the signal
+//! `traces`. Anything that Weir does not support is an error that names it. Must never open anything.
 
 use super::yaml::Node;
 use crate::keyword::global::otel::{check_field, check_url};
@@ -8,7 +8,7 @@ use crate::keyword::report::Report;
 use crate::span::Span;
 use crate::spec::{OtelExporterSpec, OtelPipelineSpec, OtelSampler, WHOLE_SAMPLE};
 
-/// Keys of an exporter that change nothing in Weir.
+/// Keys of an exporter that have no effect in Weir.
 const IDLE: [&str; 7] = [
     "thread_name",
     "json_bytes_mapping",
@@ -19,7 +19,7 @@ const IDLE: [&str; 7] = [
     "compression",
 ];
 
-/// What a value is told about.
+/// Context for reading values.
 struct Course<'a, 'r> {
     tree: &'a Node,
     at: &'a dyn Fn(usize) -> Span,
@@ -31,7 +31,8 @@ impl<'a> Course<'a, '_> {
         self.report.alert((self.at)(line), format!("'filter' : {message}."));
     }
 
-    /// What the signal names in a section of the file; an error that names it, where that is not there.
+    /// Returns the node that the signal names in a section of the file; reports an error with the name if it does not
+    /// exist.
     fn named(&mut self, signal: &'a Node, key: &str) -> Option<&'a Node> {
         let (line, node) = signal.get(key)?;
         let name = node.text().unwrap_or_default();
@@ -42,7 +43,7 @@ impl<'a> Course<'a, '_> {
         found.map(|(_, node)| node)
     }
 
-    /// A number of a section.
+    /// Parses a number of a section, from 1 to `most`.
     fn number(&mut self, section: &Node, key: &str, most: u64) -> Option<u64> {
         let (line, node) = section.get(key)?;
         let text = node.text().unwrap_or_default();
@@ -54,14 +55,14 @@ impl<'a> Course<'a, '_> {
     }
 }
 
-/// Names and values of a list.
+/// Returns the lines, names and values of a list.
 fn pairs(node: &Node) -> Vec<(usize, &str, &str)> {
     let Node::List(items) = node else { return Vec::new() };
     let entries = items.iter().flat_map(|(_, item)| item.entries());
     entries.map(|(key, line, value)| (*line, key.as_str(), value.text().unwrap_or_default())).collect()
 }
 
-/// Reads a file; `None`: what is wrong has been told.
+/// Reads a file; `None` after an error, which has been reported.
 pub(super) fn read(
     tree: &Node,
     span: Span,

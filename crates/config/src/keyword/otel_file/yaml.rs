@@ -1,28 +1,27 @@
-//! YAML as far as the files of pipelines use it: maps by indentation, lists of items with a dash, plain and quoted scalars,
-//! comments. Anything else is an error that says so. Must never know a key.
+//! Parser of the YAML subset used by pipeline files: maps by indentation, lists of items with a dash, plain and quoted
+//! scalars, comments. Anything else is an error. Must never depend on a particular key.
 
-/// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     /// Text, without its quotes.
     Scalar(String),
-    /// Keys and values in their order, each with its line.
+    /// Keys and values in file order, each with its line.
     Map(Vec<(String, usize, Node)>),
     /// Items, each with its line.
     List(Vec<(usize, Node)>),
 }
 
-/// What is wrong, and where.
+/// Error message and line number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct YamlError {
     pub(super) line: usize,
     pub(super) message: String,
 }
 
-/// Levels of indentation at most.
+/// Maximum number of indentation levels.
 const DEEPEST: usize = 16;
 
-/// A line that holds something.
+/// A line that is not empty.
 struct Line<'a> {
     number: usize,
     indent: usize,
@@ -33,7 +32,7 @@ fn error<T>(line: usize, message: &str) -> Result<T, YamlError> {
     Err(YamlError { line, message: format!("YAML : {message}.") })
 }
 
-/// The line without its comment.
+/// Returns the line without its comment.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut before) = (None, ' ');
     for (at, found) in line.char_indices() {
@@ -48,7 +47,7 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// Reads a file.
+/// Parses a file.
 pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -70,7 +69,7 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
     }
 }
 
-/// Reads what is indented by at least so much.
+/// Parses a block that is indented by at least `least` columns.
 fn block(lines: &[Line<'_>], at: &mut usize, least: usize, depth: usize) -> Result<Node, YamlError> {
     let Some(first) = lines.get(*at).filter(|line| line.indent >= least) else { return Ok(Node::Map(Vec::new())) };
     if depth == DEEPEST {
@@ -102,7 +101,7 @@ fn block(lines: &[Line<'_>], at: &mut usize, least: usize, depth: usize) -> Resu
             return error(line.number, &format!("the key '{key}' is there twice"));
         }
         *at += 1;
-        // A list may be as far to the left as its key.
+        // A list may have the same indentation as its key.
         let follows = lines.get(*at).map_or(0, |next| next.indent);
         let is_list = lines.get(*at).is_some_and(|next| next.indent == indent && next.text.starts_with('-'));
         let node = match value {
@@ -115,7 +114,7 @@ fn block(lines: &[Line<'_>], at: &mut usize, least: usize, depth: usize) -> Resu
     Ok(Node::Map(entries))
 }
 
-/// A key, and the text behind its colon.
+/// Splits a line into a key, and the text after its colon.
 fn pair(text: &str, line: usize) -> Result<Option<(String, &str)>, YamlError> {
     let begins = text.starts_with(['"', '\'']);
     let end = if begins { text[1..].find(&text[..1]).map_or(text.len(), |at| at + 2) } else { 0 };
@@ -125,7 +124,7 @@ fn pair(text: &str, line: usize) -> Result<Option<(String, &str)>, YamlError> {
     Ok(Some((scalar(text[..at].trim_end(), line)?, text[at + 1..].trim())))
 }
 
-/// A value without its quotes.
+/// Returns a scalar without its quotes.
 fn scalar(text: &str, line: usize) -> Result<String, YamlError> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => {
@@ -141,17 +140,17 @@ fn scalar(text: &str, line: usize) -> Result<String, YamlError> {
 }
 
 impl Node {
-    /// The entries of a map; none of anything else.
+    /// Returns the entries of a map; none for other nodes.
     pub(super) fn entries(&self) -> &[(String, usize, Node)] {
         if let Self::Map(entries) = self { entries } else { &[] }
     }
 
-    /// An entry of a map.
+    /// Returns an entry of a map, with its line.
     pub(super) fn get(&self, key: &str) -> Option<(usize, &Node)> {
         self.entries().iter().find(|(known, ..)| known == key).map(|(_, line, node)| (*line, node))
     }
 
-    /// Text.
+    /// Returns the text of a scalar.
     pub(super) fn text(&self) -> Option<&str> {
         if let Self::Scalar(text) = self { Some(text) } else { None }
     }

@@ -1,4 +1,4 @@
-//! Choice of a server.
+//! Load balancing: choice of a server.
 
 use super::{ProxyContext, ProxyKeyword, condition_line, supported};
 use crate::diagnostic::Diagnostic;
@@ -66,14 +66,14 @@ fn balance(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// What stands in the parentheses behind a name, if anything does.
+/// Returns the text in the parentheses after a name, unless it is empty.
 fn in_parentheses(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('(')?;
     let (inside, _) = rest.split_once(')')?;
     (!inside.is_empty()).then_some(inside)
 }
 
-/// The word that is wrong, and what is said about it.
+/// The index of the wrong word, and the message.
 type Wrong = (usize, String);
 
 fn uri(line: &Line) -> Result<BalanceSpec, Wrong> {
@@ -84,7 +84,7 @@ fn uri(line: &Line) -> Result<BalanceSpec, Wrong> {
         match word {
             "len" | "depth" => {
                 let text = line.text(at + 1);
-                // HAProxy keeps 32 bits of what it reads.
+                // HAProxy truncates the number to 32 bits.
                 let Some(number) = limit((leading_number(text).0 as i32).into()) else {
                     let message = format!("balance uri : '{word}' expects a positive integer (got '{text}').");
                     return Err((at + 1, message));
@@ -112,14 +112,14 @@ fn url_param(line: &Line) -> Result<BalanceSpec, Wrong> {
         return Err((2, "balance url_param requires an URL parameter name.".to_owned()));
     }
     match line.text(3) {
-        // What follows was the size to wait for, once.
+        // Earlier versions had a size to wait for as the next argument.
         "check_post" => Ok(BalanceSpec::UrlParam { name, check_post: true }),
         "" => Ok(BalanceSpec::UrlParam { name, check_post: false }),
         word => Err((3, format!("balance url_param only accepts 'check_post' modifier (got '{word}')."))),
     }
 }
 
-/// What is wrong with the expression itself is told when it is compiled.
+/// Errors in the expression itself are reported when it is compiled.
 fn hash(line: &Line) -> Result<BalanceSpec, Wrong> {
     let Some(word) = line.words.get(2) else {
         return Err((2, "balance hash requires a sample expression.".to_owned()));
@@ -130,7 +130,7 @@ fn hash(line: &Line) -> Result<BalanceSpec, Wrong> {
     }
 }
 
-/// What is wrong with the converters themselves is told when they are compiled.
+/// Errors in the converters themselves are reported when they are compiled.
 fn log_hash(line: &Line) -> Result<BalanceSpec, Wrong> {
     match line.words.get(2) {
         Some(word) => Ok(BalanceSpec::LogHash(Spanned::new(word.text.clone(), word.span))),
@@ -178,7 +178,7 @@ fn unknown_algorithm(context: &mut ProxyContext<'_>, line: &Line, name: &str) {
     context.report.push(diagnostic);
 }
 
-/// `random(2)`: how many servers are drawn.
+/// Parses `random(2)`: the number of servers to draw.
 fn draws(text: &str) -> Result<u32, String> {
     let Some(rest) = text.strip_prefix("random(") else { return Ok(2) };
     let Some((number, _)) = rest.split_once(')') else {
@@ -199,7 +199,7 @@ fn draws(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Milliseconds in `ewma(<time>)`.
+/// Parses `ewma(<time>)`: returns milliseconds.
 fn decay(text: &str) -> Result<u64, String> {
     let Some(rest) = text.strip_prefix("ewma(") else { return Ok(10_000) };
     let Some((time, "")) = rest.split_once(')') else {

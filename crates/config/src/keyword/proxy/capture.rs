@@ -1,4 +1,4 @@
-//! Captures: what of a request and its answer is kept for the log.
+//! Captures: parts of a request and its response that are kept for the log.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;

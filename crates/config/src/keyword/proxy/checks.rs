@@ -1,4 +1,4 @@
-//! Scripts of health checks. What their steps do is the business of "policy"; here they are known by name.
+//! Scripts of health checks. The crate `policy` compiles their steps; they are only recognized by name here.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;

@@ -1,4 +1,4 @@
-//! HTTP compression (section 4, "compression"). Must never judge a message.
+//! HTTP compression (section 4, "compression"). Must never decide about a message.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;
@@ -38,7 +38,7 @@ fn spec<'c>(context: &'c mut ProxyContext<'_>) -> &'c mut CompressionSpec {
     spec
 }
 
-/// The algorithm of the word at `at`.
+/// Parses the algorithm in the word at `at`.
 fn algorithm(context: &mut ProxyContext<'_>, line: &Line, at: usize) -> Option<CompressionAlgorithm> {
     let name = line.text(at);
     let found = CompressionAlgorithm::find(name);

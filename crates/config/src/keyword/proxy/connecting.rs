@@ -1,4 +1,4 @@
-//! How connections to the servers of a proxy are made.
+//! Connections to the servers of a proxy.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;

@@ -1,4 +1,4 @@
-//! `cookie` and `dynamic-cookie-key` (configuration manual, section 4.2). Must never judge what clients send.
+//! `cookie` and `dynamic-cookie-key` (configuration manual, section 4.2). Must never interpret cookies of clients.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::diagnostic::{Diagnostic, Form};
@@ -65,7 +65,7 @@ fn cookie(context: &mut ProxyContext<'_>, line: &Line) {
     context.draft.spec.persistence.cookie = Some(Spanned::new(spec, line.whole()));
 }
 
-/// What does not go together, as HAProxy says it.
+/// Returns HAProxy's sentence about options that cannot be combined.
 fn contradiction(spec: &CookieSpec, modes: u32) -> Option<&'static str> {
     if modes & 1 > 0 && spec.indirect {
         return Some("cookie 'rewrite' and 'indirect' modes are incompatible.");

@@ -1,5 +1,5 @@
-//! A proxy while it is read: what it says so far, and what it inherits. A `defaults` section is a draft as well; starting
-//! from it means cloning it. Must never hold what a finished [`ProxySpec`] needs not be derived from.
+//! A proxy while it is read: its settings so far, and what it inherits. A `defaults` section is a draft as well;
+//! inheriting from it means cloning it. Must never hold anything that a finished [`ProxySpec`] is not derived from.
 
 use crate::keyword::log_line::Entry;
 use crate::keyword::place::Section;
@@ -11,67 +11,66 @@ use crate::spec::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// A log format that an option chose, kept until the mode is known.
+/// A log format selected by an option, kept until the mode is known.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ChosenFormat {
     pub(crate) format: LogFormatSpec,
-    /// The option as HAProxy names it in its warning: `httplog`, `httplog clf`.
+    /// The option's name in HAProxy's warning: `httplog`, `httplog clf`.
     pub(crate) option: &'static str,
     pub(crate) span: Span,
 }
 
-/// Where a proxy's error pages come from, in the order in which it says so: the last word about a status counts.
+/// Sources of a proxy's error pages, in the order of its lines: the last one for a status applies.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Pages {
     /// `errorfile` and `errorloc`.
     Own(ErrorFileSpec),
     /// `errorfiles`: all pages of that section, or those for these statuses.
     Section { name: Spanned<String>, statuses: Vec<u16> },
-    /// `http-error`, the `at`th one.
+    /// `http-error`, by its index `at`.
     Described { status: u16, at: usize },
 }
 
-/// What could not be read, so that nothing is concluded from its absence.
+/// Settings that could not be read, so that no error is reported about their absence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Gaps {
     pub(crate) mode: bool,
     pub(crate) bind: bool,
     pub(crate) log: bool,
-    /// The `defaults` section it names.
+    /// The `defaults` section named by the proxy.
     pub(crate) base: bool,
 }
 
-/// A proxy while it is read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProxyDraft {
     pub(crate) spec: ProxySpec,
-    /// What `server` lines start from.
+    /// Initial values of `server` lines.
     pub(crate) default_server: ServerDraft,
-    /// `default-server name`, in the order in which they came.
+    /// `default-server name`, in file order.
     pub(crate) named_servers: Vec<(String, ServerDraft)>,
-    /// The timeouts that were inherited.
+    /// Inherited timeouts.
     pub(crate) inherited: TimeoutsSpec,
     /// `log` lines in order.
     pub(crate) logs: Vec<Entry>,
     pub(crate) format: Option<ChosenFormat>,
     pub(crate) pages: Vec<Pages>,
-    /// `id`, if it was written.
+    /// Value of `id`, if written.
     pub(crate) id: Option<Spanned<u32>>,
-    /// Lines of the servers, by name.
+    /// Line numbers of the servers, by name.
     pub(crate) server_names: HashMap<String, u32>,
-    /// Servers with an `id` of their own.
+    /// Servers with an explicit `id`.
     pub(crate) server_ids: HashMap<u32, Spanned<String>>,
     /// Every static target of a `use_backend`.
     pub(crate) targets: Vec<Spanned<String>>,
     pub(crate) gaps: Gaps,
-    /// `mode` was written, here or in what it inherits from.
+    /// `mode` was written, here or in an inherited section.
     pub(crate) says_mode: bool,
-    /// `mode haterm`: its clients are answered by the test server.
+    /// `mode haterm`: the test server answers its clients.
     pub(crate) haterm: bool,
 }
 
 impl ProxyDraft {
-    /// What a `defaults` section without `from` starts from: the manual's defaults.
+    /// Returns the initial values of a `defaults` section without `from`: the manual's defaults.
     pub(crate) fn documented() -> Self {
         let spec = ProxySpec {
             span: Span::default(),
@@ -168,13 +167,13 @@ impl ProxyDraft {
         draft.named_servers.clear();
         draft.server_names.clear();
         if draft.spec.kind == ProxyKind::Backend {
-            // It is for those that face clients: the backend itself may be the one that it names.
+            // `default_backend` applies to frontends only: this backend may be the one that it names.
             draft.spec.default_backend = None;
         }
         draft
     }
 
-    /// Whether it logs anywhere.
+    /// Whether the proxy has a log target.
     pub(crate) fn has_logs(&self, global: &GlobalSpec) -> bool {
         self.gaps.log
             || self.logs.iter().any(|entry| match entry {
@@ -184,7 +183,7 @@ impl ProxyDraft {
             })
     }
 
-    /// The finished proxy: what belongs to the other side is left out, the global logs are put in.
+    /// Returns the finished proxy: settings of the other side are dropped, the global log targets are added.
     pub(crate) fn finish(mut self, global: &GlobalSpec, sections: &SectionsSpec) -> ProxySpec {
         self.choose_pages(&sections.http_errors);
         if self.spec.kind != ProxyKind::Frontend {
@@ -227,7 +226,7 @@ impl ProxyDraft {
         self.spec
     }
 
-    /// One page a status, by status: the last word about it.
+    /// Selects one page per status: the last one for it.
     fn choose_pages(&mut self, sections: &[HttpErrorsSpec]) {
         let mut files = BTreeMap::new();
         for pages in &self.pages {
@@ -255,7 +254,7 @@ impl ProxyDraft {
     }
 }
 
-/// The targets that `log global` adds at that line: those that the section `global` has above it.
+/// Returns the targets that `log global` adds at that line: those of lines above it in the section `global`.
 fn logs_above(global: &GlobalSpec, span: Span) -> impl Iterator<Item = &LogSpec> {
     global.logs.iter().filter(move |log| (log.span.file, log.span.line) < (span.file, span.line))
 }

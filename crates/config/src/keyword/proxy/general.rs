@@ -121,7 +121,7 @@ fn enabled(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// The one argument, a number of connections where 0 means no limit.
+/// Parses the only argument, a number of connections; 0 means no limit.
 fn connections(context: &mut ProxyContext<'_>, line: &Line) -> Option<Option<u32>> {
     let name = line.keyword();
     let word = only(line, &format!("'{name}' expects an integer argument."), &mut context.report)?;
@@ -146,7 +146,7 @@ fn fullconn(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// `option …`: [`crate::keyword::option`] has the tables.
+/// `option …`: the tables are in [`crate::keyword::option`].
 fn option(context: &mut ProxyContext<'_>, line: &Line) {
     option::read(context, line);
 }

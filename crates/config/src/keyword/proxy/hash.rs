@@ -1,4 +1,4 @@
-//! How hashes are mapped to servers: `hash-type` and its kin.
+//! Mapping of hashes to servers: `hash-type` and related keywords.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;

@@ -1,4 +1,4 @@
-//! Fine settings of TCP keep-alive towards clients.
+//! Parameters of TCP keep-alive towards clients.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;
@@ -44,7 +44,7 @@ fn interval(context: &mut ProxyContext<'_>, line: &Line) {
     seconds(context, line, |settings| &mut settings.interval);
 }
 
-/// 0 leaves the setting to the system.
+/// Returns the setting; 0 selects the system's default.
 fn setting(value: i64) -> Option<u32> {
     u32::try_from(value).ok().filter(|value| *value > 0)
 }

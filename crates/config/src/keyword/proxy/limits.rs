@@ -26,7 +26,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(BACK_ONLY, "retry-on", "<event>...", "Failures after which a request is sent again.", retry_on),
 ];
 
-/// A number that HAProxy takes only whole. The sentences begin with the keyword's name.
+/// Parses a number that HAProxy rejects if other characters follow it. The sentences begin with the keyword's name.
 fn strict(context: &mut ProxyContext<'_>, line: &Line, word: Option<&Word>, name: &str, wanted: &str) -> Option<i64> {
     let Some(word) = word else {
         context

@@ -47,7 +47,7 @@ fn default_server(context: &mut ProxyContext<'_>, line: &Line) {
     server::read_defaults(context, line);
 }
 
-/// Header names that would break the framing or the routing of every request.
+/// Names of header fields that would break the framing or the routing of every request.
 const NOT_A_NAME_HEADER: &[&str] = &["host", "content-length", "transfer-encoding", "connection"];
 
 fn http_send_name_header(context: &mut ProxyContext<'_>, line: &Line) {

@@ -49,8 +49,8 @@ fn log(context: &mut ProxyContext<'_>, line: &Line) {
     };
     match log_line::read(line, &asker, &mut context.report) {
         Some(log_line::Entry::Clear) => context.draft.logs.clear(),
-        // Repeated, inherited or not, it adds the targets that have come to the section 'global' since. Targets of its own are
-        // used once for each line that names them.
+        // A repeated `log global`, inherited or not, adds the targets added to the section 'global' since. Other
+        // targets are used once for each line that names them.
         Some(entry) if entry.is_global() => match context.draft.logs.iter_mut().find(|known| known.is_global()) {
             Some(known) => *known = entry,
             None => context.draft.logs.push(entry),
@@ -80,15 +80,15 @@ fn error_log_format(context: &mut ProxyContext<'_>, line: &Line) {
 }
 
 fn log_steps(context: &mut ProxyContext<'_>, line: &Line) {
-    // Without an argument it says nothing.
+    // Without an argument it has no effect.
     let Some(word) = line.words.get(1) else { return };
     if word.text == "all" {
         context.draft.spec.log_lines.steps = Some(LogSteps::ALL);
         return;
     }
-    // Every line adds to those before it.
+    // Every line adds to the previous ones.
     let mut steps = context.draft.spec.log_lines.steps.unwrap_or_default();
-    // A comma at the end is forgiven.
+    // A trailing comma is accepted.
     for name in word.text.strip_suffix(',').unwrap_or(&word.text).split(',') {
         let Some(step) = LogStep::named(name).filter(|step| step.is_of_streams()) else {
             let known: Vec<&str> =
@@ -116,7 +116,7 @@ fn unique_id_header(context: &mut ProxyContext<'_>, line: &Line) {
         context.report.alert(line.span(1), "unique-id-header expects an argument.");
         return;
     };
-    // HAProxy takes any text; a field of that name would make every request invalid.
+    // HAProxy accepts any text; a field of that name would make every request invalid.
     if !word.text.bytes().all(is_token) {
         context.report.alert(word.span, format!("unique-id-header : '{}' is no name of a header field.", word.text));
         return;
@@ -124,12 +124,13 @@ fn unique_id_header(context: &mut ProxyContext<'_>, line: &Line) {
     context.draft.spec.log_lines.unique_id_header = Some(word.text.clone());
 }
 
-/// Whether a byte may stand in the name of a field (RFC 9110, section 5.6.2).
+/// Whether a byte is allowed in the name of a field (RFC 9110, section 5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// The one argument of a line that takes a format. What is wrong in the format itself is told when it is compiled.
+/// Returns the only argument of a line that takes a format. Errors in the format itself are reported when it is
+/// compiled.
 fn format_text(context: &mut ProxyContext<'_>, line: &Line) -> Option<Spanned<String>> {
     let name = line.keyword();
     let Some(word) = line.words.get(1) else {

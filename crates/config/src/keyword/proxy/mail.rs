@@ -15,14 +15,14 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(ANY, "email-alert to", "<address>", "Receiver of mails about servers.", to),
 ];
 
-/// One of the texts. What could end a line of the dialogue with a mail server is refused.
+/// Stores one of the texts. Characters that could end a line of the SMTP dialogue are rejected.
 fn text(
     context: &mut ProxyContext<'_>,
     line: &Line,
     field: impl FnOnce(&mut EmailAlertSpec) -> &mut Option<Spanned<String>>,
 ) {
     let Some(word) = line.words.get(2) else {
-        // As HAProxy has it: an empty text, which counts as written.
+        // As in HAProxy: an empty text, which counts as written.
         *field(&mut context.draft.spec.email_alert) = Some(Spanned::new(String::new(), line.span(1)));
         return;
     };

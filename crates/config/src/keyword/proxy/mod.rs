@@ -1,4 +1,4 @@
-//! Keywords of `defaults`, `frontend`, `listen` and `backend`, by family. Owns their dispatch; the meaning of each is in
+//! Keywords of `defaults`, `frontend`, `listen` and `backend`, by family. Owns their dispatch; each is parsed in
 //! its family's file.
 
 mod balance;
@@ -42,18 +42,18 @@ use crate::language::section::SECTIONS;
 use crate::spec::RuleLineSpec;
 use crate::suggest;
 
-/// What a proxy keyword works on.
+/// Context of a proxy keyword's parser.
 pub(crate) struct ProxyContext<'a> {
     pub(crate) draft: &'a mut ProxyDraft,
     pub(crate) holder: Holder<'a>,
     pub(crate) report: Report<'a>,
-    /// What stood in front of the keyword.
+    /// Prefix of the keyword.
     pub(crate) negation: Negation,
     pub(crate) around: Surroundings<'a>,
 }
 
 impl ProxyContext<'_> {
-    /// The proxy's name; empty for a `defaults` section without one.
+    /// Returns the proxy's name; empty for an anonymous `defaults` section.
     pub(crate) fn name(&self) -> &str {
         self.holder.name.unwrap_or_default()
     }
@@ -72,7 +72,7 @@ impl ProxyContext<'_> {
     }
 }
 
-/// Reads one line.
+/// Parser of one line.
 pub(crate) type ProxyParse = fn(&mut ProxyContext<'_>, &Line);
 
 /// A row of the proxy tables.
@@ -102,7 +102,7 @@ const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sen
     Keyword::new(places::ANY, name, usage, doc, Status::Removed(sentence))
 }
 
-/// The condition of a line that makes no sense without one: it begins at the word at `at`.
+/// Reads the condition of a line that requires one: it begins at the word at `at`.
 fn condition_line(context: &mut ProxyContext<'_>, line: &Line, at: usize, name: &str) -> Option<RuleLineSpec> {
     if matches!(line.text(at), "if" | "unless") {
         return Some(context.around.rule_line(line, at));
@@ -142,7 +142,7 @@ pub(crate) static FAMILIES: &[Family<ProxyKeyword>] = &[
     Family { title: "Removed", rows: removed::TABLE },
 ];
 
-/// What HAProxy says when the second word of a group is none of its members; `%1` stands for it.
+/// HAProxy's sentence about an unknown second word of a group; `%1` is the word.
 const GROUPS: &[(&str, &str)] = &[
     (
         "timeout",
@@ -215,7 +215,7 @@ fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// What is judged with the other lines of its proxy even where a warning has told that it counts for nothing.
+/// Keywords that are read together with the other lines of the proxy even after a warning that they have no effect.
 const READ_ANYWHERE: &[&str] = &[
     "default_backend",
     "error-log-format",
@@ -244,7 +244,7 @@ const READ_ANYWHERE: &[&str] = &[
     "use_backend",
 ];
 
-/// What HAProxy does not read where it counts for nothing.
+/// Keywords that HAProxy does not parse where they have no effect.
 const PASSED_OVER: &[&str] = &["stick match", "stick on", "stick store-request", "stick store-response"];
 
 fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, words: usize) {
@@ -276,7 +276,7 @@ fn read_row(context: &mut ProxyContext<'_>, line: &Line, row: &ProxyKeyword, wor
     }
 }
 
-/// Reads a line for its faults alone.
+/// Parses a line only to report its errors.
 pub(crate) fn judge(context: &mut ProxyContext<'_>, line: &Line, parse: ProxyParse) {
     let mut draft = ProxyDraft::documented();
     draft.spec.kind = context.draft.spec.kind;
@@ -286,7 +286,7 @@ pub(crate) fn judge(context: &mut ProxyContext<'_>, line: &Line, parse: ProxyPar
     parse(&mut ProxyContext { draft: &mut draft, holder, report, negation, around }, line);
 }
 
-/// The first word opens a group, the second one is none of its members.
+/// Reports an unknown second word of a group.
 fn wrong_member(context: &mut ProxyContext<'_>, line: &Line) {
     if context.holder.section == Kind::Frontend && line.keyword() == "stick" {
         BACK_SECTION.admits(context.holder, line.span(0), "stick", "stick", &mut context.report);
@@ -304,7 +304,7 @@ fn wrong_member(context: &mut ProxyContext<'_>, line: &Line) {
     context.report.push(diagnostic);
 }
 
-/// An unknown `option`.
+/// Reports an unknown `option`.
 pub(crate) fn unknown_option(context: &mut ProxyContext<'_>, line: &Line, names: Vec<&'static str>) {
     let name = line.text(1);
     let known = suggest::nearest(name, names);

@@ -1,4 +1,4 @@
-//! Traces of OpenTelemetry (Weir's own).
+//! Traces of OpenTelemetry (Weir only).
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::diagnostic::Diagnostic;
@@ -17,7 +17,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[supported(
     trace,
 )];
 
-/// Attributes that a line may add.
+/// Maximum number of attributes of a line.
 const MOST_ATTRIBUTES: usize = 64;
 
 fn trace(context: &mut ProxyContext<'_>, line: &Line) {
@@ -45,7 +45,7 @@ fn trace(context: &mut ProxyContext<'_>, line: &Line) {
     context.draft.spec.otel = Some(Box::new(spec));
 }
 
-/// Reads the option at a word: how many words it has, or the word that is wrong and why.
+/// Parses the option at a word: returns its number of words, or the wrong word and the reason.
 fn option(spec: &mut OtelTraceSpec, line: &Line, at: usize) -> Result<usize, (usize, String)> {
     let name = line.text(at);
     let words = match name {
@@ -71,7 +71,7 @@ fn option(spec: &mut OtelTraceSpec, line: &Line, at: usize) -> Result<usize, (us
     Ok(words)
 }
 
-/// A percentage with up to six digits behind the point, in millionths; a `%` may follow.
+/// Parses a percentage with up to six decimal digits and an optional `%`; returns millionths.
 pub(crate) fn percent(text: &str) -> Option<u32> {
     let text = text.strip_suffix('%').unwrap_or(text);
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));

@@ -67,7 +67,7 @@ fn table(context: &mut ProxyContext<'_>, line: &Line) {
     context.draft.spec.stick_table = Some(read);
 }
 
-/// The cookie that terminal servers give.
+/// Name of the RDP cookie of Microsoft terminal servers.
 const RDP_COOKIE: &str = "msts";
 
 fn rdp_cookie(context: &mut ProxyContext<'_>, line: &Line) {

@@ -1,4 +1,4 @@
-//! What a backend does about servers that fail beside checking them. Weir's own.
+//! Passive detection of failing servers, in addition to health checks. Weir only.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;
@@ -32,13 +32,13 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     ),
 ];
 
-/// A whole number of per cents, from `least` to `most`.
+/// Parses an integer percentage from `least` to `most`.
 fn percent(text: &str, least: u32, most: u32) -> Option<u32> {
     let number = text.strip_suffix('%').unwrap_or(text);
     number.parse().ok().filter(|number| (least..=most).contains(number))
 }
 
-/// A factor above one, such as `2.5`, in per cent.
+/// Parses a factor above one, such as `2.5`; returns per cent.
 fn factor(text: &str) -> Option<u32> {
     let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
     if part.is_empty() || part.len() > 2 || !part.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,4 @@
-//! Rules and conditions. What they do is the business of \"policy\"; here they are known by name.
+//! Rules and conditions. The crate `policy` compiles them; they are only recognized by name here.
 
 use super::{ProxyContext, ProxyKeyword, group, supported};
 use crate::document::Line;
@@ -106,7 +106,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     ),
 ];
 
-/// The rules of requests in the order in which they are evaluated, and those of answers.
+/// Stages of request rules in the order of their evaluation, and of response rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(super) enum Stage {
     Connection,
@@ -149,7 +149,7 @@ impl Stage {
         }
     }
 
-    /// Whether there is a rule of it in the section itself.
+    /// Whether the section itself has a rule of this stage.
     fn is_there(self, rules: &RulesSpec) -> bool {
         let has = |set| rules.rules.iter().any(|rule| rule.set == set && !rule.line.inherited);
         match self {
@@ -167,13 +167,13 @@ impl Stage {
     }
 }
 
-/// HAProxy's warning about a rule that stands behind others, but is evaluated before them.
+/// Reports HAProxy's warning about a rule that is written after others, but evaluated before them.
 pub(super) fn warn_of_order(context: &mut ProxyContext<'_>, line: &Line, own: Stage) {
     let request = Stage::REQUEST.contains(&own);
     let stages = if request { &Stage::REQUEST[..] } else { &Stage::RESPONSE };
     let rules = &context.draft.spec.rules;
     let Some(other) = stages.iter().find(|stage| **stage > own && stage.is_there(rules)) else { return };
-    // HAProxy has one article for all that come too late.
+    // HAProxy uses the article "a" for all misplaced rules.
     let own = own.name().trim_start_matches("an ").trim_start_matches("a ");
     let message = format!("a {own} rule placed after {} rule will still be processed before.", other.name());
     context.report.warning(line.span(0), message);
@@ -235,7 +235,7 @@ fn response_inspect_delay(context: &mut ProxyContext<'_>, line: &Line) {
     context.draft.spec.rules.response_inspect_delay = inspect_delay(context, line, known, "tcp-response");
 }
 
-/// The first one counts.
+/// Parses the delay; the first line applies.
 fn inspect_delay(context: &mut ProxyContext<'_>, line: &Line, known: Option<u64>, rules: &str) -> Option<u64> {
     let place = context.holder.describe();
     let missing = format!("'{rules} inspect-delay' expects a positive delay in milliseconds, in {place}");

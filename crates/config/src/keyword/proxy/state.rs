@@ -1,4 +1,4 @@
-//! The states of servers before a reload (section 4.2, "load-server-state-from-file"). Must never open a file.
+//! Server states saved before a reload (section 4.2, "load-server-state-from-file"). Must never open a file.
 
 use super::{ProxyContext, ProxyKeyword, supported};
 use crate::document::Line;

@@ -32,7 +32,8 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(ANY, "stats uri", "<prefix>", "Where the page is.", uri),
 ];
 
-/// The page that the proxy's lines describe: an inherited one is replaced by the proxy's first line about it, as in HAProxy.
+/// Returns the page described by the proxy's lines: the proxy's first line about it replaces an inherited one, as in
+/// HAProxy.
 fn page<'c>(context: &'c mut ProxyContext<'_>) -> &'c mut StatsPageSpec {
     let page = context.draft.spec.stats.get_or_insert_default();
     if !page.own {
@@ -41,7 +42,7 @@ fn page<'c>(context: &'c mut ProxyContext<'_>) -> &'c mut StatsPageSpec {
     page
 }
 
-/// The word after the keyword, which has to be there; what follows is not looked at, as in HAProxy.
+/// Returns the required word after the keyword; further words are ignored, as in HAProxy.
 fn argument(context: &mut ProxyContext<'_>, line: &Line, missing: &str) -> Option<String> {
     match line.words.get(2).filter(|word| !word.text.is_empty()) {
         Some(word) => Some(word.text.clone()),
@@ -79,7 +80,7 @@ fn hide_version(context: &mut ProxyContext<'_>, _: &Line) {
 }
 
 fn http_request(context: &mut ProxyContext<'_>, line: &Line) {
-    // What a rule of the proxy would be, moved to the page.
+    // Reads the rule as one of the proxy, then moves it to the page.
     let before = context.draft.spec.rules.rules.len();
     rule::read(context, line, 2, rule::HTTP_REQUEST);
     let rules = context.draft.spec.rules.rules.split_off(before);
@@ -97,7 +98,7 @@ fn realm(context: &mut ProxyContext<'_>, line: &Line) {
 fn refresh(context: &mut ProxyContext<'_>, line: &Line) {
     let unexpected = "unexpected character '%c' in argument to stats refresh interval.";
     let missing = "'refresh' needs a positive interval.";
-    // The unit is a second unless it is written.
+    // The default unit is a second.
     let written = line.text(2).parse::<u64>().ok();
     let milliseconds = match written {
         Some(seconds) => seconds.checked_mul(1000),

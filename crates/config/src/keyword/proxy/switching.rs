@@ -52,7 +52,7 @@ fn use_backend(context: &mut ProxyContext<'_>, line: &Line) {
         context.report.push(diagnostic);
         return;
     }
-    // A name that is put together is looked up when a request is there.
+    // A name with a format is looked up for each request.
     if !word.text.contains('%') {
         context.draft.targets.push(Spanned::new(word.text.clone(), word.span));
     }

@@ -83,7 +83,7 @@ fn read(context: &mut ProxyContext<'_>, line: &Line) -> Option<u64> {
     Some(value)
 }
 
-/// Reads the line into its field. A timeout of 0 is none.
+/// Reads the line into its field. A timeout of 0 means no timeout.
 fn set(context: &mut ProxyContext<'_>, line: &Line, field: fn(&mut TimeoutsSpec) -> &mut Option<u64>) {
     let before = *field(&mut TimeoutsSpec::clone(&context.draft.spec.timeouts));
     let inherited = *field(&mut context.draft.inherited);

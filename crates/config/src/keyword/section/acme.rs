@@ -1,4 +1,4 @@
-//! How certificates are obtained from an ACME server (section 12.8).
+//! ACME servers that issue certificates (section 12.8).
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::diagnostic::{Diagnostic, Form};
@@ -54,7 +54,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     true
 }
 
-/// The section that is open, and what a line has behind its keyword; says what is wrong where there is nothing.
+/// Returns the open section, and the argument after a line's keyword; reports `missing` if there is none.
 fn argument<'a>(
     context: &'a mut SectionContext<'_>,
     line: &Line,

@@ -8,10 +8,10 @@ use crate::keyword::report::Report;
 use crate::spec::{CacheSpec, EarlyHints};
 use crate::units;
 
-/// Largest `total-max-size`, megabytes.
+/// Maximum of `total-max-size`, in megabytes.
 const LARGEST: u32 = 4_095;
 
-/// Largest file of `disk`, megabytes.
+/// Maximum size of the file of `disk`, in megabytes.
 const LARGEST_FILE: u32 = 1 << 24;
 
 /// Every keyword of the section.
@@ -81,7 +81,7 @@ fn warn(context: &mut SectionContext<'_>, line: &Line, message: String) {
     context.report.push(Diagnostic::warning(line.span(1), message).with_form(Form::ParsingTight));
 }
 
-/// Changes the section that is open, unless more than one argument was written.
+/// Changes the open section, unless there is more than one argument.
 fn change(context: &mut SectionContext<'_>, line: &Line, change: impl FnOnce(&mut CacheSpec)) {
     if !context.report.too_many(line, 2, line.keyword())
         && let Some(section) = context.content.caches.last_mut()
@@ -90,12 +90,12 @@ fn change(context: &mut SectionContext<'_>, line: &Line, change: impl FnOnce(&mu
     }
 }
 
-/// What HAProxy says as a warning, and refuses the configuration for.
+/// Reports an error that HAProxy labels a warning, although it rejects the configuration.
 fn refuse(context: &mut SectionContext<'_>, line: &Line, message: String) {
     context.report.tight(line.span(1), message);
 }
 
-/// A number that is written in digits alone; one that is too large is the largest.
+/// Parses a number that consists of digits only; a larger one than `u32::MAX` saturates.
 fn number(line: &Line) -> Option<u32> {
     let text = line.text(1);
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -117,7 +117,7 @@ fn max_age(context: &mut SectionContext<'_>, line: &Line) {
     let Some(word) = line.words.get(1) else {
         return warn(context, line, "'max-age' expects an age parameter in seconds.".to_owned());
     };
-    // As `atoi` reads it: anything else is 0, and what is negative never ends.
+    // As `atoi` parses it: text is 0, and a negative value never expires.
     let (seconds, clean) = leading_number(&word.text);
     if !clean {
         context.report.diag(word.span, format!("'max-age' takes a number; '{}' is read as {seconds}.", word.text));
@@ -261,7 +261,7 @@ fn tag_header(context: &mut SectionContext<'_>, line: &Line) {
     change(context, line, |section| section.tag_header = Some(name));
 }
 
-/// Looks at finished sections: each needs a size.
+/// Checks finished sections: each requires a size.
 pub(crate) fn verify(sections: &[CacheSpec], report: &mut Report<'_>) {
     for section in sections {
         let half = u64::from(section.megabytes) << 19;

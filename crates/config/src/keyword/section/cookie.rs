@@ -1,4 +1,4 @@
-//! Arguments of cookie (section 4.2), for the reference: `cookie` reads them itself (`keyword/proxy/cookie.rs`).
+//! Arguments of cookie (section 4.2), for the reference: they are parsed in `keyword/proxy/cookie.rs`.
 
 use super::{SectionKeyword, supported};
 

@@ -1,4 +1,4 @@
-//! Options of a line of a crt-list file (section 5.1, \"crt-list\").
+//! Options of a line of a crt-list file (section 5.1, "crt-list").
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::document::Line;
@@ -25,5 +25,5 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("verify", "{ none | optional | required }", "Whether clients need a certificate.", elsewhere),
 ];
 
-/// [`crate::crt_list`] reads these lines, which stand in files of their own.
+/// [`crate::crt_list`] parses these lines, which are in files of their own.
 fn elsewhere(_: &mut SectionContext<'_>, _: &Line) {}

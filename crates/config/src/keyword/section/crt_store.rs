@@ -13,14 +13,14 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("load", "[crt <file>] [<option> <value>]...", "Loads a certificate.", load),
 ];
 
-/// Folders that the lines of the open section start from.
+/// Base directories of the lines of the open section.
 #[derive(Debug, Default)]
 pub(crate) struct Bases {
     certificates: Option<String>,
     keys: Option<String>,
 }
 
-/// Opens a section; several may have one name.
+/// Opens a section; several may have the same name.
 pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     if let Some(extra) = line.words.get(2) {
         context.report.alert(extra.span, "'crt-store' section only supports a <name> argument.");
@@ -32,7 +32,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     true
 }
 
-/// How a message about a line of the section begins.
+/// Returns the start of messages about a line of the section.
 fn head(context: &SectionContext<'_>, line: &Line) -> String {
     format!("parsing [{}] : ", context.around.place(line.span(0)))
 }

@@ -1,4 +1,4 @@
-//! Options of \"load\" in a crt-store section (section 12.7.1).
+//! Options of "load" in a crt-store section (section 12.7.1).
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::document::Line;
@@ -22,5 +22,5 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("sctl", "<file>", "Signed certificate timestamps, which are checked and not sent.", elsewhere),
 ];
 
-/// [`crate::keyword::load_options`] reads them.
+/// [`crate::keyword::load_options`] parses them.
 fn elsewhere(_: &mut SectionContext<'_>, _: &Line) {}

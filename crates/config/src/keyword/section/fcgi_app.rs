@@ -1,4 +1,4 @@
-//! A FastCGI application (section 10.1). Must never look at a proxy.
+//! A FastCGI application (section 10.1). Must never access a proxy.
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::diagnostic::{Diagnostic, Form};
@@ -63,12 +63,12 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     true
 }
 
-/// The open section.
+/// Returns the open section.
 fn app<'a>(context: &'a mut SectionContext<'_>) -> Option<&'a mut FcgiAppSpec> {
     context.content.fcgi_apps.last_mut()
 }
 
-/// The only word behind a keyword.
+/// Returns the only word after a keyword.
 fn only<'l>(context: &mut SectionContext<'_>, line: &'l Line, what: &str) -> Option<&'l Word> {
     let name = line.keyword();
     let Some(word) = line.words.get(1).filter(|word| !word.text.is_empty()) else {

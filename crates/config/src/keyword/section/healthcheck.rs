@@ -1,5 +1,5 @@
-//! A health check that servers refer to (section 12.9): the type and the rules that a proxy would have. Must never look at
-//! a server.
+//! A health check that servers refer to (section 12.9): the type and the rules that a proxy would have. Must never
+//! access a server.
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::document::Line;
@@ -42,7 +42,7 @@ fn kind(context: &mut SectionContext<'_>, line: &Line) {
     if line.text(1).is_empty() {
         return context.report.alert(line.span(1), "'type' expects a healthcheck type.");
     }
-    // A program is the business of a backend.
+    // `external-check` is available in backends only.
     let method = match line.text(1) {
         "external-check" => None,
         _ => check_method::read(line, context.around, &mut context.report),
@@ -57,7 +57,7 @@ fn kind(context: &mut SectionContext<'_>, line: &Line) {
             }
             section.check.method = method;
         }
-        // What is wrong with one of these has been said.
+        // Errors of these types have been reported.
         None if KNOWN.contains(&line.text(1)) => {}
         None => {
             let message = format!("unknown healthcheck type '{}' (expects '{}').", line.text(1), KNOWN.join("', '"));
@@ -80,7 +80,7 @@ const KNOWN: [&str; 10] = [
     "grpc-check",
 ];
 
-/// The rules that make the steps of such a check; `None`: it has its own.
+/// Returns the rules that define the steps of such a check; `None` if the steps are built in.
 fn rules(method: &CheckMethod) -> Option<&'static str> {
     match method {
         CheckMethod::Tcp => Some("tcp-check"),
@@ -89,7 +89,7 @@ fn rules(method: &CheckMethod) -> Option<&'static str> {
     }
 }
 
-/// Rules of a kind have no place in a check that has a type already and goes another way. False: that has been said.
+/// Whether a rule of this kind fits the type of the check; reports an error if not.
 fn fits(context: &mut SectionContext<'_>, line: &Line) -> bool {
     let Some(section) = context.content.healthchecks.last().filter(|section| section.typed) else { return true };
     let name = match &section.check.method {
@@ -106,7 +106,7 @@ fn fits(context: &mut SectionContext<'_>, line: &Line) -> bool {
             ProtocolCheck::Spop => "SPOP",
             ProtocolCheck::Grpc { .. } => "GRPC",
         },
-        // A type that is none: that has been said.
+        // An unknown type, which has been reported.
         _ => return true,
     };
     let message = format!("unable to configure '{}' rule for '{name}' healthcheck", line.text(0));
@@ -114,7 +114,7 @@ fn fits(context: &mut SectionContext<'_>, line: &Line) -> bool {
     false
 }
 
-/// Steps that a script may have; what they say is read where the script is compiled.
+/// Steps of a script; their arguments are parsed when the script is compiled.
 const STEPS: [&str; 10] = [
     "comment",
     "connect",

@@ -58,7 +58,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     true
 }
 
-/// The open section.
+/// Returns the open section.
 fn forward<'a>(context: &'a mut SectionContext<'_>) -> Option<&'a mut LogForwardSpec> {
     context.content.log_forwards.last_mut()
 }
@@ -92,7 +92,7 @@ fn log(context: &mut SectionContext<'_>, line: &Line) {
     }
 }
 
-/// The one argument, a number where 0 means that none is set.
+/// Parses the only argument, a number; 0 means unset.
 fn number(context: &mut SectionContext<'_>, line: &Line) -> Option<Option<u32>> {
     let name = line.keyword();
     let Some(word) = line.words.get(1) else {

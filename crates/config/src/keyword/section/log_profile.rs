@@ -82,7 +82,7 @@ fn on(context: &mut SectionContext<'_>, line: &Line) {
                     context.report.alert(word.span, message);
                     return;
                 };
-                // What says how a line looks wants it.
+                // A line with a format cancels `drop`.
                 entry.drop = false;
                 let format = Some(Spanned::new(format.text.clone(), format.span));
                 match word.text.as_str() {

@@ -1,4 +1,4 @@
-//! Mail servers (section 12.3). Must never look one up.
+//! Mail servers (section 12.3). Must never resolve one.
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::address::{self, AddressRules};

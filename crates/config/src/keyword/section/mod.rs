@@ -1,6 +1,6 @@
-//! Sections that are neither proxies nor `global`, and their keywords. To support one, give its row a function that
-//! opens it (`opened`), turn its keywords from `not_yet` into `supported`, and let them fill what the opening put into
-//! [`SectionContext::content`]. Must never read a proxy.
+//! Sections that are neither proxies nor `global`, and their keywords. To support one, add to its row a function that
+//! opens it (`opened`), turn its keywords from `not_yet` into `supported`, and let them fill the value that the opening
+//! function added to [`SectionContext::content`]. Must never read a proxy.
 
 mod acme;
 pub(super) mod cache;
@@ -36,24 +36,24 @@ use crate::document::{Line, Section};
 use crate::spec::SectionsSpec;
 use std::borrow::Cow;
 
-/// What a line of such a section works on.
+/// Context of a section keyword's parser.
 pub(crate) struct SectionContext<'a> {
     /// All sections read so far; the open one is the last of its kind.
     pub(crate) content: &'a mut SectionsSpec,
     pub(crate) around: Surroundings<'a>,
     pub(crate) report: Report<'a>,
-    /// What lines of a `peers` section say about its later lines.
+    /// Settings of a `peers` section that apply to its later lines.
     pub(crate) drafts: peers::Drafts,
-    /// The folders of a `crt-store` section, as of the line.
+    /// The base directories of a `crt-store` section at this line.
     pub(crate) bases: crt_store::Bases,
-    /// What stands in front of the keyword.
+    /// Prefix of the keyword.
     pub(crate) negation: Negation,
 }
 
-/// Reads a line.
+/// Parser of a line.
 pub(crate) type SectionParse = fn(&mut SectionContext<'_>, &Line);
 
-/// Reads the line that opens a section. False: its lines have nothing to go to.
+/// Parser of the line that opens a section. Returns false if the section's lines cannot be read.
 pub(crate) type SectionOpen = fn(&mut SectionContext<'_>, &Line) -> bool;
 
 /// A keyword of such a section.
@@ -78,24 +78,22 @@ const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sen
 /// A section, or a list of names inside one.
 #[derive(Debug)]
 pub(crate) struct SectionRow {
-    /// Its keyword.
     pub(crate) name: &'static str,
-    /// What stands behind it.
+    /// Usage of the arguments.
     pub(crate) usage: &'static str,
-    /// What it is for.
+    /// Description.
     pub(crate) doc: &'static str,
-    /// What HAProxy says about it if it exists no more.
+    /// HAProxy's sentence about a removed section.
     pub(crate) removed: Option<&'static str>,
-    /// Its keywords.
     pub(crate) rows: &'static [SectionKeyword],
-    /// Opens it; `None`: it is not supported yet.
+    /// Opens the section; `None`: not supported yet.
     open: Option<SectionOpen>,
-    /// What HAProxy calls an unknown word in it.
+    /// HAProxy's noun for an unknown word in it.
     unknown: Option<&'static str>,
 }
 
 impl SectionRow {
-    /// A section that is read. Unknown words in it are told as HAProxy tells them: `unknown statement`.
+    /// Marks a section as supported. HAProxy's noun for unknown words in it is `unknown`, such as `unknown statement`.
     const fn opened(self, open: SectionOpen, unknown: Option<&'static str>) -> Self {
         Self { open: Some(open), unknown, ..self }
     }
@@ -153,18 +151,18 @@ pub(crate) static NAMES: &[SectionRow] = &[
         .opened(spoe_message::open, None),
 ];
 
-/// The row of a section.
+/// Returns the row of a section.
 pub(crate) fn find(name: &str) -> Option<&'static SectionRow> {
     TABLE.iter().find(|row| row.name == name)
 }
 
-/// The row of a section of a file of its own.
+/// Returns the row of a section in a file of its own.
 pub(crate) fn find_named(name: &str) -> Option<&'static SectionRow> {
     NAMES.iter().find(|row| row.name == name && row.open.is_some())
 }
 
-/// Reads a section; one that is not supported yet is refused by name, and what is in it where HAProxy would not know it
-/// either.
+/// Reads a section. One that is not supported yet is rejected by name, and its unknown words are reported as by
+/// HAProxy.
 pub(crate) fn read(
     row: &SectionRow,
     section: &Section,
@@ -261,7 +259,7 @@ fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
             diagnostic.hint = known.or_else(|| elsewhere::hint(&word.text, elsewhere::Where::Section));
             report.push(diagnostic);
         }
-        // Its first word is known, what stands behind it is not.
+        // The first word is known, the second one is not.
         None if names.contains(&word.text.as_str()) => {
             let second = line.text(1);
             let message = match word.text.as_str() {

@@ -8,7 +8,7 @@ use crate::span::Spanned;
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[supported("namespace", "<name>", "A network namespace.", namespace)];
 
-/// Opens a section; all of them are one list.
+/// Opens a section; all sections form one list.
 pub(super) fn open(_: &mut SectionContext<'_>, _: &Line) -> bool {
     true
 }

@@ -1,4 +1,4 @@
-//! Instances that share stick tables (section 11.2). Must never look a peer up, and never judge a table by another one.
+//! Instances that share stick tables (section 11.2). Must never resolve a peer, and never compare tables.
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::address::{self, AddressError, AddressRules};
@@ -24,14 +24,13 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("table", "<name> type <type> size <size> [<option>...]", "A shared stick table.", table),
 ];
 
-/// What lines of the open section have said that no specification holds.
+/// Settings of the open section that are not part of a specification.
 #[derive(Default)]
 pub(crate) struct Drafts {
     bind: BindDraft,
     server: ServerDraft,
-    /// The first `bind` line.
     bound: Option<crate::span::Span>,
-    /// There was a `peer` line.
+    /// The section has a `peer` line.
     has_peer_line: bool,
 }
 
@@ -69,12 +68,12 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     true
 }
 
-/// The open section.
+/// Returns the open section.
 fn section<'a>(context: &'a mut SectionContext<'_>) -> Option<&'a mut PeersSpec> {
     context.content.peers.last_mut()
 }
 
-/// `peer` and `bind` lines do not go together.
+/// Reports the combination of `peer` and `bind` lines.
 fn mixes(context: &mut SectionContext<'_>, line: &Line, mixes: bool) -> bool {
     if mixes {
         context.report.alert(line.span(0), "mixing \"peer\" and \"bind\" line is forbidden");
@@ -219,13 +218,13 @@ fn peer(context: &mut SectionContext<'_>, line: &Line) {
     }
 }
 
-/// How messages about a `peer` or `server` line begin: the proxy that it would belong to has this instance's name.
+/// Returns the start of messages about a `peer` or `server` line: the line's proxy is named after this instance.
 fn head(context: &SectionContext<'_>, name: &str) -> String {
     let known = context.content.peers.last().filter(|section| section.local.is_some());
     format!("'server {}/{name}' : ", known.map_or("(null)", |section| &section.local_name))
 }
 
-/// The options of a line, from the word at `first` on.
+/// Reads the options of a line, from the word at `first` on.
 fn options(context: &mut SectionContext<'_>, line: &Line, first: usize, has_address: bool) -> PeerOptions {
     let head = head(context, line.text(1));
     let base = &context.drafts.server;
@@ -300,7 +299,7 @@ fn other_instance(context: &mut SectionContext<'_>, line: &Line) {
     section.peers.push(peer);
 }
 
-/// The address of a peer, or of this instance.
+/// Parses the address of a peer, or of this instance.
 fn address(context: &mut SectionContext<'_>, name: &str, word: &Word, is_local: bool) -> Option<AddressSpec> {
     let rules = AddressRules { port_required: true, port_offset: false, ..AddressRules::SERVER };
     let head = head(context, name);
@@ -324,7 +323,7 @@ fn address(context: &mut SectionContext<'_>, name: &str, word: &Word, is_local: 
     let mut diagnostic = Diagnostic::alert(word.span, format!("{head}{error}")).with_form(Form::Placed);
     diagnostic.hint = error.hint().map(str::to_owned);
     context.report.push(diagnostic);
-    // HAProxy reads it once more, as the address of a listener.
+    // HAProxy parses it a second time, as the address of a listener.
     if is_local && !matches!(error, AddressError::RangeNotPermitted { .. }) {
         context.report.alert(word.span, format!("'peer {name}' : {error}"));
     }

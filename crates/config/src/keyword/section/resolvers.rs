@@ -1,4 +1,4 @@
-//! Name servers (section 5.3.2). Must never look at the system's list of them.
+//! Name servers (section 5.3.2). Must never read the system's list of them.
 
 use super::{SectionContext, SectionKeyword, removed, supported};
 use crate::address::{self, AddressError, AddressRules};
@@ -54,7 +54,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     true
 }
 
-/// The open section.
+/// Returns the open section.
 fn section<'a>(context: &'a mut SectionContext<'_>) -> Option<&'a mut ResolversSpec> {
     context.content.resolvers.last_mut()
 }
@@ -84,7 +84,7 @@ fn nameserver(context: &mut SectionContext<'_>, line: &Line) {
     };
     let mut tls = None;
     if *kind == SocketKind::Stream {
-        // Its options are those of servers; what is wrong with them is told as there.
+        // Its options are those of servers, and their errors are reported in the same form.
         let mut written = server::read_nameserver(line, context.around.environment, &mut context.report);
         written.common.folder = context.around.paths.folder(line.whole(), context.around.sources);
         tls = written.ssl.then(|| Box::new(written));
@@ -102,7 +102,7 @@ fn nameserver(context: &mut SectionContext<'_>, line: &Line) {
     }
 }
 
-/// The address of a name server: names cannot be looked up before there is one.
+/// Parses the address of a name server, which must not be a name.
 fn parse_address(context: &mut SectionContext<'_>, name: &Word, word: &Word) -> Option<AddressSpec> {
     let head = format!("'nameserver {}' : ", name.text);
     let error = match address::parse(&word.text, &AddressRules::NAMESERVER, context.around.environment) {
@@ -132,7 +132,7 @@ fn of_system(context: &mut SectionContext<'_>, line: &Line) {
     }
 }
 
-/// A time; what is wrong with it is told by the name of what it is for.
+/// Parses a time; `argument` names it in error messages.
 fn time(context: &mut SectionContext<'_>, word: &Word, keyword: &str, argument: &str) -> Option<u64> {
     let error = match units::milliseconds(&word.text) {
         Ok(time) => return Some(time.value),
@@ -188,7 +188,7 @@ fn timeout(context: &mut SectionContext<'_>, line: &Line) {
 }
 
 fn payload(context: &mut SectionContext<'_>, line: &Line) {
-    /// Bytes of a header.
+    /// Size of a DNS header, in bytes.
     const LEAST: u16 = 12;
     let Some(word) = line.words.get(1) else {
         return context.report.alert(line.span(1), "'accepted_payload_size' expects <nb> as argument.");
@@ -213,7 +213,7 @@ fn retries(context: &mut SectionContext<'_>, line: &Line) {
     };
     let number = lenient(word, "resolve_retries", &mut context.report);
     if let Some(section) = section(context) {
-        // Once it is asked in any case.
+        // At least one query is sent.
         section.retries = u32::try_from(number.max(1)).unwrap_or(u32::MAX);
     }
 }

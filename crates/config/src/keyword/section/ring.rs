@@ -22,14 +22,14 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("timeout", "[<name> [<time>]]", "Any other timeout has no effect here, nor in HAProxy.", no_timeout),
 ];
 
-/// The ring that is always there.
+/// The ring that always exists.
 pub(crate) const EVENTS: &str = "buf0";
-/// The ring of events for programs that set DNS records, which is always there as well.
+/// The ring of events for programs that set DNS records, which always exists as well.
 pub(crate) const PROVISIONING: &str = "dpapi";
-/// What else takes lines under a name.
+/// Reserved names of log sinks.
 const SINKS: [&str; 4] = [EVENTS, PROVISIONING, "stdout", "stderr"];
 
-/// Bytes of a line unless `maxlen` is written.
+/// Default of `maxlen`, in bytes.
 const DEFAULT_MAXLEN: u32 = 1024;
 
 /// Opens a section.
@@ -59,7 +59,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     true
 }
 
-/// The open section.
+/// Returns the open section.
 fn ring<'a>(context: &'a mut SectionContext<'_>) -> Option<&'a mut RingSpec> {
     context.content.rings.last_mut()
 }
@@ -87,7 +87,7 @@ fn format(context: &mut SectionContext<'_>, line: &Line) {
     }
 }
 
-/// A size in bytes, at least 1.
+/// Parses a size in bytes, at least 1.
 fn bytes(context: &mut SectionContext<'_>, line: &Line) -> Option<u32> {
     let text = line.text(1);
     let limit = u64::from(i32::MAX.unsigned_abs());
@@ -146,7 +146,7 @@ fn timeout(context: &mut SectionContext<'_>, line: &Line, set: fn(&mut RingSpec,
     }
 }
 
-/// HAProxy reads no further than it knows the name.
+/// HAProxy ignores the argument once the name is recognized.
 fn no_timeout(context: &mut SectionContext<'_>, line: &Line) {
     let message = format!("'timeout {}' has no effect in a ring.", line.text(1));
     context.report.diag(line.span(1), message);

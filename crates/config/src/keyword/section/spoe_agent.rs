@@ -1,5 +1,5 @@
-//! The agent section of an SPOE file (SPOE.txt, section 2.2). Must never look for what it names: messages, groups and a
-//! backend.
+//! The agent section of an SPOE file (SPOE.txt, section 2.2). Must never resolve the names in it: messages, groups and
+//! a backend.
 
 use super::{SectionContext, SectionKeyword, supported, tuning};
 use crate::diagnostic::{Diagnostic, Form};
@@ -36,7 +36,7 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("use-backend", "<backend>", "Backend of the agent's servers.", use_backend),
 ];
 
-/// The name behind the keyword of a section; what is wrong with it has been said where there is none.
+/// Returns the name after the keyword of a section; reports an error if there is none.
 pub(super) fn section_name(context: &mut SectionContext<'_>, line: &Line) -> Option<Spanned<String>> {
     let (kind, name) = (line.keyword(), line.text(1));
     if context.report.too_many(line, 2, kind) {
@@ -62,12 +62,12 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     true
 }
 
-/// The open section.
+/// Returns the open section.
 fn agent<'a>(context: &'a mut SectionContext<'_>) -> Option<&'a mut SpoeAgentSpec> {
     context.content.spoe_engines.last_mut()?.agent.as_mut()
 }
 
-/// Adds the words behind the keyword to names that each appear once. `what`: the kind of section that they name.
+/// Adds the words after the keyword to a list of unique names. `what` is the kind of section that they name.
 pub(super) fn add_names(
     known: &mut Vec<Spanned<String>>,
     line: &Line,
@@ -120,7 +120,7 @@ fn log(context: &mut SectionContext<'_>, line: &Line) {
     }
 }
 
-/// Whether the line of a keyword without effect is one that HAProxy takes; what is wrong with it is said.
+/// Whether HAProxy accepts the line of a keyword without effect; reports an error if not.
 pub(super) fn is_sound(line: &Line, report: &mut crate::keyword::report::Report<'_>) -> bool {
     match line.keyword() {
         "timeout" => !report.too_many(line, 3, "timeout"),
@@ -197,7 +197,7 @@ fn refuse_negation(context: &mut SectionContext<'_>, line: &Line) {
     context.report.tight(line.span(1), format!("negation is not supported for option '{}'.", line.text(1)));
 }
 
-/// An option whose argument is a name, or a part of one.
+/// Reads an option whose argument is a name, or a part of one.
 fn variable(context: &mut SectionContext<'_>, line: &Line) {
     let name = line.text(1);
     if context.negation != Negation::None {
@@ -227,7 +227,7 @@ fn is_variable_name(word: &Word) -> bool {
     word.text.chars().all(|found| found.is_ascii_alphanumeric() || matches!(found, '_' | '.'))
 }
 
-/// Words of the section that are no keyword. False: it is another section.
+/// Reports words that are not keywords of the section. Returns false if it is another section.
 pub(super) fn unknown(section: &str, line: &Line, report: &mut crate::keyword::report::Report<'_>) -> bool {
     let (first, second) = (line.text(0), line.text(1));
     match (section, first) {
@@ -245,7 +245,7 @@ pub(super) fn unknown(section: &str, line: &Line, report: &mut crate::keyword::r
             report.alert(line.span(0), format!("unknown keyword '{first}' in {section} section."));
         }
         ("spoe-message", _) => {
-            // HAProxy passes over it without a word.
+            // HAProxy ignores it silently.
             let message = format!("unknown keyword '{first}' in {section} section is ignored.");
             let found = Diagnostic::new(crate::diagnostic::Severity::Notice, line.span(0), message);
             report.push(found.with_form(Form::Parsing));

@@ -1,4 +1,4 @@
-//! The group sections of an SPOE file (SPOE.txt, section 2.4). Must never look for the messages that it names.
+//! The group sections of an SPOE file (SPOE.txt, section 2.4). Must never resolve the messages that it names.
 
 use super::spoe_agent::{add_names, section_name};
 use super::{SectionContext, SectionKeyword, supported};

@@ -1,4 +1,4 @@
-//! The message sections of an SPOE file (SPOE.txt, section 2.3). Must never look into an expression.
+//! The message sections of an SPOE file (SPOE.txt, section 2.3). Must never parse an expression.
 
 use super::spoe_agent::section_name;
 use super::{SectionContext, SectionKeyword, supported};
@@ -33,7 +33,7 @@ pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {
     true
 }
 
-/// The open section.
+/// Returns the open section.
 fn message<'a>(context: &'a mut SectionContext<'_>) -> Option<&'a mut SpoeMessageSpec> {
     context.content.spoe_engines.last_mut()?.messages.last_mut()
 }

@@ -1,5 +1,5 @@
-//! Arguments of stick-table (section 11.1), for the reference manual: they are read where the line stands
-//! (`keyword/stick_table.rs`).
+//! Arguments of stick-table (section 11.1), for the reference manual: they are parsed in
+//! `keyword/stick_table.rs`.
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::document::Line;
@@ -18,5 +18,5 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("write-to", "<table>", "Table that gets every update too.", argument),
 ];
 
-/// They stand in no section of their own.
+/// They have no section of their own.
 fn argument(_: &mut SectionContext<'_>, _: &Line) {}

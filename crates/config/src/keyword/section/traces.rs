@@ -1,4 +1,4 @@
-//! Traces (section 12.1). Must never know a source: the words are kept as they are written.
+//! Traces (section 12.1). Must never depend on a source: the words are kept as written.
 
 use super::{SectionContext, SectionKeyword, supported};
 use crate::document::Line;

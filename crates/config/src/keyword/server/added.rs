@@ -1,5 +1,5 @@
-//! A server that the runtime API adds (management manual, section 9.3, "add server"): the options that it may have, and
-//! what its words say. Must never look a server up.
+//! A server added by the runtime API (management manual, section 9.3, "add server"): its permitted options, and
+//! their parser. Must never look a server up.
 
 use super::{FAMILIES, ServerContext, checks, finish, origin, parse_address, read_options, rows, tell};
 use crate::diagnostic::Diagnostic;
@@ -11,7 +11,7 @@ use crate::keyword::table::Status;
 use crate::span::{Span, Spanned};
 use crate::spec::{InitialAddress, ServerSpec, Spec};
 
-/// The options that HAProxy takes for such a server, in its order.
+/// The options that HAProxy accepts for such a server, in its order.
 const DYNAMIC: &[&str] = &[
     "allow-0rtt",
     "alpn",
@@ -112,7 +112,7 @@ const DYNAMIC: &[&str] = &[
     "port",
 ];
 
-/// The options that such a server may have and that Weir knows what to do with: `add server help`.
+/// Returns the options permitted for such a server that Weir supports: `add server help`.
 pub fn keywords() -> impl Iterator<Item = &'static str> {
     let known = |name: &&&str| {
         rows(FAMILIES).any(|row| row.name == **name && matches!(row.status, Status::Supported(_) | Status::Group(_)))
@@ -120,11 +120,11 @@ pub fn keywords() -> impl Iterator<Item = &'static str> {
     DYNAMIC.iter().filter(known).copied()
 }
 
-/// Reads the words behind `add server`: the backend and the server, its address, its options. Where no `id` is written it
-/// is 0. `spec` is what the process was made of: `from` may name what is in it.
+/// Parses the words after `add server`: the backend and the server, its address, its options. Without an `id` it
+/// is 0. `spec` is the running configuration: `from` may name its backends and servers.
 ///
 /// # Errors
-/// What is wrong with them, as HAProxy says it.
+/// HAProxy's sentence about the words.
 pub fn read(
     spec: &Spec,
     (backend, name): (&str, &str),
@@ -154,7 +154,7 @@ pub fn read(
         let problems = server.problems;
         tell(&mut report, &head, "", problems, &unread);
         let span = line.words[2].span;
-        // Nothing is looked up while requests flow.
+        // Names are not resolved while requests are served.
         draft.connecting.initial_address = vec![InitialAddress::None];
         let spec = finish(draft, Span::default(), Spanned::new(name.to_owned(), span), Spanned::new(address, span));
         if !found.iter().any(Diagnostic::is_alert) {
@@ -165,10 +165,10 @@ pub fn read(
     Err(first.strip_prefix(&head).map(str::to_owned).unwrap_or(first))
 }
 
-/// The words as a line of the configuration.
+/// Builds a line of the configuration from the words.
 fn line(name: &str, words: &[String]) -> Line {
     let texts = ["server", name].into_iter().chain(words.iter().map(String::as_str));
-    // Each word has a place of its own, so that two problems are two.
+    // Each word has a place of its own, so that two errors remain distinct.
     let word = |(at, text): (u32, &str)| {
         let span = Span { file: u32::MAX, line: 0, start: at, end: at + 1 };
         Word { text: text.to_owned(), span, quoted: false }
@@ -176,7 +176,7 @@ fn line(name: &str, words: &[String]) -> Line {
     Line { words: (0..).zip(texts).map(word).collect(), file: u32::MAX, number: 0 }
 }
 
-/// The first option, up to an unknown one, which such a server may not have.
+/// Returns the first option, up to an unknown one, that such a server may not have.
 fn first_refused(line: &Line) -> Option<&str> {
     let mut at = origin::behind(line, 3);
     while let Some(word) = line.words.get(at) {

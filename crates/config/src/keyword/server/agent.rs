@@ -1,5 +1,5 @@
-//! How an agent is asked about its server (section 5.2, "agent-check" and what begins like it). Must never look at health
-//! checks: the two know nothing of each other.
+//! Agent checks of a server (section 5.2, "agent-check" and related options). Must never read settings of health
+//! checks: the two are independent.
 
 use super::ServerContext;
 use super::checks::delay;
@@ -38,7 +38,7 @@ pub(super) fn interval(context: &mut ServerContext<'_>, keyword: &Word, value: O
     }
 }
 
-/// HAProxy takes the number's lower sixteen bits.
+/// Parses the port; HAProxy uses the number's lower sixteen bits.
 pub(super) fn port(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if value.is_none() {
         return context.error(keyword.span, "'agent-port' expects a port number as argument..");

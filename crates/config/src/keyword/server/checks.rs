@@ -1,4 +1,4 @@
-//! Health checks (section 5.2). Must never look at the proxy: what is checked with is the backend's business.
+//! Health checks (section 5.2). Must never access the proxy: the backend defines the method.
 
 use super::{Problem, ServerContext, ServerOption, agent, supported};
 use crate::address::AddressRules;
@@ -104,7 +104,7 @@ fn address(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>
     }
 }
 
-/// HAProxy takes the number's lower sixteen bits, and 0 for "none".
+/// Parses the port; HAProxy uses the number's lower sixteen bits, and 0 means none.
 fn port(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if value.is_none() {
         return context.error(keyword.span, "'port' expects a port number as argument..");
@@ -130,8 +130,8 @@ fn down_interval(context: &mut ServerContext<'_>, keyword: &Word, value: Option<
     context.draft.check.down_interval = delay(context, keyword, value).or(context.draft.check.down_interval);
 }
 
-/// A time between two checks, milliseconds, more than none. HAProxy names `agent-inter` for all of them where a unit is
-/// wrong.
+/// Parses a time between two checks in milliseconds, above 0. HAProxy's sentence about a wrong unit names `agent-inter`
+/// for every option.
 pub(super) fn delay(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<u64> {
     let (name, server) = (&keyword.text, context.shown_name());
     let Some(word) = value else {
@@ -182,14 +182,14 @@ fn error_limit(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&W
     }
 }
 
-/// A number of checks or errors, at least one.
+/// Parses a number of checks or errors, at least one.
 fn count(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) -> Option<u32> {
     let name = &keyword.text;
     if value.is_none() {
         context.error(keyword.span, format!("'{name}' expects an integer argument.."));
         return None;
     }
-    // HAProxy keeps 32 bits of what it reads.
+    // HAProxy truncates the number to 32 bits.
     let count = i64::from(context.number(keyword, value) as i32).min(MOST_COUNTED);
     if count < 1 {
         let name = if name == "error-limit" { name.clone() } else { format!("'{name}'") };
@@ -198,7 +198,7 @@ fn count(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) 
     u32::try_from(count).ok().filter(|count| *count > 0)
 }
 
-/// More checks in a row than anybody waits for; sums of two of them stay far from overflowing.
+/// Maximum number of consecutive checks; the sum of two of them cannot overflow.
 const MOST_COUNTED: i64 = 1 << 24;
 
 fn observe(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
@@ -242,7 +242,7 @@ pub(super) fn track(context: &mut ServerContext<'_>, keyword: &Word, value: Opti
     }
 }
 
-/// What does not go together on one line.
+/// Reports options that cannot be combined on one line.
 pub(super) fn finish(context: &mut ServerContext<'_>, line: Span) {
     let check = &context.draft.check;
     if check.track.is_some() && check.enabled {

@@ -1,5 +1,5 @@
-//! The options that say how connections to a server are made: where from, through what, with which socket options and
-//! how often they are used (configuration manual, section 5.2).
+//! Options about connections to a server: source address, proxies, socket options and
+//! reuse (configuration manual, section 5.2).
 
 use super::{ServerContext, ServerOption, removed, supported};
 use crate::address::AddressRules;
@@ -11,7 +11,7 @@ use crate::spec::{InitialAddress, MuxProtocol};
 use crate::units::{self, TimeError};
 use std::net::IpAddr;
 
-/// Characters of a password that the kernel takes.
+/// Maximum length of a TCP MD5 password in the kernel, in characters.
 const PASSWORD_AT_MOST: usize = 80;
 
 /// Every keyword of the family.
@@ -173,7 +173,7 @@ fn max_reuse(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Wor
         context.error(keyword.span, "'max-reuse' expects <value> as argument..");
         return;
     }
-    // Less than nothing is no limit.
+    // A negative value means no limit.
     context.draft.connecting.max_reuse = u32::try_from(context.number(keyword, value)).ok();
 }
 

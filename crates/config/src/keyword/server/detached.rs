@@ -1,5 +1,5 @@
-//! `server` lines of sections that are no proxies (configuration manual, section 12.5). They take every option of a
-//! server, most of which mean nothing there. Must never number or look up a server.
+//! `server` lines of sections that are not proxies (configuration manual, section 12.5). They accept every option of a
+//! server, most of which have no effect there. Must never number or look up a server.
 
 use super::{ServerContext, ServerDraft, parse_address, read_options, tell};
 use crate::document::Line;
@@ -9,7 +9,7 @@ use crate::keyword::report::Report;
 use crate::span::Spanned;
 use crate::spec::{AddressSpec, LogProtocol, ServerTlsSpec};
 
-/// What such a line says.
+/// Settings of such a line.
 pub(crate) struct Detached {
     pub(crate) name: Spanned<String>,
     pub(crate) address: Spanned<AddressSpec>,
@@ -17,7 +17,7 @@ pub(crate) struct Detached {
     pub(crate) tls: ServerTlsSpec,
 }
 
-/// Reads a line in the section of that name. `None` if something is wrong, which has been said then.
+/// Reads a line in the section of that name. Returns `None` after an error, which has been reported.
 pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report: &mut Report<'_>) -> Option<Detached> {
     let (Some(name), Some(address)) = (line.words.get(1), line.words.get(2)) else {
         report.placed(line.span(line.words.len()), "'server' expects <name> and <addr>[:<port>] as arguments.");
@@ -46,7 +46,7 @@ pub(crate) fn read(section: &str, line: &Line, environment: &Environment, report
     })
 }
 
-/// Reads the options of a name server that is asked over TCP: those of servers. Returns what they say about TLS.
+/// Reads the options of a name server that is queried over TCP: those of servers. Returns the TLS settings.
 pub(crate) fn read_nameserver(line: &Line, environment: &Environment, report: &mut Report<'_>) -> ServerTlsSpec {
     let Some(name) = line.words.get(1) else { return ServerTlsSpec::default() };
     let mut draft = ServerDraft::default();

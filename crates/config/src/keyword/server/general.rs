@@ -97,7 +97,7 @@ fn log_proto(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Wor
     };
 }
 
-/// Bytes of the smallest ring that HAProxy makes.
+/// Minimum size of HAProxy's ring buffers, in bytes.
 const LEAST_BUFSIZE: i64 = 194;
 
 fn log_bufsize(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
@@ -144,7 +144,7 @@ fn strict_maxconn(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
 
 fn id(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if context.name.is_none() {
-        // HAProxy calls it an alert, and goes on.
+        // HAProxy labels it an alert, and continues.
         let message = "'id' option is not accepted in default-server sections".to_owned();
         context.problems.push(Problem { severity: Severity::Notice, span: keyword.span, message });
         return;

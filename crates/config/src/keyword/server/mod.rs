@@ -33,7 +33,7 @@ pub(crate) use detached::{Detached, read as read_detached, read_nameserver};
 pub(crate) use peer::{PeerOptions, read as read_peer, read_defaults as read_peer_defaults};
 pub(crate) use template::read_template;
 
-/// What the options of a line say; `default-server` sets where the next lines start from.
+/// Options of a line; `default-server` sets the initial values of the next lines.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ServerDraft {
     pub(crate) weight: u32,
@@ -46,13 +46,13 @@ pub(crate) struct ServerDraft {
     pub(crate) backup: bool,
     pub(crate) pool_max_conn: Option<u32>,
     pub(crate) pool_purge_delay: u32,
-    /// What only servers of log lines heed.
+    /// Options used by log servers only.
     pub(crate) log: ServerLogSpec,
     pub(crate) connecting: Shared<ConnectingSpec>,
     pub(crate) check: Shared<ServerCheckSpec>,
     pub(crate) persistence: Shared<ServerPersistenceSpec>,
     pub(crate) tls: ServerTlsSpec,
-    /// What only peers heed.
+    /// Used by peers only.
     pub(crate) shard: u32,
 }
 
@@ -79,21 +79,21 @@ impl Default for ServerDraft {
     }
 }
 
-/// What a server option works on.
+/// Context of a server option's parser.
 pub(crate) struct ServerContext<'a> {
     pub(crate) draft: &'a mut ServerDraft,
     /// The server's name; none for `default-server`.
     pub(crate) name: Option<&'a str>,
-    /// All arguments of the option that is read.
+    /// All arguments of the current option.
     pub(crate) arguments: &'a [Word],
     pub(crate) environment: &'a Environment,
-    /// Collects what is wrong, as HAProxy says it behind the name of the server.
+    /// Collected messages: HAProxy's text after the name of the server.
     pub(crate) problems: Vec<Problem>,
-    /// Forms that are known and not supported.
+    /// Forms that HAProxy supports and Weir does not yet.
     not_yet: Vec<(String, Span)>,
 }
 
-/// Something about one option.
+/// Message about one option.
 pub(crate) struct Problem {
     severity: Severity,
     span: Span,
@@ -106,12 +106,12 @@ impl<'a> ServerContext<'a> {
         Self { draft, name, arguments: &[], environment, problems: Vec::new(), not_yet: Vec::new() }
     }
 
-    /// The server's name as HAProxy's sentences have it; of a `default-server` line it is nothing.
+    /// Returns the server's name in HAProxy's sentences; `(null)` for a `default-server` line.
     pub(crate) fn shown_name(&self) -> &'a str {
         self.name.unwrap_or("(null)")
     }
 
-    /// A form of an option that is known and not supported.
+    /// Records a form of an option that HAProxy supports and Weir does not yet.
     fn not_yet(&mut self, form: impl Into<String>, span: Span) {
         self.not_yet.push((form.into(), span));
     }
@@ -120,7 +120,7 @@ impl<'a> ServerContext<'a> {
         self.problems.push(Problem { severity: Severity::Alert, span, message: message.into() });
     }
 
-    /// A number as HAProxy reads it there: as far as it goes.
+    /// Parses a number as HAProxy does for this option: as far as it is a number.
     fn number(&mut self, keyword: &Word, value: Option<&Word>) -> i64 {
         let (number, clean) = super::argument::leading_number(value.map_or("", |word| &word.text));
         if !clean {
@@ -135,7 +135,7 @@ impl<'a> ServerContext<'a> {
     }
 }
 
-/// Reads one option: its name and its argument.
+/// Parser of one option: its name and its argument.
 pub(crate) type ServerParse = fn(&mut ServerContext<'_>, &Word, Option<&Word>);
 
 /// A row of the server tables.
@@ -175,7 +175,7 @@ const fn refused(
     Keyword::new(arity, name, usage, doc, Status::Refused(sentence))
 }
 
-/// For options that take back what cannot be switched on yet.
+/// Parser of options that cancel an option that is not supported.
 fn no_op(_: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {}
 
 /// Every option of a server line.
@@ -219,14 +219,14 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     }
 }
 
-/// Where the names of files start from: in `default-path` of the line that said something about TLS last.
+/// Stores the base directory of file names: `default-path` of the last line with a TLS option.
 fn name_folder(context: &ProxyContext<'_>, line: &Line, draft: &mut ServerDraft) {
     if draft.tls != ServerTlsSpec::default() {
         draft.tls.common.folder = context.around.paths.folder(line.whole(), context.around.sources);
     }
 }
 
-/// What the options of a line start from: what `from` says, or this.
+/// Returns the initial values of a line's options: those named by `from`, or `by_itself`.
 fn start(context: &mut ProxyContext<'_>, line: &Line, first: usize, head: &str, by_itself: ServerDraft) -> ServerDraft {
     let pairs = line.words.iter().skip(first).zip(line.words.iter().skip(first + 1));
     let mut kernel = pairs.filter(|(name, value)| name.text == "ktls" && matches!(value.text.as_str(), "on" | "off"));
@@ -246,7 +246,7 @@ fn start(context: &mut ProxyContext<'_>, line: &Line, first: usize, head: &str, 
     }
 }
 
-/// Names are there once in a backend.
+/// Reports a server name that the backend already contains.
 fn declared_before(context: &mut ProxyContext<'_>, line: &Line, head: &str, name: &Spanned<String>) {
     if let Some(other) = context.draft.server_names.insert(name.value.clone(), line.number) {
         let message = format!(
@@ -257,7 +257,7 @@ fn declared_before(context: &mut ProxyContext<'_>, line: &Line, head: &str, name
     }
 }
 
-/// Ids that were not written are given once all lines are read.
+/// Builds the specification of a server. Implicit ids are assigned after all lines are read.
 fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanned<AddressSpec>) -> ServerSpec {
     let ServerDraft {
         weight,
@@ -302,7 +302,7 @@ fn finish(draft: ServerDraft, span: Span, name: Spanned<String>, address: Spanne
     }
 }
 
-/// Gives every server without an `id` the next free number. Servers in front of it with a number of their own count.
+/// Assigns the next free number to every server without an `id`. Servers before it with an explicit number count too.
 pub(crate) fn number(servers: &mut [ServerSpec]) {
     let taken: std::collections::HashSet<u32> = servers.iter().map(|server| server.id).collect();
     let mut next = 1_u32;
@@ -339,10 +339,10 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     let problems = server.problems;
     name_folder(context, line, &mut draft);
     draft.id = None;
-    // One that goes back to what is documented says nothing.
+    // A line that only restores the documented defaults does not count.
     draft.check.has_defaults |= line.text(first) != "from" || behind < line.words.len();
     if named {
-        // No server may have that name.
+        // Reserves the name: no server may have it.
         context.draft.server_names.insert(name.to_owned(), line.number);
         match context.draft.named_servers.iter_mut().find(|known| known.0 == name) {
             Some(known) => known.1 = draft,
@@ -355,7 +355,8 @@ pub(crate) fn read_defaults(context: &mut ProxyContext<'_>, line: &Line) {
     tell(&mut context.report, "", &place, problems, &unread);
 }
 
-/// Whether a server opens its connections itself: its checks have no others (configuration manual, "check-reuse-pool").
+/// Whether a server opens its connections itself: its checks can only use those (configuration manual,
+/// "check-reuse-pool").
 fn opens_connections(address: Option<&AddressSpec>) -> bool {
     matches!(address, Some(AddressSpec::Reverse { .. }))
 }
@@ -385,7 +386,7 @@ fn parse_address(word: &Word, head: &str, environment: &Environment, report: &mu
     }
 }
 
-/// Ids are there once in a backend.
+/// Reports an id that the backend already contains.
 fn check_id(context: &mut ProxyContext<'_>, line: &Line, head: &str, id: Option<u32>) {
     let Some(id) = id else { return };
     let here = Spanned::new(line.text(1).to_owned(), line.whole());
@@ -401,12 +402,12 @@ fn check_id(context: &mut ProxyContext<'_>, line: &Line, head: &str, id: Option<
     }
 }
 
-/// Options that nothing was made of.
+/// Options that were not applied.
 #[derive(Default)]
 struct Unread {
     not_yet: Vec<(String, Span)>,
     unknown: Vec<(String, Span, Option<&'static str>)>,
-    /// No address stands in front of them, where one might be expected.
+    /// No address precedes them, where one might be expected.
     without_address: bool,
 }
 
@@ -418,7 +419,7 @@ fn read_options<'a>(server: &mut ServerContext<'a>, line: &'a Line, first: usize
         let Some(row) = rows(FAMILIES).find(|row| row.is(&word.text)) else {
             let known = suggest::nearest(&word.text, rows(FAMILIES).map(|row| row.name));
             unread.unknown.push((word.text.clone(), word.span, known));
-            // What follows is taken for its arguments; guessing would only name innocent words.
+            // The following words are taken as its arguments; an error about each of them would be misleading.
             at += match known.and_then(|known| rows(FAMILIES).find(|row| row.name == known)) {
                 Some(row) => row.extra.take(&line.words[at..]).1,
                 None => count_unknown(&line.words[at..]),
@@ -442,12 +443,13 @@ fn read_options<'a>(server: &mut ServerContext<'a>, line: &'a Line, first: usize
     unread
 }
 
-/// Words up to the next known option.
+/// Counts the words up to the next known option.
 fn count_unknown(words: &[Word]) -> usize {
     words.iter().take_while(|word| !rows(FAMILIES).any(|row| row.is(&word.text))).count()
 }
 
-/// `head` is what HAProxy puts before a sentence about a server; without it `place` is where the line stands.
+/// Reports the messages of a line. `head` precedes HAProxy's sentences about a server; without it `place` is the place
+/// of the line.
 fn tell(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>, unread: &Unread) {
     for Problem { severity, span, message } in problems {
         report.push(Diagnostic::new(severity, span, format!("{head}{message}")).with_form(Form::Placed));

@@ -1,5 +1,5 @@
-//! `from`: what a server or a `default-server` starts from (configuration manual, section 5.2), and named default servers.
-//! Must never look a server up on the network.
+//! `from`: initial values of a `server` or `default-server` (configuration manual, section 5.2), and named default
+//! servers. Must never look a server up on the network.
 
 use super::ServerDraft;
 use crate::document::Line;
@@ -7,14 +7,14 @@ use crate::keyword::proxy::ProxyDraft;
 use crate::span::{Span, Spanned};
 use crate::spec::{AddressSpec, Family, HostSpec, PortSpec, ProxyKind, ProxySpec, ServerSpec, SocketKind, Spec};
 
-/// What `from` names.
+/// Argument of `from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin<'a> {
-    /// `none`: what is documented.
+    /// `none`: the documented defaults.
     Documented,
-    /// `be:[<backend>]`: what servers of a backend start from by themselves.
+    /// `be:[<backend>]`: the default initial values of a backend's servers.
     Backend(&'a str),
-    /// `srv:[<backend>/]<server>`: a server, or a default server that has a name.
+    /// `srv:[<backend>/]<server>`: a server, or a named default server.
     Server(&'a str, &'a str),
 }
 
@@ -48,15 +48,15 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// Who can be started from.
+/// Lookup of initial values.
 pub(super) trait Origins {
-    /// What servers of a backend start from by themselves; an empty name is the own one.
+    /// Returns the default initial values of a backend's servers; an empty name means the line's own backend.
     fn of_backend(&self, backend: &str) -> Option<ServerDraft>;
-    /// A server or a named default server; `None` inside: the backend has none of that name.
+    /// Returns a server or a named default server. The outer `None`: no such backend; the inner one: no such server.
     fn of_server(&self, backend: &str, server: &str) -> Option<Option<ServerDraft>>;
 }
 
-/// While the configuration is read: the proxy that is read, and those before it.
+/// Lookup while the configuration is read: the current proxy, and those before it.
 pub(super) struct Written<'a> {
     pub(super) own: &'a ProxyDraft,
     pub(super) earlier: &'a [ProxyDraft],
@@ -84,7 +84,7 @@ impl Origins for Written<'_> {
     }
 }
 
-/// While the process runs: what it was made of, and what was added since.
+/// Lookup at run time: the running configuration, and servers added since.
 pub(super) struct Running<'a> {
     pub(super) spec: &'a Spec,
     pub(super) own: &'a str,
@@ -110,10 +110,10 @@ impl Origins for Running<'_> {
     }
 }
 
-/// What a line's options start from where the word at `first` is `from`, and where they go on; `None`: it does not say.
+/// Returns the initial values of a line's options if the word at `first` is `from`; `None` otherwise.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The wrong word, and the message.
 pub(super) fn read(
     line: &Line,
     first: usize,
@@ -145,12 +145,12 @@ pub(super) fn read(
         }
     };
     let mut draft = found.ok_or_else(|| fail(origin.unknown(own)))?;
-    // What names one server alone.
+    // Settings that identify a single server are not copied.
     (draft.id, draft.balance.guid) = (None, None);
     Ok(Some(draft))
 }
 
-/// Where options go on behind `from` and its value.
+/// Returns the index of the first option after `from` and its value.
 pub(super) fn behind(line: &Line, first: usize) -> usize {
     match (line.text(first), line.text(first + 2)) {
         ("from", "from") => line.words.len(),
@@ -160,7 +160,7 @@ pub(super) fn behind(line: &Line, first: usize) -> usize {
 }
 
 impl ServerDraft {
-    /// What a server says.
+    /// Returns the settings of a server.
     pub(super) fn of(server: &ServerSpec) -> Self {
         let ServerSpec {
             span: _,
@@ -203,7 +203,7 @@ impl ServerDraft {
         }
     }
 
-    /// The same as a server without an address, to be started from later.
+    /// Returns a server without an address, as initial values for later lines.
     pub(crate) fn template(&self, name: &str) -> ServerSpec {
         let nowhere = AddressSpec::Inet {
             host: HostSpec::Any,

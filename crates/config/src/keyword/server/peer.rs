@@ -1,5 +1,5 @@
-//! `peer` and `server` lines of a `peers` section (configuration manual, section 11.2). They take the options of a server;
-//! those that are about the way to it count, and a peer's own. Must never read an address.
+//! `peer` and `server` lines of a `peers` section (configuration manual, section 11.2). They accept the options of a
+//! server; those about connections apply, and those of peers. Must never parse an address.
 
 use super::{ServerContext, ServerDraft, read_options, tell};
 use crate::document::Line;
@@ -7,19 +7,19 @@ use crate::environment::Environment;
 use crate::keyword::report::{Report, quoted_list};
 use crate::spec::{AddressSpec, ConnectingSpec, PortSpec, ProxyHeaderSpec, ServerTlsSpec, SourceSpec};
 
-/// What such a line says.
+/// Settings of such a line.
 pub(crate) struct PeerOptions {
     /// `shard`.
     pub(crate) shard: u32,
-    /// The way to it.
+    /// Settings of connections.
     pub(crate) connecting: ConnectingSpec,
-    /// TLS towards it.
+    /// Settings of TLS.
     pub(crate) tls: ServerTlsSpec,
-    /// It asks for checks, or for following a name: peers have neither.
+    /// The line requests health checks or resolution at run time, which peers do not have.
     pub(crate) follows_or_checks: bool,
 }
 
-/// Reads the options from a word on, which an address may stand in front of. `head` begins what is said about them.
+/// Reads the options from a word on, optionally preceded by an address. Messages begin with `head`.
 pub(crate) fn read(
     line: &Line,
     (first, has_address): (usize, bool),
@@ -66,7 +66,7 @@ pub(crate) fn read_defaults(line: &Line, draft: &mut ServerDraft, environment: &
     draft.id = None;
 }
 
-/// Ways to a server that do not lead to a peer yet.
+/// Rejects connection options that are not supported for peers.
 fn refuse(line: &Line, head: &str, written: &ConnectingSpec, report: &mut Report<'_>) {
     let found: Vec<&str> = [
         (written.source.as_ref().is_some_and(|source| source.presented.is_some()), "usesrc"),
@@ -85,7 +85,7 @@ fn refuse(line: &Line, head: &str, written: &ConnectingSpec, report: &mut Report
     }
 }
 
-/// It names more than one port.
+/// Whether the address has a range of ports.
 fn has_ports(source: &SourceSpec) -> bool {
     matches!(source.address, AddressSpec::Inet { port: PortSpec::Range(..), .. })
 }

@@ -1,4 +1,4 @@
-//! The options that make a connection begin with a PROXY header (configuration manual, section 5.2; PROXY protocol,
+//! Options that send a PROXY header at the start of a connection (configuration manual, section 5.2; PROXY protocol,
 //! section 2).
 
 use super::{ServerContext, ServerOption, supported};
@@ -49,7 +49,7 @@ fn no_send_v2(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.connecting.proxy_header.v2 = false;
 }
 
-/// The details come with the second version, and go with it.
+/// The TLS details exist in version 2 only, and are switched with it.
 fn send_v2_ssl(context: &mut ServerContext<'_>, keyword: &Word, _: Option<&Word>) {
     let header = &mut context.draft.connecting.proxy_header;
     (header.v2, header.ssl) = (true, true);
@@ -96,7 +96,7 @@ fn options(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>
 
 fn field(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     let name = &keyword.text;
-    // Without a type it is 0.
+    // The default type is 0.
     let kind = name.split_once('(').map_or("0)", |(_, rest)| rest);
     let hexadecimal = kind.strip_prefix("0x").or_else(|| kind.strip_prefix("0X"));
     let (digits, base) = hexadecimal.map_or((kind, 10), |digits| (digits, 16));

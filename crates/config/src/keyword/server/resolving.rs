@@ -6,7 +6,7 @@ use crate::keyword::argument::Arity;
 use crate::span::Spanned;
 use std::net::IpAddr;
 
-/// Networks of `resolve-net` at most.
+/// Maximum number of networks of `resolve-net`.
 const MOST_NETWORKS: usize = 5;
 
 /// Every keyword of the family.
@@ -68,7 +68,7 @@ fn networks(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word
     context.draft.connecting.resolving.networks = found;
 }
 
-/// An address with the length of its prefix; all of it without one.
+/// Parses an address with a prefix length, which defaults to the full length.
 fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
     let address: IpAddr = address.parse().ok()?;

@@ -1,4 +1,4 @@
-//! `server-template`: many servers from one line, alike but for their numbers.
+//! `server-template`: several servers from one line, which differ in their numbers only.
 
 use super::{ServerContext, declared_before, finish, read_address, read_options, tell};
 use crate::document::Line;
@@ -7,7 +7,7 @@ use crate::keyword::is_name_character;
 use crate::keyword::proxy::ProxyContext;
 use crate::span::Spanned;
 
-/// More servers than this in a backend are a slip of the pen.
+/// Maximum number of servers of one line; a higher number is most likely a typo.
 const MOST: u32 = 65_536;
 
 /// Reads a `server-template` line into the proxy.
@@ -42,13 +42,13 @@ pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
         declared_before(context, line, &head, &name);
         let address = Spanned::new(parsed.clone(), address.span);
         context.draft.spec.servers.push(finish(draft.clone(), line.whole(), name, address));
-        // What names one server alone cannot be that of the others too.
+        // Settings that identify a single server apply to the first one only.
         draft.id = None;
         draft.balance.guid = None;
     }
 }
 
-/// `3` is 1 to 3, `2-3` what it says. HAProxy passes over blanks and a plus sign, and keeps 32 bits of a number.
+/// Parses `3` (1 to 3) or `2-3`. HAProxy skips blanks and a plus sign, and truncates a number to 32 bits.
 fn numbers(text: &str) -> Option<(u32, u32)> {
     let digits = |text: &str| {
         let text = text.trim_start();

@@ -59,7 +59,7 @@ pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::One, "verifyhost", "<name>", "Name that the server's certificate must have.", verifyhost),
 ];
 
-/// What `bind` lines have, too.
+/// Parses an option that `bind` lines have too.
 fn common(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if let Err((span, message)) = tls::read(&mut context.draft.tls.common, keyword, value) {
         context.error(span, format!("{message}."));
@@ -75,8 +75,8 @@ fn allow_0rtt(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
     context.draft.tls.early_data = true;
 }
 
-/// Where the kernel does not encrypt, the process does: that is always so. That it is permitted is seen by the reader of the
-/// line.
+/// Without kernel TLS the process encrypts, which Weir always does; the option has no effect. The reader of the line
+/// checks whether it is permitted.
 fn ktls(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if let Err((span, message)) = tls::kernel(keyword, value, true) {
         context.error(span, message);

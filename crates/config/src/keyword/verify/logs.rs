@@ -1,5 +1,5 @@
-//! What is judged of logs once everything is read: the rings and backends that `log` lines name, and backends in `mode
-//! log`. Must never judge a `log` line's own words.
+//! Checks of logs that require the whole configuration: the rings and backends that `log` lines name, and backends in
+//! `mode log`. Must never check the words of a `log` line.
 
 use super::Proxy;
 use crate::diagnostic::{Diagnostic, Form, Severity};
@@ -16,7 +16,7 @@ use crate::spec::{
 };
 use base::NameIndex;
 
-/// Every ring and every backend that a `log` line names must be there.
+/// Checks that every ring and every backend named by a `log` line exists.
 pub(in crate::keyword) fn targets(
     proxies: &[ProxyDraft],
     global: &GlobalSpec,
@@ -61,13 +61,13 @@ pub(in crate::keyword) fn targets(
                 format!("global log directive declared in file {file} at line '{line}' uses {what} '{}'.", name.value)
             }
         };
-        // HAProxy looks for it where it starts, and not with `-c`.
+        // HAProxy checks it at startup, but not with `-c`.
         let severity = if around.options.check_only { Severity::Notice } else { Severity::Alert };
         report.push(Diagnostic::new(severity, name.span, message).with_form(Form::Bare).with_hint(hint));
     }
 }
 
-/// Relays of log lines have addresses, and names that no frontend has.
+/// Checks that relays of log lines have addresses, and names that differ from those of frontends.
 pub(in crate::keyword) fn log_forwards(
     proxies: &[ProxyDraft],
     forwards: &[LogForwardSpec],
@@ -93,7 +93,7 @@ pub(in crate::keyword) fn log_forwards(
     }
 }
 
-/// What is wrong with a target, and what to write instead.
+/// An error about a target, and a replacement.
 type Wrong = Option<(&'static str, String)>;
 
 fn wrong_ring(name: &Spanned<String>, (rings, names): (&[RingSpec], &NameIndex)) -> Wrong {
@@ -126,7 +126,7 @@ fn wrong_backend(name: &Spanned<String>, (proxies, names): (&[ProxyDraft], &Name
 }
 
 impl Proxy<'_> {
-    /// Whether the proxy in `mode log` can be what it says; and `balance log-hash` elsewhere.
+    /// Checks the settings of a proxy in `mode log`, and `balance log-hash` in other modes.
     pub(super) fn takes_log_lines(&mut self) {
         let draft = self.draft;
         let (spec, name) = (&draft.spec, self.name().to_owned());
@@ -162,7 +162,7 @@ impl Proxy<'_> {
         self.ignored_rules(&name);
     }
 
-    /// Rules mean nothing to log lines.
+    /// Warns about rules, which do not apply to log lines.
     fn ignored_rules(&mut self, name: &str) {
         let rules = &self.draft.spec.rules.rules;
         for (what, set) in [("tcp-request", TCP_REQUEST_CONTENT), ("tcp-response", TCP_RESPONSE_CONTENT)] {
@@ -173,7 +173,7 @@ impl Proxy<'_> {
         }
     }
 
-    /// Servers of log lines are reached by UDP or by TCP, all of them alike.
+    /// Checks that the servers of a log backend all use UDP, or all use TCP.
     pub(super) fn log_servers(&mut self) {
         let draft = self.draft;
         let mut first = None;

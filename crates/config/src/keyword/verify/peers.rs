@@ -1,12 +1,12 @@
-//! What is judged of `peers` sections once everything is read: that this instance is in them, and that they are there
-//! where tables name them. Must never judge a line's own words.
+//! Checks of `peers` sections that require the whole configuration: they contain this instance, and exist
+//! where tables name them. Must never check the words of a line.
 
 use crate::diagnostic::{Diagnostic, Form, Severity, Turn};
 use crate::keyword::proxy::ProxyDraft;
 use crate::keyword::report::Report;
 use crate::spec::PeersSpec;
 
-/// Judges all sections, and the tables that are shared through them.
+/// Checks all sections, and the tables shared through them.
 pub(in crate::keyword) fn peers(drafts: &[ProxyDraft], sections: &mut [PeersSpec], report: &mut Report<'_>) {
     let mut told = Vec::new();
     for draft in drafts.iter().filter(|draft| !draft.spec.disabled && !draft.gaps.base) {
@@ -48,7 +48,7 @@ pub(in crate::keyword) fn peers(drafts: &[ProxyDraft], sections: &mut [PeersSpec
     }
 }
 
-/// Nothing in it makes it more than a name.
+/// Whether the section contains nothing but its name.
 fn is_bare(section: &PeersSpec) -> bool {
     section.bind.is_none() && section.peers.is_empty() && section.tables.is_empty() && section.logs.is_empty()
 }

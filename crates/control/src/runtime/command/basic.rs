@@ -1,4 +1,4 @@
-//! The commands of the protocol itself, which every command set has. Must never touch what is served.
+//! The commands of the protocol itself, which every command set has. Must never touch the state of the process.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::super::call::{Conversation, Prompt};
 use super::super::{Call, Gone, help};
 use super::{Command, Condition, Pending, Run, Served};
 
-/// Carries the table for one kind of state.
+/// Holds the table for a type of state.
 pub(super) struct Basic<S>(PhantomData<S>);
 
 impl<S: Served> Basic<S> {
@@ -108,7 +108,7 @@ Changes the default prompt and interactive mode. Available options:
 Without any argument, toggles between n/i->p, p->n.
 ";
 
-/// The same where there is no single-command mode.
+/// The same for sockets without single-command mode.
 const PROMPT_HELP_INTERACTIVE: &str = "Usage: prompt [help | i | p | timed]*
 Changes the default prompt and interactive mode. Available options:
   help    display this help
@@ -149,7 +149,7 @@ fn set_severity_output<S: Served>(call: &mut Call<'_, S>) {
     }
 }
 
-/// HAProxy's times are signed numbers of milliseconds in 32 bits.
+/// HAProxy's timeouts are signed 32-bit numbers of milliseconds.
 const LONGEST_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
 fn set_timeout<S: Served>(call: &mut Call<'_, S>) {
@@ -157,7 +157,7 @@ fn set_timeout<S: Served>(call: &mut Call<'_, S>) {
         call.refuse("'set timeout' only supports 'cli'.");
         return;
     }
-    // Without a unit these are seconds.
+    // Without a unit, the number is in seconds.
     let written = call.word(3);
     let seconds = written.parse().ok().map(Duration::from_secs);
     let time = seconds.or_else(|| units::milliseconds(written).ok().map(|time| Duration::from_millis(time.value)));
@@ -186,10 +186,10 @@ const WAIT_HELP: &str = "Usage: wait {-h|<duration>} [condition [args...]]
     - <none> : by default, just sleep for the specified duration.
 ";
 
-/// How often a condition is looked at.
+/// Polling interval of a condition.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The help of `wait`.
+/// Returns the help of `wait`.
 fn wait_help<S: Served>(state: &S) -> String {
     let conditions = state.conditions().iter();
     WAIT_HELP.to_owned() + &conditions.map(|(form, doc)| format!("    - {form} : {doc}\n")).collect::<String>()

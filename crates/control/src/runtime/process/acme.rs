@@ -1,5 +1,5 @@
-//! `acme ...`: how certificates that are obtained stand, and orders about them (management manual, section 9.3). Must never ask
-//! a server of ACME.
+//! `acme ...`: the state of automated certificates, and commands for them (management manual, section 9.3). Must never
+//! send a request to an ACME server.
 
 use std::fmt::Write as _;
 
@@ -85,13 +85,13 @@ fn status(call: &mut Call<'_, Worker>) {
     call.answer.push(text);
 }
 
-/// `2026-11-23T15:15:01Z`
+/// Formats a time as `2026-11-23T15:15:01Z`.
 fn date(seconds: i64) -> String {
     let Date { year, month, day, hour, minute, second, .. } = Date::since_epoch(seconds);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// `89d 23h01m13s`; nothing left where that is over.
+/// Formats a duration as `89d 23h01m13s`; a negative one as zero.
 fn span(seconds: i64) -> String {
     let seconds = seconds.max(0);
     format!("{}d {}h{:02}m{:02}s", seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60)

@@ -1,5 +1,5 @@
-//! `show activity`, `show threads`, `show startup-logs`: what support asks for (management manual, section 9.3). Must
-//! never stop a worker to look at it.
+//! `show activity`, `show threads`, `show startup-logs`: diagnostics for support (management manual, section 9.3). Must
+//! never stop a worker to inspect it.
 
 use std::fmt::Write as _;
 
@@ -34,11 +34,11 @@ fn show_startup_logs(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// What a worker tells of itself.
+/// Counters of a worker.
 struct Activity {
-    /// Of its loop.
+    /// Counters of its event loop.
     turns: rt::Activity,
-    /// Percent of its time that it did not wait.
+    /// Percent of the time that it was not idle.
     busy: u32,
     /// Processor time of its thread.
     used: std::time::Duration,
@@ -47,7 +47,7 @@ struct Activity {
     buffers: usize,
     streams: u64,
     takeovers: u64,
-    /// Accepted by itself, and by another worker for it.
+    /// Connections accepted by the worker, and received from another worker.
     accepted: u64,
     received: u64,
     checks: u64,
@@ -73,7 +73,7 @@ impl Activity {
         }
     }
 
-    /// The lines as they are shown: what counts begins at the last `clear counters`.
+    /// Returns the values of the lines; counters are relative to the last `clear counters`.
     fn lines(&self, worker: &Worker) -> Vec<u64> {
         let cleared = worker.activity.cleared.borrow();
         let lines = LINES.iter().enumerate().map(|(at, (_, kind, value))| match kind {
@@ -84,30 +84,30 @@ impl Activity {
     }
 }
 
-/// `clear counters`: has the counting lines of this worker begin anew.
+/// `clear counters`: resets the counters of this worker.
 pub(super) fn clear(worker: &Worker) {
     let now = Activity::of(worker);
     *worker.activity.cleared.borrow_mut() = LINES.iter().map(|(_, _, value)| value(&now)).collect();
 }
 
-/// Counters wrap at 32 bits, as HAProxy's do.
+/// Counters wrap at 32 bits, as in HAProxy.
 const MASK: u64 = 0xffff_ffff;
 
-/// What a line shows.
+/// The type of a line.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// Events since the last `clear counters`, added up over the workers.
+    /// Events since the last `clear counters`, summed over the workers.
     Counter,
-    /// What is so now, added up.
+    /// Current value, summed over the workers.
     Gauge,
-    /// What is so now, on average.
+    /// Current value, averaged over the workers.
     Average,
 }
 
-/// One line of `show activity`: its name, its kind, and what it shows of one worker.
+/// A line of `show activity`: its name, its type, and its value for one worker.
 type Line = (&'static str, Kind, fn(&Activity) -> u64);
 
-/// HAProxy's lines that mean something here, in its order, and then those of Weir alone.
+/// HAProxy's lines that apply to Weir, in HAProxy's order, then Weir's own.
 const LINES: &[Line] = &[
     ("ctxsw", Kind::Counter, |one| u64::from(one.turns.calls)),
     ("tasksw", Kind::Counter, |one| u64::from(one.turns.calls).wrapping_sub(one.turns.jobs)),
@@ -136,11 +136,11 @@ const LINES: &[Line] = &[
     ("streams", Kind::Counter, |one| one.streams),
 ];
 
-/// `-1`, or nothing, shows all threads and their sum; 0 the sum; a number that thread alone.
+/// `-1` or no argument shows all threads and their sum; 0 the sum; another number that thread.
 fn show_activity<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let found = engine::on_every_worker(&call.state.process, |worker| Activity::of(worker).lines(worker)).await;
-        // What is no number counts as 0.
+        // An invalid number counts as 0.
         let which = if call.word(2).is_empty() { -1 } else { call.word(2).parse::<i64>().unwrap_or(0) };
         if !(-1..=i64::try_from(found.len()).unwrap_or(i64::MAX)).contains(&which) {
             call.refuse("Thread ID number must be between -1 and nbthread");

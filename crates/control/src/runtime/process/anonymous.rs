@@ -1,5 +1,5 @@
-//! `set anon` and `show anon`: names and addresses in answers become hashes (management manual, section 9.3). Must never tell a
-//! key to who may not have it.
+//! `set anon` and `show anon`: replaces names and addresses in answers by hashes (management manual, section 9.3). Must
+//! never show a key without the required level.
 
 use std::sync::atomic::Ordering;
 
@@ -35,7 +35,7 @@ fn set_off(call: &mut Call<'_, Worker>) {
     call.conversation.anonymous = Hiding(None);
 }
 
-/// Without a key that of the process is taken, or one at random.
+/// Without a key, uses the global key, or else a random one.
 fn set_on(call: &mut Call<'_, Worker>) {
     let key = match call.word(3) {
         "" => match call.state.process.anonymous_key.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Backends that come and go while the process runs (management manual, "add backend", "del backend", "publish backend",
-//! "unpublish backend"). Must never remove one that has something to do.
+//! Adding and removing backends at run time (management manual, "add backend", "del backend", "publish backend",
+//! "unpublish backend"). Must never remove a backend that is in use.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     Command::new("show defaults", "show defaults", "list all proxies defaults sections", Run::Now(show_defaults)),
 ];
 
-/// The names of a backend's `default-server`s, or of all.
+/// Shows the `default-server` settings of a backend, or of all backends.
 fn show_default_servers(call: &mut Call<'_, Worker>) {
     let wanted = call.word(2).to_owned();
     if !wanted.is_empty() && find_backend(&call.generation.program, &wanted).is_err() {
@@ -89,7 +89,7 @@ fn show_defaults(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// What was asked for.
+/// The arguments of `add backend`.
 struct Wanted<'a> {
     name: &'a str,
     defaults: &'a str,
@@ -130,7 +130,7 @@ impl<'a> Wanted<'a> {
         Ok(wanted)
     }
 
-    /// The mode that it gets.
+    /// Returns the mode of the new backend.
     fn mode_from(&self, defaults: &DefaultsSpec) -> Result<Mode, String> {
         let name = &defaults.name;
         match (self.mode, defaults.mode) {
@@ -193,8 +193,8 @@ fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) 
     entered.map_err(failed)
 }
 
-/// Gives the backend the place of one that was removed, or makes room for it wherever one is counted or kept; those who look for its
-/// name find it last.
+/// Gives the backend the index of a removed one, or extends every table that has an entry per backend. The name is
+/// registered last.
 fn enter((shared, generation): (&Process, &Generation), written: &mut Spec, defaults: usize) -> Result<(), String> {
     let (proxy, known) = compile::add_backend((written, &generation.program), defaults)?;
     let fits = |place: usize| {
@@ -231,9 +231,9 @@ fn noun(proxy: &Proxy) -> &'static str {
     }
 }
 
-/// Why a backend cannot be removed.
+/// Reasons why a backend cannot be removed.
 enum Obstacle {
-    /// It will not become possible by itself.
+    /// Permanent.
     Lasting(&'static str),
     /// It is still in use.
     Passing,
@@ -242,7 +242,7 @@ enum Obstacle {
 const IN_USE: &str = "Backend still has attached streams on it.";
 const REFERENCED: &str = "This proxy cannot be removed at runtime due to other configuration elements pointing to it.";
 
-/// A backend that may be removed now.
+/// Returns a backend that may be removed now.
 fn removable<'a>((shared, generation): (&Process, &'a Generation), name: &str) -> Result<&'a Proxy, Obstacle> {
     let proxy = find_backend(&generation.program, name).map_err(Obstacle::Lasting)?;
     let state = &shared.live.proxies[proxy.index];
@@ -279,7 +279,7 @@ fn delete(call: &mut Call<'_, Worker>) {
     call.generation.program.proxies.strike(proxy.index);
     call.generation.program.forget_proxy(proxy);
     if let Some(written) = call.generation.written().as_mut().and_then(|written| written.proxies.get_mut(proxy.index)) {
-        // Nothing is to be found under its names any more.
+        // Lookups must no longer find its names.
         written.name.value.clear();
         written.guid = None;
     }
@@ -289,7 +289,7 @@ fn delete(call: &mut Call<'_, Worker>) {
     call.inform("Backend deleted.");
 }
 
-/// How things stand with `wait <delay> be-removable <backend>`.
+/// Returns the state of `wait <delay> be-removable <backend>`.
 pub(super) fn wait((shared, generation): (&Process, &Generation), name: &str) -> Condition {
     if name.is_empty() {
         return Condition::Refused("Missing backend name.".to_owned());

@@ -1,4 +1,5 @@
-//! `show cache` (management manual, section 9.3), and `purge cache`, Weir's own. Must never show what a response says.
+//! `show cache` (management manual, section 9.3), and `purge cache`, Weir's own. Must never show the contents of a
+//! response.
 
 use config::spec::RuntimeLevel;
 use live::cache::Listed;
@@ -18,7 +19,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     .at(RuntimeLevel::Operator),
 ];
 
-/// Removes what is stored for a URL, has a tag, or everything; says how many entries that were.
+/// Removes the entries of a URL, of a tag, or all, and answers with their number.
 fn purge_cache(call: &mut Call<'_, Worker>) {
     let caches = &call.state.process.live.caches;
     let name = call.word(2);
@@ -38,7 +39,7 @@ fn purge_cache(call: &mut Call<'_, Worker>) {
     let _ = writeln!(call.answer, "{count} removed");
 }
 
-/// The key of what a URL asks for.
+/// Returns the cache key of a URL.
 fn key(url: &str) -> Option<Vec<u8>> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let scheme = &url[..url.len() - rest.len()];

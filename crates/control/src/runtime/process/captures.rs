@@ -1,4 +1,4 @@
-//! `show errors`: the last heads that broke a rule of HTTP/1 (management manual, section 9.3). Must never keep one.
+//! `show errors`: the last invalid HTTP/1 messages (management manual, section 9.3). Must never capture one.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 )
 .at(RuntimeLevel::Operator)];
 
-/// Which ones are asked for.
+/// Selects captures.
 struct Wish {
-    /// The number of a proxy, in front or behind; `None`: all.
+    /// The id of the frontend or backend; `None`: all.
     proxy: Option<u32>,
     requests: bool,
     responses: bool,
@@ -33,7 +33,7 @@ impl Wish {
             "" => None,
             name => match program.proxies.iter().find(|proxy| *proxy.name == *name) {
                 Some(proxy) => Some(proxy.id),
-                // No proxy has that number.
+                // An id that no proxy has selects nothing.
                 None => match name.parse::<i64>().map_err(|_| "No such proxy.\n")? {
                     -1 => None,
                     number => Some(u32::try_from(number).unwrap_or(u32::MAX)),
@@ -90,7 +90,7 @@ fn date(time: base::WallTime) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A proxy as it is named there; it may have been removed.
+/// Returns the name of a proxy as shown there; the proxy may have been removed.
 fn named(program: &Program, index: usize) -> String {
     program
         .proxies
@@ -125,10 +125,10 @@ fn head(program: &Program, capture: &Capture) -> String {
     )
 }
 
-/// Columns of a line that bytes take at most.
+/// Maximum width of the bytes in a line, in columns.
 const WIDTH: usize = 70;
 
-/// Writes one line from a place of the bytes, up to the end of a line among them or to the width. Returns where it ends.
+/// Writes one line of bytes from an offset, until a line feed or the width. Returns the offset of its end.
 fn line(bytes: &[u8], from: usize, text: &mut String) -> usize {
     let continues = from > 0 && bytes[from - 1] != b'\n';
     let _ = write!(text, "  {from:05}{} ", if continues { '+' } else { ' ' });

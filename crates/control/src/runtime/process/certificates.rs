@@ -1,5 +1,5 @@
-//! Certificates: what there is of them, and changes while they are in use (management manual, section 9.3, `ssl cert`). Must never
-//! read a file: certificates come as payloads.
+//! Certificates: shows them and changes them while in use (management manual, section 9.3, `ssl cert`). Must never read
+//! a file: certificates are received as payloads.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         .at(RuntimeLevel::Operator),
 ];
 
-/// The file that a command is about; says what is expected where none is named.
+/// Returns the file name argument of a command; answers with `expected` if there is none.
 fn file(call: &mut Call<'_, Worker>, expected: &str) -> Option<String> {
     let name = call.word(3).to_owned();
     if name.is_empty() {
@@ -50,12 +50,12 @@ fn file(call: &mut Call<'_, Worker>, expected: &str) -> Option<String> {
     Some(name)
 }
 
-/// What files of a part end in.
+/// File name extensions of the parts.
 const PARTS: [(&str, Part); 4] =
     [(".key", Part::Key), (".ocsp", Part::Ocsp), (".issuer", Part::Issuer), (".sctl", Part::Timestamps)];
 
-/// The certificate and the part that a name means: with an ending that no certificate has, a part of the one without it, or with
-/// `.crt` in its place (`ssl-load-extra-del-ext`).
+/// Returns the certificate and the part that a file name refers to: unless it is a known certificate, the name without
+/// the part's extension, or with `.crt` instead (`ssl-load-extra-del-ext`).
 fn part(held: &Held, program: &Program, name: &str) -> (String, Part) {
     let (all, is_changed) =
         (used(program), |name: &str| held.change.as_ref().is_some_and(|change| *change.name == *name));
@@ -102,7 +102,7 @@ fn set(call: &mut Call<'_, Worker>) {
             None => held.find(program, name).map_or_else(|| empty(name, keyless.as_ref()), |former| Draft::of(&former)),
         };
         let outcome = part.put(&mut draft, payload);
-        // A transaction that is under way stays as it was.
+        // After an error, the open transaction is unchanged.
         if outcome.is_ok() || done == "updated" {
             held.change = Some(draft);
         }
@@ -183,7 +183,7 @@ fn commit(call: &mut Call<'_, Worker>) {
                 });
                 (format!("Committing {name}{}\n{told}Success!\n", ".".repeat(places)), true)
             }
-            // It can be put right and committed again.
+            // The transaction can be corrected and committed again.
             Err(why) => {
                 held.change = Some(draft);
                 (format!("Committing {name}\n{why}\nFailed!\n"), false)
@@ -229,7 +229,7 @@ fn abort(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// Names that may be added: a day's work needs no more, and each costs memory.
+/// Maximum number of added names: each uses memory.
 const MOST_ADDED: usize = 10_000;
 
 fn new(call: &mut Call<'_, Worker>) {
@@ -273,7 +273,7 @@ fn delete(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// What verifies and decrypts tokens by a certificate.
+/// Returns the key that verifies and decrypts tokens with a certificate.
 pub(super) fn token_keys(certificate: &Certificate) -> Option<TokenCertificate> {
     TokenCertificate::new(certificate.der(), certificate.private_der())
 }
@@ -295,7 +295,7 @@ fn of_tokens(call: &mut Call<'_, Worker>, expected: &str) -> Option<(String, Opt
 }
 
 fn allow_tokens(call: &mut Call<'_, Worker>) {
-    // HAProxy says so.
+    // The message is HAProxy's.
     let Some((name, keys)) = of_tokens(call, "'add ssl cert' expects a filename") else { return };
     let tokens = call.generation.program.keys.tokens();
     match keys {
@@ -315,7 +315,7 @@ fn show_tokens(call: &mut Call<'_, Worker>) {
     call.answer.push(format!("# filename\n{}", lines.collect::<String>()));
 }
 
-/// What a name stands for, and how it is used.
+/// The certificate of a name, and its usage.
 enum Found {
     Empty,
     /// Without a key: it verifies tokens.
@@ -336,7 +336,7 @@ fn find(call: &Call<'_, Worker>, name: &str) -> Option<Found> {
     keyless.map(Found::Keyless).or_else(|| kept.map(|_| Found::Empty))
 }
 
-/// The OCSP answer that a name with that ending means. `None`: there is no such certificate.
+/// Returns the OCSP response for a name with that extension. `None`: unknown certificate.
 #[expect(clippy::option_option, reason = "a certificate without an answer is there")]
 fn answer(call: &Call<'_, Worker>, name: &str) -> Option<Option<Vec<u8>>> {
     let name = name.strip_suffix(".ocsp")?;
@@ -374,14 +374,14 @@ fn show(call: &mut Call<'_, Worker>) {
     if let Some(text) = details(call, &name) {
         call.answer.push(text);
     } else if let Some(answer) = answer(call, &name) {
-        // An answer that cannot be read was set and is not committed.
+        // An uncommitted response may be invalid.
         call.answer.push(answer.and_then(|der| describe(&der)).unwrap_or_default());
     } else {
         call.refuse(NOT_FOUND);
     }
 }
 
-/// What is told of the certificate of that name, or of a transaction. `None`: there is none.
+/// Returns the description of a certificate, or of a transaction. `None`: unknown.
 fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
     if let Some(changed) = name.strip_prefix('*') {
         let held = call.state.process.certificates.lock();
@@ -422,19 +422,19 @@ fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
     }
 }
 
-/// What there is of a certificate.
+/// The properties of a certificate to show.
 #[derive(Default)]
 struct Shown<'a> {
-    /// In DER; empty: there is none.
+    /// DER encoding; empty: missing.
     der: &'a [u8],
     chain: Vec<&'a [u8]>,
     files: Option<&'a Files>,
     usage: Usage,
-    /// What its OCSP answer is called.
+    /// The id of its OCSP response.
     id: Option<CertId>,
 }
 
-/// What is told of one certificate.
+/// Returns the lines about a certificate.
 fn lines(name: &str, shown: &Shown<'_>, (status, for_tokens): (&str, bool)) -> String {
     let mut text = format!("Filename: {name}\n");
     if let Some(files) = shown.files {

@@ -1,4 +1,5 @@
-//! Commands about dynamic cookies (management manual, section 9.3). Must never change the value that a `server` line gives.
+//! Commands for dynamic cookies (management manual, section 9.3). Must never change the cookie value of a `server`
+//! line.
 
 use config::spec::RuntimeLevel;
 use live::CookieChange;
@@ -43,7 +44,7 @@ fn set_key(call: &mut Call<'_, Worker>) {
     change(call, |key| Some(CookieChange::Key(key)).filter(|_| !key.is_empty()));
 }
 
-/// Changes the backend that the fourth word names; the fifth is the key.
+/// Changes the backend named by the fourth word; the fifth is the key.
 fn change(call: &mut Call<'_, Worker>, what: for<'k> fn(&'k [u8]) -> Option<CookieChange<'k>>) {
     if call.word(3).is_empty() {
         return call.refuse("A backend name is expected.");

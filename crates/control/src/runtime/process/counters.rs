@@ -1,5 +1,5 @@
-//! `debug counters` (management manual, section 9.3): events that a sound process, with sound peers, does not have. Must never
-//! count one.
+//! `debug counters` (management manual, section 9.3): abnormal events in the process and of its peers. Must never count
+//! one.
 
 use std::fmt::Write as _;
 
@@ -17,14 +17,14 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 )
 .at(RuntimeLevel::Operator)];
 
-/// A counter: its type, the place in the code and what it counts, and its value.
+/// A counter: type, code location, condition and value.
 type Row = (&'static str, &'static str, &'static str, fn(&Found<'_>) -> u64);
 
-/// What is added up.
+/// The sources of the counters.
 struct Found<'a> {
     process: &'a Process,
     proxies: &'a [usize],
-    /// What workers have counted: tasks that panicked, waits for memory.
+    /// By worker: tasks that panicked, and waits for memory.
     here: &'a [(u64, u64)],
 }
 
@@ -39,7 +39,7 @@ impl Found<'_> {
     }
 }
 
-/// In HAProxy's types: what must not happen, what should not, what may, and what peers do wrong.
+/// HAProxy's types: BUG must never happen, CHK should not, CNT may, GLT is a protocol glitch of a peer.
 const ROWS: &[Row] = &[
     ("BUG", "executor.rs run()", "a task panicked", |found| found.here.iter().map(|here| here.0).sum()),
     ("CHK", "conclude.rs conclude()", "a stream ended with an internal error", |found| {
@@ -62,16 +62,16 @@ const ROWS: &[Row] = &[
     }),
 ];
 
-/// What is asked for.
+/// The arguments of the command.
 struct Wish {
-    /// It changes what is counted.
+    /// Changes the counters.
     changes: bool,
     resets: bool,
     all: bool,
     kinds: Vec<String>,
 }
 
-/// `None`: there is no such word.
+/// Parses the arguments. `None`: an unknown word.
 fn read(words: &[String]) -> Option<Wish> {
     let mut wish = Wish { changes: false, resets: false, all: false, kinds: Vec::new() };
     for word in words {
@@ -97,7 +97,7 @@ fn counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             );
             return Ok(());
         };
-        // Switching changes nothing: everything is always counted.
+        // `on` and `off` have no effect: events are always counted.
         if wish.changes && (!call.permits(RuntimeLevel::Admin) || !wish.resets) {
             return Ok(());
         }
@@ -109,7 +109,7 @@ fn counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let proxies: Vec<usize> = call.generation.program.proxies.iter().map(|proxy| proxy.index).collect();
         let found = Found { process: &call.state.process, proxies: &proxies, here: &here };
         let wanted = |row: &Row| wish.kinds.is_empty() || wish.kinds.iter().any(|kind| kind == row.0);
-        // As in HAProxy, an empty list has no head.
+        // As in HAProxy, an empty list has no header.
         let mut head = "Count     Type Location function(): \"condition\" [comment]\n";
         let mut resets = call.state.activity.resets.borrow_mut();
         resets.resize(ROWS.len(), 0);
@@ -120,7 +120,7 @@ fn counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 *reset = value;
                 continue;
             }
-            // `clear counters` may have been before.
+            // `clear counters` may have reset the value in between.
             let value = value.checked_sub(*reset).unwrap_or(value);
             if value > 0 || wish.all {
                 call.answer.push(std::mem::take(&mut head));

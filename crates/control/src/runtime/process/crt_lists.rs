@@ -1,5 +1,5 @@
-//! Lists of certificates and the names that clients get them by (management manual, section 9.3, `ssl crt-list`, `show ssl
-//! sni`). Must never read a file: certificates are there already.
+//! Certificate lists and the names that select a certificate (management manual, section 9.3, `ssl crt-list`,
+//! `show ssl sni`). Must never read a file: certificates are already loaded.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -36,13 +36,13 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         .at(RuntimeLevel::User),
 ];
 
-/// A list by its name; a folder may have slashes behind it.
+/// Finds a list by its name; trailing slashes of a folder are ignored.
 fn find<'p>(program: &'p Program, name: &str) -> Option<&'p Arc<CrtList>> {
     let name = name.trim_end_matches('/');
     program.tls.lists.iter().find(|list| *list.name == *name)
 }
 
-/// Addresses that use a list.
+/// Returns the listeners that use a list.
 fn users<'p>(program: &'p Program, list: &'p CrtList) -> impl Iterator<Item = &'p TlsListener> {
     program.tls.listeners.iter().filter(|listener| listener.lists.contains(&list.name))
 }
@@ -100,7 +100,7 @@ fn add(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// Offers a line wherever its list is used; where one address refuses, nowhere.
+/// Adds a line to every listener that uses the list; if one rejects it, to none.
 fn insert(list: &CrtList, number: usize, line: &AddedLine) -> Result<(), String> {
     let serial = list.lock().push((number, &line.certificate), &line.options, &line.names);
     for (server, entry) in &line.entries {
@@ -158,7 +158,7 @@ fn remove(call: &Call<'_, Worker>, name: &str, written: &str) -> Result<String, 
     Ok(format!("Entry '{certificate}' deleted in crtlist '{}'!", list.name))
 }
 
-/// The line of a certificate that is meant.
+/// Selects the line of a certificate, by its number if there are several.
 fn choose(lines: &[CrtLine], (certificate, list): (&str, &str), number: Option<usize>) -> Result<CrtLine, String> {
     let found: Vec<_> = lines.iter().filter(|line| *line.certificate == *certificate).collect();
     let numbers = || found.iter().map(|line| line.number.to_string()).collect::<Vec<_>>().join(", ");
@@ -220,13 +220,13 @@ fn providers(call: &mut Call<'_, Worker>) {
     call.answer.push("Loaded providers : \n\t- aws-lc\n");
 }
 
-/// What `show ssl sni` shows.
+/// The arguments of `show ssl sni`.
 #[derive(Default)]
 struct Wanted {
     frontend: Option<String>,
-    /// Certificates alone that have expired.
+    /// Only expired certificates.
     expired: bool,
-    /// Seconds that are added to the time for that.
+    /// Seconds added to the current time for the expiry check.
     offset: i64,
 }
 
@@ -294,7 +294,7 @@ fn names(call: &mut Call<'_, Worker>) {
 
 fn sni_line((owner, place): (&str, &str), name: &str, entry: &Entry, (begin, end): (i64, i64)) -> String {
     let negative = match name.starts_with('*') && !entry.row.excluded.is_empty() {
-        // HAProxy lists them backwards.
+        // HAProxy lists them in reverse order.
         true => entry.row.excluded.iter().rev().map(|name| format!("!{name} ")).collect(),
         false => "-".to_owned(),
     };
@@ -304,12 +304,12 @@ fn sni_line((owner, place): (&str, &str), name: &str, entry: &Entry, (begin, end
     format!("{owner}/{place}\t{name}\t{negative}\t{kind}\t{file}\t{end}\t{begin}\n")
 }
 
-/// Names with their certificates: exact ones in their order, then wildcards; `*` is the default.
+/// Returns names with their certificates: exact names sorted, then wildcards; `*` is the default.
 fn sorted(entries: &[Entry]) -> Vec<(Box<str>, &Entry)> {
     let mut all: Vec<(Box<str>, &Entry)> = Vec::new();
     for entry in entries {
         all.extend(entry.row.names.iter().map(|name| (name.clone(), entry)));
-        // An own `*` would be told twice.
+        // A default that is named `*` is listed once.
         if entry.row.is_default && !entry.row.names.iter().any(|name| &**name == "*") {
             all.push(("*".into(), entry));
         }

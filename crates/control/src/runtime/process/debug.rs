@@ -1,5 +1,5 @@
-//! `debug dev …`: what helps to find faults of an installation (management manual, section 9.3). Commands that end the process, or
-//! hold a worker up, do that on purpose: they need the expert mode of an administrator.
+//! `debug dev …`: debugging of an installation (management manual, section 9.3). Commands that end the process, or
+//! block a worker, do so on purpose: they require admin level and expert mode.
 
 use config::spec::{LogLevel, RuntimeLevel};
 
@@ -20,7 +20,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     expert("debug dev write", "debug dev write [size]", "write that many bytes in return", Run::Now(write)),
 ];
 
-/// Ends the process at once, with that status.
+/// Ends the process immediately with the given status.
 fn exit(call: &mut Call<'_, Worker>) {
     let digits: String = call.word(3).chars().take_while(char::is_ascii_digit).collect();
     call.state.logger.flush();
@@ -36,14 +36,14 @@ fn hash(call: &mut Call<'_, Worker>) {
 fn log(call: &mut Call<'_, Worker>) {
     let text = call.words.get(3..).unwrap_or_default().join(" ");
     call.state.logger.message(None, LogLevel::Info, &text);
-    // The reader of the answer may count on the line, even if the process is killed then.
+    // The line must be written before the answer, even if the process is killed right after.
     call.state.logger.flush();
 }
 
-/// Milliseconds that `debug dev loop` turns at most.
+/// Maximum duration of `debug dev loop` in milliseconds.
 const LONGEST_LOOP: u64 = 60_000;
 
-/// Holds this worker up: what the watchdog does about that shows.
+/// Blocks this worker, to trigger the watchdog.
 fn turn(call: &mut Call<'_, Worker>) {
     let wanted = call.word(3).parse::<u64>().unwrap_or(0).min(LONGEST_LOOP);
     let begin = rt::read_clock();

@@ -1,5 +1,5 @@
-//! `show events`: the rings of lines, and what is in them (management manual, section 9.3). Must never hold a ring while the
-//! reader of an answer is waited for.
+//! `show events`: lists ring buffers and their contents (management manual, section 9.3). Must never hold a ring's lock
+//! while it waits for the peer to read.
 
 use config::spec::RuntimeLevel;
 
@@ -11,22 +11,22 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     Command::new("show events", "show events [<sink>] [-w] [-n] [-0]", "show event sink state", Run::Gradual(|call| Box::pin(show(call)))),
 ];
 
-/// Bytes of a piece of an answer, about.
+/// Approximate size of a piece of the answer in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// What the words behind the ring's name ask for.
+/// The arguments after the ring's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Wanted {
-    /// `-w`: go on with lines that come.
+    /// `-w`: continue with new lines.
     waits: bool,
-    /// `-n`: leave out what is there.
+    /// `-n`: skip existing lines.
     only_new: bool,
-    /// `-0`: end each line with a NUL.
+    /// `-0`: end each line with a NUL byte.
     nul: bool,
 }
 
 impl Wanted {
-    /// `None`: there is something else.
+    /// Parses the arguments. `None`: invalid.
     fn parse(words: &[String]) -> Option<Self> {
         let mut wanted = Self::default();
         for word in words.iter().filter(|word| !word.is_empty()) {
@@ -58,7 +58,7 @@ async fn show(call: &mut Call<'_, Worker>) -> Result<(), Gone> {
         call.answer.push(list);
         return Ok(());
     }
-    // Everybody may know which rings there are, not what is in them.
+    // Any level may list the rings; their contents require operator level.
     if !call.permits(RuntimeLevel::Operator) {
         return Ok(());
     }

@@ -22,12 +22,12 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         .at(RuntimeLevel::Admin),
 ];
 
-/// The frontend of that name, or of that number behind a `#`.
+/// Finds a frontend by name, or by id after a `#`.
 pub(super) fn find<'g>(generation: &'g Generation, name: &str) -> Option<&'g Proxy> {
     generation.program.proxy_called(name, |proxy| proxy.frontend.is_some()).map(|proxy| &**proxy)
 }
 
-/// The frontend that the third word names, and whether it is open; says so where there is none.
+/// Returns the frontend named by the third word, and its state; answers with an error if there is none.
 fn named<'a>(call: &mut Call<'a, Worker>) -> Option<(&'a Proxy, Opening)> {
     let worker: &'a Worker = call.state;
     let name = call.word(2);
@@ -43,7 +43,7 @@ fn named<'a>(call: &mut Call<'a, Worker>) -> Option<(&'a Proxy, Opening)> {
     Some((proxy, opening))
 }
 
-/// Says what became of a frontend.
+/// Logs a change of a frontend.
 fn tell(worker: &Worker, proxy: &Proxy, what: &str) {
     let kind = if proxy.kind == ProxyKind::Listen { "proxy" } else { "frontend" };
     worker.announce(proxy.index, LogLevel::Warning, &format!("{what} {kind} {}.", proxy.name));

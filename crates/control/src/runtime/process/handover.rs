@@ -1,5 +1,5 @@
-//! `_getsocks`: hands the listening sockets over to a successor (management manual, section 3 "-x"; the messages are
-//! described in docs/process-management.md). Must never close a socket: both processes have it until this one stops.
+//! `_getsocks`: passes the listening sockets to a successor (management manual, section 3 "-x"; the messages are
+//! described in docs/process-management.md). Must never close a socket: both processes share it until this one stops.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) const TABLE: &[Command<Worker>] =
 fn hand_over<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         call.conversation.leaving = true;
-        // The socket gives this right; as with HAProxy no level takes it away.
+        // Permitted by an option of the socket, independent of the level, as in HAProxy.
         if !call.conversation.expose_listeners {
             return Ok(());
         }
@@ -22,8 +22,8 @@ fn hand_over<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// Sends every listening socket: their number, then groups of them. A group is one message, with a record for each
-/// socket and the descriptors beside it, and is acknowledged by four bytes.
+/// Sends every listening socket: the number of sockets, then groups of them. A group is one message with a record for
+/// each socket and the descriptors as ancillary data, and is acknowledged by four bytes.
 async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Gone> {
     let sockets: Vec<Arc<ListeningSocket>> = match worker.process.sockets() {
         Some(sockets) => sockets.open().into_iter().map(|(_, socket)| socket).collect(),
@@ -46,10 +46,11 @@ async fn send(worker: &Worker, answer: &mut Answer) -> Result<(), Gone> {
     Ok(())
 }
 
-/// Name space, network device, options. The successor asks the kernel for everything else.
+/// Writes the record of a socket: network namespace, device, options. The successor reads everything else from the
+/// kernel.
 fn record(socket: &ListeningSocket, records: &mut Vec<u8>) {
     for name in [socket.namespace().unwrap_or_default(), &socket.interface().unwrap_or_default()] {
-        // The system's own names are shorter than what a byte counts.
+        // Names in the kernel are shorter than 256 bytes.
         let name = &name.as_bytes()[..name.len().min(usize::from(u8::MAX))];
         records.push(name.len() as u8);
         records.extend_from_slice(name);

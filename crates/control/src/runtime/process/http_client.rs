@@ -1,5 +1,5 @@
-//! `httpclient` (management manual, section 9.3): sends a request and shows the answer, for debugging. Must never hold more of
-//! an answer than its reader takes.
+//! `httpclient` (management manual, section 9.3): sends a request and shows the response, for debugging. Must never
+//! buffer more of a response than the peer reads.
 
 use config::spec::RuntimeLevel;
 use engine::http_client::client::{Exchange, Failure as Broken, Uri};
@@ -52,7 +52,7 @@ fn run<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// The head of an answer, as HAProxy shows it.
+/// Returns the head of a response in HAProxy's format.
 fn head(exchange: &Exchange) -> Vec<u8> {
     let head = exchange.head();
     let mut text = [head.version_text(), format!(" {} ", head.status()).as_bytes(), head.reason(), b"\n"].concat();
@@ -63,7 +63,7 @@ fn head(exchange: &Exchange) -> Vec<u8> {
     text
 }
 
-/// What stands for an answer where there is none: the status is 0.
+/// Returns the text shown in place of a response, with status 0.
 fn no_answer(failure: &Failure) -> String {
     let status = match failure {
         Failure::Exchange(Broken::Expired) => 504,

@@ -54,7 +54,7 @@ fn print(call: &mut Call<'_, Worker>, here: &[(u64, u64)]) {
     }
 }
 
-/// The same names and values for a script on this worker; tasks and buffers are those of this worker alone.
+/// Returns the same names and values for a script on this worker; tasks and buffers are those of this worker only.
 pub fn information() -> Vec<(String, String)> {
     let Some(worker) = rt::local::<Worker>() else { return Vec::new() };
     let here = [look(&worker)];

@@ -56,7 +56,7 @@ fn frontend(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// A limit. Negative and too large numbers are out of range; `otherwise` is the answer to what is not a number.
+/// Parses a limit. Negative and too large numbers are out of range; `otherwise` is the message for an invalid number.
 fn read_limit(written: &str, otherwise: &'static str) -> Result<u32, &'static str> {
     const OUT_OF_RANGE: &str = "Value out of range.";
     match written.parse::<i64>() {

@@ -1,5 +1,5 @@
-//! Commands about lists of patterns: ACLs and maps (management manual, section 9.3). Must never look at a file, and must
-//! never hold a list while the reader of an answer is waited for.
+//! Commands for pattern lists: ACLs and maps (management manual, section 9.3). Must never access a file, and must never
+//! hold a list's lock while it waits for the peer to read.
 
 use config::spec::RuntimeLevel;
 use config::text::{from_bytes, to_bytes};
@@ -13,7 +13,7 @@ use engine::generation::Generation;
 use engine::service::bare;
 use engine::worker::Worker;
 
-/// Entries that are looked at while a list is held.
+/// Entries visited per lock.
 const PAGE: usize = 256;
 
 const fn row(name: &'static str, usage: &'static str, doc: &'static str, run: Run<Worker>) -> Command<Worker> {
@@ -39,10 +39,10 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     row("show map", "show map [@<ver>] [map]", "report available maps or dump a map's contents", Run::Gradual(|call| show(call, MAP))),
 ];
 
-/// Which lists a command is about.
+/// The type of list that a command works on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Kind {
-    /// As sentences name it.
+    /// The name in messages.
     name: &'static str,
     map: bool,
 }
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// A list that a command names.
+/// A list named by a command.
 #[derive(Clone, Copy)]
 struct Named<'a> {
     list: &'a List,
@@ -75,12 +75,12 @@ fn find<'a>(generation: &'a Generation, name: &str) -> Option<Named<'a>> {
     Some(Named { list: lists.all.get(at)?, state: generation.lists.get(at)? })
 }
 
-/// The same if it is of that kind, or says that there is none.
+/// Returns the list if it is of that type; otherwise answers with an error.
 fn named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<Named<'a>> {
     known(call, at, kind, |list| kind.has(list))
 }
 
-/// The same of any kind. Entries are added and looked for in lists of either, as in HAProxy.
+/// Returns a list of any type. Adding and looking up entries works on both, as in HAProxy.
 fn any_named<'a>(call: &mut Call<'a, Worker>, at: usize, kind: Kind) -> Option<Named<'a>> {
     known(call, at, kind, |_| true)
 }
@@ -98,7 +98,7 @@ fn known<'a>(
     found
 }
 
-/// The version that a command begins with, and how many words it takes.
+/// Returns the version argument of a command, and the number of words it takes.
 fn version(call: &Call<'_, Worker>) -> (Option<u32>, usize) {
     match call.word(2).strip_prefix('@') {
         Some(number) => (Some(number.parse::<i64>().unwrap_or(0) as u32), 1),
@@ -106,14 +106,14 @@ fn version(call: &Call<'_, Worker>) -> (Option<u32>, usize) {
     }
 }
 
-/// Entries by key, or one by `#` and its reference in hexadecimal digits.
+/// Parses a selection: entries by key, or one entry by `#` and its reference in hexadecimal digits.
 fn which(text: &[u8]) -> Which<'_> {
     let digits = text.strip_prefix(b"#").and_then(|digits| std::str::from_utf8(digits).ok());
     let reference = digits.and_then(|digits| u64::from_str_radix(digits.strip_prefix("0x").unwrap_or(digits), 16).ok());
     reference.map_or(Which::Key(text), Which::Reference)
 }
 
-/// HAProxy's sentence about a change that was refused.
+/// Returns HAProxy's message for a rejected change.
 fn sentence(error: ChangeError, kind: Kind) -> String {
     match error {
         ChangeError::Pattern(why) | ChangeError::Value(why) => format!("{why}.\n"),
@@ -191,7 +191,7 @@ fn get(call: &mut Call<'_, Worker>, kind: Kind) {
     call.answer.push(out);
 }
 
-/// One line of `get acl` or `get map`.
+/// Writes one line of `get acl` or `get map`.
 fn get_in(context: &Context<'_>, lookup: &Lookup, state: &ListState, text: &[u8], kind: Kind, out: &mut Vec<u8>) {
     let (set, content) = (&lookup.base.set, lookup.base.content);
     let case = if set.ignores_case() { "insensitive" } else { "sensitive" };
@@ -260,7 +260,7 @@ fn add(call: &mut Call<'_, Worker>, kind: Kind) {
     }
 }
 
-/// Adds the lines of a payload, until one is wrong.
+/// Adds the lines of a payload, until one is invalid.
 fn add_payload(state: &ListState, version: Option<u32>, payload: &[u8]) -> Result<(), String> {
     for line in payload.split(|byte| *byte == b'\n') {
         let line = line.strip_suffix(b"\r").unwrap_or(line).trim_ascii_start();

@@ -12,7 +12,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
     Run::Gradual(show),
 )];
 
-/// How pools are listed.
+/// Sort order of pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Declared,

@@ -1,5 +1,5 @@
-//! The runtime API of the process that serves: its opened sockets, what its host tells it, and the tables of its
-//! commands. Must never open anything.
+//! The runtime API of a worker process: its sockets, the interface to its host, and the tables of its commands. Must
+//! never open anything.
 
 mod acme;
 mod activity;
@@ -62,7 +62,7 @@ use engine::handshake::entrance;
 use engine::service::activity::count;
 use engine::worker::Worker;
 
-/// Every command of the process, by family.
+/// Every command of the process, by topic.
 const TABLES: &[&[Command<Worker>]] = &[
     info::TABLE,
     caches::TABLE,
@@ -103,13 +103,13 @@ const TABLES: &[&[Command<Worker>]] = &[
     traces::TABLE,
 ];
 
-/// Every command of the process, those of the protocol included: its name, and what has to be switched on before.
+/// Returns every command of the process, including those of the protocol: its name, and the required mode.
 pub fn commands() -> impl Iterator<Item = (&'static str, Mode)> {
     let set = TABLES.iter().copied().flatten().chain(super::command::basic::<Worker>());
     set.map(|row| (row.name, row.mode))
 }
 
-/// The commands that help shows, as rows of the manual's table: usage, level, what it does.
+/// Returns the commands shown by help, as rows of the manual's table: usage, level, description.
 pub fn reference() -> String {
     let set = TABLES.iter().copied().flatten().chain(super::command::basic::<Worker>());
     let mut rows: Vec<&Command<Worker>> = set.filter(|row| !row.usage.is_empty()).collect();
@@ -185,12 +185,11 @@ impl Served for Worker {
     }
 }
 
-/// One opened `stats socket`.
+/// An open `stats socket`.
 #[derive(Debug, Clone)]
 pub struct Opened {
     /// Its index in [`policy::program::Runtime::sockets`].
     pub index: usize,
-    /// The socket.
     pub socket: Arc<ListeningSocket>,
 }
 
@@ -215,14 +214,14 @@ pub fn start(sockets: Vec<Opened>) {
     }
 }
 
-/// Answers a command at once, with every right, on the worker that calls it: its words, and its payload. `None`: it would have
-/// to wait, or there is no such command.
+/// Executes a command with all rights on the calling worker, given its words and its payload. `None`: it would have to
+/// wait, or it is unknown.
 pub fn execute(words: &[String], payload: Option<&[u8]>) -> Option<Vec<u8>> {
     let worker = rt::is_on_worker().then(rt::local::<Worker>).flatten()?;
     super::connection::execute(&CommandSet { state: worker, tables: TABLES }, words, payload)
 }
 
-/// Serves one connection that came by other means than a socket of its own, with every right.
+/// Serves a connection that was not accepted from a `stats socket`, with all rights.
 pub fn serve(connection: OwnedSocket) {
     let Some(worker) = rt::local::<Worker>() else { return };
     let generation = worker.generation();
@@ -236,7 +235,7 @@ pub fn serve(connection: OwnedSocket) {
     });
 }
 
-/// What a connection to a socket may do at first.
+/// Returns the initial state of a connection to a socket.
 fn conversation(socket: &RuntimeSocket, timeout: std::time::Duration) -> Conversation {
     Conversation {
         expose_listeners: socket.expose_listeners,
@@ -245,7 +244,7 @@ fn conversation(socket: &RuntimeSocket, timeout: std::time::Duration) -> Convers
     }
 }
 
-/// An address as the runtime API prints it.
+/// Formats an address for the runtime API.
 pub fn address(address: &policy::program::BindAddress) -> String {
     use policy::program::BindAddress;
     match address {

@@ -1,5 +1,5 @@
-//! OCSP answers at run time (management manual, section 9.3, `ocsp-response`, `ocsp-updates`). Must never believe an answer
-//! about a certificate that is not in use.
+//! OCSP responses at run time (management manual, section 9.3, `ocsp-response`, `ocsp-updates`). Must never accept a
+//! response for a certificate that is not in use.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ fn hex(bytes: &[u8], upper: bool) -> String {
     bytes.iter().map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }).collect()
 }
 
-/// Certificates with an answer, or for which one is asked, by what OCSP calls them.
+/// Returns the certificates that have a response or automatic updates, by OCSP certificate id.
 fn named(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
     let mut all = kept(program);
     for certificate in used(program).into_values().filter(|certificate| certificate.ocsp().is_some()) {
@@ -103,7 +103,7 @@ fn show(call: &mut Call<'_, Worker>) {
             false => "'show ssl ocsp-response' expects a valid certid or certificate path.",
         });
     };
-    // One that is asked for may not be there yet.
+    // A response that is being updated may be missing.
     let Some(answer) = certificate.ocsp() else { return };
     if first == "base64" {
         call.answer.push(Base64::encode_string(&answer.der));
@@ -112,7 +112,7 @@ fn show(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// `24/Nov/2026:15:44:43 +0000`
+/// Formats a time as `24/Nov/2026:15:44:43 +0000`.
 fn date(moment: Option<WallTime>) -> String {
     let Some(moment) = moment else { return "-".to_owned() };
     let date = Date::since_epoch(moment.seconds);

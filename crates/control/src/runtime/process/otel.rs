@@ -1,4 +1,4 @@
-//! `show otel` (Weir's own): what becomes of telemetry on its way to collectors. Must never send any.
+//! `show otel` (Weir's own): the state of telemetry export to collectors. Must never send any.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +22,7 @@ fn show_otel<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let generation = call.state.process.generation();
         for channel in call.state.process.telemetry.channels() {
             let (signal, _) = channel.plan.signal.names();
-            // One of a configuration before sends what is left.
+            // A channel of a previous configuration still sends its queue.
             let is_current = generation.channels.iter().any(|own| std::sync::Arc::ptr_eq(own, &channel));
             let (queued, size) = (channel.waiting(), channel.plan.queue);
             let counts = &channel.counts;

@@ -1,4 +1,4 @@
-//! `show peers` (management manual, section 9.3). Must never speak with a peer.
+//! `show peers` (management manual, section 9.3). Must never communicate with a peer.
 
 use std::fmt::Write as _;
 
@@ -16,9 +16,9 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
     Run::Gradual(show),
 )];
 
-/// Names of servers that a side of a connection remembers.
+/// Size of the server name dictionary of each side of a connection.
 const NAMES: u64 = 128;
-/// Names in a line.
+/// Names per line.
 const NAMES_A_LINE: u64 = 4;
 
 fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
@@ -44,8 +44,8 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// All that there is to tell of a section. What HAProxy gives pointers and internal bits for are numbers that stay the
-/// same, and zeros.
+/// Returns the description of a section. Where HAProxy shows pointers and internal flags, stable numbers and zeros are
+/// shown.
 fn tell(section: &Peers, status: &SectionStatus, with_names: bool, (now, wall): (Moment, WallTime)) -> String {
     let mut text = String::new();
     let mut date = Vec::new();
@@ -67,7 +67,7 @@ fn tell(section: &Peers, status: &SectionStatus, with_names: bool, (now, wall): 
     text
 }
 
-/// The places of peers in the status, where the local one is the last: the peer that was written last comes first.
+/// Returns the indexes of peers in the status, where the local one is last: the peer declared last comes first.
 fn peers_in_order(section: &Peers, status: &SectionStatus) -> impl Iterator<Item = usize> {
     let (remotes, local) = (section.remotes.len(), status.peers.len().saturating_sub(1));
     let before = section.local_at.min(remotes);
@@ -144,7 +144,7 @@ fn tell_table(text: &mut String, own: u64, plan: u64, table: &TableStatus) {
     );
 }
 
-/// Names of servers by their numbers, which count from 0 here.
+/// Writes server names by their numbers, starting at 0.
 fn tell_names(text: &mut String, peer: &PeerStatus) {
     text.push_str("        TX dictionary cache:\n");
     for line in peer.names_sent.chunks(NAMES_A_LINE as usize) {
@@ -166,12 +166,12 @@ fn tell_names(text: &mut String, peer: &PeerStatus) {
     }
 }
 
-/// A number for a section, a peer in it, a table of that: where HAProxy shows a pointer.
+/// Returns a number for a section, a peer, a table: shown in place of HAProxy's pointers.
 fn number(section: usize, peer: usize, table: usize) -> u64 {
     1 << 44 | (section as u64) << 32 | (peer as u64 & 0xffff) << 16 | table as u64 & 0xffff
 }
 
-/// How long it is until then.
+/// Formats the time left until `then`.
 fn ahead(then: Option<Moment>, now: Moment) -> String {
     match then {
         None => "<NEVER>".to_owned(),
@@ -180,7 +180,7 @@ fn ahead(then: Option<Moment>, now: Moment) -> String {
     }
 }
 
-/// The two largest units that a time has.
+/// Formats a duration in its two largest units.
 fn duration(millis: u64) -> String {
     let seconds = millis / 1_000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);

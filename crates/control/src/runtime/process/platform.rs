@@ -1,5 +1,5 @@
-//! `show dev`, `show libs`: the machine and the process, as developers ask for them (management manual, section 9.3). Must never
-//! look at either: what the process knew at its start is shown.
+//! `show dev`, `show libs`: information on the machine and the process for developers (management manual, section 9.3).
+//! Must never inspect either: the values were collected at the start.
 
 use std::fmt::Write as _;
 

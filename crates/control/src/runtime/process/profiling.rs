@@ -1,5 +1,5 @@
-//! `set profiling`, `show profiling`, `show tasks`: what the tasks of the workers cost (management manual, section 9.3). Must never
-//! stop a worker to look at it.
+//! `set profiling`, `show profiling`, `show tasks`: the cost of the workers' tasks (management manual, section 9.3).
+//! Must never stop a worker to inspect it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     Command::new("show tasks", "show tasks", "show running tasks", Run::Gradual(show_tasks)),
 ];
 
-/// `auto` is `on`: what a reading of the clock costs does not depend on the load.
+/// `auto` is `on`: the cost of a clock reading does not depend on the load.
 fn set_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         match (call.word(2), call.word(3)) {
@@ -36,7 +36,7 @@ fn set_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 let on = word != "off";
                 engine::on_every_worker(&call.state.process, move |_| rt::measure_tasks(on)).await;
             }
-            // There is nothing that these would measure.
+            // Accepted without effect: Weir has no lock or memory profiling.
             ("tasks", "lock" | "no-lock" | "memory" | "no-memory") => {}
             ("tasks", _) => call.refuse(
                 "Expects a combination of either 'on', 'auto', 'off', 'lock', 'no-lock', 'memory' or 'no-memory'.",
@@ -55,7 +55,7 @@ fn set_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// What `show profiling` is asked for.
+/// The arguments of `show profiling`.
 #[derive(Clone, Copy)]
 struct Wish {
     status: bool,
@@ -143,7 +143,7 @@ fn costs(call: &mut Call<'_, Worker>, found: &[(rt::Profile, bool)], wish: Wish)
     }
 }
 
-/// What the functions cost on all workers, by their names.
+/// Returns the costs of functions, summed over all workers, by name.
 fn functions<'a>(found: impl Iterator<Item = &'a rt::Profile>) -> Vec<(String, rt::FunctionCost)> {
     let mut sums = BTreeMap::<String, rt::FunctionCost>::new();
     for row in found.flat_map(|profile| &profile.functions) {
@@ -156,15 +156,15 @@ fn functions<'a>(found: impl Iterator<Item = &'a rt::Profile>) -> Vec<(String, r
     sums.into_iter().collect()
 }
 
-/// The function that a future is of, by the name of its type: without the crate's common prefix, the blocks within the function, and
-/// what its types are.
+/// Returns the function that a future belongs to, from the name of the future's type: without the crates' common
+/// prefix, blocks inside the function, and type parameters.
 fn called(future: &str) -> String {
     let name = future.split('<').find(|part| !part.is_empty()).unwrap_or(future);
     let name = name.split("::{{closure}}").next().unwrap_or(name);
     name.strip_prefix("weir_").unwrap_or(name).trim_end_matches(':').to_owned()
 }
 
-/// A time with four digits and its unit.
+/// Formats a time with four digits and its unit.
 fn short(time: Duration) -> String {
     let nanos = time.as_nanos() as f64;
     let (value, unit) = match time.as_nanos() {

@@ -1,4 +1,5 @@
-//! `show resolvers`, and the statistics of name servers (management manual, sections 9.1 and 9.3). Must never ask one.
+//! `show resolvers`, and the statistics of name servers (management manual, sections 9.1 and 9.3). Must never query
+//! one.
 
 use std::fmt::Write as _;
 
@@ -18,7 +19,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
     Run::Gradual(show),
 )];
 
-/// Every name server of a section with its counts.
+/// Returns every name server of a section with its counters.
 fn nameservers<'a>(
     worker: &'a Worker,
     generation: &'a Generation,

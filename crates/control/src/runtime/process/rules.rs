@@ -1,4 +1,4 @@
-//! `show rules` (Weir's own): what each rule costs, while that is measured. Must never evaluate one.
+//! `show rules` (Weir's own): the measured cost of each rule. Must never evaluate one.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -20,17 +20,17 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 )
 .at(RuntimeLevel::Operator)];
 
-/// A rule, and what it has cost.
+/// A rule and its cost.
 pub(crate) struct RuleRow<'p> {
     pub(crate) proxy: &'p Proxy,
-    /// The keyword of its set.
+    /// The keyword of its rule set.
     pub(crate) set: &'static str,
-    /// Where it is written.
+    /// Its position in the configuration.
     pub(crate) place: RulePlace,
     pub(crate) cost: RuleCost,
 }
 
-/// The rules of a proxy in the order in which they are evaluated.
+/// Appends the rules of a proxy in the order of their evaluation.
 pub(crate) fn rows<'p>(proxy: &'p Proxy, costs: &ListCosts, out: &mut Vec<RuleRow<'p>>) {
     let rules = &proxy.rules;
     let before = [
@@ -107,7 +107,7 @@ fn show_rules<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// What all workers have measured of the configuration with that number.
+/// Returns the costs that all workers have measured for the configuration with that number.
 pub(crate) async fn gather(process: &Arc<Process>, number: u32) -> ListCosts {
     let found = engine::on_every_worker(process, move |worker| worker.rule_costs.of(number)).await;
     let mut sum = ListCosts::default();

@@ -1,5 +1,5 @@
-//! Commands about backends and servers: what they are doing, and changes that last until the process ends (management
-//! manual, section 9.3). Must never choose a server.
+//! Commands for backends and servers: their state, and changes that last until the process ends (management manual,
+//! section 9.3). Must never select a server.
 
 mod added;
 mod address;
@@ -133,23 +133,22 @@ pub(super) fn find<'a>(program: &'a Program, name: &str) -> Result<Found<'a>, &'
     program.server_called(proxy, server).map(|server| (proxy, server)).ok_or("No such server.")
 }
 
-/// Whether a word names something: by its name, or behind a sharp by its number.
+/// Whether a word names an object: by its name, or by a sharp and its id.
 fn is_called(word: &str, name: &str, id: u32) -> bool {
     *name == *word || word.strip_prefix('#').is_some_and(|number| number.parse() == Ok(id))
 }
 
-/// The two names of `<backend>/<server>`.
+/// Splits `<backend>/<server>`.
 fn split(name: &str) -> Result<(&str, &str), &'static str> {
     let names = name.split_once('/').filter(|(_, server)| !server.is_empty());
     names.ok_or("Require 'backend/server'.")
 }
 
-/// Finds a backend.
 pub(super) fn find_backend<'a>(program: &'a Program, name: &str) -> Result<&'a Proxy, &'static str> {
     program.backend_called(name).ok_or("No such backend.")
 }
 
-/// The backends that a word asks for: one, or all where there is none.
+/// Returns the backend that a word names, or all if it is empty.
 fn backends<'a>(program: &'a Program, name: &str) -> Result<Vec<&'a Proxy>, &'static str> {
     let backends = program.proxies.iter().map(|proxy| &**proxy).filter(|proxy| proxy.backend.is_some());
     let found: Vec<&Proxy> =
@@ -168,7 +167,7 @@ fn show_backend(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// Writes a line for each server of the backends that the third word asks for.
+/// Writes a line for each server of the backends that the third word selects.
 async fn each_server(
     call: &mut Call<'_, Worker>,
     header: &str,
@@ -198,7 +197,7 @@ fn show_servers_state<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// The host and the port of a server, as these dumps show them.
+/// Returns the host and the port of a server, in the format of these dumps.
 fn place(worker: &Worker, server: &Server) -> (String, u16) {
     match &*worker.process.outgoing.address(server) {
         ServerAddress::Inet { ip, port: ServerPort::Exact(port) } => (ip.to_string(), *port),
@@ -212,7 +211,7 @@ fn place(worker: &Worker, server: &Server) -> (String, u16) {
     }
 }
 
-/// What `hedge-requests` came to, a line for each backend that has it.
+/// Shows the counters of `hedge-requests`, a line for each backend that has it.
 fn show_hedges(call: &mut Call<'_, Worker>) {
     let found = match backends(&call.generation.program, call.word(2)) {
         Ok(found) => found,
@@ -228,7 +227,7 @@ fn show_hedges(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// What came of copies (`http-request mirror`), a line for each backend that got some.
+/// Shows the counters of `http-request mirror`, a line for each backend that received mirrored requests.
 fn show_mirrors(call: &mut Call<'_, Worker>) {
     let found = match backends(&call.generation.program, call.word(2)) {
         Ok(found) => found,
@@ -245,7 +244,7 @@ fn show_mirrors(call: &mut Call<'_, Worker>) {
     }
 }
 
-/// Runs `action` with the server that a word names, or says why there is none.
+/// Runs `action` with the server that a word names, or answers with an error.
 fn with_server(call: &mut Call<'_, Worker>, word: usize, action: impl FnOnce(&mut Call<'_, Worker>, Found<'_>)) {
     match find(&call.generation.program, call.word(word)) {
         Ok(found) => action(call, found),
@@ -274,7 +273,7 @@ fn set_weight(call: &mut Call<'_, Worker>) {
     with_server(call, 2, |call, found| change_weight(call, found, 3));
 }
 
-/// A name is another worker's business.
+/// A change of the FQDN is executed on the worker that resolves it.
 fn set_server_or_name<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     if call.word(3) == "fqdn" {
         return fqdn::change(call);
@@ -311,7 +310,7 @@ fn switch_tls(call: &mut Call<'_, Worker>, server: &Server) {
     match call.word(4) {
         word @ ("on" | "off") => {
             tls.traffic.set(word == "on");
-            // What was connected otherwise is not used for another request.
+            // Connections made with the other setting are not reused.
             call.state.process.forget_links(server.serial);
             call.notice("server ssl setting updated.");
         }
@@ -329,7 +328,7 @@ fn set_maxconn(call: &mut Call<'_, Worker>) {
     });
 }
 
-/// A number of connections, 0 for no limit. What is beyond all numbers is no limit either, and so is less than nothing.
+/// Parses a number of connections, 0 for no limit. Out of range and negative numbers mean no limit.
 fn limit(written: &str) -> Result<u32, &'static str> {
     if written.is_empty() {
         return Err("Require <maxconn>.");
@@ -344,7 +343,7 @@ fn limit(written: &str) -> Result<u32, &'static str> {
     }
 }
 
-/// Pauses or resumes one of a server's checks.
+/// Enables or disables one of a server's checks.
 fn enable_check(call: &mut Call<'_, Worker>, checker: Checker, enabled: bool) {
     with_server(call, 2, |call, (proxy, server)| {
         if !live(call.state, proxy).enable_check(server.index, checker, enabled) && enabled {

@@ -1,5 +1,5 @@
-//! `show sess` (management manual, section 9.3): the streams that run, as each worker knows them. Must never hold a worker
-//! up: it is asked for some of its sessions at a time.
+//! `show sess` (management manual, section 9.3): the current streams of each worker. Must never block a worker: its
+//! sessions are read in batches.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -36,7 +36,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     .at(RuntimeLevel::Admin),
 ];
 
-/// Sessions that a worker is asked for at a time.
+/// Sessions per batch.
 const BATCH: usize = 100;
 
 const HELP: &str = "Usage: show sess [<id> | all | help] [<options>*]
@@ -54,18 +54,18 @@ Available options:
 Without any argument, all streams are dumped in a shorter format.
 ";
 
-/// What is asked for.
+/// The arguments of the command.
 #[derive(Debug, Clone, Default)]
 struct Wish {
     id: Option<u64>,
     large: bool,
     uri: bool,
-    /// Milliseconds.
+    /// Minimum age in milliseconds.
     older: Option<u64>,
     frontend: Option<String>,
     backend: Option<String>,
     server: Option<String>,
-    /// Those alone that look as if they were stuck.
+    /// Only streams that appear to be stuck.
     suspicious: bool,
     hiding: Hiding,
 }
@@ -134,7 +134,7 @@ fn show_sess<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// Shows what one worker has. True when there was something.
+/// Shows the streams of a worker. Returns true if there were any.
 async fn show_worker(call: &mut Call<'_, Worker>, number: usize, wish: &Wish) -> Result<bool, Gone> {
     let mut from = None;
     let mut found = false;
@@ -152,7 +152,7 @@ async fn show_worker(call: &mut Call<'_, Worker>, number: usize, wish: &Wish) ->
     }
 }
 
-/// The lines of some sessions behind `from`, and where to go on.
+/// Returns the lines of a batch of sessions after `from`, and the key to continue after.
 fn describe(worker: &Rc<Worker>, wish: &Wish, from: Option<u64>) -> (String, Option<u64>) {
     let mut text = String::new();
     let sessions = worker.tasks_behind(from, BATCH);
@@ -163,10 +163,10 @@ fn describe(worker: &Rc<Worker>, wish: &Wish, from: Option<u64>) -> (String, Opt
     (text, last)
 }
 
-/// Bits of an id that are those of the session's key; above them is its worker's number, from 1.
+/// Number of bits for the session's key in an id; the bits above hold its worker's number, from 1.
 const OWN_BITS: u32 = 48;
 
-/// The name of a session over all workers.
+/// Returns the id of a session, unique over all workers.
 pub(crate) fn id_of(worker: usize, key: Key) -> u64 {
     ((worker as u64 + 1) << OWN_BITS) | own_bits(key.to_bits())
 }
@@ -208,7 +208,7 @@ fn shut_at_server<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// Kills the session whose key has these bits. False: there is none, or it has no stream.
+/// Kills the session with this key. False: there is none, or it has no stream.
 fn kill(worker: &Rc<Worker>, bits: u64) -> bool {
     let place = bits as u32;
     let found = worker.tasks_behind(place.checked_sub(1).map(u64::from), 1).pop();
@@ -227,7 +227,7 @@ fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
     let frontend = session.proxy();
     let named = |wanted: &Option<String>, name: Option<&str>| wanted.as_deref().is_none_or(|one| name == Some(one));
     let full = backend.zip(server).map(|(backend, server)| format!("{}/{}", backend.name, server.name));
-    // Sessions that cannot end by themselves would be suspicious: each has a timeout or a task that runs.
+    // No session is suspicious: each has a timeout or a running task.
     if wish.suspicious
         || wish.id.is_some_and(|wanted| wanted != id)
         || wish.older.is_some_and(|older| age < older)

@@ -1,5 +1,5 @@
-//! Commands about stick tables (management manual, section 9.3). Must never hold a table while the reader of an answer is
-//! waited for.
+//! Commands for stick tables (management manual, section 9.3). Must never hold a table's lock while it waits for the
+//! peer to read.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -12,11 +12,11 @@ use live::table::{Cursor, EntryRef, EntryView, Table, TableKey};
 use super::super::{Call, Command, Pending, Run};
 use engine::worker::Worker;
 
-/// Entries that are looked at while a part of a table is held.
+/// Entries visited per lock of a shard.
 const PAGE: u32 = 128;
-/// Conditions of a filter.
+/// Maximum number of conditions in a filter.
 const MOST_CONDITIONS: usize = 4;
-/// Entries of a shard that are over and are taken out before a table is shown: more than that show until then.
+/// Maximum number of expired entries removed per shard before a table is shown; further ones are still counted.
 const SWEPT: usize = 1 << 20;
 
 #[rustfmt::skip]
@@ -26,7 +26,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     Command::new("show table", "show table [<table> [<filter>]*]", "report table usage stats or dump this table's contents (filter: data/key)", Run::Gradual(show)),
 ];
 
-/// What a command does.
+/// Commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Show,
@@ -35,7 +35,7 @@ enum Verb {
 }
 
 impl Verb {
-    /// What it expects.
+    /// Returns the usage message.
     fn usage(self) -> &'static str {
         match self {
             Self::Show => {
@@ -53,7 +53,7 @@ impl Verb {
     }
 }
 
-/// How values are compared.
+/// A comparison of a stored value.
 #[derive(Debug, Clone, Copy)]
 struct Condition {
     kind: DataKind,
@@ -68,7 +68,7 @@ impl Condition {
     }
 }
 
-/// Which entries a command is about.
+/// The entries that a command selects.
 enum Chosen {
     All,
     Matching(Vec<Condition>),
@@ -80,7 +80,7 @@ fn find(worker: &Worker, name: &str) -> Option<Arc<Table>> {
     worker.process.live.tables.iter().find(|table| *table.plan.name == *name).map(Arc::clone)
 }
 
-/// What stands behind the table's name; refuses what makes no sense.
+/// Parses the words after the table's name; answers with an error if they are invalid.
 fn chosen(call: &mut Call<'_, Worker>, table: &Table, verb: Verb) -> Option<Chosen> {
     let word = call.word(3);
     if word.starts_with("data.") {
@@ -120,7 +120,7 @@ fn chosen(call: &mut Call<'_, Worker>, table: &Table, verb: Verb) -> Option<Chos
     }
 }
 
-/// The kind of data that a word names, `[<index>]` included. The error is HAProxy's sentence.
+/// Returns the data type that a word names, with the element of an array (`[<index>]`). The error is HAProxy's message.
 fn datum(table: &Table, name: &str) -> Result<(DataKind, u32), &'static str> {
     let (name, element) = match name.split_once('[') {
         Some((array, rest)) if DataKind::find(array).is_some_and(DataKind::is_array) => {
@@ -179,7 +179,7 @@ fn condition(call: &Call<'_, Worker>, table: &Table, at: usize) -> Result<Condit
     Ok(Condition { kind, element, holds, value })
 }
 
-/// A key as it is typed. The error is HAProxy's sentence.
+/// Parses a key. The error is HAProxy's message.
 fn key<'k>(table: &Table, text: &'k [u8], buffer: &'k mut Vec<u8>, verb: Verb) -> Result<TableKey<'k>, String> {
     let invalid = || "Invalid key\n".to_owned();
     let words = || std::str::from_utf8(text).map_err(|_| invalid());
@@ -209,7 +209,7 @@ fn key<'k>(table: &Table, text: &'k [u8], buffer: &'k mut Vec<u8>, verb: Verb) -
     }
 }
 
-/// The whole number that a text begins with; 0 without one.
+/// Returns the leading integer of a text; 0 without one.
 fn leading_number(text: &[u8]) -> i64 {
     let (negative, digits) = match text.strip_prefix(b"-") {
         Some(digits) => (true, digits),
@@ -226,7 +226,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let name = call.word(2).to_owned();
         if name.is_empty() {
-            // The last one that is declared comes first, as in HAProxy.
+            // In reverse order of declaration, as in HAProxy.
             let tables: Vec<Arc<Table>> = call.state.process.live.tables.iter().rev().map(Arc::clone).collect();
             for table in tables {
                 table.sweep(rt::now(), SWEPT);
@@ -299,7 +299,7 @@ fn header(table: &Table) -> String {
     format!("# table: {}, type: {}, size:{}, used:{}\n", plan.name, plan.key.name(), plan.size, table.used())
 }
 
-/// The name of an element: those of arrays have numbers.
+/// Returns the name of an element; elements of arrays are numbered.
 pub(crate) fn column(kind: DataKind, element: u32) -> String {
     match kind {
         DataKind::Gpt => format!("gpt{element}"),
@@ -309,14 +309,14 @@ pub(crate) fn column(kind: DataKind, element: u32) -> String {
     }
 }
 
-/// An element as it is shown: bytes of rates are bytes.
+/// Returns an element's value as shown: byte rates are scaled to bytes.
 pub(crate) fn shown(entry: &EntryView<'_>, table: &Table, kind: DataKind, element: u32) -> Option<u64> {
     let value = entry.get(kind, element)?;
     let scaled = matches!(kind, DataKind::BytesInRate | DataKind::BytesOutRate);
     Some(if scaled { value * u64::from(table.plan.byte_rate_factor) } else { value })
 }
 
-/// One line of `show table`.
+/// Writes a line of `show table`.
 fn tell(text: &mut String, place: EntryRef, entry: &EntryView<'_>, table: &Table) {
     let _ = write!(text, "{:#x}: key=", place.number());
     write_key(text, table.plan.key, entry.key);
@@ -402,14 +402,14 @@ fn set_datum(call: &Call<'_, Worker>, table: &Table, place: EntryRef, at: usize)
         return Err("index out of range in this data array");
     }
     let value: i64 = call.word(at + 1).parse().map_err(|_| "Require a valid integer value to store")?;
-    // The names of servers are stored as numbers that are internal.
+    // Server names are stored as internal numbers and cannot be set.
     if kind.form() != DataForm::Server {
         table.change_at(place, rt::now(), |entry| entry.set(kind, element, value as u64));
     }
     Ok(())
 }
 
-/// The table that a command names; refuses where there is none.
+/// Returns the table named by a command; answers with an error if there is none.
 fn named(call: &mut Call<'_, Worker>, verb: Verb) -> Option<Arc<Table>> {
     if call.word(2).is_empty() {
         call.refuse(verb.usage());

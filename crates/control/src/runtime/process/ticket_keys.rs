@@ -1,5 +1,5 @@
-//! Keys of session tickets that are from files (management manual, section 9.3, `tls-keys`, `ssl tls-key`). Must never print
-//! a key but to an administrator.
+//! Session ticket keys from files (management manual, section 9.3, `tls-keys`, `ssl tls-key`). Must never print a key
+//! without admin level.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     Command::new("show tls-keys", "show tls-keys [id|*]", "show tls keys references or dump tls ticket keys when id specified", Run::Now(show)).at(RuntimeLevel::Admin),
 ];
 
-/// The keys of a file: by `#` and its number, or by its name.
+/// Finds the keys of a file: by `#` and its number, or by its name.
 fn find<'p>(program: &'p Program, written: &str) -> Option<(usize, &'p TicketKeys)> {
     let all = program.tls.ticket_keys.iter().enumerate();
     let mut found = all.filter(|(id, keys)| match written.strip_prefix('#') {

@@ -1,5 +1,5 @@
-//! Files of authorities and of revocation lists: what there is of them, and changes while they are in use (management manual,
-//! section 9.3, `ssl ca-file`, `ssl crl-file`). Must never read a file: they come as payloads.
+//! CA files and revocation lists: shows them and changes them while in use (management manual, section 9.3,
+//! `ssl ca-file`, `ssl crl-file`). Must never read a file: contents are received as payloads.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
         .at(RuntimeLevel::Operator),
 ];
 
-/// The kinds of files.
+/// Types of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Ca,
@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// The change that is being made to a file of the kind.
+    /// Returns the open transaction for a file of this type.
     fn change(self, held: &mut Held) -> &mut Option<TrustFile> {
         match self {
             Self::Ca => &mut held.authorities_change,
@@ -84,14 +84,14 @@ impl Kind {
         match self {
             Self::Ca => Trusted::read_certificates(payload).ok(),
             Self::Crl => Trusted::read_lists(payload).ok().filter(|read| {
-                // What can be used is what can be read.
+                // Valid lists must also be readable for `show`.
                 read.lists().iter().all(|list| revocation::details(list).is_some())
             }),
         }
     }
 }
 
-/// A file by its name. Unused ones are kept beside the program.
+/// Finds a file by its name. Unused ones are kept outside of the program.
 fn find(call: &Call<'_, Worker>, held: &Held, name: &str) -> Option<(Trusted, &'static str)> {
     if let Some(used) = used_trust(&call.generation.program).remove(name) {
         return Some((used, "Used"));
@@ -124,7 +124,7 @@ fn new(call: &mut Call<'_, Worker>, kind: Kind) {
     }
 }
 
-/// `set`, or `add` where the certificates come beside those that are there.
+/// `set`, or `add`, which keeps the existing certificates.
 fn set(call: &mut Call<'_, Worker>, kind: Kind, adds: bool) {
     let (name, kind_name) = (call.word(3).to_owned(), kind.name());
     let Some(payload) = call.payload.filter(|payload| !name.is_empty() && !payload.is_empty()) else {
@@ -169,7 +169,7 @@ fn prepare(
 }
 
 fn commit(call: &mut Call<'_, Worker>, kind: Kind) {
-    // HAProxy says so of both kinds.
+    // HAProxy's message for both types.
     let Some(name) = file(call, "'commit ssl ca-file' expects a filename") else { return };
     let mut held = call.state.process.certificates.lock();
     let change = match kind.change(&mut held).take() {
@@ -194,7 +194,7 @@ fn commit(call: &mut Call<'_, Worker>, kind: Kind) {
                 *kept = change.content;
             }
         }
-        // It can be put right and committed again.
+        // The transaction can be corrected and committed again.
         Err(_) => *kind.change(&mut held) = Some(change),
     }
     drop(held);
@@ -266,7 +266,7 @@ fn show(call: &mut Call<'_, Worker>, kind: Kind) {
         (None, Some(name)) => (false, format!("*{name}")),
         (None, None) => (false, written),
     };
-    // A name may have a colon in it.
+    // A name may contain colons.
     let (name, index) = match written.rsplit_once(':') {
         Some((name, index)) => match index.parse::<usize>() {
             Ok(index @ 1..) => (name.to_owned(), Some(index)),
@@ -291,7 +291,7 @@ fn show(call: &mut Call<'_, Worker>, kind: Kind) {
     };
     let star = if uncommitted { "*" } else { "" };
     let text = match &content {
-        // HAProxy shows nothing of a file of authorities without any.
+        // HAProxy shows nothing for an empty CA file.
         Trusted::Certificates(all) if all.is_empty() => String::new(),
         Trusted::Lists(all) if all.is_empty() => format!("Filename: {name}\nStatus: Empty\n"),
         _ => details(&content, index, format!("Filename: {star}{name}\nStatus: {status}\n")),
@@ -311,7 +311,7 @@ fn details(content: &Trusted, index: Option<usize>, head: String) -> String {
 }
 
 fn certificate(place: usize, der: &[u8]) -> String {
-    // A line with a blank: an empty one would end the answer.
+    // A line with a blank: an empty line would end the answer.
     let mut text = format!(" \nCertificate #{}:\n", place + 1);
     if let Some(own) = x509::details(der) {
         let _ = write!(
@@ -347,7 +347,7 @@ fn list_details(place: usize, der: &[u8]) -> String {
     text
 }
 
-/// The names of all files of a kind.
+/// Lists the names of all files of a type.
 fn list(call: &mut Call<'_, Worker>, kind: Kind) {
     let count = |content: &Trusted| match kind {
         Kind::Ca => format!(" - {} certificate(s)", content.certificates().len()),

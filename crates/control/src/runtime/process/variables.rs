@@ -1,4 +1,4 @@
-//! `get var` and `set var`: variables of the process (management manual, section 9.3). Must never reach a variable of a
+//! `get var` and `set var`: process-wide variables (management manual, section 9.3). Must never access a variable of a
 //! session or a stream.
 
 use config::spec::{ProxyKind, RuntimeLevel};
@@ -29,7 +29,7 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     .in_mode(Mode::Experimental),
 ];
 
-/// What names stand for while the configuration runs: its proxies; files are not read any more.
+/// Resolves names at run time: proxies of the configuration; files are not read.
 struct Running<'a>(&'a Program);
 
 impl Running<'_> {

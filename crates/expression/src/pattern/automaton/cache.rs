@@ -1,5 +1,5 @@
-//! An automaton with the states that texts have led to so far. A worker keeps states of its own; where they take more memory
-//! than they may, they are forgotten and found anew. Must never go on without steps.
+//! A lazy automaton that caches the states reached so far. Each worker has its own cache; when the cache exceeds its
+//! memory limit, it is cleared and rebuilt. Must never continue when the steps are exhausted.
 
 use super::Steps;
 use super::program::{ALONE, Inst, Looking, Program, TooLarge, Way};
@@ -13,32 +13,32 @@ use std::hash::BuildHasher;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A transition that is not computed yet. Others lead to where the row of a state begins.
+/// A transition that has not been computed. Others are the offset of a state's row.
 const UNKNOWN: u32 = u32::MAX;
-/// The state that is meant is more than a place on the way.
+/// Set in a transition when the target state has a match or ends the search.
 const SPECIAL: u32 = 1 << 31;
-/// Workers that find states of their own; others may have to begin from nothing.
+/// Number of caches; further workers may have to start with an empty one.
 const SHARES: usize = 8;
-/// Steps of a transition, whatever it leads to.
+/// Steps charged for computing a transition.
 const TRANSITION: u64 = 40;
-/// Steps of a state that is added.
+/// Steps charged for adding a state.
 const ADDITION: u64 = 60;
-/// Steps of a pattern that is reported.
+/// Steps charged for each reported pattern.
 const STEPS_A_REPORT: u64 = 4;
 
-/// Patterns, ready to be looked for.
+/// A compiled set of patterns.
 pub struct Automaton {
     program: Program,
-    /// The class of each byte: those of one class lead to the same states.
+    /// The class of each byte: bytes of one class have the same transitions.
     classes: Box<[u8; 256]>,
-    /// A byte of each class. The class behind the last one is the end of the text.
+    /// A byte of each class. The class after the last one is the end of the text.
     bytes: Box<[u8]>,
-    /// Bytes of memory that a worker's states may take.
+    /// Memory limit of one cache in bytes.
     most_memory: usize,
     shares: [Mutex<Option<Box<Cache>>>; SHARES],
 }
 
-/// What stands before a place, as far as it matters.
+/// The position before the next byte, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Before {
     Nothing,
@@ -46,23 +46,24 @@ enum Before {
     Other,
 }
 
-/// A state: what is looked for next, behind the byte that led to it.
+/// A state: the active instructions after the byte that led to it.
 #[derive(Debug)]
 struct State {
-    /// What looks for a byte, or looks around; in order. What begins a pattern is always looked for, and is not here.
+    /// The active instructions that consume a byte or test an assertion, in order. The start of the patterns is always
+    /// active, and is not included.
     insts: Box<[u32]>,
-    /// Patterns that have matched.
+    /// The patterns that have matched.
     matched: Box<[u32]>,
     before: Before,
     /// A match ended before the byte.
     ended_before: bool,
-    /// A match ends behind it.
+    /// A match ends after the byte.
     ends: bool,
-    /// Another state of the same hash, or [`UNKNOWN`].
+    /// The next state with the same hash, or [`UNKNOWN`].
     next: u32,
 }
 
-/// What begins a pattern, one byte further.
+/// The result of starting all patterns at a byte.
 #[derive(Debug, Default)]
 struct Begun {
     insts: Vec<u32>,
@@ -73,31 +74,31 @@ struct Begun {
 
 #[derive(Default)]
 struct Cache {
-    /// The state that each class leads to, a row a state.
+    /// The transition for each class, one row per state.
     transitions: Vec<u32>,
     states: Vec<State>,
-    /// The state of each hash that was added last; another one of the same hash is linked from it.
+    /// The last added state of each hash; others with the same hash are linked from it.
     known: FxHashMap<u64, u32>,
-    /// The look that each state's patterns were last reported in.
+    /// For each state the search in which its patterns were last reported.
     reported: Vec<u32>,
-    /// The number of the current look.
+    /// The number of the current search.
     look: u32,
     begun: FxHashMap<(Before, u16), Begun>,
-    /// Bytes, about.
+    /// Approximate memory of the cache in bytes.
     memory: usize,
     work: Work,
 }
 
-/// What one transition needs.
+/// Scratch space of one transition.
 #[derive(Default)]
 struct Work {
-    /// The transition that an instruction was met in last.
+    /// For each instruction the transition that visited it last.
     met: Vec<u32>,
     now: u32,
     stack: Vec<u32>,
     found: Vec<u32>,
     matched: Vec<u32>,
-    /// The highest instruction of each family that was met.
+    /// The highest instruction visited of each family.
     highest: Vec<u32>,
 }
 
@@ -116,10 +117,10 @@ fn share() -> usize {
 }
 
 impl Automaton {
-    /// For patterns; their numbers are their places among them.
+    /// Compiles patterns; a pattern's number is its index.
     ///
     /// # Errors
-    /// That takes more than `most` instructions.
+    /// More than `most` instructions are needed.
     pub fn new<'h>(
         patterns: impl Iterator<Item = &'h Hir>,
         way: Way,
@@ -136,10 +137,10 @@ impl Automaton {
         self.program.anchored && self.program.way == Way::Forward
     }
 
-    /// Whether one of the patterns matches somewhere.
+    /// Whether one of the patterns matches anywhere.
     ///
     /// # Errors
-    /// There are too few steps.
+    /// The steps are exhausted.
     pub fn is_match(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         steps.take(text.len() as u64)?;
         match self.program.way {
@@ -170,10 +171,11 @@ impl Automaton {
         })
     }
 
-    /// Tells every pattern that matches, more than once perhaps: a state that the text leads to again has been reported.
+    /// Reports every pattern that matches, possibly more than once. A state that is reached again in the same search is
+    /// not reported again.
     ///
     /// # Errors
-    /// There are too few steps.
+    /// The steps are exhausted.
     pub fn each(&self, text: &[u8], steps: &Steps, mut tell: impl FnMut(u32)) -> Result<(), Exhausted> {
         steps.take(text.len() as u64)?;
         self.lend(|cache| {
@@ -200,11 +202,11 @@ impl Automaton {
         })
     }
 
-    /// Where matches begin, of an automaton that reads from the end. If it has several patterns, up to 256, none of them
-    /// may look around or match nothing.
+    /// Finds the positions where matches begin; the automaton must read backwards. If it has several patterns, at most
+    /// 256, none of them may contain assertions or match the empty text.
     ///
     /// # Errors
-    /// There are too few steps.
+    /// The steps are exhausted.
     pub fn starts(&self, text: &[u8], starts: &mut Starts, steps: &Steps) -> Result<(), Exhausted> {
         starts.clear(text.len());
         steps.take(text.len() as u64)?;
@@ -239,11 +241,11 @@ impl Automaton {
         })
     }
 
-    /// How many bytes at the start of a text a pattern that is anchored there may look at: from there on no byte can be part of
-    /// a match, whatever the order in which it is looked for.
+    /// Returns the length of the prefix that an anchored pattern may read: no byte after it can be part of a match,
+    /// whatever the order of the search.
     ///
     /// # Errors
-    /// There are too few steps.
+    /// The steps are exhausted.
     pub fn reach(&self, text: &[u8], steps: &Steps) -> Result<usize, Exhausted> {
         self.lend(|cache| {
             let mut at = 0;
@@ -262,7 +264,7 @@ impl Automaton {
         })
     }
 
-    /// Lends the states of this worker, or those of another one.
+    /// Calls `with` with this worker's cache, or with another one if it is in use.
     fn lend<T>(&self, with: impl FnOnce(&mut Cache) -> T) -> T {
         let own = share();
         for turn in 0..SHARES {
@@ -282,7 +284,7 @@ impl Automaton {
         self.bytes.len() + 1
     }
 
-    /// What the next byte is, as far as that matters behind it.
+    /// The kind of the position after a byte of that class.
     fn behind(&self, class: u16) -> Before {
         match self.bytes.get(usize::from(class)) {
             Some(byte) if self.program.looks_at_words && is_word(*byte) => Before::Word,
@@ -318,7 +320,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The class of each byte, and a byte of each class.
+/// Computes the class of each byte, and a byte of each class.
 fn classes(program: &Program) -> (Box<[u8; 256]>, Box<[u8]>) {
     let mut begins = [false; 257];
     let mut cut = |low: u8, high: u8| (begins[usize::from(low)], begins[usize::from(high) + 1]) = (true, true);
@@ -350,7 +352,7 @@ impl Cache {
         cache
     }
 
-    /// Forgets all states but the first one.
+    /// Clears all states but the first one.
     fn begin(&mut self, automaton: &Automaton) {
         self.transitions.clear();
         self.states.clear();
@@ -369,7 +371,7 @@ impl Cache {
         self.add(automaton, start, hash);
     }
 
-    /// No state has been reported in the look that begins.
+    /// Starts a search: no state has been reported in it.
     fn begin_look(&mut self) {
         if self.look == u32::MAX {
             self.reported.fill(0);
@@ -391,7 +393,7 @@ impl Cache {
         marked
     }
 
-    /// The state that the work at hand has found, if it is known.
+    /// Returns the state found by the current computation, if it is cached.
     fn known(&self, automaton: &Automaton, hash: u64, before: Before, ends: (bool, bool)) -> Option<u32> {
         let mut at = *self.known.get(&hash)?;
         while at != UNKNOWN {
@@ -407,7 +409,7 @@ impl Cache {
         None
     }
 
-    /// The state whose row begins there.
+    /// The state of a row offset.
     fn state(&self, automaton: &Automaton, at: u32) -> &State {
         &self.states[at as usize / automaton.columns()]
     }
@@ -420,7 +422,7 @@ impl Cache {
         }
     }
 
-    /// The state that a class leads to, computed on the first request for it.
+    /// Computes the transition for a class on its first use.
     #[cold]
     #[inline(never)]
     fn work_out(&mut self, automaton: &Automaton, at: u32, class: u16, steps: &Steps) -> Result<u32, Exhausted> {
@@ -474,7 +476,7 @@ impl Work {
         self.fresh();
     }
 
-    /// No instruction has been met.
+    /// Marks all instructions as not visited.
     fn fresh(&mut self) {
         if self.now == u32::MAX {
             self.met.fill(0);
@@ -483,7 +485,7 @@ impl Work {
         self.now += 1;
     }
 
-    /// Leaves of each family only the instruction that matches whatever the others match.
+    /// Removes all but one instruction of each family: the one whose matches include those of the others.
     fn prune(&mut self, families: &[u32]) {
         if families.is_empty() {
             return;
@@ -504,25 +506,25 @@ impl Work {
         });
     }
 
-    /// The hash of the state that was found.
+    /// The hash of the computed state.
     fn hash(&self, before: Before, ends: (bool, bool)) -> u64 {
         FxBuildHasher.hash_one((&*self.found, &*self.matched, before, ends))
     }
 
-    /// Whether an instruction is met for the first time.
+    /// Whether an instruction is visited for the first time.
     fn meet(&mut self, inst: u32) -> bool {
         std::mem::replace(&mut self.met[inst as usize], self.now) != self.now
     }
 
-    /// What begins a pattern, one byte further.
+    /// Starts all patterns at a byte.
     fn begin(&mut self, automaton: &Automaton, before: Before, class: u16, steps: &Steps) -> Result<Begun, Exhausted> {
         self.reset();
         let (ended_before, ends) = self.advance(automaton, &[automaton.program.start], before, class, steps)?;
         Ok(Begun { insts: self.found.clone(), matched: self.matched.clone(), ended_before, ends })
     }
 
-    /// Takes a byte of a class, or the end. What is looked for behind it is found; whether a match ended before it, and
-    /// whether one ends behind it.
+    /// Consumes a byte of a class, or the end. Computes the active instructions after it; returns whether a match ended
+    /// before it, and whether one ends after it.
     fn advance(
         &mut self,
         automaton: &Automaton,
@@ -533,7 +535,7 @@ impl Work {
     ) -> Result<(bool, bool), Exhausted> {
         let (mut ended_before, mut ends) = (false, false);
         let program = &automaton.program;
-        // Both sides of the place before the byte are known: what looks around is decided.
+        // Both sides of the position before the byte are known: assertions are decided.
         self.stack.clear();
         self.stack.extend_from_slice(insts);
         let mut taken = std::mem::take(&mut self.found);
@@ -559,7 +561,7 @@ impl Work {
                 return Err(Exhausted);
             }
         }
-        // Behind the byte, only what stands before is known.
+        // After the byte only the left side is known.
         self.fresh();
         std::mem::swap(&mut self.stack, &mut taken);
         taken.clear();

@@ -1,13 +1,14 @@
-//! How far a match goes whose beginning is known, where that takes no search. Must never tell another end than PCRE2 would.
+//! Determines the end of a match from its beginning without a search, for patterns that allow it. Must never return
+//! another end than PCRE2 would.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-/// How far a match goes.
+/// The length of a match.
 #[derive(Debug, Default, PartialEq)]
 pub enum Extent {
-    /// Through these parts, each as far as it goes.
+    /// The sum of these parts.
     Parts(Box<[Part]>),
-    /// It takes a search.
+    /// It requires a search.
     #[default]
     Unknown,
 }
@@ -15,14 +16,14 @@ pub enum Extent {
 /// Part of a match.
 #[derive(Debug, PartialEq)]
 pub enum Part {
-    /// So many bytes.
+    /// A fixed number of bytes.
     Fixed(usize),
-    /// As far as bytes are of a class (whether each is), and at most so many.
+    /// As many bytes of a class as follow (a flag per byte), up to a maximum.
     Run(Box<[bool; 256]>, usize),
 }
 
 impl Extent {
-    /// Of the matches of a tree.
+    /// Computes the extent of the matches of a tree.
     pub fn of(hir: &Hir) -> Self {
         let mut parts = Vec::new();
         let all = match hir.kind() {
@@ -39,7 +40,7 @@ impl Extent {
         Self::Parts(parts.into())
     }
 
-    /// Where a match ends that begins there.
+    /// Returns the end of a match that begins there.
     pub fn end(&self, text: &[u8], start: usize) -> Option<usize> {
         let Self::Parts(parts) = self else { return None };
         let mut at = start;
@@ -55,7 +56,7 @@ impl Extent {
     }
 }
 
-/// What a tree takes, if only one length is possible in front of `next`.
+/// Computes the extent of a tree, if only one length is possible before `next`.
 fn part(hir: &Hir, next: Option<&Hir>) -> Option<Part> {
     if let HirKind::Capture(capture) = hir.kind() {
         return part(&capture.sub, next);
@@ -70,7 +71,7 @@ fn part(hir: &Hir, next: Option<&Hir>) -> Option<Part> {
     match next {
         None if *greedy => Some(Part::Run(bytes, most)),
         None => Some(Part::Fixed(*min as usize)),
-        // It goes on until what follows can begin, and no further.
+        // The repetition ends where the next part can begin.
         Some(next) => {
             let first = first(next)?;
             let apart = bytes.iter().zip(&first[..]).all(|(one, other)| !(*one && *other));
@@ -79,7 +80,7 @@ fn part(hir: &Hir, next: Option<&Hir>) -> Option<Part> {
     }
 }
 
-/// The bytes of a tree that takes one byte.
+/// The bytes of a tree that consumes exactly one byte.
 fn class(hir: &Hir) -> Option<Box<[bool; 256]>> {
     let mut bytes = Box::new([false; 256]);
     match hir.kind() {
@@ -94,7 +95,7 @@ fn class(hir: &Hir) -> Option<Box<[bool; 256]>> {
     Some(bytes)
 }
 
-/// The bytes that a tree can begin with, of one that takes some.
+/// The possible first bytes of a tree that consumes at least one.
 fn first(hir: &Hir) -> Option<Box<[bool; 256]>> {
     match hir.kind() {
         HirKind::Capture(capture) => first(&capture.sub),

@@ -1,5 +1,5 @@
-//! Automata over bytes: what tells, in one pass over a text, whether patterns match and where matches begin. States are
-//! worked out as texts lead to them, and every step of that work is counted. Must never take more steps than it is given.
+//! Automata over bytes: determine in one pass over a text whether patterns match and where matches begin. States are
+//! computed lazily, and every step of the computation is counted. Must never take more steps than allowed.
 
 mod cache;
 mod extent;
@@ -18,39 +18,40 @@ pub(super) use starts::Starts;
 use crate::sample::Exhausted;
 use std::cell::Cell;
 
-/// Steps that one look may take, however short the text. One is about a nanosecond.
+/// Steps allowed for one search, whatever the length of the text. A step is about a nanosecond.
 const STEPS: u64 = 300_000;
 
-/// Steps beyond those for each byte of the text: a buffer of the default size may take a million in all.
+/// Additional steps for each byte of the text: a buffer of the default size allows a million in total.
 const STEPS_A_BYTE: u64 = 40;
 
 /// Steps for each of several values, whatever its length.
 const STEPS_A_VALUE: u64 = 100;
 
-/// What is left of the steps that a look, or several that belong together, may take.
+/// The remaining steps of a search, or of several related ones.
 #[derive(Debug)]
 pub struct Steps(Cell<u64>);
 
 impl Steps {
-    /// For looks at a text of that many bytes.
+    /// Creates the steps for a search in a text of that many bytes.
     pub fn for_text(length: usize) -> Self {
         Self(Cell::new(STEPS + STEPS_A_BYTE * length as u64))
     }
 
-    /// For looks at values that belong together, in so many lists each: [`Steps::add_value`] adds what each value may take.
+    /// Creates the steps for related values that are searched with `lists` lists each: [`Steps::add_value`] adds the
+    /// steps of each value.
     pub fn for_values(lists: usize) -> Self {
         Self(Cell::new(STEPS * lists as u64))
     }
 
-    /// Adds those for a value of that many bytes.
+    /// Adds the steps for a value of that many bytes.
     pub fn add_value(&self, length: usize) {
         self.0.set(self.0.get() + STEPS_A_VALUE + STEPS_A_BYTE * length as u64);
     }
 
-    /// Takes some.
+    /// Consumes steps.
     ///
     /// # Errors
-    /// There are not so many left.
+    /// Fewer steps remain.
     #[inline]
     pub fn take(&self, steps: u64) -> Result<(), Exhausted> {
         let left = self.0.get().checked_sub(steps);
@@ -58,12 +59,12 @@ impl Steps {
         if left.is_some() { Ok(()) } else { Err(Exhausted) }
     }
 
-    /// For what `regsub` looks at, which takes up to a match for each byte: four times as many.
+    /// Creates the steps for `regsub`, which may have a match per byte: four times as many.
     pub fn for_replacing(length: usize) -> Self {
         Self(Cell::new(4 * Self::for_text(length).left()))
     }
 
-    /// What is left.
+    /// The remaining steps.
     pub fn left(&self) -> u64 {
         self.0.get()
     }

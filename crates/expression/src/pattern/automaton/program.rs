@@ -1,69 +1,68 @@
-//! What an automaton is built of: instructions, in the order of the text or against it. Must never be larger than it may.
+//! The instructions of an automaton, in the direction of the text or against it. Must never exceed its size limit.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-/// One instruction. What follows is told by its place.
+/// One instruction. The next one is given by its index.
 #[derive(Debug, Clone, Copy)]
 pub enum Inst {
-    /// Takes a byte between the two.
+    /// Consumes a byte between the two.
     Range(u8, u8, u32),
-    /// Takes a byte of one of so many ranges from that place on.
+    /// Consumes a byte of several ranges: the index of the first one in `ranges`, and their number.
     Ranges(u32, u16, u32),
-    /// Goes on at each of so many places, which stand from that one on.
+    /// Continues at several instructions: the index of the first one in `splits`, and their number.
     Split(u32, u32),
-    /// Goes on where that holds.
+    /// Continues if the assertion holds.
     Look(Looking, u32),
-    /// The pattern of that number matches.
+    /// Reports a match of the pattern with that number.
     Match(u32),
 }
 
-/// The family of an instruction that has none.
+/// The family of an instruction without one.
 pub const ALONE: u32 = u32::MAX;
 
-/// What is looked at and not taken.
+/// An assertion: consumes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looking {
-    /// Nothing stands before.
+    /// The start of the text.
     Start,
-    /// Nothing follows.
+    /// The end of the text.
     End,
-    /// One side is part of a word, and the other is not.
+    /// A word boundary.
     Word,
-    /// Both are, or neither is.
+    /// Not a word boundary.
     NotWord,
 }
 
-/// Instructions and what they refer to.
+/// Instructions and their operands.
 #[derive(Debug, Default)]
 pub struct Program {
-    /// All of them.
     pub insts: Vec<Inst>,
-    /// Ranges of bytes.
+    /// Inclusive ranges of bytes.
     pub ranges: Vec<(u8, u8)>,
-    /// Where splits go on.
+    /// Targets of splits.
     pub splits: Vec<u32>,
-    /// The family of each instruction, or [`ALONE`]; empty where all are alone. Of a family, the instruction with the higher
-    /// number matches whatever the others match: copies of what is repeated up to so many times.
+    /// The family of each instruction, or [`ALONE`]; empty if no instruction has one. The instructions of a family are
+    /// copies of a counted repetition; the one with the highest number matches whatever the others match.
     pub families: Vec<u32>,
-    /// The first one.
+    /// The first instruction.
     pub start: u32,
-    /// It looks at what is part of a word.
+    /// It contains a word boundary assertion.
     pub looks_at_words: bool,
-    /// It looks for the start or the end.
+    /// It contains an assertion of the start or the end.
     pub looks_at_ends: bool,
-    /// It matches where texts are read from, or nowhere.
+    /// It matches at the start of the reading direction or nowhere.
     pub anchored: bool,
-    /// Which way it reads.
+    /// The reading direction.
     pub way: Way,
-    /// Patterns that it looks for.
+    /// Number of patterns.
     pub patterns: usize,
 }
 
-/// It would be larger than it may.
+/// The program would exceed its size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// Which way texts are read.
+/// The direction in which texts are read.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// From their start.
@@ -74,10 +73,10 @@ pub enum Way {
 }
 
 impl Program {
-    /// For all those patterns at once, in at most so many instructions.
+    /// Compiles all patterns into at most `most` instructions.
     ///
     /// # Errors
-    /// These do not suffice.
+    /// More instructions are needed.
     pub fn new<'h>(patterns: impl Iterator<Item = &'h Hir>, way: Way, most: usize) -> Result<Self, TooLarge> {
         let mut builder = Builder { program: Self { anchored: true, way, ..Self::default() }, way, most };
         let mut starts = Vec::new();
@@ -132,7 +131,7 @@ impl Builder {
         self.emit(Inst::Split(at, to.len() as u32))
     }
 
-    /// What takes `hir` and goes on at `next`.
+    /// Compiles `hir`, followed by `next`.
     fn hir(&mut self, hir: &Hir, mut next: u32) -> Result<u32, TooLarge> {
         match hir.kind() {
             HirKind::Empty => Ok(next),
@@ -189,8 +188,8 @@ impl Builder {
         Ok(at)
     }
 
-    /// Makes families of the instructions from that one on, which are so many copies of the same. Each copy may be followed by
-    /// all that were built before it, or by none: what an earlier one matches, a later one matches, too.
+    /// Makes families of the instructions from `first` on, which are `copies` copies of the same. Each copy may be
+    /// followed by all copies built before it, or by none: a later copy matches whatever an earlier one matches.
     fn relate(&mut self, first: usize, copies: usize) {
         let families = &mut self.program.families[first..];
         if copies < 2 || !families.len().is_multiple_of(copies) {
@@ -206,7 +205,7 @@ impl Builder {
         let mut ranges: Vec<(u8, u8)> = Vec::new();
         match class {
             Class::Bytes(class) => ranges.extend(class.ranges().iter().map(|range| (range.start(), range.end()))),
-            // Characters beyond ASCII are bytes here, and come in classes of bytes.
+            // Characters beyond ASCII have been translated to classes of bytes.
             Class::Unicode(class) => {
                 for range in class.ranges() {
                     let (Ok(start), Ok(end)) = (u8::try_from(range.start()), u8::try_from(range.end())) else {
@@ -232,7 +231,7 @@ impl Builder {
             Look::Start | Look::End => Looking::End,
             Look::WordAscii => Looking::Word,
             Look::WordAsciiNegate => Looking::NotWord,
-            // Nothing that is translated asks for others.
+            // Translated patterns contain no other assertions.
             _ => return Err(TooLarge),
         };
         match looking {

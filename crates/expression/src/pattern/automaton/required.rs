@@ -1,34 +1,34 @@
-//! What a text must hold to match: looked for before anything else, at the speed of `memchr`. Must never miss a match.
+//! A part that a text must contain to match: searched first, at the speed of `memchr`. Must never exclude a match.
 
 use aho_corasick::packed::Searcher;
 use memchr::memmem::Finder;
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-/// Beginnings that are looked for at once, at most.
+/// Maximum number of prefixes that are searched at once.
 const MOST_BEGINNINGS: usize = 64;
 
-/// Parts that are looked for one after the other, at most.
+/// Maximum number of parts that are searched one after the other.
 const MOST_PARTS: usize = 3;
 
-/// A byte that is worth that is rarer than beginnings.
+/// A part of this weight is rare enough to be preferred to prefixes.
 const RARE: u32 = 8;
 
-/// A part that every match has.
+/// A part of every match.
 #[derive(Debug)]
 pub enum Required {
     /// One of up to three bytes.
     Byte([u8; 3]),
     /// A text.
     Text(Box<Finder<'static>>),
-    /// A text in lower case, of which either case will do, and the place of its rarest byte.
+    /// A text in lower case, matched in either case, and the position of its rarest byte.
     AnyCase(Box<[u8]>, usize),
-    /// One of some texts.
+    /// One of several texts.
     Any(Box<Searcher>),
 }
 
 impl Required {
-    /// The best one of a pattern; `None`: it has none.
+    /// Returns the best part of a pattern; `None`: it has none.
     pub fn of(hir: &Hir) -> Option<Self> {
         let mut best = Best { part: None, worth: 0 };
         visit(hir, &mut |worth, part| best.offer(worth, part));
@@ -39,7 +39,8 @@ impl Required {
         }
     }
 
-    /// Up to [`MOST_PARTS`] of a pattern that has positive lookarounds as groups, the rarest first. A match has all of them.
+    /// Returns up to [`MOST_PARTS`] parts, the rarest first, of a pattern whose positive lookarounds are groups. A
+    /// match contains all of them.
     pub fn all_of(hir: &Hir) -> Vec<Self> {
         let mut all: Vec<(u32, Self)> = Vec::new();
         visit(hir, &mut |worth, part| {
@@ -52,7 +53,7 @@ impl Required {
         all.into_iter().map(|(_, part)| part).take(MOST_PARTS).collect()
     }
 
-    /// Whether a text has it.
+    /// Whether a text contains it.
     #[inline]
     pub fn is_in(&self, text: &[u8]) -> bool {
         match self {
@@ -65,7 +66,7 @@ impl Required {
     }
 }
 
-/// Whether a text has one that is given in lower case.
+/// Whether a text contains a word in either case; `wanted` is in lower case.
 fn has_any_case(text: &[u8], wanted: &[u8], rarest: usize) -> bool {
     let byte = wanted[rarest];
     let mut places = memchr::memchr2_iter(byte, byte.to_ascii_uppercase(), text);
@@ -76,7 +77,7 @@ fn has_any_case(text: &[u8], wanted: &[u8], rarest: usize) -> bool {
     })
 }
 
-/// The texts of which each match begins with one. Where matches stand at an end of the text, an automaton is as fast.
+/// Returns the prefixes of which each match begins with one. For anchored patterns an automaton is as fast.
 fn beginnings(hir: &Hir) -> Option<Required> {
     let properties = hir.properties();
     if properties.look_set_prefix().contains(Look::Start) || properties.look_set_suffix().contains(Look::End) {
@@ -104,7 +105,7 @@ impl Best {
     }
 }
 
-/// Goes through what is in every match: what it is worth, and what makes it.
+/// Visits the parts of every match: their weight, and their constructor.
 fn visit(hir: &Hir, offer: &mut dyn FnMut(u32, &dyn Fn() -> Required)) {
     match hir.kind() {
         HirKind::Literal(literal) => {
@@ -123,12 +124,12 @@ fn visit(hir: &Hir, offer: &mut dyn FnMut(u32, &dyn Fn() -> Required)) {
         HirKind::Repetition(inner) if inner.min > 0 => visit(&inner.sub, offer),
         HirKind::Capture(capture) => visit(&capture.sub, offer),
         HirKind::Concat(all) => all.iter().for_each(|one| visit(one, offer)),
-        // Of alternatives, none has to be there.
+        // No single alternative is required.
         _ => {}
     }
 }
 
-/// Goes through the texts that are in every match, in either case.
+/// Visits the texts of every match, in either case.
 fn words(hir: &Hir, all: &mut Vec<(u32, Required)>) {
     match hir.kind() {
         HirKind::Repetition(inner) if inner.min > 0 => words(&inner.sub, all),
@@ -162,13 +163,13 @@ fn add_word(word: Vec<u8>, has_letters: bool, all: &mut Vec<(u32, Required)>) {
     }
 }
 
-/// The letter, in lower case, of a class of both of its cases.
+/// Returns the letter, in lower case, of a class that contains exactly its two cases.
 fn letter(class: &Class) -> Option<u8> {
     let [upper, lower, same] = few(class)?;
     (upper != lower && lower == same && upper.to_ascii_lowercase() == lower).then_some(lower)
 }
 
-/// The bytes of a class, if they are at most three.
+/// Returns the bytes of a class, if there are at most three.
 fn few(class: &Class) -> Option<[u8; 3]> {
     let Class::Bytes(class) = class else { return None };
     let count: usize = class.ranges().iter().map(|range| usize::from(range.end() - range.start()) + 1).sum();
@@ -178,7 +179,7 @@ fn few(class: &Class) -> Option<[u8; 3]> {
     Some([first, second, bytes.next().unwrap_or(second)])
 }
 
-/// How seldom a byte is in what clients send, roughly.
+/// The approximate rarity of a byte in requests.
 fn rarity(byte: u8) -> u32 {
     match byte {
         b'e' | b'a' | b'o' | b't' | b'i' | b'n' | b's' | b'r' | b'/' | b' ' | b'.' => 2,

@@ -1,28 +1,28 @@
-//! Patterns as trees, made smaller before an automaton is built of them. What is left out makes no difference to whether
-//! there is a match (both ends), or to where matches begin (the end alone). Must never be asked which text a group holds.
+//! Simplifies patterns as trees before an automaton is built. The omitted parts do not affect whether there is a match
+//! (both ends), or where matches begin (the end only). Must never be used for the text of a group.
 
 use super::extent::Extent;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Repetition};
 
-/// Alternatives of which each is looked for on its own, at most.
+/// Maximum number of alternatives that are searched individually.
 const MOST_ALTERNATIVES: usize = 64;
 
-/// A pattern for one question.
+/// A pattern, simplified for each query.
 #[derive(Debug)]
 pub struct Shape {
     /// For whether it matches.
     pub whether: Hir,
-    /// For where matches begin: each alternative, in order, or all of them in one.
+    /// For where matches begin: each alternative, in order, or the whole pattern.
     pub whence: Vec<Hir>,
-    /// How far they go, for each of those.
+    /// The extents of the matches, one for each entry of `whence`.
     pub extents: Vec<Extent>,
-    /// All of it, but for groups and repetitions of repetitions.
+    /// The whole pattern without groups and nested repetitions.
     pub tree: Hir,
 }
 
 impl Shape {
-    /// Of a pattern in the syntax of the `regex` crates. `None`: there is no such tree.
+    /// Parses a pattern in the syntax of the `regex` crates. `None`: it is invalid.
     pub fn new(text: &str, ignore_case: bool) -> Option<Self> {
         let tree = Self::tree(text, ignore_case)?;
         let plain = plain(&tree);
@@ -32,21 +32,21 @@ impl Shape {
         Some(Self { whether, whence, extents, tree: plain })
     }
 
-    /// The tree of such a pattern, with nothing left out.
+    /// Returns the unmodified tree of such a pattern.
     pub fn tree(text: &str, ignore_case: bool) -> Option<Hir> {
         let mut builder = ParserBuilder::new();
         builder.utf8(false).unicode(false).case_insensitive(ignore_case).build().parse(text).ok()
     }
 }
 
-/// Each alternative, where it matters which one matches: how far some go takes no search.
+/// Returns the alternatives, if it matters which one matches: the extents of some are known without a search.
 fn alternatives(mut tree: &Hir) -> Option<(Vec<Hir>, Vec<Extent>)> {
     while let HirKind::Capture(capture) = tree.kind() {
         tree = &capture.sub;
     }
     let HirKind::Alternation(all) = tree.kind() else { return None };
     let properties = tree.properties();
-    // What looks around is known a byte later, and what matches nothing is no text of one alternative.
+    // Assertions are decided a byte later, and an empty match cannot be attributed to one alternative.
     if all.len() > MOST_ALTERNATIVES
         || !properties.look_set().is_empty()
         || properties.minimum_len().is_none_or(|least| least == 0)
@@ -66,7 +66,7 @@ enum Side {
     End,
 }
 
-/// The same with no group, and no repetition of a repetition.
+/// Removes groups and nested repetitions.
 fn plain(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => hir.clone(),
@@ -77,19 +77,19 @@ fn plain(hir: &Hir) -> Hir {
     }
 }
 
-/// `sub{min,max}`.
+/// Builds `sub{min,max}`.
 fn repeated(sub: Hir, min: u32, max: Option<u32>) -> Hir {
     if max == Some(0) {
         return Hir::empty();
     }
     if sub.properties().maximum_len() == Some(0) {
-        // It takes nothing: once is as often as it likes.
+        // It consumes nothing: one repetition is as good as several.
         return if min == 0 { Hir::empty() } else { sub };
     }
     let min = if is_optional(&sub) { 0 } else { min };
     match sub.kind() {
         _ if (min, max) == (1, Some(1)) => sub,
-        // From 0 or 1 on, the numbers of repetitions leave no gap.
+        // From 0 or 1 on the products of the counts are contiguous.
         HirKind::Repetition(inner) if inner.min <= 1 => {
             let most = inner.max.zip(max).map(|(inner, outer)| inner.checked_mul(outer));
             match most {
@@ -105,7 +105,7 @@ fn repetition(sub: Hir, min: u32, max: Option<u32>) -> Hir {
     Hir::repetition(Repetition { min, max, greedy: true, sub: Box::new(sub) })
 }
 
-/// Whether it matches nothing at all, wherever.
+/// Whether it matches the empty text at any position.
 fn is_optional(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Empty => true,
@@ -117,8 +117,8 @@ fn is_optional(hir: &Hir) -> bool {
     }
 }
 
-/// Without what a match need not have on that side: where `x*y` matches, `y` does, and the other way round; as for `x{2,9}y`
-/// and `x{2}y`.
+/// Removes the parts on that side that a match does not need: `x*y` matches where `y` does, and vice versa; likewise
+/// `x{2,9}y` and `x{2}y`.
 fn trimmed(hir: &Hir, side: Side) -> Hir {
     if is_optional(hir) {
         return Hir::empty();
@@ -150,7 +150,7 @@ fn trimmed(hir: &Hir, side: Side) -> Hir {
     }
 }
 
-/// The same with numbers of repetitions beyond `most` taken for any: it matches whatever the other one does, and more.
+/// Replaces repetition counts beyond `most` with unlimited ones: it matches whatever the original does, and more.
 pub fn relaxed(hir: &Hir, most: u32) -> Hir {
     match hir.kind() {
         HirKind::Repetition(inner) => {
@@ -164,7 +164,7 @@ pub fn relaxed(hir: &Hir, most: u32) -> Hir {
     }
 }
 
-/// The same with nothing that looks around.
+/// Removes all assertions.
 pub fn without_looks(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Look(_) => Hir::empty(),

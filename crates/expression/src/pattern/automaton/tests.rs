@@ -1,4 +1,4 @@
-//! What a look takes: steps and reports, counted.
+//! The cost of searches: steps and reports, counted.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn automaton(patterns: &[&str], way: Way) -> Automaton {
     Automaton::new(shapes.iter(), way, 100_000, 1 << 20).expect("a small one")
 }
 
-/// A text may lead to the same state at every byte.
+/// A text may reach the same state at every byte.
 #[test]
 fn a_state_is_reported_once_a_look() {
     let automaton = automaton(&["a", "b", "[ab]", "a|b|c", "ba"], Way::Forward);
@@ -23,7 +23,7 @@ fn a_state_is_reported_once_a_look() {
     }
 }
 
-/// Where a counted repetition begins anew before it has ended, only the later one matters.
+/// If a counted repetition starts again before it has ended, only the later start matters.
 #[test]
 fn counted_repetitions_that_overlap_take_few_steps() {
     for (pattern, unit) in [

@@ -1,4 +1,4 @@
-//! Lists that change: what is found before and after, and by several threads at once.
+//! Lists that change: lookups before and after, and from several threads at once.
 
 use crate::expression::tests::Scene;
 use crate::pattern::{ChangeError, ListState, ListStates, Which};
@@ -17,7 +17,7 @@ fn list(content: &str, method: Method) -> (Lists, Lookup) {
     (registry.finish(), lookup)
 }
 
-/// What a text finds, through the list as it has become.
+/// Looks up a text in the changed list.
 fn find(state: &ListState, lookup: &Lookup, text: &str) -> String {
     Scene::default().with(|context| {
         let text = context.copy(text.as_bytes()).expect("a short text");

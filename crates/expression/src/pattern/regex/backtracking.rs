@@ -1,5 +1,5 @@
-//! PCRE2's interpreter with a bound. It is asked at one place of a text after the other, with few steps first and more where
-//! these do not suffice, so that what it has done is known about. Must never run without a limit of its own.
+//! PCRE2's interpreter with limits. It is called at one position of a text after the other, with a low limit first and
+//! higher ones when it does not suffice, so that its work can be charged. Must never run without a limit.
 
 use super::super::automaton::Steps;
 use crate::sample::Exhausted;
@@ -9,48 +9,48 @@ use std::sync::OnceLock;
 /// Steps of PCRE2 in one attempt, of a program for each. It counts them anew at each place where it looks for a match.
 const LIMITS: [u32; 6] = [6, 60, 1_000, 8_000, 24_000, 72_000];
 
-/// Kibibytes of its memory.
+/// Its heap limit in kibibytes.
 const MOST_HEAP: u32 = 20_000;
 
-/// PCRE2's numbers for its limits: of matching, of memory, of depth and of the heap (pcre2api(3)).
+/// PCRE2's error codes for the limits of matching, memory, depth and heap (pcre2api(3)).
 const EXHAUSTED: [i32; 4] = [-47, -48, -53, -63];
 
-/// Steps of ours for one of PCRE2's.
+/// Our steps per step of PCRE2.
 const STEPS: u64 = 8;
 
-/// Steps of an attempt, whatever it does.
+/// Our steps per attempt, whatever it does.
 const ATTEMPT: u64 = 100;
 
-/// Bytes that PCRE2 runs through in a step of ours.
+/// Bytes that PCRE2 scans per step of ours.
 const BYTES: u64 = 4;
 
-/// Steps for each place at which PCRE2 looks whether a match begins.
+/// Our steps for each position at which PCRE2 tries a match.
 const PLACE: u64 = 20;
 
-/// Bytes of a text that is searched with the lowest limit first.
+/// Length in bytes up to which a text is searched with the lowest limit first.
 const SHORT: usize = 256;
 
-/// Where a match begins and ends.
+/// The bounds of a match.
 type Span = (usize, usize);
 
-/// A pattern as PCRE2 matches it: at one place, and wherever it likes.
+/// A pattern compiled for PCRE2: anchored at one position, and unanchored.
 #[derive(Default)]
 pub(super) struct Backtracking {
     at: [OnceLock<Option<Box<Regex>>>; LIMITS.len()],
     anywhere: [OnceLock<Option<Box<Regex>>>; LIMITS.len()],
-    /// Repetitions that may take any number of bytes: each way to divide the text among them may be tried, and running
-    /// through it is none of the steps that PCRE2 counts.
+    /// Number of unlimited repetitions: PCRE2 may try every division of the text among them, and scanning it is not
+    /// included in its step count.
     repetitions: usize,
     /// Those among which one attempt divides a text: where that is one, a step runs through nothing.
     together: usize,
 }
 
-/// What the groups of a match hold.
+/// The groups of a match.
 #[derive(Default)]
 pub(super) struct Groups {
     at: [Option<CaptureLocations>; LIMITS.len()],
     anywhere: [Option<CaptureLocations>; LIMITS.len()],
-    /// The program that found the last match.
+    /// The program that found the last match: unanchored or not, and its level.
     last: Option<(bool, usize)>,
 }
 
@@ -58,21 +58,21 @@ impl Groups {
     pub(super) fn get(&self, group: usize) -> Option<(usize, usize)> {
         let (anywhere, level) = self.last?;
         let places = if anywhere { &self.anywhere } else { &self.at };
-        // Groups that the pattern does not have hold nothing.
+        // Groups that the pattern does not have are unset.
         places[level].as_ref().filter(|places| group < places.len())?.get(group)
     }
 }
 
 impl Backtracking {
-    /// Of a pattern that was understood without PCRE2.
+    /// Creates it for a pattern parsed without PCRE2.
     pub(super) fn of_linear(repetitions: usize) -> Self {
         Self { repetitions, together: repetitions, ..Self::default() }
     }
 
-    /// Of one that was not.
+    /// Creates it for any other pattern.
     ///
     /// # Errors
-    /// HAProxy's sentence, with PCRE2's reason.
+    /// HAProxy's message, with PCRE2's reason.
     pub(super) fn new(pattern: &str, ignore_case: bool) -> Result<Self, String> {
         compile(pattern, ignore_case, LIMITS[0], false)
             .map_err(|(reason, offset)| format!("regex '{pattern}' is invalid (error={reason}, erroffset={offset})"))?;
@@ -83,12 +83,12 @@ impl Backtracking {
         Ok(Self { repetitions, together, ..Self::default() })
     }
 
-    /// Whether an attempt is short, however long the text.
+    /// Whether an attempt is short, whatever the length of the text.
     pub(super) fn is_brief(&self) -> bool {
         self.repetitions == 0
     }
 
-    /// What asks PCRE2 about a text.
+    /// Returns a searcher for a text.
     pub(super) fn asker<'s>(
         &'s self,
         pattern: (&'s str, bool),
@@ -100,7 +100,7 @@ impl Backtracking {
     }
 }
 
-/// Asks PCRE2 about a text.
+/// Searches a text with PCRE2.
 pub(super) struct Asker<'s> {
     programs: &'s Backtracking,
     pattern: (&'s str, bool),
@@ -110,8 +110,8 @@ pub(super) struct Asker<'s> {
 }
 
 impl Asker<'_> {
-    /// The match that begins at a place, if there is one, and the level that told. An attempt looks at no more than `reach`
-    /// bytes; `takes_more`: the lowest level is not worth trying.
+    /// Returns the match that begins at a position, if any, and the level that decided. An attempt reads at most
+    /// `reach` bytes; `takes_more`: skip the lowest level.
     pub(super) fn at(
         &mut self,
         start: usize,
@@ -125,10 +125,10 @@ impl Asker<'_> {
         self.ask(false, (start, usize::from(takes_more)), |limit| ATTEMPT + through + limit * (STEPS + run))
     }
 
-    /// The first match from a place on.
+    /// Returns the first match from a position on.
     pub(super) fn search(&mut self, from: usize) -> Result<Option<Span>, Exhausted> {
         let left = self.text.len() - from;
-        // Each place is charged for at each level: a long text begins with a level that mostly suffices.
+        // Each level charges for every position: a long text starts with a level that usually suffices.
         let first = usize::from(left > SHORT);
         let left = left as u64;
         let found = self.ask(true, (from, first), |limit| ATTEMPT + PLACE * left + limit * STEPS * (1 + left / 64))?;
@@ -158,7 +158,7 @@ impl Asker<'_> {
                     return Ok((found.map(|found| (found.start(), found.end())), level));
                 }
                 Err(error) if EXHAUSTED.contains(&error.code()) => {}
-                // The text is none of what the pattern asks for (UTF-8).
+                // The text is not valid for the pattern (UTF-8).
                 Err(_) => return Ok((None, level)),
             }
         }
@@ -166,8 +166,8 @@ impl Asker<'_> {
     }
 }
 
-/// A program with that limit; `anchored`: it matches where it is asked to begin, or not at all. The error is PCRE2's reason
-/// and its place in the pattern.
+/// Compiles a program with that limit; `anchored`: it matches only where the search begins. The error is PCRE2's reason
+/// and the offset in the pattern.
 fn compile(pattern: &str, ignore_case: bool, limit: u32, anchored: bool) -> Result<Regex, (String, usize)> {
     let limits = format!("(*LIMIT_MATCH={limit})(*LIMIT_HEAP={MOST_HEAP})");
     let limited = match anchored {

@@ -1,4 +1,4 @@
-//! Which patterns go which way, and that both mean what PCRE2 means by them.
+//! Which engine matches each pattern, and that both agree with PCRE2.
 
 use super::*;
 
@@ -13,14 +13,14 @@ const LINEAR: &[&str] = &[
     "a b", "[ a]", "a]", "a}", "(a|(b|c$))", "x*", ".", "a.c", "#a", "a&b",
 ];
 
-/// Patterns that PCRE2 matches.
+/// Patterns matched by PCRE2.
 #[rustfmt::skip]
 const BACKTRACKING: &[&str] = &[
     "a++b", "(?>a+)b", "(?=a)a", "(?!a)b", "(?<=a)b", "(?<!a)b", r"(a)\1", r"\R", r"\X", r"a\Kb", r"\G", r"\101", "a?+", "a{2}+", "(?m)^a", "(?x)a #c",
     "(?|a|b)", "(?P<n>a)(?P=n)", r"(?<n>a)\k<n>", r"\pL", "(*UTF8)a", "(?J)a", "(?n)(a)", r"\o{101}", "a$b", "(a$)b", "(a$)?", "$a", "a$^",
 ];
 
-/// Patterns that are none, with what HAProxy says.
+/// Invalid patterns, with HAProxy's messages.
 const WRONG: &[(&str, &str)] = &[
     ("(", "missing closing parenthesis, erroffset=1"),
     (")", "unmatched closing parenthesis, erroffset=0"),
@@ -137,7 +137,7 @@ fn both_ways_mean_the_same() {
 
 #[test]
 fn braces_without_a_lower_bound_are_text() {
-    // As with PCRE2 up to 10.42; later versions take it for a repetition.
+    // As with PCRE2 up to 10.42; later versions parse it as a repetition.
     let regex = Regex::new("^a{,2}$", false).expect("a pattern");
     assert_eq!((regex.is_match(b"a{,2}"), regex.is_match(b"aa")), (Ok(true), Ok(false)));
 }
@@ -150,7 +150,7 @@ fn what_takes_too_many_steps_is_exhausted() {
     assert_eq!(regex.is_match(&text), Err(Exhausted));
 }
 
-/// Whose matches' ends are told in different ways.
+/// Patterns whose ends of matches are determined in different ways.
 const REPEATED: &[&str] = &[
     ".*b|a",
     "b.*|a",
@@ -241,7 +241,7 @@ fn every_match_ends_where_pcre2_says() {
     }
 }
 
-/// Each match begins where the one before ended: none of them may look through the whole text.
+/// Each match begins where the one before ended: none of them may scan the whole text.
 #[test]
 fn as_many_matches_as_bytes_take_few_steps() {
     let texts = [vec![b'a'; 12_000], b"a1".repeat(6_000), b"<a>x".repeat(3_000)];
@@ -267,7 +267,7 @@ fn as_many_matches_as_bytes_take_few_steps() {
     }
 }
 
-/// Parts of patterns that look around, with what a text has to hold in several of them.
+/// Parts of patterns with lookarounds; several of them require parts of a text.
 const LOOKING: &[&str] = &[
     "(?=.*ab)",
     "(?=.*b[ab]*cc)",
@@ -304,7 +304,7 @@ const LOOKING: &[&str] = &[
     "|",
 ];
 
-/// What a text must hold never keeps a match away.
+/// A required part never excludes a match.
 #[test]
 fn what_lookarounds_demand_is_in_every_match() {
     let (mut state, mut compared, mut found) = (1_u64, 0, 0);
@@ -330,7 +330,7 @@ fn what_lookarounds_demand_is_in_every_match() {
     assert!(compared > 40_000 && found > 10_000, "{compared} compared, {found} found");
 }
 
-/// Without it, PCRE2 is not asked: it would take steps.
+/// Without the part PCRE2 is not called: it would consume steps.
 #[test]
 fn texts_without_what_lookarounds_demand_take_no_step() {
     for pattern in [

@@ -1,41 +1,41 @@
-//! Patterns as HAProxy's library (PCRE2, over bytes) reads them, in the syntax of the `regex` crates, of whose trees automata
-//! are built. What cannot be said there is left to PCRE2; a looser pattern tells then where it is worth asking. Must never
-//! translate what would mean something else there, nor loosen a pattern so that it misses a match.
+//! Translates patterns from the syntax of HAProxy's library (PCRE2, over bytes) to that of the `regex` crates, whose
+//! trees automata are built from. Untranslatable patterns are matched by PCRE2; a loose translation finds the positions
+//! worth trying. Must never change the meaning of a pattern, nor loosen it so that it misses a match.
 
-/// Levels of groups at most.
+/// Maximum nesting of groups.
 const MOST_DEPTH: usize = 100;
 
-/// What stands for `$`: the end, or the line feed that the text ends with.
+/// The translation of `$`: the end, or a final line feed.
 const END: &str = r"(?:\n?\z)";
 
-/// A pattern in the other syntax.
+/// A translated pattern.
 pub(super) struct Translated {
-    /// It.
+    /// The translation.
     pub text: String,
-    /// Repetitions and references in the pattern that may take any number of bytes.
+    /// The number of unlimited repetitions and back references in the pattern.
     pub repetitions: usize,
     /// Those among which one attempt divides a text, at most. A lookaround gives back no part of what it has taken: it is
     /// reckoned for itself, unless it is asked again and again.
     pub together: usize,
 }
 
-/// Whatever may stand in the place of what cannot be said.
+/// Replaces a part that cannot be translated.
 const ANYTHING: &str = "(?:(?s:.)*)";
 
-/// What looks around and was left out.
+/// Replaces an omitted lookaround.
 const NOTHING: &str = "(?:)";
 
-/// More repetitions than that are any number.
+/// Larger repetition counts become unlimited.
 const FEW: u16 = 64;
 
-/// Translates a pattern; `None`: it means something that cannot be said there, or nothing at all. `loose`: what cannot be
-/// said may be left out, so that more is matched. It has to be right then.
+/// Translates a pattern; `None`: untranslatable or invalid. `loose`: untranslatable parts may be omitted, so that more
+/// is matched. The pattern must be valid then.
 pub(super) fn translate(pattern: &[u8], loose: bool) -> Option<Translated> {
     read(pattern, loose, false)
 }
 
-/// The same loosely, with the pattern of each positive lookaround as a group in its place. It matches nothing that is wanted:
-/// what must be in each of its matches must be in each text that the pattern matches.
+/// Translates loosely, with the pattern of each positive lookaround as a group in its place. The result is not for
+/// matching: parts that all its matches contain are in each text that the pattern matches.
 pub(super) fn demanded(pattern: &[u8]) -> Option<String> {
     read(pattern, true, true).map(|translated| translated.text)
 }
@@ -51,7 +51,7 @@ fn read(pattern: &[u8], loose: bool, keeps_looks: bool) -> Option<Translated> {
     rest.is_empty().then_some(Translated { text: out, repetitions: counts.all, together })
 }
 
-/// `\Q…\E`, character by character.
+/// Expands `\Q…\E` character by character.
 fn without_quotes(pattern: &[u8]) -> Vec<u8> {
     let (mut out, mut rest, mut quoted) = (Vec::with_capacity(pattern.len()), pattern, false);
     while let [byte, behind @ ..] = rest {
@@ -70,14 +70,14 @@ fn without_quotes(pattern: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What was read.
+/// The kind of a parsed item.
 #[derive(Clone, Copy, PartialEq)]
 enum Item {
-    /// It takes something of the text, or is a group.
+    /// Consumes text, or is a group.
     Atom,
-    /// It looks only; HAProxy's library repeats none.
+    /// An assertion; HAProxy's library does not allow it to be repeated.
     Assertion,
-    /// The end of the text is in it: nothing may follow.
+    /// It contains the end of the text: nothing may follow.
     End,
     /// A comment, a setting.
     Nothing,
@@ -86,13 +86,13 @@ enum Item {
 struct Reader<'a> {
     rest: &'a [u8],
     out: String,
-    /// What cannot be said is left out.
+    /// Untranslatable parts are omitted.
     loose: bool,
-    /// Positive lookarounds become groups; they are left out otherwise, as negative ones always are.
+    /// Positive lookarounds become groups; otherwise they are omitted, as negative ones always are.
     keeps_looks: bool,
-    /// The ends of lines count (`(?m)`).
+    /// `^` and `$` match at line ends (`(?m)`).
     lines: bool,
-    /// Blanks do not count (`(?x)`).
+    /// Blanks are ignored (`(?x)`).
     extended: bool,
     counts: Counts,
 }
@@ -139,7 +139,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Up to the end or a closing parenthesis; whether the end of the text is in it.
+    /// Translates up to the end or a closing parenthesis; returns whether it contains the end of the text.
     fn alternatives(&mut self, depth: usize) -> Option<bool> {
         let (mut any, mut ended) = (false, false);
         loop {
@@ -159,7 +159,7 @@ impl Reader<'_> {
         Some(any || ended)
     }
 
-    /// An item and how often it comes; whether the end of the text is in it.
+    /// Translates an item with its quantifier; returns whether it contains the end of the text.
     fn repeated(&mut self, depth: usize) -> Option<bool> {
         if self.skip_blank() {
             return Some(false);
@@ -200,7 +200,7 @@ impl Reader<'_> {
             } else if self.loose {
                 self.take_if(b'+');
             }
-            // Possessive, or one too many.
+            // A possessive quantifier, or a second one.
             let further = matches!(self.rest.first(), Some(b'*' | b'+' | b'?'));
             if further || counted(self.rest).is_some() {
                 return None;
@@ -249,7 +249,7 @@ impl Reader<'_> {
         Item::End
     }
 
-    /// Takes a blank or a comment that does not count.
+    /// Skips a blank or a comment, if they are ignored.
     fn skip_blank(&mut self) -> bool {
         match self.rest {
             [blank, rest @ ..] if self.extended && matches!(blank, b' ' | b'\t'..=b'\r') => self.rest = rest,
@@ -262,7 +262,7 @@ impl Reader<'_> {
         true
     }
 
-    /// An escape that cannot be said: what may stand in its place.
+    /// Translates an untranslatable escape loosely.
     fn loosely(&mut self, letter: u8) -> Option<Item> {
         match letter {
             b'R' => self.out.push_str("(?:[\\n\\x0b\\x0c\\r\\x85]{1,2})"),
@@ -330,7 +330,7 @@ impl Reader<'_> {
         Some(Item::Atom)
     }
 
-    /// The byte that an escape stands for, in a class or outside of one.
+    /// Returns the byte of an escape, in a class or outside of one.
     fn escaped(&mut self, letter: u8) -> Option<u8> {
         Some(match letter {
             b'n' => b'\n',
@@ -357,7 +357,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Up to so many digits.
+    /// Parses up to `most` digits.
     fn digits(&mut self, base: u32, most: usize) -> u8 {
         let mut number = 0;
         for _ in 0..most {
@@ -368,7 +368,7 @@ impl Reader<'_> {
         number as u8
     }
 
-    /// Behind a bracket.
+    /// Translates a class after its bracket.
     fn class(&mut self) -> Option<Item> {
         self.out.push('[');
         if self.take_if(b'^') {
@@ -418,7 +418,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An escape in a class. Inside: the byte, unless it stands for several, which are written.
+    /// Translates an escape in a class. Inner value: the byte, unless the escape is a set of bytes, which is appended.
     fn class_escape(&mut self) -> Option<Option<u8>> {
         let letter = self.take()?;
         match letter {
@@ -440,7 +440,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[:name:]`, behind its bracket.
+    /// Translates `[:name:]` after its bracket.
     fn posix(&mut self) -> Option<()> {
         const NAMES: [&str; 14] = [
             "alpha", "lower", "upper", "alnum", "ascii", "blank", "cntrl", "digit", "graph", "print", "punct", "space",
@@ -454,7 +454,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Behind a parenthesis.
+    /// Translates a group after its parenthesis.
     fn group(&mut self, depth: usize) -> Option<Item> {
         let (extended, start) = (self.extended, self.out.len());
         let (mut looks, mut is_kept) = (false, false);
@@ -526,7 +526,7 @@ impl Reader<'_> {
         Some(if ended { Item::End } else { Item::Atom })
     }
 
-    /// A name, behind so many bytes and up to that one.
+    /// Translates a group's name: it begins after `start` bytes and ends at `close`.
     fn named(&mut self, start: usize, close: u8) -> Option<()> {
         let rest = &self.rest[start..];
         let end = rest.iter().position(|byte| *byte == close)?;
@@ -542,7 +542,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// `(?i)` or `(?i:`, behind the question mark. True: nothing is opened.
+    /// Translates `(?i)` or `(?i:` after the question mark. True: no group is opened.
     fn settings(&mut self) -> Option<bool> {
         let end = self.rest.iter().position(|byte| matches!(byte, b')' | b':'))?;
         let (flags, rest) = (&self.rest[..end], &self.rest[end + 1..]);
@@ -574,11 +574,11 @@ impl Reader<'_> {
     }
 }
 
-/// A number of repetitions in braces, and whether it is not a small one.
+/// A quantifier in braces, and whether its maximum is large.
 type Count = (String, bool);
 
-/// A number of repetitions in braces, whether it is not a small one, and what stands behind it: `None` where that is just
-/// text, inside where it is too large or none.
+/// Parses a quantifier in braces; returns whether its maximum is large, and the rest: `None` if it is literal text,
+/// inner `None` if it is too large or invalid.
 fn counted(text: &[u8]) -> Option<(Option<Count>, &[u8])> {
     let end = text.iter().position(|byte| *byte == b'}')?;
     let inside = std::str::from_utf8(text.get(1..end)?).ok().filter(|_| text[0] == b'{')?;

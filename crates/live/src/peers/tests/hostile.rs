@@ -1,4 +1,4 @@
-//! Peers that say what they should not.
+//! Peers that send invalid or unexpected messages.
 
 use super::super::*;
 use super::net::{Net, counters, section};
@@ -23,7 +23,7 @@ fn strangers_and_mistakes_are_told_so() {
     assert_eq!(greet(&hello(2, "a", "b")), Some(Status::Version));
     assert_eq!(greet(&hello(0, "a", "b")), None);
     assert_eq!(greet(&hello(1, "a", "a")), None);
-    // One older process at a time.
+    // Only one older process may be connected.
     assert_eq!(greet(&hello(1, "a", "a")), Some(Status::TryAgain));
     let status = node.section.status();
     assert_eq!((status.peers[0].running, status.peers[1].running), (true, true));
@@ -37,7 +37,7 @@ fn a_peer_that_comes_anew_replaces_itself() {
     assert!(!node.section.stands(first) && node.section.stands(second));
     assert_eq!(node.section.hear(first, &[0, 4], now()), Heard::End(End::Replaced));
     assert_eq!(node.section.say(first, &mut Vec::new(), now(), 100), Err(End::Replaced));
-    // The end of the first one does not end the second one.
+    // Closing the first one does not close the second one.
     node.section.ended(first, now(), 0);
     assert!(node.section.stands(second));
 }
@@ -90,7 +90,7 @@ fn no_bytes_do_harm() {
         seed ^= seed << 17;
         seed
     };
-    // What a real one says, with errors in it.
+    // The messages of a real peer, with random errors.
     let mut net = Net::new(&["a", "b"], &counters(1_000));
     net.until(|net| net.nodes.iter().all(|node| node.section.is_complete()));
     for key in 0..100 {

@@ -1,4 +1,4 @@
-//! What nodes know of each other's entries: at the start, while things happen, across partitions, deaths and reloads.
+//! Synchronization between nodes: at the start, during updates, across partitions, failures and reloads.
 
 use super::super::*;
 use super::net::{Net, counters, section, store, table};
@@ -21,7 +21,7 @@ fn a_node_that_begins_is_taught_everything_that_another_one_knows() {
     for key in 0..10_000 {
         net.nodes[0].bump(key, net.now);
     }
-    // Of what it has learned itself, it teaches too.
+    // It teaches learned entries, too.
     let now = net.now;
     let words = [77];
     let until = now + Duration::from_secs(50);
@@ -31,7 +31,7 @@ fn a_node_that_begins_is_taught_everything_that_another_one_knows() {
     net.until(|net| net.nodes[1].section.is_complete());
     assert!((0..10_000).all(|key| net.nodes[1].count(key, net.now) == Some(1)));
     assert_eq!(net.nodes[1].count(70_000, net.now), Some(77));
-    // What was left of its life was told.
+    // The remaining life was sent.
     let later = until + Duration::from_millis(100);
     assert_eq!(net.nodes[1].count(70_000, later), None);
     let told = net.nodes[1].section.status();
@@ -72,7 +72,7 @@ fn what_happens_is_told_both_ways_and_nothing_comes_back() {
             assert_eq!(peer.tables[0].last_acked, peer.tables[0].last_get);
         }
     }
-    // All of it was confirmed: over a new connection nothing is told again.
+    // Everything was acknowledged: nothing is sent again over a new connection.
     let before: usize = net.nodes.iter().map(|node| node.sent).sum();
     net.cut.extend([(0, 1), (0, 2), (1, 2)]);
     net.until(|net| net.links() == 0);
@@ -93,7 +93,7 @@ fn what_happened_in_a_partition_is_told_when_it_has_healed() {
     let statuses = net.nodes.iter().map(|node| node.section.status());
     let silent: u32 = statuses.flat_map(|status| status.peers).map(|peer| peer.no_heartbeat).sum();
     assert_eq!(silent, 2);
-    // Few updates are told in their order, very many by going through the table.
+    // Few updates are sent in their order, very many by scanning the table.
     for key in 0..20_000 {
         net.nodes[0].bump(key, net.now);
     }
@@ -137,7 +137,7 @@ fn another_one_is_asked_when_a_teacher_dies() {
 
 #[test]
 fn who_knows_not_everything_says_so() {
-    // All begin at once: no peer can teach, and after a while none waits.
+    // All start at once: no peer can teach, and after a while none waits.
     let mut net = Net::new(&["a", "b"], &counters(10));
     net.until(|net| net.links() == 1);
     net.run(Duration::from_secs(1));
@@ -161,7 +161,7 @@ fn a_newer_process_is_taught_by_the_older_one_before_it_calls_anybody() {
     net.nodes[0].section.leave(now);
     net.until(|net| net.nodes[2].section.is_complete());
     assert!((0..3_000).all(|key| net.nodes[2].count(key, net.now) == Some(1)));
-    // It has not asked the other one, and speaks with it from now on.
+    // It did not ask the other one, and connects to it from now on.
     net.until(|net| net.nodes[2].section.status().peers[0].running);
     net.nodes[2].bump(9_999, net.now);
     net.until(|net| net.nodes[1].count(9_999, net.now) == Some(1));
@@ -191,7 +191,7 @@ fn of_two_that_call_each_other_one_stands() {
     let answers: Vec<Option<Status>> =
         calls.iter().map(|(from, ticket, hello)| net.deliver(*from, *ticket, hello)).collect();
     assert_eq!((answers, net.links()), (vec![Some(Status::Succeeded), Some(Status::TryAgain)], 1));
-    // The second call was given up by the first one's greeting.
+    // The second call was abandoned because of the first one's hello.
     assert!(!net.nodes[1].section.stands(calls[1].1) && net.nodes[0].section.status().peers[0].running);
     net.run(Duration::from_secs(12));
     assert_eq!(net.links(), 1);
@@ -252,7 +252,7 @@ fn every_kind_of_data_and_many_names_arrive() {
                             let name = target.servers.name(got as u32).unwrap();
                             assert_eq!(*name, *format!("server-{number}").as_bytes());
                         }
-                        // How many connections there are here is known here.
+                        // The number of local connections is not learned.
                         DataKind::ConnCur => assert_eq!(got, 0),
                         DataKind::BytesInCnt => assert_eq!(got, u64::MAX - number),
                         _ => assert_eq!(got, wanted, "{kind:?}"),

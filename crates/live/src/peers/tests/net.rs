@@ -1,4 +1,4 @@
-//! Nodes, the connections between them, and time. Must never know what bytes mean.
+//! Nodes, the connections between them, and time. Must never interpret bytes.
 
 use super::super::*;
 use crate::table::StickTable;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::peers::{Hello, Status};
 
-/// Bytes that are on their way at most.
+/// Maximum number of bytes in transit.
 const PIPE: usize = 16_384;
 
 pub(super) fn store(kind: DataKind, elements: u32, period: u32) -> StoreSpec {
     StoreSpec { kind, elements, period }
 }
 
-/// A table of that many numbers.
+/// A table with these settings.
 pub(super) fn table(key: TableKeySpec, size: u32, expire: Option<u32>, stores: Vec<StoreSpec>) -> StickTable {
     let written = TableSpec {
         span: Span::default(),
@@ -58,10 +58,10 @@ impl Node {
     }
 }
 
-/// One direction's bytes, from a node's connection to another's.
+/// Both directions of a connection between two nodes.
 struct Link {
     ends: [(usize, Ticket); 2],
-    /// What each end is still to hear.
+    /// The bytes in transit to each end.
     bytes: [Vec<u8>; 2],
 }
 
@@ -104,11 +104,11 @@ impl Net {
         self.random >> 33
     }
 
-    /// The node that a node's peer is.
+    /// Returns the node of a node's peer.
     fn node(&self, from: usize, peer: usize) -> Option<usize> {
         let setting = self.nodes[from].section.setting();
         let name = setting.remotes.get(peer).map_or(&setting.local, |remote| &remote.name);
-        // Of two with one name the later one listens.
+        // Of two nodes with the same name the later one listens.
         self.nodes.iter().rposition(|node| node.section.setting().local == *name).filter(|at| *at != from)
     }
 
@@ -116,7 +116,7 @@ impl Net {
         self.cut.contains(&(one.min(other), one.max(other)))
     }
 
-    /// Those who want to call begin to.
+    /// Begins the calls that are due.
     pub(super) fn calls(&mut self) -> Vec<(usize, Ticket, Hello)> {
         let mut calls = Vec::new();
         for from in 0..self.nodes.len() {
@@ -150,7 +150,7 @@ impl Net {
         Some(status)
     }
 
-    /// A turn: calls, words, time.
+    /// Advances the simulation: calls, messages, time.
     pub(super) fn turn(&mut self) {
         let calls = self.calls();
         for (from, ticket, _) in &calls {
@@ -178,7 +178,7 @@ impl Net {
         self.now = self.now + Duration::from_millis(20);
     }
 
-    /// Both sides speak, and hear. False: the connection has ended.
+    /// Sends and receives on both sides. False: the connection was closed.
     fn speak(&mut self, link: &mut Link) -> bool {
         let is_cut = self.is_cut(link.ends[0].0, link.ends[1].0);
         for side in 0..2 {
@@ -206,7 +206,7 @@ impl Net {
         true
     }
 
-    /// Turns until something is so; it has to be within a minute.
+    /// Advances until the condition holds, for at most a minute.
     pub(super) fn until(&mut self, mut done: impl FnMut(&Self) -> bool) {
         for _ in 0..3_000 {
             if done(self) {
@@ -229,7 +229,7 @@ impl Net {
         self.links.len()
     }
 
-    /// A node is gone, and what it said with it.
+    /// Removes a node and the bytes that it has sent.
     pub(super) fn kill(&mut self, node: usize) {
         for other in 0..self.nodes.len() {
             self.cut.insert((node.min(other), node.max(other)));

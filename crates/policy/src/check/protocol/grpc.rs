@@ -1,5 +1,5 @@
-//! The health checking protocol of gRPC (<https://github.com/grpc/grpc/blob/master/doc/health-checking.md>): the call of
-//! `grpc.health.v1.Health/Check`, and what its answer means. Must never open a connection.
+//! The gRPC health checking protocol (<https://github.com/grpc/grpc/blob/master/doc/health-checking.md>): the call of
+//! `grpc.health.v1.Health/Check` and the evaluation of its response. Must never open a connection.
 
 use super::Judgement;
 use crate::check::{CheckStep, Connect, Content, Expect, Request, Wanted};
@@ -10,18 +10,18 @@ use live::health::CheckStatus;
 /// The method that is called.
 const PATH: &str = "/grpc.health.v1.Health/Check";
 
-/// Bytes in front of a message: whether it is compressed, and its length.
+/// Length of a message's prefix in bytes: compression flag and length.
 const PREFIX: usize = 5;
 
-/// The status of a service that serves (`ServingStatus` of the protocol).
+/// The `ServingStatus` SERVING.
 const SERVING: u64 = 1;
 
-/// A message in its frame. Names are bounded where they are read, so that lengths fit.
+/// Encodes a length-prefixed message. The configuration limits the length of names, so that lengths fit.
 fn message(service: &str) -> Vec<u8> {
     let mut fields = Vec::new();
     if !service.is_empty() {
         let length = service.len();
-        // Field 1, bytes; then a length of at most two digits to the base of 128.
+        // Field 1, bytes; then a varint of at most two bytes.
         fields.push(0x0a);
         if length < 0x80 {
             fields.push(length as u8);
@@ -36,11 +36,11 @@ fn message(service: &str) -> Vec<u8> {
     framed
 }
 
-/// A call of the health service, over HTTP/2 whatever the server's line says.
+/// Returns the steps of a call of the health service, over HTTP/2 regardless of the server's protocol.
 pub(super) fn steps(service: &str, authority: &str) -> Vec<CheckStep> {
     let fields = [("content-type", "application/grpc"), ("te", "trailers"), ("user-agent", "grpc-weir")];
     let fields = fields.iter().filter_map(|(name, value)| {
-        // Texts without anything to work out always compile.
+        // Constant texts always compile.
         LogFormat::compile(value).ok().map(|value| (name.as_bytes().into(), value))
     });
     vec![
@@ -63,23 +63,22 @@ pub(super) fn steps(service: &str, authority: &str) -> Vec<CheckStep> {
     ]
 }
 
-/// What a server has answered.
+/// A server's response.
 #[derive(Debug, Clone, Copy)]
 pub struct GrpcAnswer<'a> {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: u16,
     /// `content-type`.
     pub kind: Option<&'a [u8]>,
-    /// `grpc-status`, of the trailers or the head.
+    /// `grpc-status`, from the trailers or the head.
     pub code: Option<&'a [u8]>,
-    /// `grpc-message`, likewise.
+    /// `grpc-message`, from the trailers or the head.
     pub words: Option<&'a [u8]>,
-    /// The messages.
     pub body: &'a [u8],
 }
 
 impl GrpcAnswer<'_> {
-    /// Judges an answer that is complete.
+    /// Evaluates a complete response.
     pub fn judge(&self) -> Judgement {
         if self.status != 200 {
             let code = i64::from(self.status);
@@ -106,7 +105,7 @@ impl GrpcAnswer<'_> {
     }
 }
 
-/// The status that a message tells; 0 where it tells none. `None`: it is not one whole message, or not such a message.
+/// Returns the status in a message; 0 if it has none. `None` if the body is not exactly one such message.
 fn serving(body: &[u8]) -> Option<u64> {
     let (prefix, message) = body.split_at_checked(PREFIX)?;
     let length = u32::from_be_bytes(*prefix.last_chunk()?);
@@ -142,7 +141,7 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     Some(taken.iter().rev().fold(0, |number, byte| number << 7 | u64::from(byte & 0x7f)))
 }
 
-/// The name of a status (<https://github.com/grpc/grpc/blob/master/doc/statuscodes.md>).
+/// Returns the name of a status code (<https://github.com/grpc/grpc/blob/master/doc/statuscodes.md>).
 fn name(code: u32) -> String {
     const NAMES: [&str; 17] = [
         "OK",

@@ -1,17 +1,17 @@
-//! LDAP: an anonymous bind and its result (RFC 4511, sections 4.1.9 and 4.2). Must never look for anything else.
+//! LDAP: an anonymous bind and its result (RFC 4511, sections 4.1.9 and 4.2). Must never send another request.
 
 use super::Judgement;
 
-/// Message 1, version 3, no name, no password.
+/// The bind request: message 1, version 3, no name, no password.
 pub(super) const BIND: [u8; 14] = [0x30, 0x0c, 0x02, 0x01, 0x01, 0x60, 0x07, 0x02, 0x01, 0x03, 0x04, 0x00, 0x80, 0x00];
 
-/// Why it cannot be read yet, or never.
+/// A response that is incomplete or invalid.
 enum Broken {
     Short,
     Wrong,
 }
 
-/// Reads what a message is made of.
+/// A parser of BER elements.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -28,7 +28,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Lengths are in one byte, or in as many as that says.
+    /// Skips a BER length: one byte, or the number of bytes that it states.
     fn skip_length(&mut self) -> Result<(), Broken> {
         match self.byte()? {
             0..=0x7f => Ok(()),
@@ -47,7 +47,7 @@ impl Reader<'_> {
     }
 }
 
-/// The result of the bind.
+/// Evaluates the result of the bind.
 pub(super) fn judge(received: &[u8], complete: bool) -> Judgement {
     match Reader(received).result() {
         Ok(0) => Judgement::passed("Success"),

@@ -1,5 +1,5 @@
-//! Checks that speak the protocol of a service (configuration manual, "option mysql-check" and its kin): what they send,
-//! and what the answers mean. Must never open a connection.
+//! Checks of specific protocols (configuration manual, "option mysql-check" and others): the requests, and the
+//! evaluation of the responses. Must never open a connection.
 
 mod grpc;
 mod ldap;
@@ -16,56 +16,55 @@ use super::{CheckStep, Connect, Content, Expect, Payload, Wanted};
 use config::spec::ProtocolCheck;
 use live::health::CheckStatus;
 
-/// What an answer is to be.
+/// The expected kind of response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// A line of Redis that answers a ping.
+    /// A Redis reply to PING.
     Redis,
-    /// What an SMTP server begins with.
+    /// The greeting of an SMTP server.
     SmtpGreeting,
-    /// Its answer to a command, on one line or several.
+    /// The reply of an SMTP server to a command, on one or several lines.
     SmtpReply,
-    /// The line that it ends with.
+    /// The reply of an SMTP server to QUIT.
     SmtpLast,
-    /// What PostgreSQL says to a new user.
+    /// The response of PostgreSQL to a startup message.
     Postgres,
-    /// What an LDAP server says to an anonymous one.
+    /// The response of an LDAP server to an anonymous bind.
     Ldap,
-    /// What MySQL begins with.
+    /// The handshake of a MySQL server.
     MysqlGreeting,
-    /// What it says to a new user, behind its greeting.
+    /// The response of a MySQL server to the login, after its handshake.
     MysqlReply,
     /// A TLS record.
     Tls,
-    /// What an agent of the stream processing offload protocol says to a greeting.
+    /// The hello of a SPOE agent.
     Spop {
-        /// The largest frame that it was offered, in bytes.
+        /// The advertised maximum frame size in bytes.
         largest: u64,
     },
 }
 
-/// What an answer means.
+/// Result of evaluating a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// More may come.
+    /// More bytes are needed.
     Wait,
-    /// It is fine.
+    /// The check passes.
     Passed {
-        /// The application's code.
+        /// The application's status code.
         code: i64,
-        /// More, for people; `None`: what was said before still holds.
+        /// Text for the log; `None` keeps the text of the previous step.
         info: Option<String>,
     },
-    /// It is not.
+    /// The check fails.
     Failed {
-        /// How the check ends.
         status: CheckStatus,
-        /// The application's code.
+        /// The application's status code.
         code: i64,
-        /// More, for people.
+        /// Text for the log.
         info: String,
     },
-    /// Nothing came at all, and there is no other word for it.
+    /// No bytes were received, and the protocol has no specific error for that.
     Nothing,
 }
 
@@ -84,7 +83,7 @@ impl Judgement {
 }
 
 impl Answer {
-    /// Judges what was received so far. `complete`: no more will come, or no more has room.
+    /// Evaluates the received bytes. `complete`: the response is complete, or the buffer is full.
     pub fn judge(self, received: &[u8], complete: bool) -> Judgement {
         match self {
             Self::Redis => text::redis(received, complete),
@@ -110,10 +109,10 @@ impl Answer {
     }
 }
 
-/// The script of a check of the backend of that name. `bufsize`: how much of an answer is looked at.
+/// Returns the script of a check for the backend with that name. `bufsize` limits the length of a response, in bytes.
 pub(crate) fn script(check: &ProtocolCheck, backend: &str, bufsize: usize) -> Vec<CheckStep> {
     let send = |bytes: Vec<u8>| CheckStep::Send(Payload { content: Content::Bytes(bytes.into()), comment: None });
-    // They are left in order, not by a reset: servers may take that for an attack.
+    // Connections are closed with FIN instead of RST, which servers may take for an attack.
     let connect = || CheckStep::Connect(Connect { default: true, linger: true, ..Connect::default() });
     match check {
         ProtocolCheck::Redis => vec![connect(), send(b"*1\r\n$4\r\nPING\r\n".to_vec()), Answer::Redis.step()],
@@ -131,7 +130,7 @@ pub(crate) fn script(check: &ProtocolCheck, backend: &str, bufsize: usize) -> Ve
         ProtocolCheck::Ldap => vec![connect(), send(ldap::BIND.to_vec()), Answer::Ldap.step()],
         ProtocolCheck::Mysql { user: None } => vec![connect(), Answer::MysqlGreeting.step()],
         ProtocolCheck::Mysql { user: Some((user, version)) } => {
-            // A proxy in between may wait for the login before the server is asked at all.
+            // A proxy in between may wait for the login before it connects to the server.
             vec![connect(), send(mysql::login(user, *version)), Answer::MysqlGreeting.step(), Answer::MysqlReply.step()]
         }
         ProtocolCheck::SslHello => vec![send(tls::hello()), Answer::Tls.step()],
@@ -143,7 +142,7 @@ pub(crate) fn script(check: &ProtocolCheck, backend: &str, bufsize: usize) -> Ve
     }
 }
 
-/// Bytes of an answer as messages show them, up to the end of the line.
+/// Returns the bytes of a response as text for messages, up to the end of the line.
 fn line(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n' | 0)).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -1,19 +1,19 @@
-//! MySQL: the server's greeting, the login of a user without a password, and its answer. Must never send a password.
+//! MySQL: the server's handshake, the login of a user without a password, and the response. Must never send a password.
 
 use super::{Judgement, line};
 use config::spec::MysqlVersion;
 
-/// Command number 1, behind the login: good-bye.
+/// The command COM_QUIT, with its packet header.
 const QUIT: [u8; 5] = [1, 0, 0, 0, 1];
 
-/// What a user without a password says, and good-bye.
+/// Returns the login packet of a user without a password, followed by COM_QUIT.
 pub(super) fn login(user: &str, version: MysqlVersion) -> Vec<u8> {
     const PLUGIN: &[u8] = b"mysql_native_password\0";
     let mut body = Vec::new();
     match version {
-        // Capabilities: long passwords, and that transactions are known.
+        // Capabilities: long passwords and transactions.
         MysqlVersion::Pre41 => body.extend_from_slice(&[0x00, 0x80, 0x00, 0x00, 0x01]),
-        // Then those of the newer protocol; the longest packet; the character set; nothing.
+        // With the capabilities of protocol 4.1, the maximum packet length, the character set and padding.
         MysqlVersion::Post41 | MysqlVersion::Post80 => {
             let plugins = if version == MysqlVersion::Post80 { 0x08 } else { 0x00 };
             body.extend_from_slice(&[0x00, 0x82, plugins, 0x00, 0x00, 0x80, 0x00, 0x01, 0x21]);
@@ -32,14 +32,14 @@ pub(super) fn login(user: &str, version: MysqlVersion) -> Vec<u8> {
     packets
 }
 
-/// What is in a packet, once all of it is there.
+/// Returns the payload of a complete packet.
 fn packet(received: &[u8]) -> Option<&[u8]> {
     let (header, body) = received.split_at_checked(4)?;
     let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
     body.get(..length).filter(|body| !body.is_empty())
 }
 
-/// A packet that tells of an error: its number, and words.
+/// Parses an error packet: its number and message.
 fn error(body: &[u8]) -> Option<Judgement> {
     match body {
         [0xff, low, high, text @ ..] => {
@@ -49,7 +49,7 @@ fn error(body: &[u8]) -> Option<Judgement> {
     }
 }
 
-/// The server's version, or why it wants to know nothing of us.
+/// Evaluates the handshake: the server's version, or an error.
 pub(super) fn greeting(received: &[u8], complete: bool) -> Judgement {
     match packet(received) {
         None if !complete => Judgement::Wait,
@@ -59,7 +59,8 @@ pub(super) fn greeting(received: &[u8], complete: bool) -> Judgement {
     }
 }
 
-/// What it says to the user, behind its greeting if that is still there (the packet numbered 0): anything but an error.
+/// Evaluates the response to the login: anything except an error passes. The handshake (packet number 0) before it is
+/// skipped if present.
 pub(super) fn reply(received: &[u8], complete: bool) -> Judgement {
     let greets = received.get(3) == Some(&0);
     let behind = if greets { packet(received).map_or(&[][..], |body| &received[4 + body.len()..]) } else { received };

@@ -1,21 +1,21 @@
-//! The stream processing offload protocol: a greeting that says it is a health check, and the agent's own (SPOE.txt,
-//! section 3.2). Must never speak of a stream.
+//! The stream processing offload protocol: a hello marked as a health check, and the agent's hello (SPOE.txt,
+//! section 3.2). Must never send a stream.
 
 use super::Judgement;
 use wire::spop::{self, FIN, Hello, LENGTH, Status, kind};
 
-/// The largest frame that fits into a buffer of this size behind its length, in bytes.
+/// Returns the largest frame that fits into a buffer of `bufsize` after its length, in bytes.
 pub(super) fn largest(bufsize: usize) -> u64 {
     bufsize.saturating_sub(LENGTH) as u64
 }
 
-/// The greeting. `largest`: how large frames may be, in bytes.
+/// Returns the hello. `largest` is the maximum frame size in bytes.
 pub(super) fn hello(largest: u64) -> Vec<u8> {
     let max_frame_size = u32::try_from(largest).unwrap_or(u32::MAX);
     Hello { max_frame_size, pipelining: false, healthcheck: true, engine_id: None }.encode()
 }
 
-/// Reads what a frame is made of; `None`: it ends in the middle.
+/// A parser of frames; methods return `None` if the frame is truncated.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         self.take(1).map(|byte| byte[0])
     }
 
-    /// What every frame begins with; `Some(())`: it is a greeting or a farewell, whole, and of no stream.
+    /// Parses the start of a frame; `Some(())` if it is an unfragmented hello or disconnect, with stream ID 0.
     fn prelude(&mut self) -> Option<()> {
         let kind = self.byte()?;
         let whole = self.take(4)? == FIN.to_be_bytes();
@@ -38,11 +38,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Bytes of the shortest beginning of a frame.
+/// Length in bytes of the shortest start of a frame.
 const PRELUDE: usize = spop::SHORTEST_START;
 
-/// The agent's greeting. `largest`: the size of frames that it was told, in bytes. All that came is taken for the frame,
-/// whatever its length says, once there is as much as that.
+/// Evaluates the agent's hello. `largest` is the advertised maximum frame size in bytes. When at least the announced
+/// length was received, all received bytes are the frame.
 pub(super) fn judge(received: &[u8], complete: bool, largest: u64) -> Judgement {
     if received.is_empty() && complete {
         return Judgement::Nothing;

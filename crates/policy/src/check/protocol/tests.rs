@@ -1,4 +1,4 @@
-//! What the checks of protocols send and what they make of answers, as HAProxy shows both.
+//! Requests of protocol checks and evaluation of responses, compared with HAProxy.
 
 use super::*;
 use config::spec::MysqlVersion;
@@ -49,7 +49,7 @@ fn requests_are_those_of_haproxy() {
     assert_eq!((tls.len(), &tls[..11]), (126, &bytes("16030000790100007503 00")[..]));
 }
 
-/// How an answer is judged when it ends there.
+/// Evaluates a complete response.
 fn judged(answer: Answer, received: &[u8]) -> String {
     match answer.judge(received, true) {
         Judgement::Wait => "wait".to_owned(),
@@ -153,10 +153,10 @@ fn users_of_mysql_say_who_they_are_before_they_are_asked() {
     assert!(sent < steps.iter().position(|step| matches!(step, CheckStep::Expect(_))), "{sent:?}");
 }
 
-/// A name, and its value as it is sent.
+/// A name and its encoded value.
 type Item<'a> = (&'a str, &'a [u8]);
 
-/// A frame of an agent: its beginning in hexadecimal digits, then names and values as they are sent.
+/// An agent's frame: its start in hexadecimal digits, then names and encoded values.
 fn frame(begins: &str, items: &[Item<'_>]) -> Vec<u8> {
     let mut frame = bytes(begins);
     for (name, value) in items {
@@ -194,20 +194,20 @@ fn an_agents_greeting_names_a_version_a_size_and_what_it_can() {
         (&[VERSION, SIZE, CAPABILITIES, ("x", b"\x0f")], invalid),
         (&[VERSION, SIZE, CAPABILITIES, ("x", b"\x08\x20abc")], invalid),
         (&[VERSION, SIZE, CAPABILITIES, ("x", b"")], invalid),
-        // Of the wrong type.
+        // Wrong types.
         (&[("version", b"\x03\x02"), SIZE, CAPABILITIES], invalid),
         (&[("version", b"\x09\x032.0"), SIZE, CAPABILITIES], invalid),
         (&[VERSION, ("max-frame-size", b"\x08\x05256.0"), CAPABILITIES], invalid),
         (&[VERSION, SIZE, ("capabilities", b"\x09\x00")], invalid),
         (&[VERSION, SIZE, ("capabilities", b"\x00")], invalid),
-        // The first error is said.
+        // The first error is reported.
         (&[("version", b"\x08\x033.0"), VERSION, SIZE, CAPABILITIES], unsupported),
         (&[("max-frame-size", b"\x03\x01"), ("version", b"\x08\x033.0")], size),
         (&[("version", b"\x08\x033.0"), ("", b"")], unsupported),
     ];
     for (items, expected) in rows {
         assert_eq!(spop(&frame(HELLO, items)), *expected, "{items:?}");
-        // Whoever says farewell at once is judged in the same way.
+        // A disconnect instead of a hello is evaluated in the same way.
         assert_eq!(spop(&frame("66 00000001 00 00", items)), *expected, "{items:?}");
     }
     let versions = [
@@ -262,13 +262,13 @@ fn an_agents_frame_is_a_greeting_of_no_stream_in_one_piece() {
         assert_eq!(judge(&whole[..cut]), Judgement::Wait, "{cut}");
         assert_eq!(spop(&whole[..cut]), if cut == 0 { "nothing" } else { invalid }, "{cut}");
     }
-    // What cannot begin such a frame is not waited for.
+    // Bytes that cannot be the start of such a frame fail at once.
     assert!(matches!(judge(b"HTTP/1.1 40"), Judgement::Failed { .. }));
     assert_eq!(judge(b"HTTP/1.1 4"), Judgement::Wait);
-    // Something behind it belongs to it.
+    // Bytes after the frame are part of it.
     assert_eq!(spop(&[&whole[..], b"x"].concat()), invalid);
     assert_eq!(spop(&[&whole[..], &whole[..]].concat()), invalid);
-    // Its length is what has to come, at least.
+    // Its length is the minimum number of bytes.
     assert_eq!(spop(&[b"\0\0\0\x14", &whole[4..]].concat()), "passed 0 SPOA server is ok");
     assert_eq!(spop(&[b"\0\0\0\xff", &whole[4..]].concat()), invalid);
 }

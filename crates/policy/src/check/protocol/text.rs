@@ -1,8 +1,8 @@
-//! Redis, SMTP and PostgreSQL: protocols whose answers begin with letters or digits. Must never look behind them.
+//! Redis, SMTP and PostgreSQL: protocols whose responses begin with letters or digits. Must never parse beyond them.
 
 use super::{Judgement, line};
 
-/// A line that is no `+PONG` is what is wrong.
+/// Evaluates a Redis reply; any line except `+PONG` is the error message.
 pub(super) fn redis(received: &[u8], complete: bool) -> Judgement {
     if received.starts_with(b"+PONG\r\n") {
         return Judgement::passed("Redis server is ok");
@@ -13,7 +13,7 @@ pub(super) fn redis(received: &[u8], complete: bool) -> Judgement {
     Judgement::wrong(0, line(received))
 }
 
-/// The code of a reply and what stands behind it.
+/// Parses an SMTP reply: its code, the separator and the text after it.
 fn reply(received: &[u8]) -> Option<(i64, u8, String)> {
     let (code, rest) = received.split_at_checked(3)?;
     let code = std::str::from_utf8(code).ok().filter(|code| code.bytes().all(|byte| byte.is_ascii_digit()))?;
@@ -21,7 +21,7 @@ fn reply(received: &[u8]) -> Option<(i64, u8, String)> {
     Some((code.parse().ok()?, separator, line(rest.get(1..).unwrap_or_default())))
 }
 
-/// A greeting is one line.
+/// Evaluates an SMTP greeting, which is one line.
 pub(super) fn smtp_greeting(received: &[u8], complete: bool) -> Judgement {
     if !complete && !received.contains(&b'\n') {
         return Judgement::Wait;
@@ -33,7 +33,8 @@ pub(super) fn smtp_greeting(received: &[u8], complete: bool) -> Judgement {
     }
 }
 
-/// A reply has one line or several, of which the last one has no dash behind its code. `last` is what the check ends with.
+/// Evaluates an SMTP reply of one or several lines, of which the last one has no dash after its code. `last` marks the
+/// final reply of the check.
 pub(super) fn smtp_reply(received: &[u8], complete: bool, last: bool) -> Judgement {
     let mut lines = received.split_inclusive(|byte| *byte == b'\n');
     let ends = |line: &&[u8]| line.ends_with(b"\n") && line.get(3) != Some(&b'-');
@@ -48,7 +49,7 @@ pub(super) fn smtp_reply(received: &[u8], complete: bool, last: bool) -> Judgeme
     }
 }
 
-/// The message that a client of PostgreSQL begins with.
+/// Returns the startup message of a PostgreSQL client.
 pub(super) fn startup(user: &str) -> Vec<u8> {
     let mut message = vec![0, 0, 0, 0, 0, 3, 0, 0];
     message.extend_from_slice(b"user\0");
@@ -59,7 +60,7 @@ pub(super) fn startup(user: &str) -> Vec<u8> {
     message
 }
 
-/// A request for a proof of who one is, or an error.
+/// Evaluates PostgreSQL's response: an authentication request or an error.
 pub(super) fn postgres(received: &[u8], complete: bool) -> Judgement {
     if received.first() == Some(&b'E') {
         return match received.get(6..).filter(|text| complete || text.contains(&0)) {
@@ -71,7 +72,7 @@ pub(super) fn postgres(received: &[u8], complete: bool) -> Judgement {
     if received.len() < 9 && !complete {
         return Judgement::Wait;
     }
-    // `R`, a length below 256, the kind of proof: those that servers ask for over a plain connection.
+    // `R`, a length below 256, an authentication type: those used over plain connections.
     match received {
         [b'R', 0, 0, 0, _, 0, 0, 0, 0 | 2..=7 | 9 | 10, ..] => Judgement::passed("PostgreSQL server is ok"),
         _ => Judgement::wrong(0, "PostgreSQL unknown error"),

@@ -1,4 +1,5 @@
-//! `filter otel`: names of spans become places, samples and conditions are compiled. Must never send anything.
+//! Compiles `filter otel`: names of spans become indices, samples and conditions are compiled. Must never send
+//! anything.
 
 use crate::compile::Compiler;
 use crate::compile::names::SpecNames;
@@ -17,10 +18,10 @@ use expression::sample::EvalPlace;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Spans of a filter at most.
+/// Maximum number of spans per filter.
 const MOST_SPANS: usize = 512;
 
-/// Where the samples of an event are evaluated, as messages about them name it.
+/// Returns the place where the samples of an event are evaluated, as named in messages.
 fn place(event: Option<OtelEvent>) -> EvalPlace {
     match event {
         Some(OtelEvent::FrontendTcpRequest | OtelEvent::BackendTcpRequest) => EvalPlace::FrontRequestContent,
@@ -29,7 +30,7 @@ fn place(event: Option<OtelEvent>) -> EvalPlace {
     }
 }
 
-/// What compiling one filter needs.
+/// The compiler of one filter.
 struct Course<'a, 's> {
     proxy: &'a ProxySpec,
     file: &'a OtelFileSpec,
@@ -37,13 +38,13 @@ struct Course<'a, 's> {
     spans: Vec<Box<str>>,
 }
 
-/// A share in millionths of a percent, of 2^63.
+/// Converts a percentage, in millionths of a percent, to a fraction of 2^63.
 fn share(written: u32) -> u64 {
     ((u128::from(written) << 63) / u128::from(WHOLE_SAMPLE)) as u64
 }
 
 impl Course<'_, '_> {
-    /// The place of a span; its name is new if there was none.
+    /// Returns the index of a span; adds an unknown name.
     fn span(&mut self, name: &str) -> usize {
         match self.spans.iter().position(|known| **known == *name) {
             Some(place) => place,
@@ -54,7 +55,7 @@ impl Course<'_, '_> {
         }
     }
 
-    /// What a name means: a span that some scope opens, or a context.
+    /// Resolves a name to a span that a scope opens, or else to a context.
     fn reference(&mut self, name: &Spanned<String>) -> OtelReference {
         let spans = self.file.scopes.iter().flat_map(|scope| &scope.spans);
         if spans.into_iter().any(|span| span.name.value == name.value) {
@@ -78,7 +79,7 @@ fn carrier(written: &OtelCarrierSpec) -> OtelCarrier {
 }
 
 impl Compiler<'_> {
-    /// The filters of a proxy that tell a collector.
+    /// Compiles the OpenTelemetry filters of a proxy.
     pub(in crate::compile) fn otel_filters(
         &mut self,
         spec: &Spec,
@@ -89,7 +90,7 @@ impl Compiler<'_> {
         let mut filters: Vec<Arc<OtelFilter>> = Vec::new();
         for filter in &proxy.filters.list {
             let FilterSpec::Otel(written) = filter else { continue };
-            // One whose files could not be read was told of before.
+            // An unreadable file was reported before.
             let Some(content) = written.content else {
                 self.failed = true;
                 continue;
@@ -125,7 +126,7 @@ impl Compiler<'_> {
         }
         let of_groups: Vec<&str> = groups.clone().map(|(name, _)| name.value.as_str()).collect();
         file.used_groups.iter().for_each(|name| self.otel_name(name, "otel-group", &of_groups));
-        // ACLs of the file are its own, and those of the proxy are not its.
+        // The ACLs of the file are separate from those of the proxy.
         let of_proxy = self.shared.acls.take();
         let mut scopes = Vec::new();
         for scope in &file.scopes {
@@ -152,7 +153,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// A name of a section that has to be there.
+    /// Reports a reference to a section that does not exist.
     fn otel_name(&mut self, name: &Spanned<String>, kind: &str, known: &[&str]) {
         if !known.contains(&name.value.as_str()) {
             let hint = nearest(&name.value, known.iter().copied()).map(|known| format!("there is '{known}'"));
@@ -161,7 +162,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A scope. One that the instrumentation does not name runs in groups alone.
+    /// Compiles a scope. A scope that the instrumentation does not name is used only in groups.
     fn otel_scope(&mut self, course: &mut Course<'_, '_>, written: &OtelScopeSpec, is_used: bool) -> OtelScope {
         let event = written.event.as_ref().map(|(event, _)| *event);
         let acls: Vec<RuleLineSpec> = course.file.acls.iter().chain(&written.acls).cloned().collect();
@@ -203,7 +204,7 @@ impl Compiler<'_> {
         OtelSpan { span, root: written.root, parent, links, attributes, events, baggage, status, inject }
     }
 
-    /// The samples of a line; those that are wrong are left out, which has been said.
+    /// Compiles the samples of a line; reports invalid ones and omits them.
     fn otel_samples(
         &mut self,
         course: &Course<'_, '_>,

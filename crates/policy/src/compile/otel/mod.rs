@@ -1,4 +1,5 @@
-//! OpenTelemetry: the defaults of exporters are filled in, the formats of traces are compiled. Must never send anything.
+//! Compiles OpenTelemetry sections: adds the defaults of exporters and compiles the formats of traces. Must never send
+//! anything.
 
 mod filter;
 #[cfg(test)]
@@ -16,20 +17,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::otlp::Signal;
 
-/// The name of what is told where none is written.
+/// Default service name.
 const SERVICE: &str = "weir";
-/// How long a span waits for others.
+/// Default delay before a batch of spans is sent.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a collector may take (OpenTelemetry, `OTEL_EXPORTER_OTLP_TIMEOUT`).
+/// Default timeout of a collector (OpenTelemetry, `OTEL_EXPORTER_OTLP_TIMEOUT`).
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How often metrics are sent (OpenTelemetry, `OTEL_METRIC_EXPORT_INTERVAL`).
+/// Default interval of metrics (OpenTelemetry, `OTEL_METRIC_EXPORT_INTERVAL`).
 const METRICS_INTERVAL: Duration = Duration::from_secs(60);
-/// Items that wait.
+/// Default capacity of the queue in items.
 const QUEUE: u32 = 8_192;
-/// Items of a request (OpenTelemetry, `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`).
+/// Default number of items per request (OpenTelemetry, `OTEL_BSP_MAX_EXPORT_BATCH_SIZE`).
 const BATCH: u32 = 512;
 
-/// An exporter of one kind of telemetry.
+/// Compiles an exporter of one signal.
 fn exporter(written: &OtelExporterSpec, signal: Signal) -> OtelExporter {
     let boxed = |(name, value): &(String, String)| (name.as_str().into(), value.as_str().into());
     let service = written.service.as_deref().unwrap_or(SERVICE);
@@ -49,7 +50,7 @@ fn exporter(written: &OtelExporterSpec, signal: Signal) -> OtelExporter {
 }
 
 impl Compiler<'_> {
-    /// Where telemetry goes: spans of `otel-trace`, those of filters, then log records and metrics.
+    /// Compiles the exporters: for spans of `otel-trace`, for those of filters, then for log records and metrics.
     pub(super) fn otel_exporters(&mut self, spec: &Spec) -> OtelExporters {
         let written = spec.global.otel_exporter.as_deref();
         let global = written.map(|written| Arc::new(exporter(written, Signal::Traces)));
@@ -65,7 +66,7 @@ impl Compiler<'_> {
         global.into_iter().chain(of_filters).chain(others).collect()
     }
 
-    /// Which metrics are sent.
+    /// Compiles the exported metrics.
     pub(super) fn otel_metrics(&mut self, global: &GlobalSpec) -> Option<OtelMetrics> {
         let written = global.otel_metrics.as_deref()?;
         if global.otel_exporter.is_none() {
@@ -80,8 +81,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// A format of a span's end, where requests and answers are still known: it may stand where a line of the log may, or among
-    /// the rules on either of them. `None`: it is wrong, which has been said.
+    /// Compiles a format that is evaluated at the end of a span, when request and response are still available: it may
+    /// use whatever is permitted in log lines, or in rules on requests or responses. `None` if an error was reported.
     fn otel_format(&mut self, keyword: &str, text: &Spanned<String>, names: &SpecNames<'_>) -> Option<OtelFormat> {
         let places = [EvalPlace::Log, EvalPlace::FrontRequestHead, EvalPlace::BackResponseHead];
         let found = places.into_iter().find_map(|place| {
@@ -91,7 +92,7 @@ impl Compiler<'_> {
         found.or_else(|| Some(OtelFormat { format: self.format(keyword, text, names)?, of_request: false }))
     }
 
-    /// Which streams of a frontend are traced; `None`: none.
+    /// Compiles the tracing of a frontend's streams; `None` if they are not traced.
     pub(super) fn otel_trace(&mut self, spec: &Spec, index: usize, written: &ProxySpec) -> Option<Box<OtelTrace>> {
         let trace = written.otel.as_deref()?;
         if spec.global.otel_exporter.is_none() {

@@ -1,4 +1,4 @@
-//! What is said about the files of `filter otel`.
+//! Messages about the files of `filter otel`.
 
 use config::diagnostic::Severity;
 use config::environment::Environment;
@@ -16,7 +16,7 @@ const PIPELINE: &str = "exporters:\n  e:\n    type: otlp_http\n    endpoint: htt
                         always_on\nprocessors:\n  p:\n    type: batch\nproviders:\n  o:\n    resources:\n      - service.name: \
                         n\nsignals:\n  traces:\n    exporters: e\n    samplers: s\n    processors: p\n    providers: o\n";
 
-/// What is said about a frontend with this filter, and these files.
+/// The messages about a frontend with this filter, and these files.
 fn said(lines: &str, file: &str, pipeline: &str) -> Vec<String> {
     FILES.set((file.to_owned(), pipeline.to_owned()));
     let text = format!(
@@ -75,7 +75,7 @@ fn files_are_judged() {
         let found = said("", &FILE.replacen(from, to, usize::from(!from.is_empty())), PIPELINE);
         match expected {
             "" => assert_eq!(found, [""; 0]),
-            // Lines that belong to a span which is wrong are told of as well.
+            // The lines of an invalid span are reported as well.
             _ => assert!(found.first().is_some_and(|first| first.contains(expected)), "{to}: {found:?}"),
         }
     }

@@ -1,4 +1,4 @@
-//! Algorithms, versions and protocols by their names, and what is said of those that Weir has not. Must never load a file.
+//! Resolves the names of algorithms, versions and protocols, and reports unsupported ones. Must never load a file.
 
 use super::Line;
 use crate::compile::Compiler;
@@ -16,7 +16,7 @@ impl Compiler<'_> {
             Unfit::Ciphers(text) => format!("{head}unable to set SSL cipher list to '{text}'{tail}"),
             Unfit::Suites(text) => format!("{head}unable to set TLS 1.3 cipher suites to '{text}'{tail}"),
             Unfit::Groups(text) => format!("{head}unable to set SSL curves list to '{text}'{tail}"),
-            // HAProxy names both lists alike.
+            // HAProxy's messages use the same name for both lists.
             Unfit::Signatures(text) | Unfit::ClientSignatures(text) => {
                 format!("{head}unable to set SSL Signature Algorithm list to '{text}'{tail}")
             }
@@ -72,7 +72,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// `sigalgs` and `client-sigalgs`. Without the latter the former counts for both sides, as with OpenSSL.
+    /// Compiles `sigalgs` and `client-sigalgs`. Without the latter the former applies to both sides, as with OpenSSL.
     fn signatures<'s>(
         &mut self,
         written: &'s TlsSpec,
@@ -99,7 +99,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Names in a list of which Weir has others: told once for each list.
+    /// Reports the unsupported names of a list that also has supported ones.
     fn tell_missing<T>(&mut self, written: Option<&Spanned<String>>, named: Option<&Named<T>>, what: &str) {
         let (Some(written), Some(named)) = (written, named) else { return };
         if named.unknown.is_empty() {
@@ -115,7 +115,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The versions that are left of those that are allowed. `None`: there is none.
+    /// Returns the range of permitted versions that are supported. `None` if there is none.
     fn versions(&mut self, written: &TlsVersionsSpec, span: Span) -> Option<(Version, Version)> {
         let (min, max) = (written.min.unwrap_or(TlsVersion::Tls12), written.max.unwrap_or(TlsVersion::Tls13));
         let is_allowed = |version: TlsVersion| (min..=max).contains(&version) && !written.forbidden[version as usize];
@@ -134,7 +134,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What cannot be had.
+/// A requirement without any supported value.
 pub(super) enum Unfit<'a> {
     Versions,
     Ciphers(&'a str),
@@ -145,7 +145,7 @@ pub(super) enum Unfit<'a> {
 }
 
 impl Unfit<'_> {
-    /// What is said of a server.
+    /// Returns the message about a server.
     pub(super) fn of_server(self, head: &str, backend: &str, server: &str) -> String {
         match self {
             Self::Versions => {
@@ -167,7 +167,7 @@ impl Unfit<'_> {
     }
 }
 
-/// Whether a list names nothing that there is.
+/// Whether a list contains no supported name.
 fn lacks<T>(named: Option<&Named<T>>) -> bool {
     named.is_some_and(|named| named.found.is_empty())
 }

@@ -1,4 +1,4 @@
-//! TLS of connections that carry no request: to peers, to servers of log lines, to name servers. Must never open one.
+//! TLS of connections that carry no requests: to peers, to log servers, to name servers. Must never open one.
 
 use super::super::Compiler;
 use super::super::variables;
@@ -12,11 +12,11 @@ use expression::sample::Meter;
 use expression::variable::Variables;
 use std::sync::Arc;
 
-/// Bytes of a name at most.
+/// Maximum length of a server name in bytes.
 const LONGEST_NAME: usize = 256;
 
 impl Compiler<'_> {
-    /// How connections to the server of a line are secured; `None`: not at all, or what is wrong has been told. `owner`: the
+    /// Compiles the TLS parameters of a server line; `None` if it has none, or an error was reported. `owner`: the
     /// names of the section and of the server.
     pub(in crate::compile) fn link_tls(
         &mut self,
@@ -44,13 +44,13 @@ impl Compiler<'_> {
         }
     }
 
-    /// The same of a server that gets log lines.
+    /// Returns the TLS parameters of a log server.
     pub(in crate::compile) fn fixed(&self, tls: &ServerTls) -> LinkTls {
         let name = tls.sni.as_ref().and_then(|sni| self.fixed_name(sni));
         LinkTls { client: Arc::clone(&tls.client), name }
     }
 
-    /// The value of an expression without a request. What asks for one has none, as in HAProxy.
+    /// Evaluates an expression without a request. Fetches of a request have no value, as in HAProxy.
     fn fixed_name(&self, sni: &Expression) -> Option<Box<str>> {
         let (arena, meter) = (Bump::new(), Meter::default());
         let probes = self.resolver.probes();

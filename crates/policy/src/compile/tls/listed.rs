@@ -1,5 +1,5 @@
-//! Certificates of a `bind` line: by its own words, by crt-lists, by `ssl-f-use` of its frontend. Must never load a file but
-//! a crt-list.
+//! The certificates of a `bind` line: from its own keywords, from crt-lists, from `ssl-f-use` of its frontend. Must
+//! never load a file except a crt-list.
 
 use super::{Line, located, reason};
 use crate::compile::Compiler;
@@ -14,15 +14,15 @@ use tls::certificate::Certificate;
 use tls::names::Row;
 use tls::server::{Entry, ListLine, Settings};
 
-/// An entry of a line, in its order.
+/// A certificate of a line, in order.
 pub(super) struct Listed {
     pub(super) entry: Entry,
-    /// It is the first of what it is from, or of the same bundle: a default, where it is the first of all.
+    /// The certificate is the first of its source, or of the same bundle: a default if the source is the first one.
     pub(super) is_first: bool,
 }
 
 impl Listed {
-    /// Adds certificates for all of their names; the first of all entries is a default.
+    /// Adds certificates for all of their names; the first entry is a default.
     pub(super) fn add_whole(entries: &mut Vec<Self>, own: Vec<Arc<Certificate>>, settings: &Arc<Settings>) {
         for certificate in own {
             let (names, is_default) = (certificate.names.clone(), entries.is_empty());
@@ -32,17 +32,17 @@ impl Listed {
         }
     }
 
-    /// Makes it a default.
+    /// Marks the certificate as a default.
     pub(super) fn mark_default(&mut self) {
         self.entry.row.is_default = true;
     }
 }
 
-/// Lines with the same options share what is made of them.
+/// Compiled settings, shared by lines with the same options.
 type Known = Vec<(BindTlsSpec, Arc<Settings>)>;
 
 impl Compiler<'_> {
-    /// What one word of a line leads to.
+    /// Returns the certificates of one keyword of a line.
     pub(super) fn written_source(
         &mut self,
         (source, path): (CertificateSource, &Spanned<String>),
@@ -69,7 +69,7 @@ impl Compiler<'_> {
         Some(listed.collect())
     }
 
-    /// The certificates of a `crt-list`.
+    /// Returns the certificates of a `crt-list`.
     fn list(
         &mut self,
         path: &Spanned<String>,
@@ -88,7 +88,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        // Every line starts from the options of the line, not from its certificates.
+        // Each line of the list inherits the options of the `bind` line, not its certificates.
         let bind = BindTlsSpec { sources: Vec::new(), ..written.clone() };
         let lines = match crt_list::read(&String::from_utf8_lossy(&text), &name, &bind, path.span) {
             Ok(lines) => lines,
@@ -125,13 +125,13 @@ impl Compiler<'_> {
             }
         }
         self.tls.name_list(list, lines_known);
-        // Of a bundle, one line of a list each is made: only the first of them is the first.
+        // Each certificate of a bundle is a line of its own: only the first one is the first of its source.
         listed.iter_mut().skip(1).for_each(|listed| listed.is_first = false);
         if failed { None } else { Some(listed) }
     }
 
-    /// The certificates of lines `ssl-f-use`, the last line first, as HAProxy has them. They are a list that is called like the
-    /// frontend, behind an `@` (configuration manual, "ssl-f-use").
+    /// Returns the certificates of `ssl-f-use` lines, the last line first, as in HAProxy. They form a list with the
+    /// name of the frontend, prefixed by `@` (configuration manual, "ssl-f-use").
     pub(super) fn used_list(
         &mut self,
         (frontend, used): (&str, &[UsedCertificateSpec]),
@@ -158,7 +158,7 @@ impl Compiler<'_> {
         Some(listed)
     }
 
-    /// The certificates of a line `ssl-f-use`.
+    /// Returns the certificates of an `ssl-f-use` line.
     fn used(
         &mut self,
         used: &UsedCertificateSpec,
@@ -169,7 +169,7 @@ impl Compiler<'_> {
     ) -> Option<Vec<Listed>> {
         let place = self.place(used.span);
         let bind = BindTlsSpec { sources: Vec::new(), ..written.clone() };
-        // What is wrong with its words was told where they were read.
+        // Invalid keywords were reported by the parser.
         let one = crt_list::used(used, &place, &bind).ok()?;
         let file = place.rsplit_once(':').map_or(&*place, |(file, _)| file);
         let said = format!("'{}' in crt-list '{file}' line {}, ", one.file, one.number);
@@ -177,7 +177,8 @@ impl Compiler<'_> {
         self.listed(&one, &said, is_http, global, &line, &mut Known::new())
     }
 
-    /// The certificates of one line of a list. `place` begins what is said where it does not go with others.
+    /// Returns the certificates of one line of a list. `place` is the prefix of messages about conflicts with other
+    /// lines.
     fn listed(
         &mut self,
         one: &CrtListLine,

@@ -1,5 +1,5 @@
-//! Lists of certificates while the process serves: folders of `crt`, and lines that the runtime API adds. Must never change
-//! what an address offers: whoever asked does.
+//! Certificate lists at run time: directories of `crt`, and lines that the runtime API adds. Must never change the
+//! certificates of an address: the caller does.
 
 use super::store::different_update;
 use super::{KnownTls, Line, located};
@@ -16,7 +16,7 @@ use tls::names::Row;
 use tls::server::{Entry, ListLine, Settings};
 
 impl Compiler<'_> {
-    /// A folder of certificates is a list, too. `None`: the name leads to no folder.
+    /// Returns the list of a directory of certificates. `None` if the name is not a directory.
     pub(super) fn folder_list(
         &mut self,
         path: &Spanned<String>,
@@ -34,7 +34,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What a line of a list offers with a certificate.
+/// Returns the entry of a list's line with its certificate.
 fn entry(
     certificate: Arc<Certificate>,
     written: &CrtListLine,
@@ -48,39 +48,39 @@ fn entry(
     Entry { certificate, row, is_filtered, settings, line }
 }
 
-/// Why a line does not become one of a list.
+/// Why a line cannot be added to a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AddError {
-    /// What it says is wrong.
+    /// The line is invalid.
     Refused(String),
-    /// An address does not take it.
+    /// An address does not accept it.
     Failed {
-        /// The number of the address, from 0.
+        /// Index of the address, from 0.
         place: usize,
-        /// The certificate's name.
+        /// The name of the certificate.
         certificate: Box<str>,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }
 
-/// A line that is made ready for a list.
+/// A compiled line for a list.
 pub struct AddedLine {
-    /// The certificate's name.
+    /// The name of the certificate.
     pub certificate: Box<str>,
-    /// Its options.
+    /// Options, as text.
     pub options: String,
-    /// Its names and those that it is not for.
+    /// SNI filters, as text: names and excluded names.
     pub names: String,
-    /// What the addresses offer that use the list, whose entries are to be of that line.
+    /// The addresses that use the list, each with the entry to add.
     pub entries: Vec<(Arc<tls::Server>, Entry)>,
 }
 
-/// Makes a line ready for a list, for all addresses that use that: the program that was made of `spec`. `serial` is to be its
-/// own; `known` are certificates and files of authorities, since none is read.
+/// Compiles a line for a list and all addresses that use it, in the program that was compiled from `spec`. `serial`
+/// becomes the serial number of the line; `known` contains certificates and CA files, since no file is read.
 ///
 /// # Errors
-/// Why it cannot be added.
+/// The line cannot be added.
 pub fn add_to_list(
     (spec, program): (&Spec, &Program),
     (list, serial): (&CrtList, usize),
@@ -105,7 +105,7 @@ pub fn add_to_list(
     let mut compiler = Compiler::new(spec, &mut nobody, &mut found);
     compiler.tls.know(known);
     let line = Line { head: String::new(), form: Form::Bare, algorithms: <_>::default(), span: Span::default() };
-    // A file that is not there is wrong with the line, whoever uses it.
+    // A missing file is an error of the line itself, independent of the addresses.
     let trusted = compiler.authorities(&plain.options.common, global, &line).is_some()
         && compiler.silent_authorities(&plain.options, global, &line).is_some();
     if !trusted {
@@ -133,10 +133,10 @@ pub fn add_to_list(
     Ok(AddedLine { certificate: name.into(), options: plain.written_options, names: plain.written_names, entries })
 }
 
-/// A certificate as a line says what it is for: another one of that name, where it is in no use yet.
+/// Returns the certificate with the purposes that a line specifies: a changed copy, if it is not in use yet.
 ///
 /// # Errors
-/// It is in use for something else, or the line says what needs a file or a section.
+/// The certificate is in use for another purpose, or the line specifies something that needs a file or a section.
 fn purposed(program: &Program, certificate: Arc<Certificate>, load: &LoadSpec) -> Result<Arc<Certificate>, String> {
     let name = &certificate.name;
     let words = [

@@ -1,5 +1,5 @@
-//! The certificate storage (configuration manual, section 12.7): every certificate is loaded once, by its name, with the files
-//! that a `crt-store` or a line gives it, or those that are found beside it. Must never open a connection.
+//! The certificate storage (configuration manual, section 12.7): each certificate is loaded once, by its name, with the
+//! files that a `crt-store` or a line specifies, or those that are found next to it. Must never open a connection.
 
 mod definition;
 mod files;
@@ -24,65 +24,64 @@ use tls::ticket_keys::TicketKeys;
 use tls::trust::{TrustFile, Trusted};
 use tls::verify::Authorities;
 
-/// Names in a folder that are no certificates.
+/// Extensions of files in a directory that are not certificates.
 const RESERVED: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
-/// What a bundle has behind its name, one for each kind of key.
+/// Extensions of the files of a bundle, one per key type.
 const BUNDLE: [&str; 2] = [".ecdsa", ".rsa"];
 
-/// What was loaded so far: a file is read once, however many lines name it.
+/// Objects loaded so far: a file is read once, however many lines refer to it.
 #[derive(Default)]
 pub(crate) struct Store {
     certificates: HashMap<String, Loaded>,
     pub(super) authorities: HashMap<(Option<String>, Option<String>), Arc<Authorities>>,
     /// `ocsp-update.mode on`.
     updates: bool,
-    /// What `issuers-chain-path` has.
+    /// The chains of `issuers-chain-path`.
     chains: Vec<Chain>,
-    /// Those that have opened a key.
+    /// Passphrases that have decrypted a key.
     passphrases: Vec<Vec<u8>>,
-    /// Files of authorities that are there without being read.
+    /// Contents of CA files that are available without reading them.
     pub(super) trusted: HashMap<String, Trusted>,
     lists: BTreeMap<String, Arc<CrtList>>,
-    /// Lists that the line names which is read.
+    /// Lists of the current line.
     pub(super) named_lists: Vec<Arc<str>>,
     pub(super) ticket_keys: Vec<Arc<TicketKeys>>,
     pub(super) sessions: Option<Arc<SessionStore>>,
     pub(super) listeners: Vec<TlsListener>,
-    /// Lines that are added at run time name what is there: no file is read.
+    /// The program is running: added lines refer to loaded objects, and no file is read.
     pub(super) is_running: bool,
-    /// Bytes of early data that a client may send: as many as a request may measure.
+    /// Maximum amount of early data from a client in bytes: the maximum size of a request.
     pub(super) early_data: u32,
 }
 
 impl Store {
-    /// An empty one, for buffers of that size and what of it is kept free.
+    /// Creates an empty storage for buffers of `bufsize` bytes, of which `maxrewrite` are reserved.
     pub(crate) fn for_buffers(bufsize: usize, maxrewrite: usize) -> Self {
         let early_data = u32::try_from(bufsize.saturating_sub(maxrewrite)).unwrap_or(u32::MAX);
         Self { early_data, ..Self::default() }
     }
 }
 
-/// What lines that are added at run time may name, since no file is read then.
+/// The objects that lines added at run time may refer to, since no file is read then.
 #[derive(Debug, Clone, Default)]
 pub struct KnownTls {
-    /// Certificates.
     pub certificates: Vec<Arc<Certificate>>,
-    /// Files of authorities and of revocation lists.
+    /// CA files and certificate revocation lists.
     pub trusted: Vec<TrustFile>,
 }
 
 /// A certificate of the storage.
 struct Loaded {
-    /// `Err`: it cannot be shown; why is told where it is used.
+    /// `Err`: the certificate cannot be used; the reason is reported where it is referred to.
     certificate: Result<Arc<Certificate>, String>,
     origin: Origin,
     load: LoadSpec,
 }
 
-/// What a name leads to.
+/// The certificates of a name.
 pub(super) struct Found {
     pub(super) certificates: Vec<Arc<Certificate>>,
-    /// They are one certificate for each kind of key.
+    /// A bundle: one certificate per key type.
     pub(super) is_bundle: bool,
 }
 
@@ -93,12 +92,12 @@ impl Found {
 }
 
 impl Store {
-    /// The certificate of that name, where it was loaded and can be shown.
+    /// Returns the certificate with that name, if it was loaded and can be used.
     pub(crate) fn usable(&self, name: &str) -> Option<Arc<Certificate>> {
         self.certificates.get(name)?.certificate.clone().ok()
     }
 
-    /// These are there without files.
+    /// Adds objects that are available without files.
     pub(crate) fn know(&mut self, known: KnownTls) {
         self.is_running = true;
         for certificate in known.certificates {
@@ -107,20 +106,20 @@ impl Store {
         self.trusted.extend(known.trusted.into_iter().map(|file| (file.name.into(), file.content)));
     }
 
-    /// A certificate is there without a file.
+    /// Adds a certificate that is available without a file.
     pub(crate) fn know_certificate(&mut self, certificate: Arc<Certificate>) {
         let (name, origin) = (certificate.name.to_string(), Origin::Store(Span::default()));
         self.certificates.insert(name, Loaded { certificate: Ok(certificate), origin, load: LoadSpec::default() });
     }
 
-    /// The list of that name, with these lines where it is new. The line that is read names it.
+    /// Returns the list with that name; creates it with `lines` if it is new. Records that the current line uses it.
     pub(super) fn name_list(&mut self, name: Arc<str>, lines: CrtLines) -> Arc<CrtList> {
         let list = self.lists.entry(name.to_string()).or_insert_with(|| Arc::new(CrtList::new(name, lines)));
         self.named_lists.push(Arc::clone(&list.name));
         Arc::clone(list)
     }
 
-    /// What `crt-store` sections have loaded, by name.
+    /// Returns the certificates of `crt-store` sections, by name.
     fn stored(&self) -> Vec<Arc<Certificate>> {
         let loaded =
             self.certificates.values().filter(|one| matches!(one.origin, Origin::Store(_)) && !self.is_running);
@@ -129,7 +128,7 @@ impl Store {
         stored
     }
 
-    /// What belongs to no line.
+    /// Returns the objects that belong to no line.
     fn parts(&mut self) -> TlsParts {
         TlsParts {
             lists: std::mem::take(&mut self.lists).into_values().collect(),
@@ -142,7 +141,7 @@ impl Store {
 }
 
 impl Compiler<'_> {
-    /// Loads what the `crt-store` sections define.
+    /// Loads the certificates of the `crt-store` sections.
     pub(crate) fn crt_stores(&mut self, spec: &Spec) {
         let global = &spec.global.tls;
         self.tls.updates = global.ocsp.is_usual;
@@ -158,7 +157,7 @@ impl Compiler<'_> {
                 (None, "") => path.clone(),
                 (None, store) => format!("@{store}/{}", file.value.strip_prefix('/').unwrap_or(&file.value)),
             };
-            // A name of the storage cannot be used before: nothing of that name was found.
+            // A name with `@` cannot have been used before: its lookup would have failed.
             let is_used = || !name.starts_with('@') && self.is_used_before(spec, &name, load.span);
             if self.tls.certificates.contains_key(&name) || is_used() {
                 let place = self.place(load.span);
@@ -186,7 +185,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Puts a certificate into the storage, with what its line asks for: to be obtained, to verify tokens.
+    /// Adds a certificate to the storage, with the purposes that its line specifies: ACME, JWT verification.
     fn remember(
         &mut self,
         name: String,
@@ -204,7 +203,8 @@ impl Compiler<'_> {
         self.tls.certificates.insert(name, Loaded { certificate, origin, load: load.clone() });
     }
 
-    /// A certificate that cannot be shown to clients, because it has no key, verifies tokens all the same.
+    /// Makes a certificate without a key, which cannot be used for handshakes, available for the verification of
+    /// tokens.
     fn allow_without_key(&self, name: &str, file: &str) {
         let text = (self.resolver.file_reader())(file).unwrap_or_default();
         let chain = tls::pem::certificates(&text).unwrap_or_default();
@@ -214,13 +214,13 @@ impl Compiler<'_> {
         }
     }
 
-    /// What belongs to no line, once every line was compiled.
+    /// Returns the objects that belong to no line, after all lines were compiled.
     pub(crate) fn tls_parts(&mut self) -> TlsParts {
         self.refuse_tokens();
         self.tls.parts()
     }
 
-    /// Tokens are verified by those certificates alone that are for it (`jwt`), or that a converter names.
+    /// Restricts the verification of tokens to certificates with `jwt` and those that a converter names.
     fn refuse_tokens(&self) {
         let keys = self.shared.keys.borrow();
         let loaded = self.tls.certificates.iter().filter(|(_, loaded)| loaded.certificate.is_ok());
@@ -232,7 +232,7 @@ impl Compiler<'_> {
         keys.allow_named();
     }
 
-    /// Whether a line above that place uses a certificate: a definition is written before.
+    /// Whether a line above `span` uses a certificate: its definition has to precede its use.
     fn is_used_before(&self, spec: &Spec, name: &str, span: Span) -> bool {
         let base = spec.global.tls.crt_base.as_deref();
         let read = self.resolver.file_reader();
@@ -255,7 +255,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The certificates that a name leads to: one of the storage, a file, a bundle, a folder.
+    /// Returns the certificates of a name: from the storage, a file, a bundle, or a directory.
     pub(super) fn certificates(
         &mut self,
         path: &Spanned<String>,
@@ -267,8 +267,8 @@ impl Compiler<'_> {
         self.defined(path, &load, "", global, line)
     }
 
-    /// The same where a line defines what the certificate is made of. `place` begins what is said where that is something else
-    /// than before; empty: the line is a `bind` or `server` line.
+    /// Returns the certificates of a name, where a line may specify their files. `place` is the prefix of messages
+    /// about conflicts with previous definitions; empty for `bind` and `server` lines.
     pub(super) fn defined(
         &mut self,
         path: &Spanned<String>,
@@ -314,7 +314,7 @@ impl Compiler<'_> {
         self.file(&name, path.span, load, global, line).map(Found::one)
     }
 
-    /// A certificate that was loaded. `None`: it was not; `Some(None)`: what is wrong with it has been told.
+    /// Returns a loaded certificate. `None` if it was not loaded; `Some(None)` if an error was reported.
     #[expect(clippy::option_option, reason = "one that cannot be used is there still")]
     fn known(
         &mut self,
@@ -325,13 +325,13 @@ impl Compiler<'_> {
         line: &Line,
     ) -> Option<Option<Arc<Certificate>>> {
         let loaded = self.tls.certificates.get(name)?;
-        // Lines of servers are looked at behind all others.
+        // Server lines are compiled after all others.
         if matches!(loaded.origin, Origin::Store(defined) if defined >= span && line.form != Form::Placed) {
             return None;
         }
         if let Some(differences) = differences(&loaded.load, loaded.origin, load, self.tls.updates) {
             let place = if place.is_empty() { format!("Can't load '{name}', ") } else { place.to_owned() };
-            // HAProxy begins another line behind its head.
+            // HAProxy starts a new line after the prefix.
             let head = if line.head.is_empty() { String::new() } else { format!("{}\n", line.head_of_line()) };
             let tail = if line.head.ends_with("'crt-list' : ") { "'crt-list' : " } else { "" };
             let message = format!("{head}{tail}{place}is already defined with incompatible parameters:\n{differences}");
@@ -347,7 +347,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The certificate of a file, and of what is found beside it.
+    /// Returns the certificate of a file and the files found next to it.
     fn file(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Configurations whose certificates are files of the tests: what is loaded, what is a default, what is said.
+//! Configurations with certificate files of the tests: loaded certificates, defaults, and messages.
 
 use crate::compile::Resolver;
 use crate::program::Program;
@@ -24,7 +24,7 @@ const ECDSA_KEY: &str = include_str!("../../../tests/certificates/site.ecdsa.key
 const SECRET: &str = include_str!("../../../tests/certificates/secret.crt");
 const SECRET_KEY: &str = include_str!("../../../tests/certificates/site.key.secret");
 
-/// The files that configurations name.
+/// The files that configurations refer to.
 fn read_file(name: &str) -> io::Result<Vec<u8>> {
     let text = |parts: &[&str]| Ok(parts.concat().into_bytes());
     match name {
@@ -58,7 +58,7 @@ fn read_file(name: &str) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Those files, and a clock that stands still while the answers hold.
+/// Those files, and a constant clock within the validity of the responses.
 struct Files;
 
 impl Probes for Files {
@@ -121,7 +121,7 @@ impl Resolver for Files {
     }
 }
 
-/// What a configuration is compiled to, and what was said about it. Its frontend listens with the words `bind`.
+/// Compiles a configuration whose frontend listens with the keywords `bind`; returns the program and the messages.
 fn compile(before: &str, bind: &str) -> (Option<Program>, Vec<String>) {
     let times = "defaults\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
     compile_text(&format!("{before}\n{times}frontend f\n bind :1 ssl {bind}\n"))
@@ -144,7 +144,7 @@ fn certificates(program: &Program) -> Vec<Arc<Certificate>> {
     frontend.binds[0].tls.as_ref().expect("TLS").certificates()
 }
 
-/// What a configuration loads without a word.
+/// The certificates of a configuration without messages.
 fn loaded(before: &str, bind: &str) -> Vec<Arc<Certificate>> {
     let (program, said) = compile(before, bind);
     assert_eq!(said, [""; 0], "{before} {bind}");
@@ -185,7 +185,7 @@ fn stores_have_names() {
     }
 }
 
-/// Files of authorities and of revocation lists are read wherever they are named, used or not.
+/// CA files and revocation lists are read wherever they are referred to, used or not.
 #[test]
 fn trust_files_that_are_not_there_are_reported() {
     let missing = |keyword: &str| format!("'{keyword}' : unable to load none (entity not found)");
@@ -347,7 +347,7 @@ fn certificates_without_a_file_are_made() {
         let all = loaded(&format!("crt-store\n load crt none.pem {options}"), "crt none.pem");
         assert_eq!(tls::x509::details(all[0].der()).unwrap().algorithm, algorithm, "{options}");
     }
-    // A file that is there is used.
+    // An existing file takes precedence.
     let all = loaded("crt-store\n load crt rsa.pem generate-dummy on", "crt rsa.pem");
     assert_eq!(all[0].der(), loaded("", "crt rsa.pem")[0].der());
 }
@@ -372,7 +372,7 @@ fn certificates_are_obtained_for_what_their_lines_say() {
         format!("{} {section} {} {}", one.name, one.domains.join(","), one.ips.len())
     });
     assert_eq!(asked.collect::<Vec<_>>(), ["none.pem B a.example,*.b.example 2", "@/x A  0", "rsa.pem A r.example 0"]);
-    // It holds the place alone: its time has passed.
+    // A temporary certificate, which has expired.
     let temporary = &certificates(&program)[0];
     assert!(tls::x509::validity(temporary.der()).unwrap().not_after < 1_000_000_000);
     assert!(temporary.usage.jwt && program.keys.tokens().allows(b"none.pem"));
@@ -406,7 +406,7 @@ fn updates_of_answers_need_the_issuer() {
         (mode.to_owned(), "crt stapled.pem", quiet()),
         (mode.to_owned(), "crt leaf.pem", warning("leaf.pem")),
         (format!("{mode}\n ocsp-update.disable on"), "crt leaf.pem", quiet()),
-        // It names no responder.
+        // The certificate contains no responder.
         (mode.to_owned(), "crt rsa.pem", quiet()),
         ("global\n ssl-load-extra-files issuer".to_owned(), "crt leaf.pem", quiet()),
     ];
@@ -476,7 +476,7 @@ fn chains_are_completed_and_cut() {
     assert!(all[0].ocsp().is_some());
     let (program, said) = compile("global\n issuers-chain-path none", "crt leaf.pem");
     assert!(program.is_none() && said[0].starts_with("global statement 'issuers-chain-path' expects"), "{said:?}");
-    // What is not shown still tells who the issuer is.
+    // Omitted certificates of the chain still identify the issuer.
     let all = loaded("global\n ssl-skip-self-issued-ca", "crt full.pem");
     assert!(all[0].ocsp().is_some() && all[0].shown_chain().count() == 0);
     assert_eq!(loaded("", "crt full.pem")[0].shown_chain().count(), 1);
@@ -523,7 +523,7 @@ fn keys_are_opened_by_what_a_program_prints() {
     }
 }
 
-/// Which certificates are defaults, by their places.
+/// The indices of default certificates.
 fn defaults(bind: &str) -> Vec<usize> {
     let (program, _) = compile("", bind);
     let program = program.unwrap_or_else(|| panic!("{bind}"));

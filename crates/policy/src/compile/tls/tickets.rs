@@ -1,5 +1,5 @@
-//! How sessions of clients are resumed: `tls-ticket-keys`, `no-tls-tickets`, `tune.ssl.cachesize`, `tune.ssl.lifetime`. Must
-//! never make a key.
+//! Compiles session resumption: `tls-ticket-keys`, `no-tls-tickets`, `tune.ssl.cachesize`, `tune.ssl.lifetime`. Must
+//! never generate a key.
 
 use super::{Line, located};
 use crate::compile::Compiler;
@@ -11,7 +11,7 @@ use tls::resumption::{CACHE_SIZE, Resumption, SessionStore, Tickets};
 use tls::ticket_keys::TicketKeys;
 
 impl Compiler<'_> {
-    /// How sessions of an address are resumed. `None`: what is wrong has been told.
+    /// Compiles the session resumption of an address. `None` if an error was reported.
     pub(super) fn resumption(
         &mut self,
         written: &BindTlsSpec,
@@ -35,7 +35,7 @@ impl Compiler<'_> {
         Some(Resumption { tickets, lifetime, store: Arc::clone(store) })
     }
 
-    /// The keys of a file, which all addresses share that name it.
+    /// Returns the keys of a file, shared by all addresses that refer to it.
     fn ticket_keys(&mut self, path: &Spanned<String>, folder: Option<&str>, line: &Line) -> Option<Arc<TicketKeys>> {
         let name = located(&path.value, None, folder);
         if let Some(known) = self.tls.ticket_keys.iter().find(|known| *known.name == *name) {

@@ -1,4 +1,4 @@
-//! The files of authorities and of revocation lists that lines name. Must never verify a chain.
+//! Loads the CA files and revocation lists that lines refer to. Must never verify a chain.
 
 use super::{Line, SYSTEM_ROOTS, located, reason};
 use crate::compile::Compiler;
@@ -11,8 +11,7 @@ use tls::pem::Wrong;
 use tls::trust::{Authorities, Trusted};
 
 impl Compiler<'_> {
-    /// The files of authorities and of revocation lists that a line names: none of them, where it names none. `None`: an error has
-    /// been reported.
+    /// Returns the CA certificates and revocation lists of a line, which may be empty. `None` if an error was reported.
     pub(super) fn authorities(
         &mut self,
         written: &TlsSpec,
@@ -41,7 +40,8 @@ impl Compiler<'_> {
         Some(authorities)
     }
 
-    /// Whom a line believes without saying so: `Some(None)` where it names nobody. `None`: what is wrong has been told.
+    /// Returns the CAs of `ca-verify-file`, which are trusted but not advertised; `Some(None)` if it is not specified.
+    /// `None` if an error was reported.
     #[expect(clippy::option_option, reason = "nobody to believe is no failure")]
     pub(super) fn silent_authorities(
         &mut self,
@@ -59,7 +59,7 @@ impl Compiler<'_> {
         Some(Some(Arc::new(Authorities { roots, ca_file, ..Authorities::default() })))
     }
 
-    /// What is ignored of clients' certificates. `None`: what is wrong has been told.
+    /// Returns the ignored verification errors of client certificates. `None` if an error was reported.
     pub(super) fn ignored(&mut self, written: Option<&Spanned<String>>, keyword: &str, line: &Line) -> Option<Ignored> {
         let Some(list) = written else { return Some(Ignored::default()) };
         match Ignored::parse(&list.value) {

@@ -1,4 +1,4 @@
-//! Actions that end the evaluation: `allow`, `deny`, `return`, `redirect`, `tarpit`.
+//! Actions that end the evaluation: `allow`, `deny`, `return`, `redirect`, `tarpit`. Must never perform one.
 
 use super::redirect::{self, Redirect};
 use super::reply::{self, Answer};
@@ -10,7 +10,7 @@ use config::spec::{Mode, MuxProtocol};
 use config::suggest::nearest;
 use config::text::to_bytes;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[
     row("allow", |_, _| Ok(last(Final::Allow))),
     row("deny", |words, parsing| {
@@ -24,34 +24,34 @@ pub(super) const TABLE: &[Row] = &[
     row("use-service", use_service),
 ];
 
-/// How an evaluation ends.
+/// The final action of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Final {
-    /// No further rule of the set counts.
+    /// Skip the remaining rules of the set.
     Allow,
-    /// No further rule of the set counts, and the connection goes on in HTTP mode.
+    /// Skip the remaining rules of the set and continue in HTTP mode.
     SwitchMode(Option<MuxProtocol>),
-    /// The connection is closed without an answer.
+    /// Close the connection without a response.
     Reject,
-    /// The connection to the server is closed; what has come goes on.
+    /// Close the server connection; received data is forwarded.
     Close,
-    /// The client is forgotten without being told; or told by a reset that lives so many hops.
+    /// Drop the client connection silently, or with a reset of the given TTL.
     SilentDrop(Option<u8>),
-    /// The message is refused.
+    /// Reject the message.
     Deny(Answer),
-    /// The request is answered on the spot.
+    /// Respond to the request directly.
     Return(Answer),
-    /// The client is sent elsewhere.
+    /// Redirect the client.
     Redirect(Redirect),
-    /// The request is refused after `timeout tarpit`.
+    /// Reject the request after `timeout tarpit`.
     Tarpit(Answer),
-    /// The client is asked who it is, for that realm.
+    /// Request authentication for that realm.
     Challenge(Box<[u8]>),
-    /// A service answers the request.
+    /// A service responds to the request.
     Service(ServiceRow),
-    /// What a rule was to do failed: the request is refused with that status.
+    /// An action failed: reject the request with that status.
     Fault(u16),
-    /// To evaluate the rules cost more than it may: the message ends with an internal error.
+    /// The evaluation exceeded its limit: end the message with an internal error.
     Exhausted,
 }
 
@@ -59,10 +59,10 @@ fn last(ending: Final) -> Action {
     Action::Final(Box::new(ending))
 }
 
-/// Reads the line of the keyword `redirect`.
+/// Parses a `redirect` line.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The line is invalid.
 pub(crate) fn redirect_rule(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     Ok(last(Final::Redirect(redirect::read(words, parsing, false)?)))
 }

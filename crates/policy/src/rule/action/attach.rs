@@ -1,21 +1,21 @@
-//! `attach-srv`: a connection becomes one to a server (reverse HTTP). Must never know how that comes about.
+//! `attach-srv`: turns a client connection into one to a server (reverse HTTP). Must never perform it.
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::spec::Mode;
 use expression::Expression;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("attach-srv", attach)];
 
-/// `attach-srv`.
+/// The parameters of `attach-srv`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attach {
     /// Index of the backend.
     pub backend: usize,
-    /// Index of the server there.
+    /// Index of the server in the backend.
     pub server: usize,
-    /// What the connection is called.
+    /// Name of the connection.
     pub name: Option<Expression>,
 }
 
@@ -29,7 +29,7 @@ fn attach(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleEr
         }
         name = Some(parsing.expression(words)?);
     }
-    // HAProxy looks at the rest once it has read everything.
+    // HAProxy checks the rest after it has read the complete configuration.
     let late = |why: String| RuleError::whole(format!("Proxy '{}': {why}", parsing.proxy.name.value));
     if parsing.proxy.mode != Mode::Http {
         return Err(late("attach-srv rule requires HTTP proxy mode.".to_owned()));

@@ -1,4 +1,4 @@
-//! `set-bandwidth-limit`: a filter of the proxy limits this stream from now on. Must never count a byte.
+//! `set-bandwidth-limit`: enables a bandwidth filter of the proxy for the stream. Must never count a byte.
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
@@ -8,25 +8,25 @@ use expression::Expression;
 use expression::sample::{Context, Type, cast};
 use std::time::Duration;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("set-bandwidth-limit", set_bandwidth_limit)];
 
-/// `set-bandwidth-limit`.
+/// The parameters of `set-bandwidth-limit`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BandwidthChange {
-    /// Index of the proxy whose filter it is.
+    /// Index of the proxy with the filter.
     pub proxy: usize,
-    /// Index of the filter in it; `None`: it has none of that name.
+    /// Index of the filter in the proxy; `None` if there is none with that name.
     pub filter: Option<usize>,
-    /// The name as written.
+    /// The name as configured.
     pub name: Box<str>,
-    /// Bytes in a period; `None`: the filter's own.
+    /// Limit in bytes per period; `None` for that of the filter.
     limit: Option<Amount>,
-    /// Milliseconds of a period; `None`: the filter's own.
+    /// Period in milliseconds; `None` for that of the filter.
     period: Option<Amount>,
 }
 
-/// A number that is written or worked out.
+/// A constant or evaluated number.
 #[derive(Debug, Clone, PartialEq)]
 enum Amount {
     Fixed(u64),
@@ -34,7 +34,7 @@ enum Amount {
 }
 
 impl Amount {
-    /// How much it is now; `None`: nothing, or that cannot be told.
+    /// Returns the number; `None` if the expression has no positive value.
     fn evaluate(&self, context: &Context<'_>) -> Option<u64> {
         let amount = match self {
             Self::Fixed(amount) => *amount,
@@ -49,7 +49,7 @@ impl Amount {
 }
 
 impl BandwidthChange {
-    /// Bytes and period, each if it differs from the filter's own.
+    /// Returns limit and period, each if it differs from that of the filter.
     pub fn evaluate(&self, context: &Context<'_>) -> (Option<u64>, Option<Duration>) {
         let amount = |amount: &Option<Amount>| amount.as_ref().and_then(|amount| amount.evaluate(context));
         let period = amount(&self.period).map(|millis| Duration::from_millis(millis.min(i32::MAX as u64)));

@@ -1,13 +1,12 @@
-//! `cache-use`, `cache-store` and `cache-purge`: requests that a cache may answer, responses that it may store, and requests that
-//! remove what it has stored. Must never judge a message.
+//! `cache-use`, `cache-store` and `cache-purge`: use, fill and purge a cache. Must never judge a message.
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("cache-purge", purge), row("cache-store", store), row("cache-use", answer)];
 
-/// The cache that the next word names; one that is not there was told of where filters are looked at.
+/// Resolves the cache that the next word names; an unknown one is reported with the filters.
 fn cache(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<usize, RuleError> {
     let name = words.expect("expects a cache name.")?;
     Ok(parsing.names.cache(&name.text).unwrap_or(usize::MAX))

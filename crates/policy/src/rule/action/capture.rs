@@ -1,4 +1,4 @@
-//! `capture`: a sample goes into a slot of the log.
+//! `capture`: stores a sample in a slot for the log. Must never store one.
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words, leading_number};
@@ -7,7 +7,7 @@ use config::keyword::rule::TCP_REQUEST_CONTENT;
 use config::span::Span;
 use config::spec::ProxyKind;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("capture", capture)];
 
 fn capture(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
@@ -45,9 +45,9 @@ fn capture(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleE
     Ok(Action::Capture { of_request, index, expression })
 }
 
-/// The slot that was made when the line was read.
+/// Returns the slot that the parser created for the line.
 fn own_slot(length: &Word, at: Span, parsing: &Parsing<'_>) -> Result<usize, RuleError> {
-    // HAProxy keeps 32 bits of what it reads.
+    // HAProxy keeps 32 bits of the number.
     if leading_number(&length.text) as i32 <= 0 {
         return Err(RuleError::at(Some(length), "length must be > 0"));
     }
@@ -59,7 +59,7 @@ fn own_slot(length: &Word, at: Span, parsing: &Parsing<'_>) -> Result<usize, Rul
     slots.iter().position(|slot| slot.span == at).ok_or_else(|| RuleError::at(Some(length), "there is no slot for it"))
 }
 
-/// In `tcp-request content`, which has slots of its own alone.
+/// Parses `capture` in `tcp-request content`, which only has slots of its own.
 fn capture_bytes(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let at = words.span();
     let expression = parsing.key(words)?;

@@ -1,4 +1,5 @@
-//! Actions that change a message's head: `set-header` and its kin, the parts of the start line, the log level.
+//! Actions that change a message's head: `set-header` and others, the parts of the start line, the log level. Must
+//! never perform one.
 
 use super::{Action, Row, row};
 use crate::rule::edit::{Edit, NameMatch, Replacement};
@@ -9,7 +10,7 @@ use config::text::to_bytes;
 use expression::Expression;
 use expression::pattern::{Method, Regex};
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[
     row("add-header", |words, parsing| {
         let (name, format) = name_and_format(words, parsing)?;
@@ -42,14 +43,14 @@ pub(super) const TABLE: &[Row] = &[
     row("replace-body", replace_body),
     row("normalize-uri", normalize_uri),
     row("strict-mode", strict_mode),
-    // HAProxy takes whatever stands there for a number.
+    // HAProxy accepts any word as a number.
     row("set-nice", |words, _| words.expect("expects exactly 1 argument (integer value)").map(|_| Action::Nothing)),
     row("disable-l7-retry", |_, _| Ok(Action::DisableRetry)),
     row("set-status", set_status),
     row("set-log-level", set_log_level),
 ];
 
-/// The name of a header field, in lower case.
+/// Returns the name of a header field in lower case.
 fn name(text: &str) -> Box<[u8]> {
     to_bytes(text).to_ascii_lowercase().into()
 }

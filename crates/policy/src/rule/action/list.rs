@@ -1,4 +1,4 @@
-//! Actions on lists of patterns: `add-acl`, `del-acl`, `set-map`, `del-map`.
+//! Actions on pattern lists: `add-acl`, `del-acl`, `set-map`, `del-map`. Must never hold a list.
 
 use super::{Action, Row, row};
 use crate::program::Lent;
@@ -8,7 +8,7 @@ use expression::pattern::ListName;
 use expression::pattern::{ChangeError, Which};
 use expression::sample::Context;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[
     row("add-acl", |words, parsing| read(words, parsing, ListVerb::Add)),
     row("del-acl", |words, parsing| read(words, parsing, ListVerb::Remove)),
@@ -16,14 +16,14 @@ pub(super) const TABLE: &[Row] = &[
     row("del-map", |words, parsing| read(words, parsing, ListVerb::Remove)),
 ];
 
-/// What is done with an entry.
+/// The operation on an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListVerb {
-    /// It is added, unless it is there.
+    /// Add it unless it exists.
     Add,
-    /// Its value is set; it is added where it is not there.
+    /// Set its value; add it if it does not exist.
     Set,
-    /// It is removed.
+    /// Remove it.
     Remove,
 }
 
@@ -31,14 +31,14 @@ pub enum ListVerb {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListChange {
     verb: ListVerb,
-    /// The list's name. One that nothing looks up in is never changed.
+    /// Name of the list. A list that no expression uses is never changed.
     list: Box<str>,
     key: LogFormat,
     value: Option<LogFormat>,
 }
 
 impl ListChange {
-    /// Does it. An entry that the list cannot hold is passed over, as HAProxy does. `text` is room to write in.
+    /// Performs the change. An entry that is not valid for the list is ignored, as in HAProxy. `text` is a buffer.
     pub fn perform(&self, context: &Context<'_>, text: &mut Vec<u8>) {
         let (Some(program), Some(lists)) = (context.program(), context.lists) else { return };
         let Some(state) = program.lists.find(&self.list).and_then(|list| lists.get(list)) else { return };
@@ -51,7 +51,7 @@ impl ListChange {
         let Some(value) = self.value.as_ref().map_or(Some(&[][..]), &mut render) else { return };
         let which = Which::Key(key);
         match self.verb {
-            // What is so already needs no lock that others would have to wait for.
+            // No write lock is needed if nothing changes.
             ListVerb::Add if state.read(|change| change.has(key)) => {}
             ListVerb::Remove if !state.read(|change| change.has(key)) => {}
             ListVerb::Add => state.write(|change, _| {

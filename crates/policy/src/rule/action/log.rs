@@ -1,4 +1,4 @@
-//! `do-log`: a line beside those that are written anyway. Must never write one.
+//! `do-log`: writes an additional log line. Must never write one.
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
@@ -7,7 +7,7 @@ use config::keyword::rule::{
 };
 use config::spec::LogStep;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("do-log", do_log)];
 
 fn do_log(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {

@@ -1,22 +1,22 @@
-//! `mirror`, Weir's own: a copy of the request goes to another backend. Must never know how a copy is sent.
+//! `mirror` (an extension of Weir): sends a copy of the request to another backend. Must never know how a copy is sent.
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("mirror", mirror)];
 
-/// `mirror`.
+/// The parameters of `mirror`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mirror {
-    /// Index of the backend that gets the copies.
+    /// Index of the backend that receives the copies.
     pub backend: usize,
-    /// How many of [`Mirror::WHOLE`] requests are copied.
+    /// Number of requests out of [`Mirror::WHOLE`] that are copied.
     pub share: u32,
 }
 
 impl Mirror {
-    /// All requests, as a sample is counted.
+    /// The number of requests that `share` refers to.
     pub const WHOLE: u32 = 1_000_000;
 }
 
@@ -33,7 +33,7 @@ fn mirror(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleEr
     Ok(Action::Mirror(Mirror { backend, share }))
 }
 
-/// A percentage as parts of [`Mirror::WHOLE`], with four decimals at most: `10`, `10%`, `0.25%`.
+/// Parses a percentage with at most four decimal places, as a part of [`Mirror::WHOLE`]: `10`, `10%`, `0.25%`.
 fn percentage(text: &str) -> Option<u32> {
     let number = text.strip_suffix('%').unwrap_or(text);
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));

@@ -1,5 +1,5 @@
-//! The actions of rules. Owns the form of their table and the list of families; a family is a file with its parsers and
-//! its rows. Must never perform one.
+//! The actions of rules. Owns the type of their table and the list of families; each family is a file with its parsers
+//! and its rows. Must never perform one.
 
 mod answer;
 mod attach;
@@ -49,46 +49,44 @@ use expression::log_format::LogFormat;
 use expression::variable::{Variable, VariableCondition};
 use std::sync::Arc;
 
-/// What a rule does.
+/// The action of a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Changes the head of the message.
     Edit(Edit),
-    /// `set-var`: the variable, when it is set, and what it gets.
+    /// `set-var`: the variable, its conditions, and the value.
     SetVariable(Variable, VariableCondition, Expression),
     /// `set-var-fmt`.
     FormatVariable(Variable, VariableCondition, LogFormat),
     /// `unset-var`.
     UnsetVariable(Variable),
-    /// Changes a list of patterns.
+    /// Changes a pattern list.
     ChangeList(Box<ListChange>),
-    /// `do-log`: a line is written, at that step.
+    /// `do-log`: writes a line for a step.
     Log {
-        /// What the step is called.
         step: LogStep,
-        /// `profile`: the index of the one that counts for all targets.
+        /// `profile`: index of the profile for all targets.
         profile: Option<usize>,
     },
     /// `otel-group`: the names of the filter and of the group.
     OtelGroup(Arc<(Box<str>, Box<str>)>),
-    /// `set-log-level`; `None`: nothing is logged.
+    /// `set-log-level`; `None` for `silent`.
     SetLogLevel(Option<LogLevel>),
-    /// `capture`: a sample goes into a slot.
+    /// `capture`: stores a sample in a slot.
     Capture {
-        /// One of the request's.
+        /// The slot is one of the request's.
         of_request: bool,
-        /// Which, from 0.
+        /// Index of the slot.
         index: usize,
-        /// The sample.
         expression: Expression,
     },
-    /// Makes the message wait.
+    /// Delays the message.
     Wait(Wait),
     /// `set-timeout`.
     SetTimeout(TimeoutKind, Period),
-    /// `strict-mode`: whether a change of a head that does not fit is an error from here on.
+    /// `strict-mode`: whether a change of a head that does not fit is an error from now on.
     SetStrict(bool),
-    /// `set-fc-mark`, `set-bc-tos` and their kin.
+    /// `set-fc-mark`, `set-bc-tos` and others.
     SetPackets(Peer, Packets, Number),
     /// `set-retries`.
     SetRetries(Number),
@@ -100,53 +98,53 @@ pub enum Action {
     LimitBandwidth(Box<BandwidthChange>),
     /// `track-sc`.
     Track(Box<Track>),
-    /// `sc-inc-gpc` and its kin.
+    /// `sc-inc-gpc` and others.
     ChangeTracked(Box<StickChange>),
     /// `disable-l7-retry`.
     DisableRetry,
-    /// Nothing that anybody could see.
+    /// Has no visible effect.
     Nothing,
-    /// `set-src` and its kin.
+    /// `set-src` and others.
     SetEnd(End, Expression),
     /// `expect-proxy`.
     Expect(Expected),
-    /// `cache-use`: the cache may answer the request.
+    /// `cache-use`: the cache may respond to the request.
     UseCache {
-        /// Index of the cache.
+        /// Index in [`crate::Program::caches`].
         cache: usize,
-        /// It may send hints, where it has nothing else.
+        /// It may send early hints if it has no response.
         hints: bool,
     },
-    /// `cache-purge`: the cache of that index forgets what it has for the request.
+    /// `cache-purge`: removes the request's entry from the cache with that index.
     PurgeCache(usize),
-    /// `cache-store`: the cache of that index may store the response.
+    /// `cache-store`: the cache with that index may store the response.
     StoreInCache(usize),
-    /// `replace-body`: what matches in the body is replaced.
+    /// `replace-body`: replaces matches in the body.
     ReplaceBody(Box<Replacement>),
-    /// `mirror`: a copy goes to another backend.
+    /// `mirror`: sends a copy to another backend.
     Mirror(Mirror),
-    /// `attach-srv`: the connection becomes one to a server.
+    /// `attach-srv`: turns the connection into one to a server.
     Attach(Box<Attach>),
     /// Ends the evaluation of the rule set.
     Final(Box<Final>),
 }
 
-/// Reads the arguments of an action.
+/// Parses the arguments of an action.
 pub type ParseAction = fn(&mut Words<'_>, &Parsing<'_>) -> Result<Action, RuleError>;
 
-/// One row.
+/// A row of the table of actions.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// Its name, without parentheses.
+    /// Name without parentheses.
     pub name: &'static str,
-    /// Reads its arguments.
+    /// Parses its arguments.
     pub parse: ParseAction,
 }
 
-/// Reads the arguments of an action; a registered one owns it.
+/// Parses the arguments of an action; owned by a registered one.
 pub type ReadAction = dyn Fn(&mut Words<'_>, &Parsing<'_>) -> Result<Action, RuleError> + Send + Sync;
 
-/// An action that is registered.
+/// A registered action.
 pub struct RegisteredAction {
     pub(crate) name: Box<str>,
     pub(crate) sets: RuleSets,
@@ -154,7 +152,7 @@ pub struct RegisteredAction {
 }
 
 impl RegisteredAction {
-    /// An action of these rule sets. `parse` reads its arguments and says what a rule with them does.
+    /// Creates an action for these rule sets. `parse` parses its arguments and returns the action of the rule.
     pub fn new(
         name: impl Into<Box<str>>,
         sets: RuleSets,
@@ -174,7 +172,7 @@ const fn row(name: &'static str, parse: ParseAction) -> Row {
     Row { name, parse }
 }
 
-/// Every family.
+/// The tables of all families.
 const FAMILIES: &[&[Row]] = &[
     answer::TABLE,
     attach::TABLE,
@@ -197,12 +195,12 @@ const FAMILIES: &[&[Row]] = &[
     wait::TABLE,
 ];
 
-/// Every action that works.
+/// Returns all actions.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// The action of that name. Which rule sets have it is said where their lines are read.
+/// Returns the action with that name. The parser of each line checks whether its rule set has it.
 pub(crate) fn find(word: &str) -> Option<&'static Row> {
     let name = word.split('(').next().unwrap_or_default();
     let name = if name.starts_with("track-sc") { "track-sc" } else { name };

@@ -6,7 +6,7 @@ use config::spec::FilterSpec;
 use config::suggest::nearest;
 use std::sync::Arc;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("otel-group", otel_group)];
 
 fn otel_group(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
@@ -24,7 +24,7 @@ fn otel_group(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, Ru
         let hint = nearest(&filter.text, filters.map(|own| own.name())).map(|known| format!("write '{known}'"));
         return Err(RuleError { hint, ..RuleError::at(Some(filter), text) });
     };
-    // What is wrong with its file has been told.
+    // Errors in the file have been reported.
     if own.content.is_some() && !own.groups.contains(&group.text) {
         let text = format!("unable to find the group '{}' of the OpenTelemetry filter '{}'", group.text, filter.text);
         let hint = nearest(&group.text, own.groups.iter().map(String::as_str));

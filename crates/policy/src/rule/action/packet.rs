@@ -1,10 +1,10 @@
-//! Actions on the packets of a connection: firewall marks, service classes. Must never touch a socket.
+//! Actions on the packets of a connection: netfilter marks, TOS/DSCP. Must never touch a socket.
 
 use super::queue::Number;
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[
     row("set-fc-mark", |words, parsing| read(words, parsing, Peer::Client, Packets::Mark)),
     row("set-mark", |words, parsing| read(words, parsing, Peer::Client, Packets::Mark)),
@@ -14,20 +14,19 @@ pub(super) const TABLE: &[Row] = &[
     row("set-bc-tos", |words, parsing| read(words, parsing, Peer::Server, Packets::ServiceClass)),
 ];
 
-/// Whose connection it is.
+/// The side of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Peer {
     Client,
     Server,
 }
 
-/// What of its packets is set.
+/// The property of packets to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packets {
-    /// The firewall's mark, 32 bits.
+    /// The netfilter mark, 32 bits.
     Mark,
-    /// The service class, 8 bits.
+    /// TOS/DSCP, 8 bits.
     ServiceClass,
 }
 
@@ -43,7 +42,7 @@ fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, peer: Peer, packets: Packe
     Ok(Action::SetPackets(peer, packets, value))
 }
 
-/// A number as C reads it, in decimal or with `0x` in front. More than 32 bits wrap, as a minus does.
+/// Parses a number in C's notation, decimal or with the prefix `0x`. More than 32 bits wrap, as do negative numbers.
 fn number(text: &str) -> Option<i64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let number = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {

@@ -1,4 +1,4 @@
-//! Actions on a request's way to a server: its retries, its place among those that wait. Must never know a queue.
+//! Actions on the queueing of a request: its retries, its priority. Must never know a queue.
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
@@ -6,27 +6,26 @@ use config::spec::ProxyKind;
 use expression::Expression;
 use expression::sample::{Context, Type, cast};
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[
     row("set-retries", set_retries),
     row("set-priority-class", |words, parsing| Ok(Action::SetPriorityClass(parsing.expression(words)?))),
     row("set-priority-offset", |words, parsing| Ok(Action::SetPriorityOffset(parsing.expression(words)?))),
 ];
 
-/// Attempts beyond the first that a rule may set.
+/// Permitted number of retries.
 const RETRIES: std::ops::RangeInclusive<i64> = 0..=100;
 
-/// A number that is written or worked out.
+/// A constant or evaluated number.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Number {
-    /// As written.
     Fixed(i64),
-    /// When it is wanted.
+    /// Evaluated when the rule is executed.
     Computed(Expression),
 }
 
 impl Number {
-    /// What it is now; `None`: that cannot be told.
+    /// Returns the number; `None` if the expression has no value.
     pub fn evaluate(&self, context: &Context<'_>) -> Option<i64> {
         match self {
             Self::Fixed(number) => Some(*number),
@@ -35,7 +34,7 @@ impl Number {
     }
 }
 
-/// The whole number that an expression gives.
+/// Evaluates an expression as an integer.
 pub fn integer(expression: &Expression, context: &Context<'_>) -> Option<i64> {
     let value = expression.evaluate(context)?;
     cast(value.kind(), Type::Int).and_then(|cast| cast(context, value))?.integer()

@@ -1,4 +1,4 @@
-//! `redirect`: what a client is sent to (configuration manual, section 4.2). Must never decide that it is.
+//! `redirect`: the target of a redirection (configuration manual, section 4.2). Must never decide whether it applies.
 
 use crate::rule::Reply;
 use crate::rule::parse::{Parsing, RuleError, Words};
@@ -7,14 +7,11 @@ use config::text::to_bytes;
 use expression::log_format::LogFormat;
 use expression::sample::Context;
 
-/// What a client is sent to.
+/// The parameters of a redirect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Redirect {
-    /// What the text is.
     pub kind: RedirectKind,
-    /// The text.
     pub to: Text,
-    /// The status.
     pub code: u16,
     /// `drop-query`.
     pub drop_query: bool,
@@ -24,29 +21,27 @@ pub struct Redirect {
     pub keep_query: bool,
     /// `ignore-empty`.
     pub ignore_empty: bool,
-    /// `set-cookie` and its kin: the value of the field, without its attributes, and whether the cookie is cleared.
+    /// `set-cookie` and others: the value of Set-Cookie without attributes, and whether the cookie is cleared.
     pub cookie: Option<(Text, bool)>,
-    /// What it says, where that is the same for every client.
+    /// The complete response, if it is the same for every client.
     pub written: Option<Reply<'static>>,
 }
 
-/// What the text of a redirect is.
+/// The meaning of a redirect's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectKind {
-    /// The whole location.
+    /// The complete Location.
     Location,
-    /// What stands before the request's own path.
+    /// A prefix of the request's path.
     Prefix,
-    /// The scheme.
     Scheme,
 }
 
-/// A text as it is, or one that is put together.
+/// A constant or evaluated text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Text {
-    /// As written.
     Literal(Box<[u8]>),
-    /// A log format.
+    /// A log-format string.
     Format(LogFormat),
 }
 
@@ -55,7 +50,7 @@ impl Text {
         Self::Literal(to_bytes(&word.text).into_owned().into())
     }
 
-    /// The text, when it is always the same.
+    /// Returns the text if it is constant.
     pub fn constant(&self) -> Option<&[u8]> {
         match self {
             Self::Literal(bytes) => Some(bytes),
@@ -63,7 +58,7 @@ impl Text {
         }
     }
 
-    /// Appends it.
+    /// Appends the text.
     pub fn render_in(&self, context: &Context<'_>, out: &mut Vec<u8>) {
         match self {
             Self::Literal(bytes) => out.extend_from_slice(bytes),
@@ -73,7 +68,7 @@ impl Text {
 }
 
 impl Redirect {
-    /// Whether the rule counts as not taken: there is nowhere to go to (`ignore-empty`).
+    /// Whether the rule counts as not matching: its location is empty (`ignore-empty`).
     pub fn is_void(&self, context: &Context<'_>) -> bool {
         if !self.ignore_empty || self.kind != RedirectKind::Location {
             return false;
@@ -90,7 +85,7 @@ impl Redirect {
 const USAGE: &str = "expects 'code', 'prefix', 'location', 'scheme', 'set-cookie', 'set-cookie-fmt', 'clear-cookie', \
                      'drop-query', 'keep-query', 'ignore-empty' or 'append-slash'";
 
-/// Reads the arguments. In the keyword `redirect` texts are taken as they are.
+/// Parses the arguments. In a `redirect` line, texts are not format strings.
 pub(super) fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, formats: bool) -> Result<Redirect, RuleError> {
     let text = |word: &Word| if formats { parsing.format(word).map(Text::Format) } else { Ok(Text::literal(word)) };
     let mut found: Option<(RedirectKind, Text)> = None;

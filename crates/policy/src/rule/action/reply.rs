@@ -1,4 +1,4 @@
-//! Answers that rules describe: the arguments that `return`, `deny` and `tarpit` share. Must never send one.
+//! Responses defined by rules: the common arguments of `return`, `deny` and `tarpit`. Must never send one.
 
 use crate::program::Page;
 use crate::rule::Reply;
@@ -9,29 +9,26 @@ use config::text::{from_bytes, to_bytes};
 use expression::log_format::{LogFormat, Purpose};
 use std::sync::Arc;
 
-/// An answer that a rule describes.
+/// A response defined by a rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// Its status.
     pub status: u16,
     /// `content-type`.
     pub content_type: Option<Box<[u8]>>,
-    /// Its body.
     pub body: Body,
-    /// `hdr`: more fields.
+    /// `hdr`: additional fields.
     pub fields: Vec<(Box<[u8]>, LogFormat)>,
 }
 
-/// Where an answer's body comes from.
+/// The source of a response's body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
-    /// The proxy's own page for that status (`default-errorfiles`).
+    /// The proxy's error page for the status (`default-errorfiles`).
     Default,
-    /// Nothing.
     Empty,
-    /// A page of a file, fields included (`errorfile`, `errorfiles`).
+    /// The complete response of a file (`errorfile`, `errorfiles`).
     Page(Arc<Reply<'static>>),
-    /// All of the answer, fields included, and how long its body is: it says the same to every client.
+    /// The complete response and the length of its body, the same for every client.
     Written(Reply<'static>, usize),
     /// `string` and `file`.
     Bytes(Box<[u8]>),
@@ -39,29 +36,30 @@ pub enum Body {
     Format(LogFormat),
 }
 
-/// What was written of an answer.
+/// The parsed arguments.
 #[derive(Default)]
 struct Written {
     status: Option<u16>,
     content_type: Option<String>,
-    /// The argument that says what it holds, and that.
+    /// The argument that defines the content, and the content.
     body: Option<(&'static str, Body)>,
-    /// `errorfiles`: found once the status is known.
+    /// `errorfiles`: resolved when the status is known.
     section: Option<String>,
     fields: Vec<(Box<[u8]>, LogFormat)>,
 }
 
-/// The arguments that say what an answer holds.
+/// The arguments that define the content.
 const BODIES: &[&str] = &["default-errorfiles", "errorfile", "errorfiles", "file", "lf-file", "string", "lf-string"];
 
-/// Reads the arguments of `return`.
+/// Parses the arguments of `return`.
 pub(super) fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, default: u16) -> Result<Answer, RuleError> {
     let mut written = Written::default();
     arguments(words, parsing, &mut written)?;
     finish(written, parsing, default)
 }
 
-/// Reads the arguments of `deny` and `tarpit`: without any, or with `deny_status` alone, the proxy's page is meant.
+/// Parses the arguments of `deny` and `tarpit`: without any, or with only `deny_status`, the proxy's error page is
+/// used.
 pub(super) fn read_refusal(words: &mut Words<'_>, parsing: &Parsing<'_>, default: u16) -> Result<Answer, RuleError> {
     let mut written = Written::default();
     if words.peek_text() == "deny_status" {
@@ -77,11 +75,11 @@ pub(super) fn read_refusal(words: &mut Words<'_>, parsing: &Parsing<'_>, default
     finish(written, parsing, default)
 }
 
-/// Reads a line of `http-error`. `None`: it takes what it said before back, or takes a page of a section, which is looked
-/// up elsewhere.
+/// Parses an `http-error` line. `None` if it removes a previous definition, or uses a page of a section, which is
+/// resolved elsewhere.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The line is invalid.
 pub(crate) fn error_answer(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Option<Page>, RuleError> {
     let mut written = Written::default();
     arguments(words, parsing, &mut written)?;
@@ -121,7 +119,7 @@ fn arguments(words: &mut Words<'_>, parsing: &Parsing<'_>, written: &mut Written
                 let name = words.expect("'hdr' expects <name> and <value> as arguments")?;
                 let format = words.expect("'hdr' expects <name> and <value> as arguments")?;
                 let (text, format) = (field_name(name), parsing.format(format)?);
-                // The body says what these are.
+                // These fields depend on the body.
                 if matches!(&*text, b"content-length" | b"content-type" | b"transfer-encoding") {
                     parsing.warn(format!("header '{}' always ignored by the http reply.", name.text));
                 } else {
@@ -142,7 +140,7 @@ fn arguments(words: &mut Words<'_>, parsing: &Parsing<'_>, written: &mut Written
     Ok(())
 }
 
-/// The name of a field, in lower case. What could end its line is a space.
+/// Returns the name of a field in lower case, with line ends replaced by spaces.
 fn field_name(word: &Word) -> Box<[u8]> {
     let ends = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
     let lower = to_bytes(&word.text).to_ascii_lowercase();
@@ -197,7 +195,7 @@ fn finish(written: Written, parsing: &Parsing<'_>, default: u16) -> Result<Answe
     let status = status.unwrap_or(default);
     let (name, mut body) = body.unwrap_or(("", Body::Empty));
     let is_page = matches!(name, "default-errorfiles" | "errorfile" | "errorfiles");
-    // A file of its own may be the page of any status.
+    // A separate file may be used for any status.
     if matches!(name, "default-errorfiles" | "errorfiles") && wire::http::error_pages::page(status).is_none() {
         let message = format!("status code '{status}' not handled by default with '{name}' argument.");
         return Err(RuleError::new(message));

@@ -1,4 +1,4 @@
-//! `do-resolve`: a name is looked up while the message waits, and its address goes into a variable. Must never look it up
+//! `do-resolve`: resolves a name while the message waits, and stores its address in a variable. Must never resolve it
 //! itself.
 
 use super::{Action, Row, Wait, row};
@@ -9,32 +9,31 @@ use expression::variable::Variable;
 use std::net::IpAddr;
 use wire::dns::Name;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("do-resolve", read)];
 
-/// A name that is looked up.
+/// The parameters of `do-resolve`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NameLookup {
-    /// What gets the address.
+    /// The variable for the address.
     variable: Variable,
-    /// The section that is asked, by its place in [`crate::Program::resolvers`]; `None`: there is none of that name.
+    /// Index of the `resolvers` section in [`crate::Program::resolvers`]; `None` if there is none with that name.
     pub section: Option<usize>,
-    /// Its name.
     pub section_name: Box<str>,
-    /// IPv4 first; `None`: as elsewhere.
+    /// Whether IPv4 is preferred; `None` for the default.
     pub prefers_ipv4: Option<bool>,
-    /// The name.
+    /// The expression of the name.
     expression: Expression,
 }
 
 impl NameLookup {
-    /// The name to look up; `None`: what the expression gives is none.
+    /// Returns the name to resolve; `None` if the expression has no valid name.
     pub fn name(&self, context: &Context<'_>) -> Option<Name> {
         let value = self.expression.evaluate(context)?;
         Name::parse(std::str::from_utf8(context.as_text(value)?).ok()?)
     }
 
-    /// Its address has been found.
+    /// Stores the resolved address in the variable.
     pub fn store(&self, context: &Context<'_>, ip: IpAddr) {
         let value = match ip {
             IpAddr::V4(ip) => Value::Ipv4(ip),

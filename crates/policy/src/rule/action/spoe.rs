@@ -1,10 +1,10 @@
-//! `send-spoe-group`: has an agent process a group of messages. Must never send one.
+//! `send-spoe-group`: sends a group of messages to an agent. Must never send one.
 
 use super::{Action, Row, Wait, row};
 use crate::program::SpoeCall;
 use crate::rule::parse::{Parsing, RuleError, Words};
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("send-spoe-group", send_spoe_group)];
 
 fn send_spoe_group(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
@@ -44,7 +44,8 @@ fn send_spoe_group(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Actio
     }
 }
 
-/// The first message with an argument that is not there where the rule stands, and what that needs.
+/// Returns the first message with an argument that is not available at the rule's place, and what the argument
+/// requires.
 fn unfit(call: &SpoeCall, parsing: &Parsing<'_>) -> Option<(String, &'static str)> {
     call.messages.iter().find_map(|message| {
         let mut fetches = message.arguments.iter().map(|(_, expression)| expression.fetch());

@@ -1,5 +1,4 @@
-//! Actions on connections: whether one is served, what comes before its first bytes, who is at its ends. Must never perform
-//! one.
+//! Actions on connections: accepting and rejecting, expected headers, source and destination. Must never perform one.
 
 use super::{Action, Final, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
@@ -8,7 +7,7 @@ use expression::Expression;
 use expression::sample::{Context, Type, Value, cast};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[
     row("accept", |_, _| ending(Final::Allow)),
     row("reject", |_, _| ending(Final::Reject)),
@@ -23,7 +22,7 @@ pub(super) const TABLE: &[Row] = &[
     row("expect-proxy", |words, _| expect(words, Expected::Proxy)),
 ];
 
-/// What of a connection's ends a rule changes.
+/// The part of a connection's addresses that a rule changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// `set-src`.
@@ -36,22 +35,21 @@ pub enum End {
     DestinationPort,
 }
 
-/// A header that has to come before a client's first bytes.
+/// A header that is expected before the client's first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// The PROXY protocol's.
     Proxy,
     /// NetScaler's client address, with the magic number of the `bind` line.
     NetScaler,
 }
 
 impl End {
-    /// Whether it is the client's.
+    /// Whether it is the client's address or port.
     pub fn is_source(self) -> bool {
         matches!(self, Self::Source | Self::SourcePort)
     }
 
-    /// The address that the expression makes of what is there. `None`: it stays as it is.
+    /// Returns the changed address. `None` if it does not change.
     pub fn change<'a>(self, context: &Context<'a>, expression: &'a Expression) -> Option<SocketAddr> {
         let probes = context.probes;
         let current = if self.is_source() { probes.source() } else { probes.destination() };
@@ -63,7 +61,7 @@ impl End {
                     Value::Ipv6(address) => IpAddr::V6(address),
                     _ => return None,
                 };
-                // The port stays as long as the family of the address does.
+                // The port is kept if the address family does not change.
                 let port =
                     current.filter(|current| current.is_ipv4() == ip.is_ipv4()).map_or(0, |current| current.port());
                 Some((ip, port).into())
@@ -92,7 +90,7 @@ fn silent_drop(words: &mut Words<'_>, _: &Parsing<'_>) -> Result<Action, RuleErr
     ending(Final::SilentDrop(Some(hops)))
 }
 
-/// `switch-mode http [proto <name>]`.
+/// Parses `switch-mode http [proto <name>]`.
 fn switch_mode(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let what = "'tcp-request switch-mode'";
     if parsing.proxy.kind == ProxyKind::Backend {
@@ -147,7 +145,7 @@ mod tests {
 
     #[test]
     fn ends_change() {
-        // The client is 192.0.2.1:1000, it connected to 203.0.113.9:80.
+        // The client is 192.0.2.1:1000, its destination 203.0.113.9:80.
         let rows = [
             (End::Source, "ipv4(10.0.0.1)", Some("10.0.0.1:1000")),
             (End::Source, "ipv6(::1)", Some("[::1]:0")),

@@ -1,15 +1,14 @@
-//! `set-timeout`: a timeout of this request alone. Must never know where it is counted.
+//! `set-timeout`: overrides a timeout for the request. Must never know where it is applied.
 
 use super::{Action, Period, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use config::spec::ProxyKind;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[row("set-timeout", set_timeout)];
 
 /// A timeout that a rule may set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum TimeoutKind {
     Client,
     Connect,

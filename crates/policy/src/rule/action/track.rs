@@ -1,4 +1,4 @@
-//! Actions on stick tables: `track-sc0` and its kin, `sc-inc-gpc` and its kin. Must never look a key up.
+//! Actions on stick tables: `track-sc0` and others, `sc-inc-gpc` and others. Must never look up a key.
 
 use super::{Action, Number, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words, leading_integer};
@@ -7,7 +7,7 @@ use expression::Expression;
 use expression::sample::{Context, cast};
 use live::table::{Datum, Tracked, sample_type};
 
-/// Every action of the family. The number of `track-sc` belongs to its name.
+/// The actions of this family. The number of `track-sc` is part of its name.
 pub(super) const TABLE: &[Row] = &[
     row("track-sc", track),
     row("sc-add-gpc", |words, parsing| change(words, parsing, Verb::Add)),
@@ -18,20 +18,19 @@ pub(super) const TABLE: &[Row] = &[
     row("sc-set-gpt0", set_first),
 ];
 
-/// `track-sc`: which entry, and under which number.
+/// The parameters of `track-sc`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Track {
-    /// The number.
+    /// Number of the stick counter.
     pub number: u8,
-    /// Index of the table.
+    /// Index of the stick table.
     pub table: usize,
-    /// The key.
     pub key: Expression,
-    /// The key is the client's address (`src`) and nothing else.
+    /// The key is exactly the client's address (`src`).
     pub of_client: bool,
 }
 
-/// What a change does.
+/// The operation on an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Add,
@@ -42,21 +41,21 @@ enum Verb {
 /// A change of a tracked entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StickChange {
-    /// Under which number it is tracked.
+    /// Number of the stick counter.
     pub number: u8,
     verb: Verb,
-    /// `None`: no table has that.
+    /// The data type to change; `None` if no table stores it.
     datum: Option<Datum>,
     by: Number,
 }
 
 impl StickChange {
-    /// By how much, or to what, as far as 32 bits hold it; `None`: nothing happens.
+    /// Returns the amount or the new value, truncated to 32 bits; `None` if the expression has no value.
     pub fn amount(&self, context: &Context<'_>) -> Option<u32> {
         Some(self.by.evaluate(context)? as u32)
     }
 
-    /// Does it.
+    /// Performs the change.
     pub fn perform(&self, context: &Context<'_>, tracked: &Tracked, amount: u32) {
         let Some(datum) = self.datum else { return };
         tracked.change(context.now, |entry| match self.verb {
@@ -69,7 +68,7 @@ impl StickChange {
 fn track(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let action = words.action();
     let rules = parsing.rules();
-    // What is wrong with rules of TCP is told without saying where they stand.
+    // Errors in TCP rules are reported without the place of the rule.
     let told = |message: String| if parsing.is_tcp() { format!("'{rules} {action}' : {message}") } else { message };
     let digits = action.strip_prefix("track-sc").unwrap_or_default();
     let most = parsing.names.stick_counters();
@@ -90,7 +89,7 @@ fn track(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErr
         words.take();
         words.expect(&told("missing table name".to_owned()))?.text.as_str()
     } else if parsing.names.is_inherited() {
-        // Each proxy that uses a 'defaults' section would have its own.
+        // Each proxy that uses a 'defaults' section would refer to its own table.
         ""
     } else {
         parsing.names.current_name().unwrap_or_default()
@@ -110,7 +109,7 @@ fn track(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleErr
     Ok(Action::Track(Box::new(Track { number, table, key, of_client })))
 }
 
-/// Says which numbers there are.
+/// Validates the number of a stick counter.
 fn check_number(number: u64, parsing: &Parsing<'_>, shown: &str, setting: &str) -> Result<u8, RuleError> {
     let most = parsing.names.stick_counters();
     if number < u64::from(most) {
@@ -120,7 +119,7 @@ fn check_number(number: u64, parsing: &Parsing<'_>, shown: &str, setting: &str) 
     Err(RuleError::new(format!("invalid stick table track ID{shown}. The max allowed ID is {last}{setting}")))
 }
 
-/// `sc-inc-gpc0`, `sc-inc-gpc1`.
+/// Parses `sc-inc-gpc0` and `sc-inc-gpc1`.
 fn increment(words: &mut Words<'_>, parsing: &Parsing<'_>, kind: DataKind) -> Result<Action, RuleError> {
     let action = words.action();
     let number = match words.parentheses() {
@@ -135,7 +134,7 @@ fn increment(words: &mut Words<'_>, parsing: &Parsing<'_>, kind: DataKind) -> Re
     Ok(Action::ChangeTracked(Box::new(change)))
 }
 
-/// `sc-set-gpt0`.
+/// Parses `sc-set-gpt0`.
 fn set_first(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, RuleError> {
     let action = words.action();
     let number = match words.parentheses() {
@@ -152,7 +151,7 @@ fn set_first(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Action, Rul
     Ok(Action::ChangeTracked(Box::new(StickChange { number, verb: Verb::Set, datum, by: amount(words, parsing)? })))
 }
 
-/// The actions on arrays.
+/// Parses the actions on arrays.
 fn change(words: &mut Words<'_>, parsing: &Parsing<'_>, verb: Verb) -> Result<Action, RuleError> {
     let action = words.action();
     let (name, what, kind) = match verb {
@@ -182,7 +181,7 @@ fn change(words: &mut Words<'_>, parsing: &Parsing<'_>, verb: Verb) -> Result<Ac
     Ok(Action::ChangeTracked(Box::new(StickChange { number, verb, datum, by })))
 }
 
-/// A number, or the expression of one. HAProxy takes nothing for 0.
+/// Parses a number or an expression. A missing one is 0, as in HAProxy.
 fn amount(words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Number, RuleError> {
     let Some(word) = words.peek() else { return Ok(Number::Fixed(0)) };
     if let Ok(number) = word.text.parse::<i64>() {

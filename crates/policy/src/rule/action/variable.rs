@@ -1,14 +1,14 @@
-//! Actions on variables: `set-var`, `set-var-fmt`, `unset-var`.
+//! Actions on variables: `set-var`, `set-var-fmt`, `unset-var`. Must never set one.
 
 use super::{Action, Row, row};
 use crate::rule::parse::{Parsing, RuleError, Words};
 use expression::variable::{Variable, VariableCondition};
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] =
     &[row("set-var", set_variable), row("set-var-fmt", format_variable), row("unset-var", unset_variable)];
 
-/// What stands in the parentheses.
+/// Parses the parentheses: the variable and its conditions.
 fn variable(words: &Words<'_>) -> Result<(Variable, VariableCondition), RuleError> {
     let Some(inside) = words.parentheses() else {
         return Err(RuleError::new(format!(
@@ -19,7 +19,7 @@ fn variable(words: &Words<'_>) -> Result<(Variable, VariableCondition), RuleErro
     let mut parts = inside.split(',').map(str::trim);
     let variable = Variable::parse(parts.next().unwrap_or_default()).map_err(RuleError::new)?;
     let mut condition = VariableCondition::default();
-    // An empty condition is none.
+    // Empty conditions are ignored.
     for part in parts.filter(|part| !part.is_empty()) {
         condition.add(part).map_err(RuleError::new)?;
     }

@@ -1,5 +1,5 @@
-//! Actions that make a message wait: `pause`, `wait-for-body`, `decompress-body`, `wait-for-handshake`; and `early-hint`, which sends
-//! something before the answer. Must never wait itself.
+//! Actions that delay a message: `pause`, `wait-for-body`, `decompress-body`, `wait-for-handshake`; and `early-hint`,
+//! which sends a response before the final one. Must never wait itself.
 
 use super::{Action, NameLookup, Row, row};
 use crate::program::SpoeCall;
@@ -12,7 +12,7 @@ use expression::sample::{Context, Type, cast};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every action of the family.
+/// The actions of this family.
 pub(super) const TABLE: &[Row] = &[
     row("pause", pause),
     row("wait-for-body", wait_for_body),
@@ -21,82 +21,81 @@ pub(super) const TABLE: &[Row] = &[
     row("early-hint", early_hint),
 ];
 
-/// What a message waits for.
+/// The event that a message waits for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wait {
-    /// Time to pass.
+    /// A period of time.
     Pause(Period),
-    /// Its body.
+    /// The body.
     Body(BodyWait),
-    /// Its body, whose content codings are removed then.
+    /// The body, whose content codings are then removed.
     Decompressed(Decompression),
-    /// The client's TLS handshake to be over, where the request has come as early data.
+    /// The end of the client's TLS handshake, for requests in early data.
     Handshake,
-    /// The address of a name to be found.
+    /// The resolution of a name.
     Lookup(Box<NameLookup>),
-    /// The client to take `103 Early Hints` with that field.
+    /// The transmission of `103 Early Hints` with that field.
     Hint(Box<[u8]>, LogFormat),
     /// An action of a script.
     Script(ScriptCall),
-    /// An agent to have processed messages.
+    /// The processing of messages by an agent.
     Agent(Arc<SpoeCall>),
 }
 
 /// A call of an action that a script registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptCall {
-    /// Its number among those actions.
+    /// Registration number of the action.
     pub number: usize,
-    /// Its arguments, as written.
+    /// The arguments as configured.
     pub arguments: Arc<[Box<str>]>,
 }
 
-/// How long a message waits for its body, and for how much of it.
+/// The parameters of `wait-for-body`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyWait {
-    /// `time`: no longer than that.
+    /// `time`: timeout.
     pub limit: Duration,
-    /// `at-least`: so many bytes are enough; 0: it has to be the whole body.
+    /// `at-least`: number of bytes that are sufficient; 0 for the whole body.
     pub least: u64,
-    /// `use-large-buffer`: what does not fit into a buffer gets a larger one.
+    /// `use-large-buffer`: use a large buffer if the body exceeds a normal one.
     pub large: bool,
 }
 
-/// The largest body that may come of one that is decompressed.
+/// Maximum length of a decompressed body in bytes.
 const LARGEST_RESULT: u64 = 1 << 20;
 
-/// How the body of a request is decompressed.
+/// The parameters of `decompress-body`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decompression {
-    /// `time`: it is waited for no longer than that; `None`: than `timeout http-request`.
+    /// `time`: timeout; `None` for `timeout http-request`.
     pub limit: Option<Duration>,
-    /// `max-size`: bytes of the result; `None`: the size of a buffer.
+    /// `max-size`: maximum length of the result in bytes; `None` for the size of a buffer.
     pub most: Option<u32>,
-    /// `max-ratio`: the result is no larger than the body that has come, times that.
+    /// `max-ratio`: maximum length of the result relative to the received body.
     pub ratio: Option<u32>,
-    /// `use-large-buffer`: what comes and does not fit into a buffer gets a larger one.
+    /// `use-large-buffer`: use a large buffer if the received body exceeds a normal one.
     pub large: bool,
 }
 
 impl Decompression {
-    /// Bytes that the result of a body of `length` bytes may have, with buffers of `bufsize`.
+    /// Returns the maximum length of the result for a body of `length` bytes, with buffers of `bufsize` bytes.
     pub fn bound(&self, length: usize, bufsize: usize) -> usize {
         let most = self.most.map_or(bufsize, |most| most as usize);
         self.ratio.map_or(most, |ratio| most.min(length.saturating_mul(ratio as usize)))
     }
 }
 
-/// A time that is written or worked out.
+/// A constant or evaluated period.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Period {
-    /// As written.
     Fixed(Duration),
-    /// Milliseconds.
+    /// An expression in milliseconds.
     Computed(Expression),
 }
 
 impl Period {
-    /// How long it is now; `None`: that cannot be told.
+    /// Returns the period; `None` if the expression has no positive value.
     pub fn evaluate(&self, context: &Context<'_>) -> Option<Duration> {
         match self {
             Self::Fixed(period) => Some(*period),
@@ -109,10 +108,10 @@ impl Period {
         }
     }
 
-    /// Reads a time or an expression.
+    /// Parses a time or an expression.
     pub(super) fn read(words: &mut Words<'_>, parsing: &Parsing<'_>, rule: &str) -> Result<Self, RuleError> {
         let Some(word) = words.peek() else { return Err(RuleError::new("unexpected character '")) };
-        // What begins with a digit is a time.
+        // A word that begins with a digit is a time.
         match units::milliseconds(&word.text) {
             Ok(time) => {
                 words.take();

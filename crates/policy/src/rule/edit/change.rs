@@ -1,4 +1,4 @@
-//! Changes of a head whose text is at hand, as scripts ask for them. Must never read a configuration.
+//! Changes of a head with given texts, for scripts. Must never read a configuration.
 
 use super::{Bounded, Unfit, append, check, each_replaced, set, set_parts, split_replaced};
 use expression::pattern::{Regex, Steps};
@@ -7,25 +7,25 @@ use wire::http::Head;
 /// A change of a head. Names are in lower case.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'a> {
-    /// A field is appended.
+    /// Appends a field.
     Add(&'a [u8], &'a [u8]),
-    /// A field takes the place of all of its name.
+    /// Replaces all fields with a name.
     Set(&'a [u8], &'a [u8]),
-    /// All fields of a name are removed.
+    /// Removes all fields with a name.
     Delete(&'a [u8]),
-    /// In every field of a name, the first match of the expression in the value is replaced. `\1` is the first group.
+    /// Replaces the first match in the value of every field with a name. `\1` is the first group.
     Replace(&'a [u8], &'a Regex, &'a [u8]),
-    /// The same in each part of the value between commas.
+    /// Replaces the first match in each comma-separated value of every field with a name.
     ReplaceParts(&'a [u8], &'a Regex, &'a [u8]),
-    /// The method.
+    /// Sets the method.
     Method(&'a [u8]),
-    /// The path; the query stays.
+    /// Sets the path; keeps the query.
     Path(&'a [u8]),
-    /// The query; the path stays.
+    /// Sets the query; keeps the path.
     Query(&'a [u8]),
-    /// The whole target.
+    /// Sets the complete target.
     Uri(&'a [u8]),
-    /// The status, with the reason that it names or the usual one.
+    /// Sets the status, with the given reason phrase or the default one.
     Status(u16, Option<&'a [u8]>),
 }
 
@@ -43,7 +43,7 @@ fn is_target(text: &[u8]) -> bool {
 }
 
 impl Change<'_> {
-    /// Whether it may change method or target of a request.
+    /// Whether the change may affect method or target of a request.
     pub fn is_about_the_line(&self, head: &Head) -> bool {
         match self {
             Self::Method(_) | Self::Path(_) | Self::Query(_) | Self::Uri(_) => true,
@@ -54,7 +54,7 @@ impl Change<'_> {
         }
     }
 
-    /// Whether what it puts in is what HTTP permits there: a part that is not could begin another line.
+    /// Whether the inserted text is valid HTTP: invalid text could start another line.
     fn is_sound(&self) -> bool {
         match self {
             Self::Add(name, value) | Self::Set(name, value) => is_token(name) && is_line(value),
@@ -66,10 +66,10 @@ impl Change<'_> {
         }
     }
 
-    /// Changes the head. `room` is what it may measure.
+    /// Changes the head. `room` is its maximum size in bytes.
     ///
     /// # Errors
-    /// Why it could not be changed.
+    /// The head cannot be changed.
     pub fn apply(&self, head: &mut Head, room: usize) -> Result<(), Unfit> {
         if !self.is_sound() {
             return Err(Unfit::Malformed);

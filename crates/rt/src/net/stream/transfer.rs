@@ -1,5 +1,5 @@
-//! Reads and writes by other means than a stream's own: splicing moves bytes past the process. How much a stream takes.
-//! Must never interpret a byte.
+//! Reads and writes other than a stream's own, such as splicing, which moves bytes past the process; and the send
+//! capacity of a stream. Must never interpret a byte.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -7,34 +7,35 @@ use std::task::{Context, Poll};
 use super::{Socket, Stream, Want};
 
 impl Stream {
-    /// Bytes that the socket's send buffer still takes, about: the kernel counts its own overhead with them, and moves the
-    /// limit with the connection's window. 0: it is full. A system call.
+    /// Returns the approximate free space of the socket's send buffer in bytes: the kernel counts its own overhead as
+    /// well, and moves the limit with the connection's window. 0: it is full. A system call.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn send_capacity(&self) -> io::Result<usize> {
         self.socket.send_capacity()
     }
 
-    /// Bytes that were written and that the kernel has not sent yet. A system call.
+    /// Returns the number of bytes written that the kernel has not sent yet. A system call.
     pub fn unsent(&self) -> usize {
         self.socket.unsent()
     }
 
-    /// Bytes that were written and that the peer's kernel has not acknowledged yet. A system call.
+    /// Returns the number of bytes written that the peer's kernel has not acknowledged yet. A system call.
     pub fn unacknowledged(&self) -> usize {
         self.socket.unacknowledged()
     }
 
-    /// Ends the effect of [`Stream::set_linger_zero`]: dropping the stream ends the connection in order again.
+    /// Reverts [`Stream::set_linger_zero`]: dropping the stream ends the connection in order again.
     ///
     /// # Errors
-    /// The socket's.
+    /// From the socket.
     pub fn clear_linger(&mut self) -> io::Result<()> {
         self.socket.clear_linger()
     }
 
-    /// Reads by other means than `poll_read`: `read` moves bytes out of the socket and says how many of how much room.
+    /// Reads by a function other than `poll_read`: `receive` moves up to `room` bytes out of the socket and returns
+    /// their number.
     pub(in crate::net) fn poll_receive_by(
         &mut self,
         context: &Context<'_>,
@@ -48,7 +49,7 @@ impl Stream {
                 }
                 let received = receive(&self.socket)?;
                 match received {
-                    // A splice may move less than there is: only an answer of "nothing" drains.
+                    // A splice may move less than is available: only a result of "nothing" means drained.
                     Some(count) => {
                         source.has_read(room, room);
                         worker.spend_bytes(count);
@@ -62,7 +63,7 @@ impl Stream {
         })
     }
 
-    /// Writes by other means than `poll_write`: `send` moves bytes into the socket, of `offered` ones.
+    /// Writes by a function other than `poll_write`: `send` moves up to `offered` bytes into the socket.
     pub(in crate::net) fn poll_send_by(
         &mut self,
         context: &Context<'_>,

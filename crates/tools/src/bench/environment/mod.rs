@@ -1,4 +1,5 @@
-//! What of this machine would spoil a result, found before anything is measured. Must never change the machine.
+//! Properties of the machine that would distort a result, checked before the measurement. Must never change the
+//! machine.
 
 mod network;
 mod processors;
@@ -16,28 +17,27 @@ use base::ProcessorSet;
 use rt::process;
 use std::time::Duration;
 
-/// What a run needs of the environment.
+/// Requirements of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs<'a> {
-    /// The scenario.
     pub scenario: &'a Scenario,
-    /// Its combinations.
+    /// Combinations of the scenario.
     pub steps: &'a [BenchStep],
-    /// Processors that may be used.
+    /// Available processors.
     pub available: &'a ProcessorSet,
-    /// Who runs where in the widest step.
+    /// Processors of each role in the widest step.
     pub places: Places,
-    /// How long the idle machine is listened to.
+    /// Duration for which the idle machine is observed.
     pub listen: Duration,
 }
 
 impl Needs<'_> {
-    /// The most connections of a step.
+    /// Returns the maximum number of connections of a step.
     fn connections(&self) -> u64 {
         self.steps.iter().map(|step| u64::from(step.connections)).max().unwrap_or(0)
     }
 
-    /// The most workers of a step.
+    /// Returns the maximum number of workers of a step.
     fn workers(&self) -> u32 {
         self.steps.iter().map(|step| step.workers).max().unwrap_or(1)
     }
@@ -52,17 +52,17 @@ impl Needs<'_> {
     }
 }
 
-/// Something that stands well.
+/// Returns a finding without a warning.
 fn well(subject: &str, seen: impl Into<String>) -> Finding {
     Finding { subject: subject.to_owned(), seen: seen.into(), warning: None }
 }
 
-/// Something that does, or does not.
+/// Returns a finding, with a warning if `spoils` is set.
 fn judged(subject: &str, seen: impl Into<String>, spoils: bool, warning: impl Into<String>) -> Finding {
     Finding { subject: subject.to_owned(), seen: seen.into(), warning: spoils.then(|| warning.into()) }
 }
 
-/// Raises the limit of descriptors as far as the run needs it, and looks at everything.
+/// Raises the limit of descriptors as far as the run requires it, and runs all checks.
 ///
 /// # Errors
 /// An interruption.
@@ -76,7 +76,7 @@ pub fn check(needs: &Needs<'_>) -> Result<Vec<Finding>, Stop> {
     Ok(found)
 }
 
-/// Lines for people: what is well in one, then every warning.
+/// Returns a readable summary: findings without a warning in one line, then every warning.
 #[must_use]
 pub fn text(findings: &[Finding]) -> String {
     let mut out = String::from("The environment:\n");
@@ -103,7 +103,7 @@ fn build() -> Finding {
 
 fn descriptors(needs: &Needs<'_>) -> Finding {
     let connections = needs.connections();
-    // A proxy has one connection on either side of each, and what it works with.
+    // A proxy has one connection on either side of each, plus descriptors of its own.
     let wanted = needs.scenario.limits.descriptors.unwrap_or(connections * 2 + 1000);
     let limits = process::raise_descriptor_limit(wanted);
     let (soft, hard) = limits.unwrap_or_default();
@@ -119,7 +119,8 @@ fn memory(meminfo: &str, huge: &str, needs: &Needs<'_>) -> Vec<Finding> {
     let (total, available) = (kilobytes(meminfo, "MemTotal"), kilobytes(meminfo, "MemAvailable"));
     let swapped = kilobytes(meminfo, "SwapTotal").saturating_sub(kilobytes(meminfo, "SwapFree"));
     let shown = |bytes: u64| Unit::Memory.show(bytes as f64);
-    // Sockets on both sides of a proxy, at the load and at the origin: about 40 KB a connection with a little traffic.
+    // Sockets on both sides of a proxy, at the load and at the origin: about 40 KB per connection with a little
+    // traffic.
     let wanted = (needs.connections() * 40 + 256 * 1024) * 1024;
     let always = huge.contains("[always]");
     vec![

@@ -1,9 +1,9 @@
-//! The network of this machine: ports, queues, the loopback interface, device interrupts' balancer.
+//! Checks of the network: ports, queues, the loopback interface, the balancer of device interrupts.
 
 use super::{Finding, Needs, judged, well};
 use crate::bench::procfs::{self, read};
 
-/// The loopback's usual size of a packet.
+/// Default MTU of the loopback interface, in bytes.
 const USUAL_MTU: u64 = 65_536;
 
 pub fn check(needs: &Needs<'_>) -> Vec<Finding> {
@@ -25,7 +25,7 @@ fn ports(range: &str, connections: u64) -> Finding {
     judged(
         "ports",
         format!("{number} for connections to one address ({first} to {last}), {connections} connections"),
-        // A link may outlive its request a while, on both sides.
+        // A connection may outlive its request for some time, on both sides.
         number < connections + connections / 4,
         "connections will fail: sysctl net.ipv4.ip_local_port_range='1024 65535'",
     )
@@ -54,7 +54,7 @@ fn queue(most: &str, connections: u64) -> Finding {
     judged(
         "queue of listeners",
         format!("at most {most} connections"),
-        // More never come at once: the load opens them as fast as one thread can.
+        // More do not arrive at the same time: the load opens them as fast as one thread can.
         most < connections.min(4096),
         "connections that come at once are dropped and tried again after a second: sysctl net.core.somaxconn=65535",
     )

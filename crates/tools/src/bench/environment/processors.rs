@@ -1,4 +1,4 @@
-//! The processors: how many there are for what the scenario wants, and how evenly they run.
+//! Checks of the processors: whether there are enough for the scenario, and whether their speed is steady.
 
 use super::{Finding, Needs, judged, well};
 use crate::bench::procfs::read;

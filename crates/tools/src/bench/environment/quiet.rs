@@ -1,4 +1,4 @@
-//! How quiet the machine is: an idle second, listened to.
+//! Checks of background activity during an idle second.
 
 use super::{Finding, Needs, judged};
 use crate::bench::child::{Stop, pause};
@@ -6,13 +6,13 @@ use crate::bench::procfs::{self, Processor, Stat, read};
 use base::ProcessorSet;
 use std::collections::BTreeMap;
 
-/// Percent of all processors' time that others may take.
+/// Maximum share of all processors' time that other processes may use, percent.
 const NOISE: f64 = 3.0;
 
-/// Percent that the host may take away.
+/// Maximum share of time stolen by the host, percent.
 const STEAL: f64 = 0.5;
 
-/// Device interrupts a second that a processor of the proxy may have.
+/// Maximum number of device interrupts per second on a processor of the proxy.
 const INTERRUPTS: f64 = 500.0;
 
 pub fn check(needs: &Needs<'_>) -> Result<Vec<Finding>, Stop> {
@@ -29,7 +29,7 @@ pub fn check(needs: &Needs<'_>) -> Result<Vec<Finding>, Stop> {
     Ok(vec![noise, steal, interrupts(&interrupts_before, &interrupts_after, seconds, &needs.places.proxy)])
 }
 
-/// The name of the process that took most, this one left out.
+/// Returns the name of the process that used the most time, except this one.
 fn busiest(before: &BTreeMap<u32, Stat>, after: &BTreeMap<u32, Stat>) -> Option<String> {
     let own = std::process::id();
     let spent = |(process, now): (&u32, &Stat)| {
@@ -66,7 +66,7 @@ fn noise(before: &Processor, after: &Processor, busiest: Option<String>) -> [Fin
 
 fn interrupts(before: &[u64], after: &[u64], seconds: f64, proxy: &ProcessorSet) -> Finding {
     let rates = before.iter().zip(after).map(|(before, after)| after.saturating_sub(*before) as f64 / seconds);
-    // The columns are the processors that are on, nearly always all of them.
+    // The columns are the processors that are online, nearly always all of them.
     let of_proxy = rates.enumerate().filter(|(number, _)| proxy.contains(*number as u32)).map(|(_, rate)| rate);
     let most = of_proxy.fold(0.0, f64::max);
     judged(

@@ -1,5 +1,5 @@
-//! A flame graph: each function as wide as the samples that it was seen in, standing on the one that called it. Must never
-//! need anything but the picture.
+//! Drawing of a flame graph: each function is as wide as its number of samples and is placed on its caller. Must never
+//! depend on external files.
 
 use super::fold::{KERNEL, Stacks};
 use std::collections::BTreeMap;
@@ -10,10 +10,10 @@ const MARGIN: f64 = 10.0;
 const HEAD: f64 = 50.0;
 const ROW: f64 = 17.0;
 
-/// Width of a letter at the size of the text.
+/// Width of a letter at the font size of the text.
 const LETTER: f64 = 6.6;
 
-/// What is narrower is not drawn.
+/// Minimum width of a function that is drawn.
 const NARROWEST: f64 = 0.4;
 
 /// A function within its callers.
@@ -23,7 +23,7 @@ struct Frame {
     inner: BTreeMap<String, Frame>,
 }
 
-/// The picture, as SVG.
+/// Returns the graph as SVG.
 #[must_use]
 pub fn draw(title: &str, stacks: &Stacks) -> String {
     let mut root = Frame::default();
@@ -52,7 +52,7 @@ pub fn draw(title: &str, stacks: &Stacks) -> String {
     )
 }
 
-/// How many rows are wide enough to be seen.
+/// Returns the number of rows that are wide enough to be drawn.
 fn depth(frame: &Frame, scale: f64) -> usize {
     let inner = frame.inner.values().filter(|inner| inner.count as f64 * scale >= NARROWEST);
     inner.map(|inner| 1 + depth(inner, scale)).max().unwrap_or(0)
@@ -68,7 +68,7 @@ fn put(frame: &Frame, all: u64, (mut x, bottom): (f64, f64), scale: f64, out: &m
                 None => (name.as_str(), "#f5b971"),
             };
             let share = inner.count as f64 * 100.0 / all.max(1) as f64;
-            // A string takes everything that is written to it.
+            // Writing to a string cannot fail.
             let _ = write!(
                 out,
                 "<g><title>{} ({} samples, {share:.2} %)</title><rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" \
@@ -95,7 +95,7 @@ fn put(frame: &Frame, all: u64, (mut x, bottom): (f64, f64), scale: f64, out: &m
     }
 }
 
-/// As much of a name as fits.
+/// Shortens a name to a number of letters.
 fn shorten(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_owned();
@@ -133,7 +133,7 @@ mod tests {
         assert!(svg.contains("<title>read (3 samples, 37.50 %)</title>") && svg.contains("#a9c7e8"), "{svg}");
         assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
         assert_eq!(svg.matches("<g>").count(), 4);
-        // Three rows, half of the width each for the two functions of the second one.
+        // Three rows, with half of the width for each of the two functions of the second one.
         assert_eq!(svg.matches("width=\"589.7\"").count(), 2, "{svg}");
     }
 }

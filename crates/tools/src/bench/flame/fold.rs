@@ -1,17 +1,17 @@
-//! Samples of `perf script`, folded: how often each stack was seen. Must never look at a program.
+//! Folding of samples of `perf script`: counts each stack. Must never access a program.
 
 use std::collections::BTreeMap;
 
-/// The deepest stack that is kept; what is above is cut off.
+/// Maximum depth of a stack; frames above are cut off.
 const DEEPEST: usize = 100;
 
-/// The most different stacks that are kept.
+/// Maximum number of different stacks.
 const MOST_STACKS: usize = 200_000;
 
-/// How often each stack was seen; from the outermost function to the innermost, the thread's name first.
+/// Number of samples of each stack; from the outermost function to the innermost, the thread's name first.
 pub type Stacks = BTreeMap<Vec<String>, u64>;
 
-/// What a function of the kernel has behind its name.
+/// Suffix of a kernel function's name.
 pub const KERNEL: &str = "_[k]";
 
 /// Counts the stacks of `perf script -F comm,tid,ip,sym`.
@@ -31,19 +31,19 @@ pub fn fold(text: &str) -> Stacks {
     stacks
 }
 
-/// One stack a line, as other programs that draw read it.
+/// Returns one stack per line, in the common format of folded stacks.
 #[must_use]
 pub fn text(stacks: &Stacks) -> String {
     stacks.iter().map(|(stack, count)| format!("{} {count}\n", stack.join(";"))).collect()
 }
 
-/// The name of a thread, from a head such as `worker 1 32190`.
+/// Parses the name of a thread, from a head such as `worker 1 32190`.
 fn thread(head: &str) -> String {
     let head = head.trim();
     head.rsplit_once(' ').map_or(head, |(name, _)| name.trim()).replace(';', ":")
 }
 
-/// A function, from a line such as `ffffffff820113c2 tcp_recvmsg`; nothing where the stack was lost.
+/// Parses a function, from a line such as `ffffffff820113c2 tcp_recvmsg`; `None` if the stack was lost.
 fn frame(line: &str) -> Option<String> {
     let (address, name) = line.trim().split_once(' ')?;
     let address = u64::from_str_radix(address, 16).ok()?;

@@ -1,4 +1,4 @@
-//! Where a proxy spends its time: samples of `perf`, folded and drawn. Must never be on while anything is timed.
+//! Profile of a proxy: samples of `perf`, folded and drawn. Must never be active while anything is timed.
 
 mod draw;
 mod fold;
@@ -14,19 +14,20 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Samples a second of each processor: no divisor of what else happens in round numbers.
+/// Samples per second of each processor: a prime, so that it does not coincide with periodic events.
 const FREQUENCY: &str = "499";
 
-/// How stacks are found: copies of so many bytes, unwound afterwards, since programs are built without frame pointers.
+/// Unwinding method of stacks: copies of this number of bytes, unwound afterwards, since programs are built without
+/// frame pointers.
 const STACKS: &str = "dwarf,8192";
 
-/// The most bytes of samples that are read.
+/// Maximum size of the samples that are read, in bytes.
 const MOST_TEXT: u64 = 512 << 20;
 
-/// How long `perf` may take to begin and to end, and to print what it has.
+/// Timeout for `perf` to start, to stop, and to print its samples.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks.
+/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A running `perf record`.
@@ -37,17 +38,17 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Begins to take samples of a process and those below it.
+    /// Starts sampling of a process and its descendants.
     ///
     /// # Errors
-    /// One line when that does not come about: `perf` may not be allowed to.
+    /// One line if that fails: `perf` may lack the permission.
     pub fn begin(of: u32, folder: &Path) -> Result<Self, Stop> {
         let data = folder.join("perf.data");
         let family: Vec<String> = procfs::family(of).into_iter().map(|(process, _)| process.to_string()).collect();
         let mut command: Vec<String> =
             ["perf", "record", "-q", "-F", FREQUENCY, "--call-graph", STACKS, "-o"].map(str::to_owned).into();
         command.extend([data.display().to_string(), "-p".to_owned(), family.join(",")]);
-        // What an earlier proxy left would be taken for this one's.
+        // Data of an earlier proxy must not be mistaken for this one's.
         let _ = fs::remove_file(&data);
         let anywhere = process::available_processors();
         let mut perf = Started::start("perf", &command, &anywhere, &folder.join("record.log"), Output::Log)?;
@@ -62,7 +63,8 @@ impl Recording {
         Ok(Self { perf, data, folder: folder.to_owned() })
     }
 
-    /// Ends it and draws what it has into a file that ends in `.svg`, and beside it the folded stacks as text, `.folded`.
+    /// Stops sampling and draws the samples into a file that ends in `.svg`, and writes the folded stacks as text
+    /// beside it, `.folded`.
     ///
     /// # Errors
     /// One line.
@@ -89,7 +91,7 @@ impl Recording {
         Ok(())
     }
 
-    /// The samples as text.
+    /// Returns the samples as text.
     fn samples(&self) -> Result<String, Stop> {
         let mut command: Vec<String> =
             ["perf", "script", "--no-inline", "-F", "comm,tid,ip,sym", "-i"].map(str::to_owned).into();
@@ -101,7 +103,7 @@ impl Recording {
         thread::spawn(move || {
             let mut bytes = Vec::new();
             let read = output.take(MOST_TEXT).read_to_end(&mut bytes);
-            // It is not waited for any longer than that.
+            // The receiver may have given up after the timeout.
             let _ = sender.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
         });
         let since = Point::now();

@@ -1,5 +1,5 @@
-//! Pages of the documentation that are written from results: the sizing page, and the tables and pictures within a page
-//! whose sentences people write. Must never touch a line outside its regions.
+//! Documentation pages generated from results: the sizing page, and the tables and pictures within a hand-written
+//! page. Must never change a line outside its regions.
 
 mod regions;
 mod tables;
@@ -12,7 +12,7 @@ use crate::Outcome;
 use regions::{Region, replace};
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a page.
+/// Maximum size of a page, in bytes.
 const LONGEST_PAGE: u64 = 4 << 20;
 
 /// `weir bench --sizing RESULTS…`: prints the sizing page.
@@ -28,8 +28,8 @@ pub fn sizing(places: &[PathBuf]) -> Outcome {
     }
 }
 
-/// `weir bench --into PAGE RESULTS…`: writes the tables and pictures of a page anew. Those of scenarios without results stay, and are
-/// listed.
+/// `weir bench --into PAGE RESULTS…`: regenerates the tables and pictures of a page. Those of scenarios without results
+/// are kept, and are listed.
 #[must_use]
 pub fn into(page: &Path, places: &[PathBuf]) -> Outcome {
     match read_all(places).map(|results| fill(page, &results)) {
@@ -60,7 +60,7 @@ fn fill(page: &Path, results: &[Results]) -> Result<(), String> {
         }
         let scenarios = if is_picture { &region.words[..region.words.len().min(1)] } else { &region.words[..] };
         let missing = tables::missing(results, scenarios);
-        // What earlier runs have left is more than a gap, and rows of one table are of one time.
+        // Content of earlier runs is preferred to a gap, and rows of one table must be of the same time.
         if !missing.is_empty() && !before.trim().is_empty() {
             kept += &format!("{}:{line}: left as it is, not run: {}\n", page.display(), missing.join(", "));
             return Ok(None);
@@ -76,7 +76,7 @@ fn fill(page: &Path, results: &[Results]) -> Result<(), String> {
         std::fs::create_dir_all(parent).map_err(|error| unwritten(parent, error))?;
         std::fs::write(&path, svg).map_err(|error| unwritten(&path, error))?;
     }
-    // Written whole beside it first: an interruption leaves the former page.
+    // Written to a temporary file first: an interruption leaves the former page intact.
     let fresh = page.with_extension("md.new");
     std::fs::write(&fresh, filled).map_err(|error| unwritten(&fresh, error))?;
     std::fs::rename(&fresh, page).map_err(|error| unwritten(page, error))?;
@@ -84,7 +84,7 @@ fn fill(page: &Path, results: &[Results]) -> Result<(), String> {
     Ok(())
 }
 
-/// `picture SCENARIO CHART…`: charts of a report, as files beside the page.
+/// `picture SCENARIO CHART…`: writes charts of a report as files beside the page.
 fn picture(
     results: &[Results],
     region: &Region<'_>,

@@ -1,12 +1,11 @@
-//! Regions of a page: what stands between `<!-- results: KIND WORDS -->` and `<!-- end of results -->`, each on a line of its
-//! own. Must never know what is written into them.
+//! Regions of a page: the lines between `<!-- results: KIND WORDS -->` and `<!-- end of results -->`, each on a line of
+//! its own. Must never depend on their content.
 
-/// What a region asks for.
+/// Header of a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region<'a> {
-    /// The first word.
     pub kind: &'a str,
-    /// The others.
+    /// The other words.
     pub words: Vec<&'a str>,
 }
 
@@ -19,18 +18,18 @@ fn opens(line: &str) -> Option<Region<'_>> {
     Some(Region { kind, words: words.collect() })
 }
 
-/// The page with its regions written anew. `write` gets a region, the number of its first line and what is in it; `None` leaves
-/// that as it is.
+/// Returns the page with regenerated regions. `write` receives a region, the number of its first line and its content;
+/// `None` keeps the content.
 ///
 /// # Errors
 ///
-/// `LINE: ` and what is wrong: a region without an end, an end without a beginning, or what `write` refused.
+/// `LINE: ` and the error: a region without an end, an end without a beginning, or an error of `write`.
 pub fn replace(
     page: &str,
     mut write: impl FnMut(&Region<'_>, usize, &str) -> Result<Option<String>, String>,
 ) -> Result<String, String> {
     let mut out = String::with_capacity(page.len());
-    // The region that is open, its first line, and what is in it.
+    // The open region, the number of its first line, and its content.
     let mut open: Option<(Region<'_>, usize, String)> = None;
     for (index, line) in page.lines().enumerate() {
         let number = index + 1;

@@ -1,4 +1,5 @@
-//! The tables of a page, one function for each kind. Must never leave a gap without a word: what was not run is called so.
+//! The tables of a page, one function for each kind. Must never leave a gap silently: a scenario without results is
+//! named.
 
 use super::regions::Region;
 use crate::bench::figures::{self, Cpu, count};
@@ -6,7 +7,7 @@ use crate::bench::report::Unit;
 use crate::bench::results::{Point, Results};
 use crate::bench::text::{bytes, head, program, rounded, row, thousands};
 
-/// What a region may be.
+/// Generator of a region's content.
 pub type Kind = fn(&[&Results]) -> String;
 
 const KINDS: &[(&str, Kind)] = &[
@@ -22,11 +23,11 @@ const KINDS: &[(&str, Kind)] = &[
     ("calls", calls),
 ];
 
-/// Writes one region: its words are the scenarios.
+/// Returns the content of a region, whose words are the scenarios.
 ///
 /// # Errors
 ///
-/// A kind that is not known, or no scenario.
+/// An unknown kind, or no scenario.
 pub fn write(results: &[Results], region: &Region<'_>) -> Result<String, String> {
     let write = kind(region)?;
     let find = |name: &&str| results.iter().find(|run| run.scenario.name == **name);
@@ -38,11 +39,11 @@ pub fn write(results: &[Results], region: &Region<'_>) -> Result<String, String>
     Ok(text)
 }
 
-/// What writes a region.
+/// Returns the generator of a region.
 ///
 /// # Errors
 ///
-/// A kind that is not known, or no scenario.
+/// An unknown kind, or no scenario.
 pub fn kind(region: &Region<'_>) -> Result<Kind, String> {
     let Some((_, write)) = KINDS.iter().find(|(kind, _)| *kind == region.kind) else {
         let known: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).chain(["picture"]).collect();
@@ -54,18 +55,18 @@ pub fn kind(region: &Region<'_>) -> Result<Kind, String> {
     Ok(*write)
 }
 
-/// The scenarios that have no results.
+/// Returns the scenarios without results.
 pub fn missing<'a>(results: &[Results], scenarios: &[&'a str]) -> Vec<&'a str> {
     let is_missing = |name: &&&str| !results.iter().any(|run| run.scenario.name == ***name);
     scenarios.iter().filter(is_missing).copied().collect()
 }
 
-/// What stands in the place of a scenario without results.
+/// Returns the text in place of a scenario without results.
 pub fn not_run(scenario: &str) -> String {
     format!("`{scenario}` was not run.")
 }
 
-/// Name and program of every proxy that one of the runs has, in their order.
+/// Returns name and program of every proxy of the runs, in their order.
 fn proxies<'a>(runs: &[&'a Results]) -> Vec<(&'a str, String)> {
     let mut known: Vec<(&str, String)> = Vec::new();
     for proxy in runs.iter().flat_map(|run| &run.proxies) {
@@ -76,7 +77,7 @@ fn proxies<'a>(runs: &[&'a Results]) -> Vec<(&'a str, String)> {
     known
 }
 
-/// The point of that proxy with the setting of another point.
+/// Returns the point of that proxy with the setting of another point.
 fn same<'a>(run: &'a Results, proxy: &'a str, like: &Point) -> Option<&'a Point> {
     figures::points(run, Some(proxy)).find(|point| {
         (point.size, point.workers, point.connections) == (like.size, like.workers, like.connections)
@@ -84,13 +85,13 @@ fn same<'a>(run: &'a Results, proxy: &'a str, like: &Point) -> Option<&'a Point>
     })
 }
 
-/// What the first proxy was measured with: the rows of most tables.
+/// Returns the points of the first proxy: the rows of most tables.
 fn settings(run: &Results) -> Vec<&Point> {
     let first = run.proxies.first().map(|proxy| proxy.name.as_str());
     first.map_or_else(Vec::new, |first| figures::points(run, Some(first)).collect())
 }
 
-/// The title, with the size and the threads where the scenario has several.
+/// Returns the title, with size and threads if the scenario has several.
 fn label(run: &Results, point: &Point) -> String {
     let others = settings(run);
     let mut which = Vec::new();
@@ -108,7 +109,7 @@ fn dash(value: Option<String>) -> String {
     value.unwrap_or_else(|| "—".to_owned())
 }
 
-/// A time in the unit that suits it.
+/// Formats a time in a suitable unit.
 fn time(micros: f64) -> String {
     if micros >= 10_000.0 { format!("{} ms", rounded(micros / 1000.0)) } else { format!("{} µs", rounded(micros)) }
 }
@@ -169,10 +170,10 @@ fn cpu(runs: &[&Results]) -> String {
     text
 }
 
-/// The end of the name of a proxy that does the same without what is measured.
+/// Suffix of the name of a proxy that is the same without the measured feature.
 const WITHOUT: &str = "-without";
 
-/// What each program takes more than the same program without what the scenario is about.
+/// Returns the additional cost of each program over the same program without the scenario's feature.
 fn added(runs: &[&Results]) -> String {
     let columns = ["CPU a request", "with, µs", "without, µs", "added, µs (user / system)", "the first's part of it"];
     let mut text = head(&columns.map(str::to_owned));
@@ -202,7 +203,7 @@ fn rates(runs: &[&Results]) -> String {
     by_proxy(runs, "requests a second", |point| figures::rate(point).map(rounded))
 }
 
-/// One row for each setting, one column for each proxy and the direct way.
+/// Returns one row for each setting, one column for each proxy and the direct way.
 fn by_proxy(runs: &[&Results], what: &str, figure: impl Fn(&Point) -> Option<String>) -> String {
     let proxies = proxies(runs);
     let mut columns = vec![what.to_owned()];

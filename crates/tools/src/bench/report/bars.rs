@@ -1,4 +1,4 @@
-//! Lying bars that are stacked from zero, with whiskers. Must never begin a bar anywhere but at zero.
+//! Horizontal bars stacked from zero, with whiskers. Must never start a bar anywhere but at zero.
 
 use super::chart::{self, Axis, Colour, EDGE, Frame, Key};
 use super::scale::Scale;
@@ -7,46 +7,44 @@ use super::svg::{self, Anchor, Svg};
 /// A chart of bars.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
-    /// What it shows, for those who cannot see it.
+    /// Accessible title.
     pub title: String,
-    /// What the length of a bar counts; always linear.
+    /// Axis of a bar's length; always linear.
     pub axis: Axis,
     /// Groups from top to bottom.
     pub groups: Vec<Group>,
-    /// What the legend explains.
+    /// Entries of the legend.
     pub keys: Vec<Key>,
 }
 
 /// Bars that are compared with each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What they have in common; nothing where there is one group.
+    /// Common property of the bars; `None` if there is one group.
     pub heading: Option<String>,
     /// From top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// A bar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// Whose it is.
     pub name: String,
-    /// Its colour: the first part in full, the others pale.
+    /// Colour: full for the first part, pale for the others.
     pub colour: Colour,
-    /// Its parts from zero on.
+    /// Lengths of the parts, from zero on.
     pub parts: Vec<f64>,
-    /// The least and the greatest round of their sum.
+    /// Lowest and highest round of the sum.
     pub range: Option<(f64, f64)>,
-    /// The value in words, behind the bar.
+    /// The value as text, after the bar.
     pub note: String,
-    /// What shows under the pointer.
+    /// Text of the tooltip.
     pub hover: String,
 }
 
-/// The most bars of a chart.
+/// Maximum number of bars of a chart.
 const MOST_BARS: usize = 60;
 
-/// Where everything stands.
+/// Positions of the chart's elements.
 struct Layout {
     frame: Frame,
     size: (f64, f64),
@@ -63,7 +61,7 @@ impl Layout {
         self.left + self.scale.place(value).unwrap_or(0.0) * (self.right - self.left)
     }
 
-    /// The height of one bar with what is free around it, of its name above it, and of a heading.
+    /// Returns the height of one bar with its margin, of its name above it, and of a heading.
     fn steps(frame: Frame) -> (f64, f64, f64) {
         match frame {
             Frame::Wide => (34.0, 0.0, 30.0),
@@ -73,7 +71,7 @@ impl Layout {
 }
 
 impl Bars {
-    /// The drawing; with a heading it is one of its own.
+    /// Draws the chart; with a heading it is a file of its own.
     pub fn draw(&self, frame: Frame, id: &str, heading: Option<&str>) -> String {
         let layout = self.layout(frame, heading);
         let mut svg = chart::open(frame, layout.size, id, (&self.title, &self.description()), heading);
@@ -158,7 +156,7 @@ impl Bar {
         for (index, part) in self.parts.iter().filter(|part| part.is_finite() && **part > 0.0).enumerate() {
             let (begin, end) = (layout.across(from), layout.across(from + part));
             if index > 0 {
-                // A pale box would let the lines of the axis through.
+                // The lines of the axis would shine through a pale box.
                 svg.rect("ground", (begin, y), (end - begin, height));
             }
             svg.rect(if index == 0 { "solid" } else { "pale" }, (begin, y), (end - begin, height));
@@ -182,7 +180,7 @@ impl Bar {
             let note_width = svg::width(&self.note) * font;
             let room = layout.size.0 - 2.0 * EDGE - note_width - 10.0;
             let base = top + font * 1.2;
-            // The lines of the axis end where there is text.
+            // Hide the lines of the axis under text.
             svg.rect("ground", (EDGE + 1.0, top + 2.0), (layout.size.0 - 2.0 * EDGE, above));
             svg.text("label", (EDGE + 4.0, base), Anchor::Start, &svg::fitting(&self.name, room / font / svg::HEAVY));
             svg.text("note", (layout.size.0 - EDGE, base), Anchor::End, &self.note);

@@ -1,5 +1,5 @@
-//! What all charts share: their two sizes, colours, keys, and how a drawing of its own differs from one in a page.
-//! Must never know what is drawn.
+//! Common parts of all charts: their two sizes, colours, legend keys, and the form of a drawing in a file of its own.
+//! Must never depend on the kind of chart.
 
 use super::bars::Bars;
 use super::lines::Lines;
@@ -7,25 +7,24 @@ use super::quantity::Unit;
 use super::scale::Form;
 use super::svg::{self, Anchor, Svg};
 
-/// Colours and strokes of charts, for pages and for drawings of their own.
+/// Colours and strokes of charts, for pages and for files.
 pub const STYLE: &str = include_str!("chart.css");
 
-/// How many colours there are; behind them they repeat, and shapes and names tell the series apart.
+/// Number of colours; beyond it they repeat, and shapes and names distinguish the series.
 pub const COLOURS: usize = 8;
 
-/// The colour of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// One of the proxies.
+    /// A proxy, by its index.
     Proxy(usize),
     /// Without a proxy.
     Direct,
-    /// None of them: what a key says of all.
+    /// No series: a key that applies to all.
     Neutral,
 }
 
 impl Colour {
-    /// The class that carries it.
+    /// Returns the CSS class.
     pub fn class(self) -> String {
         match self {
             Self::Proxy(index) => format!("c{}", index % COLOURS),
@@ -34,29 +33,29 @@ impl Colour {
         }
     }
 
-    /// The shape of its marks.
+    /// Returns the shape of its marks.
     pub fn shape(self) -> usize {
         match self {
-            // Behind the last colour the same one has another shape.
+            // After the last colour the same one is used with another shape.
             Self::Proxy(index) => index + index / COLOURS,
             Self::Direct | Self::Neutral => 3,
         }
     }
 }
 
-/// How a line is drawn.
+/// Style of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stroke {
-    /// What counts.
+    /// Main line.
     Bold,
-    /// What stands behind it.
+    /// Background line.
     Thin,
     /// Another measurement of the same.
     Dashed,
 }
 
 impl Stroke {
-    /// The class that carries it.
+    /// Returns the CSS class.
     pub fn class(self) -> &'static str {
         match self {
             Self::Bold => "bold",
@@ -66,58 +65,51 @@ impl Stroke {
     }
 }
 
-/// What a key shows before its words.
+/// Symbol of a legend key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sample {
-    /// A piece of a line.
+    /// A line.
     Line(Stroke),
     /// A mark on a line.
     Mark,
-    /// A mark that is not filled.
     Hollow,
-    /// A full box.
     Solid,
-    /// A pale box.
     Pale,
-    /// A whisker.
     Whisker,
 }
 
-/// A line of the legend.
+/// Entry of the legend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Key {
-    /// What it shows.
     pub sample: Sample,
-    /// In which colour.
     pub colour: Colour,
-    /// What that means.
+    /// Explanation.
     pub text: String,
 }
 
-/// An axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What it counts, with its unit.
+    /// Quantity, with its unit.
     pub label: String,
-    /// How it runs.
+    /// Scale.
     pub form: Form,
-    /// How its numbers are written.
+    /// Number format.
     pub unit: Unit,
-    /// The numbers that it names; without them round ones.
+    /// Numbers of the ticks; round numbers by default.
     pub ticks: Option<Vec<f64>>,
 }
 
-/// Where a chart is read.
+/// Width class of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
-    /// On a desk or on paper.
+    /// For screens and paper.
     Wide,
-    /// On a phone.
+    /// For phones.
     Narrow,
 }
 
 impl Frame {
-    /// Its width.
+    /// Returns the width, in pixels.
     pub fn width(self) -> f64 {
         match self {
             Self::Wide => 960.0,
@@ -125,7 +117,7 @@ impl Frame {
         }
     }
 
-    /// The size of its text.
+    /// Returns the font size, in pixels.
     pub fn font(self) -> f64 {
         match self {
             Self::Wide => 13.0,
@@ -133,7 +125,7 @@ impl Frame {
         }
     }
 
-    /// The class of its drawings.
+    /// Returns the CSS class.
     pub fn class(self) -> &'static str {
         match self {
             Self::Wide => "wide",
@@ -142,17 +134,16 @@ impl Frame {
     }
 }
 
-/// A chart of some form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Chart {
     /// Lines over an axis.
     Lines(Lines),
-    /// Lying bars.
+    /// Horizontal bars.
     Bars(Bars),
 }
 
 impl Chart {
-    /// The drawing for a page; `id` is unique in it.
+    /// Draws the chart for a page; `id` is unique in it.
     pub fn draw(&self, frame: Frame, id: &str) -> String {
         match self {
             Self::Lines(lines) => lines.draw(frame, id, None),
@@ -160,7 +151,7 @@ impl Chart {
         }
     }
 
-    /// A drawing of its own, with its style, its background and its heading in it.
+    /// Draws the chart for a file of its own, including style, background and heading.
     pub fn file(&self, heading: &str) -> String {
         let drawn = match self {
             Self::Lines(lines) => lines.draw(Frame::Wide, "chart", Some(heading)),
@@ -170,7 +161,7 @@ impl Chart {
     }
 }
 
-/// Opens a drawing; one of its own, which has a heading, brings its style and its background.
+/// Opens a drawing; with a heading it is a file of its own and includes style and background.
 pub fn open(frame: Frame, size: (f64, f64), id: &str, words: (&str, &str), heading: Option<&str>) -> Svg {
     let margin = if heading.is_some() { MARGIN } else { 0.0 };
     let mut svg = Svg::open(frame.class(), size, margin, id, words.0, words.1);
@@ -182,17 +173,17 @@ pub fn open(frame: Frame, size: (f64, f64), id: &str, words: (&str, &str), headi
     svg
 }
 
-/// The room that a heading takes.
+/// Returns the height of a heading.
 pub fn heading_room(heading: Option<&str>) -> f64 {
     if heading.is_some() { 28.0 } else { 0.0 }
 }
 
-/// What is left free at the left and right of a drawing.
+/// Margin at the left and right of a drawing.
 pub const EDGE: f64 = 1.0;
-/// What is left free around a drawing of its own.
+/// Margin around a drawing in a file of its own.
 const MARGIN: f64 = 16.0;
 
-/// Draws the keys in rows from the top, and gives the height that they took. With `None` it is only measured.
+/// Draws the legend keys in rows from the top, and returns their height. With `None` they are only measured.
 pub fn keys(mut svg: Option<&mut Svg>, frame: Frame, top: f64, keys: &[Key]) -> f64 {
     let font = frame.font();
     let (swatch, gap, row) = (26.0, 18.0, font * 1.6);

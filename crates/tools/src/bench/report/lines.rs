@@ -1,4 +1,4 @@
-//! Lines over an axis. Must never draw a point that is no finite number, nor more points than can be seen.
+//! Lines over an axis. Must never draw a point that is not finite, nor more points than can be seen.
 
 use super::chart::{self, Axis, Colour, EDGE, Frame, Key, Sample, Stroke};
 use super::scale::{Form, Scale};
@@ -8,73 +8,67 @@ use super::svg::{self, Anchor, Svg};
 /// A chart of lines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lines {
-    /// What it shows, for those who cannot see it.
+    /// Accessible title.
     pub title: String,
-    /// Across.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// Vertical axis.
     pub y: Axis,
-    /// What is drawn; later ones above earlier ones.
+    /// Lines; later ones are drawn above earlier ones.
     pub series: Vec<Series>,
-    /// What the legend explains beside the names of the series.
+    /// Entries of the legend in addition to the series.
     pub keys: Vec<Key>,
 }
 
-/// A line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What it is.
     pub name: String,
-    /// Its colour.
     pub colour: Colour,
-    /// How it is drawn.
     pub stroke: Stroke,
-    /// What stands at its end, and in the legend of a narrow chart.
+    /// Label at its end, and in the legend of a narrow chart.
     pub label: Option<String>,
-    /// Whether its points are marked: they were measured one by one.
+    /// Whether its points are marked, as separate measurements.
     pub marked: bool,
-    /// Its points, from left to right.
+    /// Points, from left to right.
     pub points: Vec<Spot>,
 }
 
 /// A point of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spot {
-    /// Across.
     pub x: f64,
-    /// Upwards.
     pub y: f64,
-    /// The least and the greatest round.
+    /// Lowest and highest round.
     pub range: Option<(f64, f64)>,
-    /// Not filled: it means something else than the others.
+    /// The mark is not filled: the point has a different meaning.
     pub hollow: bool,
-    /// What shows under the pointer.
+    /// Text of the tooltip.
     pub hover: String,
 }
 
 impl Spot {
-    /// A point and nothing else.
+    /// Returns a point without further properties.
     pub fn plain(x: f64, y: f64) -> Self {
         Self { x, y, range: None, hollow: false, hover: String::new() }
     }
 }
 
-/// The most points of a line: more than there are pixels to see them.
+/// Maximum number of points of a line, above the number of visible pixels.
 const MOST_POINTS: usize = 300;
-/// The most lines of a chart.
+/// Maximum number of lines of a chart.
 const MOST_SERIES: usize = 120;
-/// The most labels beside the ends of lines; with more of them the legend names the series.
+/// Maximum number of labels at the ends of lines; with more of them the legend names the series.
 const MOST_LABELS: usize = 12;
 
-/// The distance of two labels, in units of their size.
+/// Distance of two labels, in units of the font size.
 const SPACING: f64 = 1.25;
 
-/// Where everything stands.
+/// Positions of the chart's elements.
 struct Layout {
     frame: Frame,
     size: (f64, f64),
     left: f64,
-    /// Where the axis across begins: a mark needs room before it.
+    /// Start of the horizontal axis: a mark needs space before it.
     begin: f64,
     right: f64,
     top: f64,
@@ -98,12 +92,12 @@ impl Layout {
 }
 
 impl Lines {
-    /// Whether there is a point to draw.
+    /// Whether there is no point to draw.
     pub fn is_empty(&self) -> bool {
         self.series.iter().all(|series| series.points.is_empty())
     }
 
-    /// The drawing; with a heading it is one of its own.
+    /// Draws the chart; with a heading it is a file of its own.
     pub fn draw(&self, frame: Frame, id: &str, heading: Option<&str>) -> String {
         let layout = self.layout(frame, heading);
         let mut svg = chart::open(frame, layout.size, id, (&self.title, &self.description()), heading);
@@ -146,7 +140,7 @@ impl Lines {
         let room = if beside { (widest_label * svg::HEAVY * font + 24.0).clamp(24.0, 250.0) } else { 20.0 };
         let x_ticks = self.x.ticks.clone().unwrap_or_else(|| x.ticks(if frame == Frame::Wide { 10 } else { 5 }));
         let x_ticks = named(x_ticks, &self.x);
-        // Half of the last tick's text stands behind the end of the axis.
+        // Half of the last tick's text extends beyond the end of the axis.
         let room = room.max(x_ticks.last().map_or(0.0, |(_, text)| svg::width(text) * font / 2.0));
         let (left, right) = (EDGE + widest * font + 8.0, frame.width() - EDGE - room);
         let marked = labels.iter().any(|series| series.marked) && self.x.form == Form::Logarithmic;
@@ -185,8 +179,8 @@ impl Lines {
         svg.text("axis", ((left + right) / 2.0, bottom + font * 2.9), Anchor::Middle, &label);
     }
 
-    /// The labels beside the ends of lines: right behind the end where nothing else is, else at the edge of the chart,
-    /// pushed apart until none covers another.
+    /// Draws the labels of lines: directly after the end of the line if that space is free, else at the edge of the
+    /// chart, moved apart until they do not overlap.
     fn labels(&self, svg: &mut Svg, layout: &Layout) {
         let font = layout.frame.font();
         let mut ends: Vec<(&Series, (f64, f64))> = Vec::new();
@@ -216,7 +210,7 @@ impl Lines {
         }
     }
 
-    /// Whether a label of that extent and height lies within the chart, and no other line runs through it.
+    /// Whether a label of that extent and height is within the chart, and no other line crosses it.
     fn is_free(&self, layout: &Layout, own: &Series, (from, to): (f64, f64), height: f64) -> bool {
         let font = layout.frame.font();
         let crosses = |pair: &[Spot]| {
@@ -229,7 +223,7 @@ impl Lines {
         to <= layout.right && !others().any(|series| series.points.windows(2).any(crosses))
     }
 
-    /// The chart in words: where each series that has a label ends.
+    /// Returns a description in words: the end of each series that has a label.
     fn description(&self) -> String {
         let mut text = format!("{} against {}.", self.y.label, self.x.label);
         for series in self.series.iter().filter(|series| series.label.is_some()).take(MOST_LABELS) {
@@ -242,12 +236,12 @@ impl Lines {
 }
 
 impl Series {
-    /// In units of the size of the letters.
+    /// Returns the width of the label, in units of the font size.
     fn label_width(&self) -> f64 {
         svg::width(self.label.as_deref().unwrap_or_default()) * svg::HEAVY
     }
 
-    /// Writes the label, and what leads to it from the end of the line.
+    /// Draws the label, and the leader from the end of the line.
     fn label(&self, svg: &mut Svg, layout: &Layout, (x, y): (f64, f64), lead: &[(f64, f64)]) {
         let font = layout.frame.font();
         svg.group(&self.colour.class(), Some(&self.name));
@@ -301,10 +295,10 @@ impl Series {
     }
 }
 
-/// How far a label may stand from the end of its line before a legend says more.
+/// Maximum distance of a label from the end of its line; beyond it a legend is used.
 const FAR: f64 = 32.0;
 
-/// Whether the lines end so close to each other that labels beside their ends would not tell which is which.
+/// Whether the ends of the lines are too close for labels beside them.
 fn crowded(labels: &[&Series], scale: &Scale, tall: f64, font: f64) -> bool {
     let end = |series: &&Series| series.points.iter().rev().find_map(|spot| scale.place(spot.y));
     let mut ends: Vec<f64> = labels.iter().filter_map(end).map(|place| place * tall).collect();
@@ -316,7 +310,7 @@ fn crowded(labels: &[&Series], scale: &Scale, tall: f64, font: f64) -> bool {
     together || ends.iter().zip(&moved).any(|(end, moved)| (end - moved).abs() > FAR)
 }
 
-/// The ticks whose texts do not touch, from left to right; the last one stays.
+/// Returns the ticks whose texts do not touch, from left to right; the last one is kept.
 fn apart(ticks: Vec<(f64, String)>, scale: &Scale, width: f64, font: f64) -> Vec<(f64, String)> {
     let extent = |(tick, text): &(f64, String)| {
         let (middle, half) = (scale.place(*tick)? * width, svg::width(text) * font / 2.0 + 5.0);
@@ -337,7 +331,7 @@ fn apart(ticks: Vec<(f64, String)>, scale: &Scale, width: f64, font: f64) -> Vec
     kept
 }
 
-/// Moves rising heights until neighbours are that far apart and all lie between the ends, as far as there is room.
+/// Moves ascending heights until neighbours have that distance and all are between the ends, as far as there is space.
 fn push_apart(heights: &mut [f64], least: f64, top: f64, bottom: f64) {
     let room = (bottom - top).max(0.0);
     let least = if heights.len() > 1 { least.min(room / (heights.len() - 1) as f64) } else { least };

@@ -1,8 +1,8 @@
 //! The report of a benchmark: a page and its charts, drawn from the results alone. Must never measure anything, and
-//! trusts no word of the results: names and versions come from programs.
+//! must never trust a text in the results: names and versions come from programs.
 //!
-//! [`statistics`] has the arithmetic, [`summary`] applies it to the results, [`figures`] says what each chart shows,
-//! [`lines`] and [`bars`] draw it, [`page`] puts it together.
+//! [`statistics`] has the arithmetic, [`summary`] applies it to the results, [`figures`] defines the charts,
+//! [`lines`] and [`bars`] draw them, [`page`] assembles the page.
 
 mod bars;
 mod chart;
@@ -23,7 +23,7 @@ pub use redraw::{redraw, write};
 
 use super::results::Results;
 
-/// The whole report: one HTML file that needs nothing else.
+/// Returns the whole report: one self-contained HTML file.
 #[must_use]
 pub fn render(results: &Results) -> String {
     page::render(results)
@@ -32,13 +32,13 @@ pub fn render(results: &Results) -> String {
 /// A chart as a file of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawing {
-    /// The name of the file, `.svg` included.
+    /// Name of the file, including `.svg`.
     pub file: String,
-    /// What is in it.
+    /// Content.
     pub svg: String,
 }
 
-/// Every chart of the report as a file of its own, in their order.
+/// Returns every chart of the report as a file of its own, in their order.
 #[must_use]
 pub fn drawings(results: &Results) -> Vec<Drawing> {
     let summary = summary::Summary::of(results);

@@ -1,4 +1,4 @@
-//! The page around the charts: everything in one file. Must never point at anything outside of itself, nor need a
+//! The HTML page with the charts, as one file. Must never refer to anything outside of itself, nor need a
 //! script.
 
 use super::chart::{self, Frame};
@@ -12,14 +12,14 @@ use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The most findings and proxies that are told.
+/// Maximum number of findings and proxies that are listed.
 const MOST: usize = 100;
-/// The most combinations whose medians stand above the charts.
+/// Maximum number of combinations whose medians are shown above the charts.
 const MOST_AT_THE_TOP: usize = 3;
-/// The most letters of a scenario that are shown.
+/// Maximum length of a scenario that is shown, in characters.
 const MOST_SCENARIO: usize = 60_000;
 
-/// The page.
+/// Returns the page.
 pub fn render(results: &Results) -> String {
     let summary = Summary::of(results);
     let figures = figures::all(&summary);
@@ -103,7 +103,7 @@ fn environment(results: &Results) -> String {
         many => format!("{many} findings may spoil the result."),
     };
     let _ = writeln!(out, "<p>{said}</p>\n<ul class=\"environment\">");
-    // Those that matter first.
+    // Warnings first.
     let (bad, good): (Vec<_>, Vec<_>) = results.environment.iter().partition(|finding| finding.warning.is_some());
     for finding in bad.into_iter().chain(good).take(MOST) {
         let class = if finding.warning.is_some() { "warning" } else { "well" };
@@ -147,7 +147,7 @@ fn proxies(summary: &Summary<'_>) -> String {
     out
 }
 
-/// A command line as a shell would read it.
+/// Returns a command line, quoted for a shell.
 fn command_line(words: &[String]) -> String {
     let plain = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./:=,@%+".contains(c));
     let quoted = words.iter().map(|word| match word {
@@ -157,7 +157,7 @@ fn command_line(words: &[String]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// A figure with its number.
+/// Returns a figure with its number.
 fn place(number: usize, figure: &Figure) -> String {
     let mut out = format!("<section id=\"{}\" class=\"figure\"><h2>{number}. {}</h2>\n", figure.slug, figure.title);
     let _ = writeln!(out, "<p>{}</p>", escape(&figure.text, 1200));

@@ -1,28 +1,28 @@
-//! Numbers as people read them: three digits that count, and a unit. Must never hide which unit it is.
+//! Readable numbers: three significant digits, and a unit. Must never hide the unit.
 
-/// What a number stands for.
+/// Unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// So many of something: 45.3k.
+    /// A count: 45.3k.
     Count,
     /// Microseconds, shown as µs, ms or s.
     Micros,
-    /// Microseconds, always shown as such and without the unit: for an axis that names it.
+    /// Microseconds without conversion, without the unit: for an axis that names it.
     PlainMicros,
     /// Bytes of memory, shown in powers of 1000.
     Memory,
-    /// Bytes of an object, shown in the units that leave no fraction.
+    /// Bytes of an object, shown in the unit that leaves no fraction.
     Size,
-    /// So many of something, with all digits: 45,300.
+    /// A count with all digits: 45,300.
     Grouped,
-    /// A number that has its unit elsewhere.
+    /// A number whose unit is shown elsewhere.
     Plain,
-    /// Percent of answers: 99.99 %.
+    /// Percent of responses: 99.99 %.
     Percentile,
 }
 
 impl Unit {
-    /// The number in that unit; a dash where it is no number.
+    /// Formats the number in that unit; a dash if it is not finite.
     pub fn show(self, value: f64) -> String {
         if !value.is_finite() {
             return "–".to_owned();
@@ -39,7 +39,7 @@ impl Unit {
     }
 }
 
-/// Three digits that count, without zeros behind the point: `0.0123`, `1.5`, `45.3`, `1230`.
+/// Formats three significant digits, without trailing zeros: `0.0123`, `1.5`, `45.3`, `1230`.
 pub fn significant(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0".to_owned() } else { "–".to_owned() };
@@ -51,7 +51,7 @@ pub fn significant(value: f64) -> String {
     if trimmed == "-0" { "0".to_owned() } else { trimmed.to_owned() }
 }
 
-/// A whole number with commas: `45,300`; small ones keep what counts of their fraction.
+/// Formats a whole number with commas: `45,300`; small ones keep significant digits of their fraction.
 pub fn grouped(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -76,7 +76,7 @@ pub fn grouped(value: f64) -> String {
 fn scaled(value: f64, step: f64, units: &[&str], between: &str) -> String {
     let mut shown = value;
     let mut index = 0;
-    // 999.6 would be shown as 1000.
+    // 999.6 would be rounded to 1000.
     while shown.abs() >= step - 0.5 && index + 1 < units.len() {
         shown /= step;
         index += 1;

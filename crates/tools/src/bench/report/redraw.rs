@@ -1,4 +1,4 @@
-//! The report as files: written beside the results, or drawn anew from a `results.json`. Must never touch any other
+//! The report as files: written beside the results, or redrawn from a `results.json`. Must never change any other
 //! file.
 
 use super::{drawings, render};
@@ -9,16 +9,16 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The page in the same folder.
+/// File name of the page.
 pub const REPORT: &str = "report.html";
-/// The folder of the charts in it.
+/// Folder of the charts.
 pub const CHARTS: &str = "charts";
 
-/// Writes `report.html` and `charts/*.svg` into the folder, and gives the path of the page.
+/// Writes `report.html` and `charts/*.svg` into the folder, and returns the path of the page.
 ///
 /// # Errors
 ///
-/// What could not be written, and why.
+/// The file that could not be written, and the reason.
 pub fn write(results: &Results, folder: &Path) -> Result<PathBuf, String> {
     let named = |path: &Path, error: io::Error| format!("cannot write {}: {error}", path.display());
     let charts = folder.join(CHARTS);
@@ -32,7 +32,7 @@ pub fn write(results: &Results, folder: &Path) -> Result<PathBuf, String> {
     Ok(page)
 }
 
-/// `weir bench --report PLACE`: draws the report anew beside the results, and says where it is.
+/// `weir bench --report PLACE`: redraws the report beside the results, and prints its path.
 #[must_use]
 pub fn redraw(place: &Path) -> Outcome {
     let results = match stored::read(place) {

@@ -1,20 +1,19 @@
-//! Where a number stands on an axis, and which numbers an axis names. Must never place what is no finite number.
+//! Position of a number on an axis, and the ticks of an axis. Must never place a number that is not finite.
 
-/// How an axis runs.
+/// Scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// In equal steps from zero.
+    /// Linear from zero.
     Linear,
-    /// In equal factors.
     Logarithmic,
-    /// Percent of answers, by how rare the others are: each nine takes as much room as the one before.
+    /// Percent of responses, by the rarity of the others: each nine has the same width.
     Tail,
 }
 
-/// The most nines of a tail: behind them no run has enough answers.
+/// Maximum number of nines of a tail; no run has enough responses for more.
 const RAREST: f64 = 7.0;
 
-/// An axis: from one number to another.
+/// An axis between two numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     form: Form,
@@ -23,7 +22,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// One that holds these values. `tight`: it ends at the greatest; else at the next round number.
+    /// Returns an axis that contains these values. `tight`: it ends at the greatest; else at the next round number.
     pub fn over(form: Form, values: impl IntoIterator<Item = f64>, tight: bool) -> Self {
         let known = values.into_iter().filter_map(|value| warp(form, value));
         let (low, high) = known.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
@@ -63,13 +62,13 @@ impl Scale {
         self
     }
 
-    /// Where a value stands, from 0 to 1; nothing for one that does not.
+    /// Returns the position of a value, from 0 to 1; `None` if it is outside.
     pub fn place(&self, value: f64) -> Option<f64> {
         let place = (warp(self.form, value)? - self.low) / (self.high - self.low);
         (-1e-9..=1.0 + 1e-9).contains(&place).then(|| place.clamp(0.0, 1.0))
     }
 
-    /// Round numbers on it, rising, about as many as asked for at most.
+    /// Returns about `most` ascending round numbers on the axis.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let all = match self.form {
             Form::Linear => {
@@ -105,7 +104,7 @@ impl Scale {
     }
 }
 
-/// The percentiles that a tail names.
+/// Ticks of a tail, as percentiles.
 const TAIL: &[f64] = &[50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999];
 
 trait Tail {
@@ -113,13 +112,13 @@ trait Tail {
 }
 
 impl Tail for f64 {
-    /// How rare the answers above that percentile are, as a power of ten.
+    /// Returns the rarity of responses above that percentile, as a power of ten.
     fn tail(self) -> f64 {
         -(1.0 - self / 100.0).log10()
     }
 }
 
-/// A value as its axis counts it.
+/// Transforms a value by the scale.
 fn warp(form: Form, value: f64) -> Option<f64> {
     let warped = match form {
         Form::Linear => value,
@@ -127,12 +126,12 @@ fn warp(form: Form, value: f64) -> Option<f64> {
         Form::Tail if (0.0..100.0).contains(&value) => value.tail().max(0.0),
         _ => return None,
     };
-    // Rounding of 99.99999 may pass seven nines by a hair.
+    // Rounding of 99.99999 may slightly exceed seven nines.
     let known = warped.is_finite() && (form != Form::Tail || warped <= RAREST + 1e-6);
     known.then_some(warped)
 }
 
-/// The smallest of 1, 2, 2.5 and 5 times a power of ten that makes at most so many steps up to that number.
+/// Returns the smallest of 1, 2, 2.5 and 5 times a power of ten that makes at most `most` steps up to `high`.
 fn step(high: f64, most: usize) -> f64 {
     let least = high / most.max(1) as f64;
     let power = 10_f64.powf(least.log10().floor());
@@ -140,7 +139,7 @@ fn step(high: f64, most: usize) -> f64 {
     found.filter(|step| step.is_normal()).unwrap_or(high)
 }
 
-/// The logarithm of the next number of the form 1, 2 or 5 times a power of ten.
+/// Returns the logarithm of the next number of the form 1, 2 or 5 times a power of ten.
 fn round_factor(logarithm: f64, up: bool) -> f64 {
     let power = logarithm.floor();
     let marks = [0.0, 2_f64.log10(), 5_f64.log10(), 1.0].map(|mark| power + mark);

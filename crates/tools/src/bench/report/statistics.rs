@@ -1,21 +1,19 @@
-//! The arithmetic of the report: medians, spreads, the rule of the best seconds, thinning. Must never know what its
-//! numbers stand for, and never lets through one that is no finite number.
+//! The arithmetic of the report: medians, spreads, the rule of the best seconds, thinning. Must never depend on the
+//! meaning of its numbers, and must never return one that is not finite.
 
 /// Several rounds of one measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// The middle one, or the mean of the two in the middle.
     pub median: f64,
-    /// The least.
     pub low: f64,
-    /// The greatest.
     pub high: f64,
-    /// How many there were.
+    /// Number of rounds.
     pub count: usize,
 }
 
 impl Spread {
-    /// Of the finite numbers among these; nothing when there is none.
+    /// Computes the spread of the finite numbers among these; `None` if there is none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -24,43 +22,42 @@ impl Spread {
         let median = if sorted.len() % 2 == 1 {
             sorted[middle]
         } else {
-            // Halved first: the sum of two large numbers need not be one.
+            // Halved first, to avoid overflow of the sum.
             sorted[middle - 1] / 2.0 + sorted[middle] / 2.0
         };
         Some(Self { median, low, high, count: sorted.len() })
     }
 
-    /// Whether some round of one lies within the rounds of the other.
+    /// Whether the ranges overlap.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
 
-/// Which of the values is closest to their median, the first of equals; nothing without a finite one.
+/// Returns the index of the value closest to the median, the first of equals; `None` without a finite one.
 pub fn nearest_to_median(values: &[f64]) -> Option<usize> {
     let median = Spread::of(values.iter().copied())?.median;
     let finite = values.iter().enumerate().filter(|(_, value)| value.is_finite());
     finite.min_by(|(_, a), (_, b)| (*a - median).abs().total_cmp(&(*b - median).abs())).map(|(index, _)| index)
 }
 
-/// How many of the best seconds are dropped, where there are enough.
+/// Number of the best seconds that are dropped, if there are enough.
 pub const DROPPED: usize = 5;
-/// How many of those behind them are averaged, where there are enough.
+/// Number of the following seconds that are averaged, if there are enough.
 pub const AVERAGED: usize = 20;
 
 /// The mean of the best seconds of a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BestSeconds {
-    /// Their mean.
     pub mean: f64,
-    /// How many of the very best were left out, because a burst is no capacity.
+    /// Number of the very best seconds that were dropped, because a burst is not capacity.
     pub dropped: usize,
-    /// How many were averaged.
+    /// Number of averaged seconds.
     pub averaged: usize,
 }
 
-/// The mean of the [`AVERAGED`] best seconds after the [`DROPPED`] best were dropped. With fewer than 25 seconds a fifth
-/// of them, rounded down, is dropped and all the others are averaged. Nothing without a second.
+/// Returns the mean of the [`AVERAGED`] best seconds after the [`DROPPED`] best were dropped. With fewer than 25
+/// seconds a fifth of them, rounded down, is dropped and all the others are averaged. `None` without a second.
 pub fn best_seconds(seconds: impl IntoIterator<Item = f64>) -> Option<BestSeconds> {
     let mut sorted: Vec<f64> = seconds.into_iter().filter(|second| second.is_finite()).collect();
     sorted.sort_by(|a, b| b.total_cmp(a));
@@ -74,13 +71,13 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().map(|value| value / values.len() as f64).sum()
 }
 
-/// One number out of another; nothing where that says nothing.
+/// Returns the ratio; `None` if it is not defined.
 pub fn ratio(part: f64, whole: f64) -> Option<f64> {
     let ratio = part / whole;
     (whole > 0.0 && ratio.is_finite()).then_some(ratio)
 }
 
-/// At most so many points: neighbours become their mean. Their order is kept.
+/// Reduces points to at most `most`: neighbours become their mean. The order is kept.
 pub fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     let group = points.len().div_ceil(most.max(1)).max(1);
     let middle = |chunk: &[(f64, f64)]| {
@@ -90,7 +87,7 @@ pub fn thin(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     points.chunks(group).map(middle).collect()
 }
 
-/// At most so many of a list: the first, the last, and others evenly between.
+/// Reduces a list to at most `most` items: the first, the last, and others evenly between.
 pub fn evenly<T: Clone>(items: &[T], most: usize) -> Vec<T> {
     if items.len() <= most {
         return items.to_vec();
@@ -103,7 +100,6 @@ pub fn evenly<T: Clone>(items: &[T], most: usize) -> Vec<T> {
 mod tests {
     use super::*;
 
-    /// Three numbers, or nothing.
     type Expected = Option<(f64, f64, f64)>;
 
     #[test]

@@ -1,6 +1,5 @@
-//! What the report reads out of the results: the ways that were measured, the settings in which they were, and the
-//! medians of their rounds. What the sizing page needs too is in `bench/figures.rs`. Must never count a round that had a
-//! fault.
+//! The report's view of the results: the measured ways, their settings, and the medians of their rounds. Figures shared
+//! with the sizing page are in `bench/figures.rs`. Must never count a round with a fault.
 
 use super::chart::{COLOURS, Colour};
 use super::quantity::{Unit, grouped};
@@ -9,30 +8,30 @@ use crate::bench::figures;
 use crate::bench::results::{Point, Results, Round};
 use crate::load::record::Counts;
 
-/// The most ways of a report; further ones are left out, and it says so.
+/// Maximum number of ways of a report; further ones are left out, and the report mentions it.
 pub const MOST_WAYS: usize = 16;
-/// The most points of a report.
+/// Maximum number of points of a report.
 const MOST_POINTS: usize = 4000;
-/// The most rounds of a point.
+/// Maximum number of rounds of a point.
 const MOST_ROUNDS: usize = 100;
 
-/// A proxy, or the way without one.
+/// A proxy, or the direct way without a proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
-    /// The proxy's name; nothing without a proxy.
+    /// The proxy's name; `None` without a proxy.
     pub proxy: Option<String>,
-    /// What it is called.
+    /// Name in the report.
     pub label: String,
-    /// Its colour, the same everywhere.
+    /// Colour, the same in all charts.
     pub colour: Colour,
 }
 
-/// What a measurement had in common with those that it is compared with.
+/// Common parameters of the measurements that are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
-    /// Bytes of the object.
+    /// Size of the object, in bytes.
     pub size: u64,
-    /// Offered requests a second.
+    /// Offered requests per second.
     pub rate: Option<f64>,
     /// Threads of the proxy.
     pub workers: u32,
@@ -45,23 +44,23 @@ impl Setting {
         Self { size: point.size, rate: point.rate, workers: point.workers, connections: point.connections }
     }
 
-    /// Whether a point belongs to it. What has no proxy has no workers either.
+    /// Whether a point belongs to it. Workers are ignored for the direct way.
     pub fn holds(&self, point: &Point) -> bool {
         let own = Self::of(point);
         Self { workers: if point.proxy.is_none() { self.workers } else { own.workers }, ..own } == *self
     }
 
-    /// In words.
+    /// Returns a description in words.
     pub fn text(&self) -> String {
         self.words(None)
     }
 
-    /// In words, without what is swept.
+    /// Returns a description in words, without the swept parameter.
     pub fn words(&self, swept: Option<Along>) -> String {
         let plural =
             |count: u32, one: &str| format!("{} {one}{}", grouped(f64::from(count)), if count == 1 { "" } else { "s" });
         let mut words = Vec::new();
-        // A scenario that sweeps no size need not know one.
+        // A scenario without a sweep of sizes may have no size.
         if swept != Some(Along::Size) && self.size > 0 {
             words.push(format!("{} objects", Unit::Size.show(self.size as f64)));
         }
@@ -78,12 +77,12 @@ impl Setting {
     }
 }
 
-/// What is varied in a sweep.
+/// Parameter of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Along {
-    /// The size of the object.
+    /// Size of the object.
     Size,
-    /// The rate that is offered.
+    /// Offered rate.
     Rate,
     /// Threads of the proxy.
     Workers,
@@ -101,7 +100,7 @@ impl Along {
         }
     }
 
-    /// The setting without what is varied.
+    /// Returns the setting without the swept parameter.
     fn fixed(self, setting: Setting) -> Setting {
         match self {
             Self::Size => Setting { size: 0, ..setting },
@@ -112,31 +111,31 @@ impl Along {
     }
 }
 
-/// A point with the rounds that count.
+/// A point with its valid rounds.
 #[derive(Debug, Clone)]
 pub struct Measured<'a> {
-    /// Which of the ways.
+    /// Index of the way.
     pub way: usize,
-    /// As it stands in the results.
+    /// The point in the results.
     pub point: &'a Point,
-    /// The rounds without a fault, in their order.
+    /// Rounds without a fault, in their order.
     pub rounds: Vec<&'a Round>,
 }
 
 impl<'a> Measured<'a> {
-    /// The median of a figure over the rounds.
+    /// Returns the spread of a figure over the rounds.
     pub fn spread(&self, figure: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.rounds.iter().filter_map(|round| figure(round)))
     }
 
-    /// The round whose requests a second are closest to the median.
+    /// Returns the index of the round whose requests per second are closest to the median.
     pub fn middle(&self) -> Option<usize> {
         let rates: Vec<f64> = self.rounds.iter().map(|round| rate(round).unwrap_or(f64::NAN)).collect();
         statistics::nearest_to_median(&rates)
     }
 
-    /// The median of each percentile over the rounds, rising; of the reference client where asked for. They end where
-    /// most rounds had no slower answer: behind that a percentile repeats the slowest one.
+    /// Returns the median of each percentile over the rounds, ascending; of the reference client if `reference` is set.
+    /// They end where most rounds had no slower response: further percentiles would repeat the slowest one.
     pub fn percentiles(&self, reference: bool) -> Vec<(f64, f64)> {
         let of = |round: &'a Round| if reference { &round.reference } else { &round.latency };
         let mut named: Vec<f64> = self.rounds.iter().flat_map(|round| of(round).iter().map(|row| row.0)).collect();
@@ -145,7 +144,7 @@ impl<'a> Measured<'a> {
         named.dedup();
         let median = |percentile: f64| {
             let rounds = || self.rounds.iter().map(|round| of(round)).filter(|rows| !rows.is_empty());
-            // A round that has ended counts with its slowest answer still, or the line would fall.
+            // A round that has ended still contributes its slowest response, or the line would fall.
             let values = Spread::of(rounds().filter_map(|rows| lookup(rows, percentile)))?;
             let going_on = rounds().filter(|rows| lookup(told(rows), percentile).is_some()).count();
             (going_on * 2 > rounds().count()).then_some((percentile, values.median))
@@ -154,21 +153,20 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// The whole of it.
+/// Summary of the results.
 #[derive(Debug, Clone)]
 pub struct Summary<'a> {
-    /// As it was read.
     pub results: &'a Results,
-    /// The proxies in the order of the scenario, behind them the way without one if it was measured.
+    /// The proxies in the order of the scenario, followed by the direct way if it was measured.
     pub ways: Vec<Way>,
-    /// Every point, in the order of the results.
+    /// All points, in the order of the results.
     pub points: Vec<Measured<'a>>,
-    /// Settings, in the order in which they first occur.
+    /// Settings, in the order of their first occurrence.
     pub settings: Vec<Setting>,
 }
 
 impl<'a> Summary<'a> {
-    /// Reads the results.
+    /// Summarizes the results.
     pub fn of(results: &'a Results) -> Self {
         let ways = ways(results);
         let measured = |point: &'a Point| {
@@ -178,7 +176,7 @@ impl<'a> Summary<'a> {
         };
         let points: Vec<_> = results.points.iter().take(MOST_POINTS).filter_map(measured).collect();
         let mut settings: Vec<Setting> = Vec::new();
-        // Those of proxies first: what has no proxy joins any number of workers.
+        // Points of proxies first: the direct way matches any number of workers.
         for proxied in [true, false] {
             for each in points.iter().filter(|each| each.point.proxy.is_some() == proxied) {
                 let known = settings.iter().any(|setting| setting.holds(each.point));
@@ -190,7 +188,7 @@ impl<'a> Summary<'a> {
         Self { results, ways, points, settings }
     }
 
-    /// What was measured in a setting, in the order of the ways.
+    /// Returns the measurements of a setting, in the order of the ways.
     pub fn within(&self, setting: &Setting) -> Vec<&Measured<'a>> {
         let mut found: Vec<_> = self.points.iter().filter(|each| setting.holds(each.point)).collect();
         found.retain(|each| !each.rounds.is_empty());
@@ -199,12 +197,12 @@ impl<'a> Summary<'a> {
         found
     }
 
-    /// The way of a measurement.
+    /// Returns the way of a measurement.
     pub fn way(&self, measured: &Measured<'_>) -> &Way {
         &self.ways[measured.way]
     }
 
-    /// The sweeps with at least so many values, those with the most values first.
+    /// Returns the sweeps with at least `least` values, those with the most values first.
     pub fn sweeps(&self, along: Along, least: usize) -> Vec<Sweep<'_>> {
         let mut sweeps: Vec<Sweep<'_>> = Vec::new();
         for proxied in [true, false] {
@@ -232,17 +230,17 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Measurements that differ in one thing.
+/// Measurements that differ in one parameter.
 #[derive(Debug, Clone)]
 pub struct Sweep<'a> {
-    /// What they have in common.
+    /// Common parameters.
     pub fixed: Setting,
-    /// What was varied, rising, and what was measured there.
+    /// Values of the swept parameter, ascending, with their measurements.
     pub steps: Vec<(f64, &'a Measured<'a>)>,
 }
 
 impl Sweep<'_> {
-    /// The values of proxies (or, where there is none, of the way without), rising, each once.
+    /// Returns the values of proxies (or of the direct way if there is no proxy), ascending and without duplicates.
     pub fn values(&self) -> Vec<f64> {
         let proxied = self.steps.iter().any(|(_, each)| each.point.proxy.is_some());
         let steps = self.steps.iter().filter(|(_, each)| each.point.proxy.is_some() || !proxied);
@@ -251,7 +249,7 @@ impl Sweep<'_> {
         values
     }
 
-    /// The steps of one of the ways.
+    /// Returns the steps of one of the ways.
     pub fn of_way(&self, way: usize) -> impl Iterator<Item = (f64, &Measured<'_>)> {
         self.steps.iter().filter(move |(_, each)| each.way == way).map(|(value, each)| (*value, *each))
     }
@@ -276,16 +274,16 @@ fn ways(results: &Results) -> Vec<Way> {
     proxies.chain(direct).collect()
 }
 
-/// The programs whose colours are the same in every report, whichever of them a run compares.
+/// Programs that have the same colour in every report.
 const KNOWN: [&str; COLOURS] =
     ["weir", "haproxy", "haproxy-2", "nginx", "envoy", "baseline", "weir-without", "haproxy-without"];
 
-/// The colour of each name: that of a known program, or the last one that is free.
+/// Returns the colour of each name: that of a known program, or the last free one.
 fn colours(names: &[&str]) -> Vec<usize> {
     let known = |name: &str| KNOWN.iter().position(|known| *known == name);
     let mut taken: Vec<usize> = names.iter().filter_map(|name| known(name)).collect();
     let free = |taken: &mut Vec<usize>| {
-        // With all of them taken, numbers beyond repeat colours with other shapes.
+        // When all are taken, numbers beyond repeat colours with other shapes.
         let colour = (0..COLOURS).rev().chain(COLOURS..).find(|colour| !taken.contains(colour)).unwrap_or(COLOURS);
         taken.push(colour);
         colour
@@ -293,29 +291,29 @@ fn colours(names: &[&str]) -> Vec<usize> {
     names.iter().map(|name| known(name).unwrap_or_else(|| free(&mut taken))).collect()
 }
 
-/// Complete answers a second over a round.
+/// Returns complete responses per second over a round.
 pub fn rate(round: &Round) -> Option<f64> {
     statistics::ratio(round.total.answers as f64, round.total.length)
 }
 
-/// The samples of a round that say something: a fragment at its end, shorter than half of the longest, is noise.
+/// Returns the relevant samples of a round: a fragment at its end, shorter than half of the longest, is noise.
 pub fn seconds(round: &Round) -> impl Iterator<Item = &Counts> {
     let longest =
         round.seconds.iter().map(|second| second.length).filter(|length| length.is_finite()).fold(0.0, f64::max);
     round.seconds.iter().filter(move |second| second.length > 0.0 && second.length * 2.0 >= longest)
 }
 
-/// Gigabits a second received over a round.
+/// Returns gigabits per second received over a round.
 pub fn gigabits(round: &Round) -> Option<f64> {
     statistics::ratio(round.total.received as f64 * 8.0 / 1e9, round.total.length)
 }
 
-/// A percentile of the time to the last byte, microseconds.
+/// Returns a percentile of the time to the last byte, in microseconds.
 pub fn percentile(round: &Round, percentile: f64) -> Option<f64> {
     lookup(&round.latency, percentile)
 }
 
-/// The percentiles up to the first one that is the slowest answer.
+/// Returns the percentiles up to the first one that is the slowest response.
 fn told(rows: &[(f64, f64)]) -> &[(f64, f64)] {
     let slowest = rows.iter().map(|row| row.1).fold(f64::NEG_INFINITY, f64::max);
     let first = rows.iter().position(|row| row.1 >= slowest);
@@ -326,24 +324,24 @@ fn lookup(rows: &[(f64, f64)], percentile: f64) -> Option<f64> {
     rows.iter().find(|row| (row.0 - percentile).abs() < 1e-9).map(|row| row.1).filter(|value| value.is_finite())
 }
 
-/// CPU of the proxy a complete answer, microseconds.
+/// Returns the CPU time of the proxy per complete response, in microseconds.
 pub fn cpu(round: &Round) -> Option<f64> {
     let sum = round.threads.iter().map(|thread| thread.user + thread.system).sum();
     statistics::ratio(sum, round.total.answers as f64).filter(|cpu| *cpu > 0.0)
 }
 
-/// Anonymous memory of the proxy at the end, bytes; nothing where none was read.
+/// Returns the anonymous memory of the proxy at the end, in bytes; `None` if it was not read.
 pub fn memory(round: &Round) -> Option<f64> {
     (round.memory.anonymous > 0).then_some(round.memory.anonymous as f64)
 }
 
-/// Packets a complete answer, received and sent together; nothing where none was counted.
+/// Returns the packets per complete response, received and sent together; `None` if not counted.
 pub fn packets(round: &Round) -> Option<f64> {
     let sum = round.packets.0 as f64 + round.packets.1 as f64;
     statistics::ratio(sum, round.total.answers as f64).filter(|packets| *packets > 0.0)
 }
 
-/// Failed requests and connections; answers with a bad status are told apart.
+/// Returns the number of failed requests and connections, without responses with a bad status.
 pub fn errors(round: &Round) -> f64 {
     let total = &round.total;
     [total.error_connect, total.error_timeout, total.error_reset, total.error_protocol].iter().map(|n| *n as f64).sum()

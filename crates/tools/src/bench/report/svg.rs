@@ -1,10 +1,10 @@
-//! Text that is safe in HTML and SVG, and the few elements that charts are made of. Must never write a word of the
-//! results unescaped, nor a coordinate that is no finite number.
+//! Text escaped for HTML and SVG, and the few elements of charts. Must never write a text of the
+//! results unescaped, nor a coordinate that is not finite.
 
 use std::fmt::Write;
 
-/// Text for element content and quoted attributes: markup, control characters and those that turn the direction of
-/// writing lose their meaning. Longer texts are cut.
+/// Escapes text for element content and quoted attributes: markup, control characters and those that change the
+/// direction of writing lose their meaning. Longer texts are truncated.
 pub fn escape(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most) + 8);
     for (count, letter) in text.chars().enumerate() {
@@ -27,14 +27,15 @@ pub fn escape(text: &str, most: usize) -> String {
     out
 }
 
-/// No character of XML, or one that makes the text around it lie.
+/// Whether a character is not allowed in XML, or changes the direction of writing.
 fn odd(letter: char) -> bool {
     let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let none = matches!(letter, '\u{fffe}' | '\u{ffff}');
     letter.is_control() || turns || none
 }
 
-/// The width of a text in a common sans serif, in units of its size; rather too wide than too narrow.
+/// Returns the estimated width of a text in a common sans serif font, in units of the font size; rather too wide than
+/// too narrow.
 pub fn width(text: &str) -> f64 {
     let of = |letter: char| match letter {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.34,
@@ -48,10 +49,10 @@ pub fn width(text: &str) -> f64 {
     text.chars().map(of).sum()
 }
 
-/// How much wider heavy letters are.
+/// Factor of the width of bold letters.
 pub const HEAVY: f64 = 1.12;
 
-/// As much of a text as fits into that width, in units of its size.
+/// Truncates a text to a width, in units of the font size.
 pub fn fitting(text: &str, most: f64) -> String {
     if width(text) <= most {
         return text.to_owned();
@@ -68,26 +69,23 @@ pub fn fitting(text: &str, most: f64) -> String {
     kept
 }
 
-/// Which end of a text stands at its place.
+/// Alignment of a text at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// Its beginning.
     Start,
-    /// Its middle.
     Middle,
-    /// Its end.
     End,
 }
 
-/// A drawing under way.
+/// A drawing in progress.
 #[derive(Debug, Default)]
 pub struct Svg {
     out: String,
 }
 
 impl Svg {
-    /// Opens the drawing, with a margin around its size. `id` is unique in its page; title and description are read
-    /// aloud.
+    /// Opens the drawing, with a margin around its size. `id` is unique in its page; title and description are for
+    /// screen readers.
     pub fn open(class: &str, size: (f64, f64), margin: f64, id: &str, title: &str, description: &str) -> Self {
         let mut svg = Self::default();
         let (begin, w, h) = (number(-margin), number(size.0 + 2.0 * margin), number(size.1 + 2.0 * margin));
@@ -100,23 +98,23 @@ impl Svg {
         svg
     }
 
-    /// Closes the drawing.
+    /// Closes the drawing and returns it.
     pub fn close(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out
     }
 
-    /// Markup that is known to be sound.
+    /// Appends trusted markup.
     pub fn raw(&mut self, markup: &str) {
         self.out.push_str(markup);
     }
 
     fn put(&mut self, text: std::fmt::Arguments<'_>) {
-        // A `String` takes whatever it is given.
+        // Writing to a `String` cannot fail.
         let _ = self.out.write_fmt(text);
     }
 
-    /// Opens a group; its title shows under the pointer.
+    /// Opens a group; its title is shown as a tooltip.
     pub fn group(&mut self, class: &str, title: Option<&str>) {
         self.put(format_args!("<g class=\"{class}\">"));
         if let Some(title) = title {
@@ -125,18 +123,18 @@ impl Svg {
         }
     }
 
-    /// Closes the group that was opened last.
+    /// Closes the innermost group.
     pub fn end(&mut self) {
         self.out.push_str("</g>\n");
     }
 
-    /// A straight line.
+    /// Draws a straight line.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
         self.put(format_args!("<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>\n"));
     }
 
-    /// A line through points.
+    /// Draws a line through points.
     pub fn path(&mut self, class: &str, points: &[(f64, f64)]) {
         let mut d = String::with_capacity(points.len() * 12);
         for (index, (x, y)) in points.iter().enumerate() {
@@ -147,13 +145,13 @@ impl Svg {
         }
     }
 
-    /// A filled box.
+    /// Draws a filled rectangle.
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
         let [x, y, w, h] = [at.0, at.1, size.0.max(0.0), size.1.max(0.0)].map(number);
         self.put(format_args!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\"/>\n"));
     }
 
-    /// A line of text.
+    /// Draws a line of text.
     pub fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
         let [x, y] = [at.0, at.1].map(number);
         let anchor = match anchor {
@@ -165,7 +163,7 @@ impl Svg {
         self.put(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{text}</text>\n"));
     }
 
-    /// A mark at a point; the shape tells series apart where colours cannot.
+    /// Draws a mark at a point; the shape distinguishes series without colours.
     pub fn mark(&mut self, class: &str, shape: usize, at: (f64, f64), radius: f64) {
         let (x, y, r) = (at.0, at.1, radius);
         let corners: Vec<(f64, f64)> = match shape % 4 {
@@ -183,7 +181,7 @@ impl Svg {
     }
 }
 
-/// A coordinate with a tenth of a unit, which is less than a pixel.
+/// Formats a coordinate with a tenth of a unit, which is less than a pixel.
 fn number(value: f64) -> String {
     let value = if value.is_finite() { value.clamp(-1e5, 1e5) } else { 0.0 };
     let text = format!("{value:.1}");

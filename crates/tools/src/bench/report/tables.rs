@@ -1,4 +1,4 @@
-//! The tables of the report. Must never grow with the results beyond what a page can hold.
+//! The tables of the report. Must never grow with the results beyond the size of a page.
 
 use super::chart::Colour;
 use super::quantity::{Unit, grouped};
@@ -9,14 +9,14 @@ use crate::bench::figures;
 use crate::bench::results::{Point, Round, ThreadTime};
 use std::fmt::Write;
 
-/// The most rows of a table.
+/// Maximum number of rows of a table.
 const MOST_ROWS: usize = 400;
 
-/// A cell of a table: its text, and what shows under the pointer.
+/// A cell of a table: its text, and its tooltip.
 struct Cell {
     text: String,
     hover: String,
-    /// How full the bar behind it is, 0 to 1.
+    /// Share of the bar in its background, 0 to 1.
     share: Option<f64>,
 }
 
@@ -45,7 +45,7 @@ impl Cell {
     }
 }
 
-/// The name of a way with its colour.
+/// Returns the cell with the name of a way and its colour.
 fn name_cell(colour: Colour, name: &str) -> String {
     format!("<th scope=\"row\"><span class=\"dot {}\"></span>{}</th>", colour.class(), escape(name, 80))
 }
@@ -57,14 +57,14 @@ fn range(spread: Option<Spread>, show: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// The columns that hold words.
+/// Columns that contain text.
 const WORDS: &[&str] = &["thread", "system calls"];
 
-/// Opens a table that scrolls by itself where the page is narrow.
+/// Opens a table that scrolls horizontally if the page is narrow.
 fn begin(heads: &[(&str, &str)]) -> String {
     let mut out = "<div class=\"scroll\"><table><thead><tr>".to_owned();
     for (head, unit) in heads {
-        // Words stand at the left, numbers at the right.
+        // Text is left-aligned, numbers are right-aligned.
         let class = if WORDS.contains(head) { " class=\"words\"" } else { "" };
         let unit = if unit.is_empty() { String::new() } else { format!("<small>{}</small>", escape(unit, 60)) };
         let _ = write!(out, "<th scope=\"col\"{class}>{}{unit}</th>", escape(head, 60));
@@ -80,7 +80,7 @@ fn end(out: &mut String, left_out: usize) {
     }
 }
 
-/// Medians and spreads of every way in these settings.
+/// Returns medians and spreads of every way in these settings.
 pub fn medians(summary: &Summary<'_>, settings: &[Setting]) -> String {
     let mut out = begin(&[
         ("", ""),
@@ -154,17 +154,17 @@ fn median_row(out: &mut String, summary: &Summary<'_>, measured: &Measured<'_>, 
     out.push_str("</tr>\n");
 }
 
-/// Connections from which on memory is a matter of theirs and not of what a process needs for the first request.
+/// Minimum number of connections for memory per connection: with fewer, the first requests dominate.
 const MANY: u32 = 1000;
 
-/// Memory that a connection costs, bytes; nothing where there were too few, or the memory before was not read.
+/// Returns the memory per connection in bytes; `None` if there were too few, or the memory before was not read.
 fn of_connection(point: &Point, round: &Round) -> Option<f64> {
     let read = round.memory.before > 0 && point.connections >= MANY;
     let grown = round.memory.anonymous.checked_sub(round.memory.before).filter(|_| read)?;
     statistics::ratio(grown as f64, f64::from(point.connections))
 }
 
-/// CPU of each thread in the median round of each proxy.
+/// Returns the CPU of each thread in the median round of each proxy.
 pub fn threads(summary: &Summary<'_>) -> Option<String> {
     const MOST_THREADS: usize = 32;
     let mut out = begin(&[
@@ -222,7 +222,7 @@ fn thread_row(out: &mut String, summary: &Summary<'_>, measured: &Measured<'_>, 
     out.push_str("</tr>\n");
 }
 
-/// What a request costs elsewhere: packets, CPU of the load and of the origins, and system calls of the proxy.
+/// Returns further costs of a request: packets, CPU of the load and of the origins, and system calls of the proxy.
 pub fn costs(summary: &Summary<'_>) -> Option<String> {
     let mut out = begin(&[
         ("", ""),
@@ -270,7 +270,7 @@ fn calls(measured: &Measured<'_>) -> String {
     format!("{} in all: {}{rest}", grouped(sum), named.collect::<Vec<_>>().join(", "))
 }
 
-/// What went wrong, each with where it did.
+/// Returns a list of the faults, each with its place.
 pub fn faults(summary: &Summary<'_>) -> Option<String> {
     const MOST: usize = 200;
     let mut out = "<ul class=\"faults\">\n".to_owned();

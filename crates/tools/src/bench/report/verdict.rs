@@ -1,12 +1,12 @@
-//! The run in a few sentences, made from its numbers: CPU, requests a second and latency together. Must never call a proxy
-//! better where its rounds overlap with another's, or where there were too few of them.
+//! Summary of the run in a few sentences: CPU, requests per second and latency together. Must never call a proxy
+//! better if its rounds overlap with another's, or if there were too few of them.
 
 use super::quantity::{Unit, grouped};
 use super::statistics::{self, Spread};
 use super::summary::{self, Measured, Setting, Summary};
 use crate::bench::results::Round;
 
-/// The sentences.
+/// Returns the sentences.
 pub fn sentence(summary: &Summary<'_>) -> String {
     if summary.settings.is_empty() {
         return if summary.results.points.is_empty() {
@@ -15,7 +15,7 @@ pub fn sentence(summary: &Summary<'_>) -> String {
             "Every round had a fault, so nothing can be said: see the faults at the end.".to_owned()
         };
     }
-    // The setting in which the most was compared; the first of equals.
+    // The setting with the most proxies; the first of equals.
     let most = summary.settings.iter().rev().max_by_key(|setting| proxies(summary, setting).len());
     let Some(setting) = most else { return String::new() };
     let clauses: Vec<String> = FIGURES.iter().filter_map(|figure| compared(summary, setting, figure)).collect();
@@ -30,7 +30,8 @@ pub fn sentence(summary: &Summary<'_>) -> String {
     }
 }
 
-/// What programs are compared by. No one of these says which is better: a proxy may save CPU because it passes less.
+/// Figures that are compared. None of them alone shows which program is better: a proxy may save CPU because it
+/// transfers less.
 const FIGURES: &[Compared] = &[
     Compared { name: "CPU a request", best: "least", least: true, figure: summary::cpu, shown: Unit::Micros },
     Compared { name: "Requests a second", best: "most", least: false, figure: summary::rate, shown: Unit::Grouped },
@@ -40,7 +41,7 @@ const FIGURES: &[Compared] = &[
 /// A figure that is compared.
 struct Compared {
     name: &'static str,
-    /// The word for the best of them.
+    /// The word for the best value.
     best: &'static str,
     /// Whether less is better.
     least: bool,
@@ -52,7 +53,7 @@ fn tail(round: &Round) -> Option<f64> {
     summary::percentile(round, 99.0)
 }
 
-/// The fewest rounds of which a difference is said to be one.
+/// Minimum number of rounds for a difference to be reported.
 const ENOUGH: usize = 3;
 
 fn proxies<'s, 'a>(summary: &'s Summary<'a>, setting: &Setting) -> Vec<&'s Measured<'a>> {
@@ -67,7 +68,7 @@ fn said_of(summary: &Summary<'_>, setting: &Setting) -> String {
     format!("{}; {rounds}", setting.text())
 }
 
-/// One figure of all proxies, the best first; nothing with fewer than two of them.
+/// Compares one figure of all proxies, the best first; `None` with fewer than two of them.
 fn compared(summary: &Summary<'_>, setting: &Setting, by: &Compared) -> Option<String> {
     let known = proxies(summary, setting).into_iter();
     let mut known: Vec<(&str, Spread)> =
@@ -95,7 +96,7 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// One proxy beside the way without one.
+/// Compares one proxy with the direct way.
 fn alone(summary: &Summary<'_>, setting: &Setting) -> Option<String> {
     let measured = summary.within(setting);
     let proxy = measured.iter().find(|each| each.point.proxy.is_some())?;

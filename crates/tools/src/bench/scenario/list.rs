@@ -1,5 +1,5 @@
-//! Long lists that proxies read, such as maps of a million entries: one line, written again and again with other numbers in
-//! it. Must never know what a list is for.
+//! Long lists that proxies read, such as maps of a million entries: one line, repeated with different numbers in
+//! it. Must never depend on the purpose of a list.
 
 use super::template::{Values, fill};
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use toml::Spanned;
 
-/// The most lines of a list.
+/// Maximum number of lines of a list.
 pub const MOST_ENTRIES: u32 = 10_000_000;
 
-/// What stands for something in a line.
+/// Placeholders of a line.
 const NAMES: [&str; 6] = ["n", "mixed", "address", "network", "depth", "text"];
 
 /// Common words of English, the most common ones first.
@@ -29,21 +29,20 @@ const WORDS: &str = "the of and to in a is that for it as was with be by on not 
     order national second possible rather per face among form often things looked early white case big four within \
     power";
 
-/// A list.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct List {
-    /// How many lines it has.
+    /// Number of lines.
     pub entries: Spanned<u32>,
-    /// What each looks like. `{n}` is its number, from 0.
+    /// Template of a line. `{n}` is its number, from 0.
     pub line: Spanned<String>,
 }
 
 impl List {
-    /// What is wrong with it.
+    /// Checks the list.
     ///
     /// # Errors
-    /// The words, and whether it is the line.
+    /// The message, and whether it is about the line.
     pub fn verify(&self) -> Result<(), (bool, String)> {
         if !(1..=MOST_ENTRIES).contains(self.entries.get_ref()) {
             return Err((false, format!("a list has 1 to {MOST_ENTRIES} entries")));
@@ -55,7 +54,7 @@ impl List {
         fill(line, &values(0)).map(drop).map_err(|what| (true, what))
     }
 
-    /// Writes it.
+    /// Writes the list.
     ///
     /// # Errors
     /// Those of the writer.
@@ -69,7 +68,7 @@ impl List {
     }
 }
 
-/// What names stand for in the nth line.
+/// Returns the placeholders' values in the nth line.
 fn values(number: u32) -> Values {
     let mixed = mixed(number);
     let bits = 20 + number % 13;
@@ -85,7 +84,7 @@ fn values(number: u32) -> Values {
     NAMES.map(str::to_owned).into_iter().zip(texts).collect()
 }
 
-/// A path of one to eight parts.
+/// Returns a path of one to eight parts.
 fn depth(number: u32, mixed: u32) -> String {
     (0..=number % 8).fold(String::new(), |mut path, part| {
         let _ = write!(path, "/{:x}", mixed.rotate_left(4 * part));
@@ -93,13 +92,13 @@ fn depth(number: u32, mixed: u32) -> String {
     })
 }
 
-/// A sentence of 8 to 23 words, of which common ones are the more frequent.
+/// Returns a sentence of 8 to 23 words, with common ones more frequent.
 fn text(number: u32) -> String {
     let words: Vec<&str> = WORDS.split(' ').collect();
     let mut sentence = String::new();
     for place in 0..8 + mixed(number) % 16 {
         let drawn = mixed(number.wrapping_mul(32) + place + 1);
-        // The product of two parts that are spread evenly: its density falls with it.
+        // The product of two uniformly distributed parts: its density decreases with its value.
         let (one, other) = (u64::from(drawn >> 16), u64::from(drawn & 0xffff));
         let rank = usize::try_from((one * other * words.len() as u64) >> 32).unwrap_or(0);
         let word = words.get(rank).copied().unwrap_or("the");
@@ -110,7 +109,7 @@ fn text(number: u32) -> String {
     sentence
 }
 
-/// Another number for each: the order of the lines is not that of what they hold.
+/// Permutes numbers, so that the order of the lines is not that of their content.
 fn mixed(number: u32) -> u32 {
     let number = (number ^ (number >> 16)).wrapping_mul(0x85eb_ca6b);
     let number = (number ^ (number >> 13)).wrapping_mul(0xc2b2_ae35);

@@ -1,4 +1,4 @@
-//! What a benchmark is to do, read from a TOML file: the proxies, the origins, the load, what is varied. Must never start
+//! The task of a benchmark, parsed from a TOML file: the proxies, the origins, the load, the sweep. Must never start
 //! anything.
 
 pub mod list;
@@ -15,20 +15,19 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
-/// A whole file. See docs/benchmarks.md for what each key means.
+/// A whole file. The keys are documented in docs/benchmarks.md.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// A short name: small letters, digits and `-`.
+    /// A short name: lower case letters, digits and `-`.
     pub name: Spanned<String>,
-    /// One line.
     pub title: String,
     /// The published method that it repeats.
     #[serde(default)]
     pub repeats: String,
-    /// What Weir lacks for all of it.
+    /// Unmet prerequisite in Weir of the whole scenario.
     pub waits_for: Option<String>,
-    /// How often everything is measured.
+    /// Number of rounds.
     #[serde(default = "five")]
     pub rounds: Spanned<u32>,
     /// Placeholders of the scenario's own; `--set` changes them.
@@ -40,21 +39,20 @@ pub struct Scenario {
     /// Lists that are written into the folder `{lists}`, by name.
     #[serde(default)]
     pub lists: BTreeMap<Spanned<String>, List>,
-    /// The load.
     pub load: Load,
-    /// What is varied.
+    /// Varied parameters.
     #[serde(default)]
     pub sweep: Sweep,
-    /// Where everything runs.
+    /// Processors of each role.
     #[serde(default)]
     pub processors: Seats,
-    /// What is asked of the system.
+    /// System limits.
     #[serde(default)]
     pub limits: BenchLimits,
-    /// The origins; `weir origin` where there is none.
+    /// The origins; default `weir origin`.
     #[serde(default)]
     pub origin: Vec<Origin>,
-    /// The proxies, in the order in which they are compared.
+    /// The proxies, in the order of comparison.
     pub proxy: Vec<Proxy>,
 }
 
@@ -64,11 +62,11 @@ pub struct Scenario {
 pub struct Load {
     /// `http` or `https`.
     pub scheme: Option<Spanned<String>>,
-    /// What is asked for; `{size}` is the size of the sweep.
+    /// Path of the requests; `{size}` is the size of the sweep.
     pub path: Spanned<String>,
-    /// `GET` where it is not written.
+    /// Default `GET`.
     pub method: Option<Spanned<String>>,
-    /// Fields of the request.
+    /// Header fields of the requests.
     #[serde(default)]
     pub headers: BTreeMap<String, Spanned<String>>,
     /// Concurrent connections.
@@ -77,29 +75,29 @@ pub struct Load {
     /// Threads of the load.
     #[serde(default = "one")]
     pub threads: Spanned<u32>,
-    /// How long each round is measured.
+    /// Duration of the measurement in each round.
     pub duration: Spanned<Seconds>,
-    /// How long a fresh proxy is warmed up before that, with the same load.
+    /// Warm-up of a fresh proxy before the measurement, with the same load.
     pub warm_up: Option<Seconds>,
-    /// How long the load rises.
+    /// Ramp-up time of the load.
     #[serde(default)]
     pub ramp_up: RampUp,
-    /// Requests after which a connection is closed; never where it is not written.
+    /// Requests after which a connection is closed; default: never.
     pub requests_per_connection: Option<Spanned<u64>>,
-    /// Requests that are due each second, at a constant rate.
+    /// Constant rate, in requests per second.
     pub rate: Option<Rate>,
-    /// Requests a second that are not exceeded.
+    /// Maximum rate, in requests per second.
     pub at_most: Option<Rate>,
-    /// Requests a second of the reference client.
+    /// Rate of the reference client, in requests per second.
     pub reference: Option<Rate>,
-    /// Pause of a connection between an answer and its next request.
+    /// Pause of a connection between a response and its next request.
     pub think: Option<Seconds>,
-    /// Further options of `weir load`, as they are.
+    /// Further options of `weir load`, passed unchanged.
     #[serde(default)]
     pub options: Vec<String>,
 }
 
-/// What is varied: every combination of these is measured.
+/// Varied parameters: every combination of these is measured.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
@@ -117,15 +115,12 @@ pub struct Sweep {
     pub connections: Vec<Spanned<u32>>,
 }
 
-/// Which processors each part runs on.
+/// Processors of each role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Seats {
-    /// The proxy.
     pub proxy: Seat,
-    /// The origins.
     pub origin: Seat,
-    /// The load.
     pub load: Seat,
 }
 
@@ -135,57 +130,51 @@ impl Default for Seats {
     }
 }
 
-/// What is asked of the system.
+/// System limits.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BenchLimits {
-    /// Open files of each process; what the connections need where it is not written.
+    /// Maximum number of open files of each process; default: derived from the connections.
     pub descriptors: Option<u64>,
 }
 
-/// An origin.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Its command line.
     pub command: Vec<Spanned<String>>,
     /// Files that are written into its folder.
     #[serde(default)]
     pub files: BTreeMap<Spanned<String>, Spanned<String>>,
 }
 
-/// A proxy.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Proxy {
-    /// Its name in the results: letters, digits, `.`, `_` and `-`.
+    /// Name in the results: letters, digits, `.`, `_` and `-`.
     pub name: Spanned<String>,
-    /// Its command line.
     pub command: Vec<Spanned<String>>,
-    /// The command whose first line tells its version.
+    /// Command whose first line of output is the version.
     #[serde(default)]
     pub version: Vec<Spanned<String>>,
     /// Files that are written into its folder.
     #[serde(default)]
     pub files: BTreeMap<Spanned<String>, Spanned<String>>,
-    /// Files beside its program that it cannot do without; empty names count for nothing.
+    /// Files that it requires besides its program; empty names are ignored.
     #[serde(default)]
     pub needs: Vec<Spanned<String>>,
-    /// It is left out where its program is missing, or what it needs.
+    /// It is left out if its program or a required file is missing.
     #[serde(default)]
     pub optional: bool,
-    /// What Weir lacks for it: until then it is left out.
+    /// Unmet prerequisite in Weir: the proxy is left out while it is set.
     pub waits_for: Option<String>,
 }
 
 /// A scenario with the text that it was read from.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The file's name, for messages.
+    /// Name of the file, for messages.
     pub file: String,
-    /// Its content.
     pub text: String,
-    /// What it says.
     pub scenario: Scenario,
 }
 
@@ -201,10 +190,10 @@ fn one() -> Spanned<u32> {
     Spanned::new(0..0, 1)
 }
 
-/// Reads a scenario.
+/// Parses a scenario.
 ///
 /// # Errors
-/// `FILE:LINE:COLUMN: ` and what was expected there.
+/// `FILE:LINE:COLUMN: ` and the expected value.
 pub fn read(file: &str, text: &str) -> Result<Source, String> {
     let placed = |span: Option<std::ops::Range<usize>>, what: &str| {
         let (line, column) = place(text, span.map_or(0, |span| span.start));
@@ -215,7 +204,7 @@ pub fn read(file: &str, text: &str) -> Result<Source, String> {
     Ok(Source { file: file.to_owned(), text: text.to_owned(), scenario })
 }
 
-/// Line and column, from 1, of a byte of a text.
+/// Returns line and column, from 1, of a byte of a text.
 fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

@@ -1,5 +1,5 @@
-//! The quantities of a scenario as people write them: sizes, shares, rates, sets of processors. Must never know what
-//! they are used for.
+//! Readable quantities of a scenario: sizes, shares, rates, sets of processors. Must never depend on
+//! their use.
 
 use base::ProcessorSet;
 use base::processors::MOST_PROCESSORS;
@@ -8,16 +8,16 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::time::Duration;
 
-/// The longest time that a scenario may ask for in one place.
+/// Maximum of a time, in seconds.
 const LONGEST: f64 = 24.0 * 3600.0;
 
-/// The most requests a second that may be offered.
+/// Maximum rate, in requests per second.
 const FASTEST: f64 = 1e9;
 
-/// The largest object: 1 TB.
+/// Maximum size of an object: 1 TB.
 const LARGEST: u64 = 1 << 40;
 
-/// Bytes: a number, or one with `k`, `m` or `g` behind it (of 1,024).
+/// Bytes: a number, optionally followed by `k`, `m` or `g` (powers of 1,024).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -38,7 +38,7 @@ impl Size {
     }
 }
 
-/// Seconds: a number, or one with `ms`, `s` or `m` behind it.
+/// Seconds: a number, optionally followed by `ms`, `s` or `m`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Seconds(pub f64);
 
@@ -54,19 +54,18 @@ impl Seconds {
         decimal(number).map(|number| number * unit).filter(|seconds| *seconds <= LONGEST).map(Self)
     }
 
-    /// The same as a duration.
+    /// Returns the duration.
     #[must_use]
     pub fn duration(self) -> Duration {
         Duration::try_from_secs_f64(self.0).unwrap_or_default()
     }
 }
 
-/// How long the load takes to rise: seconds, or a share of the time that it lasts.
+/// Ramp-up time of the load: seconds, or a share of its duration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RampUp {
-    /// So long.
     Time(Seconds),
-    /// That part of the duration, 0 to 1.
+    /// Share of the duration, 0 to 1.
     Share(f64),
 }
 
@@ -85,12 +84,12 @@ impl Default for RampUp {
     }
 }
 
-/// Requests a second that are offered: a number, or percent of what the first proxy answered at full speed.
+/// Offered requests per second: a number, or a percentage of the first proxy's full speed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rate {
-    /// So many.
+    /// Requests per second.
     Absolute(f64),
-    /// That part of the first proxy's full speed; 1 is all of it.
+    /// Share of the first proxy's full speed; 1 is all of it.
     Share(f64),
 }
 
@@ -105,16 +104,16 @@ impl Rate {
     }
 }
 
-/// Which processors something runs on.
+/// Processors of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seat {
-    /// Those numbers.
+    /// These numbers.
     List(ProcessorSet),
-    /// As many as the proxy has workers, the first that may be used.
+    /// The first available ones, as many as the proxy has workers.
     Workers,
-    /// Those behind them; all where none is left.
+    /// The ones after those; all if none is left.
     Rest,
-    /// All that may be used.
+    /// All available ones.
     All,
 }
 
@@ -140,7 +139,7 @@ impl fmt::Display for Seat {
     }
 }
 
-/// A list of processors as the kernel writes it: `0-3,8`.
+/// Parses a list of processors in the kernel's form: `0-3,8`.
 #[must_use]
 pub fn processors(text: &str) -> Option<ProcessorSet> {
     let mut set = ProcessorSet::EMPTY;
@@ -155,13 +154,13 @@ pub fn processors(text: &str) -> Option<ProcessorSet> {
     Some(set)
 }
 
-/// A number that is not negative, without an exponent.
+/// Parses a number that is not negative, without an exponent.
 fn decimal(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if plain && !text.is_empty() { text.parse().ok() } else { None }
 }
 
-/// Reads a value that is written as a number or as text.
+/// Deserializer of a value that is written as a number or as text.
 struct Written<T> {
     parse: fn(&str) -> Option<T>,
     expected: &'static str,

@@ -1,4 +1,4 @@
-//! The scenarios in the box. Must never hold one that its own test cannot read.
+//! The shipped scenarios. Must never contain one that its own test cannot read.
 
 macro_rules! shipped {
     ($name:literal) => {
@@ -6,7 +6,7 @@ macro_rules! shipped {
     };
 }
 
-/// Name and text of every scenario that is shipped.
+/// Name and text of every shipped scenario.
 pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("keep-alive"),
     shipped!("keep-alive-onecore"),
@@ -69,7 +69,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("h2-32-streams"),
 ];
 
-/// The text of a shipped scenario.
+/// Returns the text of a shipped scenario.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static str> {
     SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)

@@ -1,18 +1,19 @@
-//! Text with placeholders: `{port}` in a command line or a configuration file. Must never know what a name stands for.
+//! Text with placeholders: `{port}` in a command line or a configuration file. Must never depend on the meaning of a
+//! name.
 
 use std::collections::BTreeMap;
 
-/// What names stand for.
+/// Values of placeholders by name.
 pub type Values = BTreeMap<String, String>;
 
-/// The most bytes that a text may grow to when its placeholders are filled in.
+/// Maximum size of a text after its placeholders are replaced, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// Fills in what stands between braces, where that is a name: a small letter, then small letters, digits and `_`. Other
-/// braces stay as they are, and `{{name}}` becomes `{name}`.
+/// Replaces names in braces: a lower case letter, then lower case letters, digits and `_`. Other
+/// braces are kept, and `{{name}}` becomes `{name}`.
 ///
 /// # Errors
-/// The name that stands for nothing, as words.
+/// A message with the name that has no value.
 pub fn fill(text: &str, values: &Values) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -39,14 +40,14 @@ pub fn fill(text: &str, values: &Values) -> Result<String, String> {
     Ok(out)
 }
 
-/// Whether a placeholder may be called so.
+/// Whether a text is a valid name of a placeholder.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     text.starts_with(|letter: char| letter.is_ascii_lowercase())
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// The name that a closing brace follows.
+/// Returns the name that is followed by a closing brace.
 fn name(text: &str) -> Option<&str> {
     let name = &text[..text.find('}')?];
     is_name(name).then_some(name)

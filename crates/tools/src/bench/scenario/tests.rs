@@ -1,4 +1,4 @@
-//! What is wrong in a scenario is told with its place and what was expected.
+//! Errors in a scenario are reported with their place and the expected value.
 
 use super::quantity::{RampUp, Rate, Seat};
 use super::read;
@@ -77,7 +77,7 @@ files = { "c" = "{size}" }
     assert_eq!(scenario.processors.proxy.to_string(), "0-3,8");
 }
 
-/// What is written, where the error points to, and a part of what it says.
+/// Rows: the text, the place that the error refers to, and a part of its message.
 #[test]
 fn every_error_names_its_place_and_what_was_expected() {
     let with = |line: &str| format!("{HEAD}{line}\n{LOAD}{PROXY}");

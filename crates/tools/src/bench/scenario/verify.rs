@@ -1,4 +1,4 @@
-//! What a scenario has to keep to beyond its form. Must never look at the machine.
+//! Rules of a scenario beyond its syntax. Must never look at the machine.
 
 use super::template::{self, Values};
 use super::{Load, Scenario};
@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 
-/// The most combinations of a sweep.
+/// Maximum number of combinations of a sweep.
 const MOST_POINTS: usize = 1000;
 
-/// The most bytes of a title and its like.
+/// Maximum length of a title or a similar line, in bytes.
 const LONGEST_LINE: usize = 300;
 
-/// Something that is wrong, and where it stands.
+/// An error and its place.
 pub struct Wrong {
-    /// Bytes of the text.
+    /// Byte range in the text.
     pub span: Range<usize>,
-    /// What was expected.
+    /// The expected value.
     pub what: String,
 }
 
@@ -24,7 +24,7 @@ fn wrong<T>(at: &Spanned<T>, what: impl Into<String>) -> Wrong {
     Wrong { span: at.span(), what: what.into() }
 }
 
-/// Checks everything that the form alone does not tell.
+/// Checks everything that the syntax alone does not ensure.
 pub fn verify(scenario: &Scenario) -> Result<(), Wrong> {
     let name = &scenario.name;
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
@@ -136,7 +136,7 @@ fn proxies(scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Every placeholder stands for something, and every file stays in its folder.
+/// Checks that every placeholder has a value, and every file stays in its folder.
 fn templates(scenario: &Scenario) -> Result<(), Wrong> {
     let mut values = standard(scenario);
     for key in scenario.values.keys() {
@@ -175,7 +175,7 @@ fn templates(scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The names that every scenario knows.
+/// Returns the placeholders of every scenario.
 fn standard(scenario: &Scenario) -> Values {
     let mut names: Vec<String> = [
         "weir",

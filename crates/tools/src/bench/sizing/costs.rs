@@ -1,11 +1,11 @@
-//! What one proxy costs, taken from the results of the shipped scenarios by their names. Must never guess: a scenario that
-//! was not run leaves its figure empty.
+//! Costs of a proxy, taken from the results of the shipped scenarios by their names. Must never guess: a scenario
+//! without results leaves its figure empty.
 
 use crate::bench::figures::{self, count};
 use crate::bench::results::{Point, Results};
 use crate::bench::text::program;
 
-/// The scenarios that the model reads, and what for.
+/// The scenarios that the model reads, and their use.
 pub const READS: &[(&str, &str)] = &[
     ("size-sweep", "CPU of a keep-alive request by size: the cost of a request and of a byte"),
     ("keep-alive", "the same for a small object, where the sweep was not run"),
@@ -16,32 +16,31 @@ pub const READS: &[(&str, &str)] = &[
     ("connections", "memory of an open connection"),
 ];
 
-/// What one proxy costs.
+/// Costs of one proxy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
-    /// Its name.
     pub proxy: String,
     /// Program and version.
     pub version: String,
-    /// CPU of a keep-alive request by object size, microseconds; sizes rising, at least one.
+    /// CPU of a keep-alive request by object size, microseconds; ascending sizes, at least one.
     pub by_size: Vec<(u64, f64)>,
-    /// Bytes of an answer besides its body.
+    /// Bytes of a response besides its body.
     pub head: f64,
     /// CPU of a small request with a new connection to the server, microseconds.
     pub server_close: Option<f64>,
     /// CPU of a small request with new connections on both sides, microseconds.
     pub close: Option<f64>,
-    /// CPU of a connection over tcp with one small exchange, microseconds.
+    /// CPU of a TCP connection with one small exchange, microseconds.
     pub connection: Option<f64>,
-    /// Which share of its work a core still does when there are two: 1 is all of it.
+    /// Share of its work that a core still does when there are two: 1 is all of it.
     pub kept: Option<f64>,
     /// Anonymous memory of an open connection, bytes.
     pub memory: Option<f64>,
 }
 
 impl Costs {
-    /// CPU of a keep-alive request of that size, microseconds: between two sizes that were measured on the line between
-    /// them, below the smallest as much as that one, beyond the largest on the line through the last two.
+    /// Returns the CPU of a keep-alive request of that size in microseconds: interpolated linearly between measured
+    /// sizes, constant below the smallest one, extrapolated through the last two above the largest one.
     #[must_use]
     pub fn request(&self, size: u64) -> f64 {
         let after = self.by_size.partition_point(|(measured, _)| *measured < size);
@@ -52,32 +51,32 @@ impl Costs {
         let upper = after.min(last);
         let (left, right) = (self.by_size[upper - 1], self.by_size[upper]);
         let slope = ((right.1 - left.1) / (count(right.0) - count(left.0))).max(0.0);
-        // Beyond the largest the line begins there; so that the measured sizes give what was measured, exactly.
+        // Above the largest size the line starts there, so that measured sizes return exactly the measured values.
         let from = if after > last || size == right.0 { right } else { left };
         from.1 + slope * (count(size) - count(from.0))
     }
 
-    /// True when exactly that size was measured.
+    /// Whether exactly that size was measured.
     #[must_use]
     pub fn is_measured(&self, size: u64) -> bool {
         self.by_size.iter().any(|(measured, _)| *measured == size)
     }
 
-    /// CPU of each further byte, microseconds: between the smallest and the largest object.
+    /// Returns the CPU of each further byte in microseconds: the slope between the smallest and the largest object.
     #[must_use]
     pub fn byte(&self) -> Option<f64> {
         let (first, last) = (self.by_size.first()?, self.by_size.last()?);
         (last.0 > first.0).then(|| ((last.1 - first.1) / (count(last.0) - count(first.0))).max(0.0))
     }
 
-    /// What new connections on both sides add to a small request, microseconds.
+    /// Returns the additional CPU of new connections on both sides for a small request, in microseconds.
     #[must_use]
     pub fn connections(&self) -> Option<f64> {
         Some((self.close? - self.by_size[0].1).max(0.0))
     }
 }
 
-/// The costs of every proxy that has any, in the order of the results.
+/// Returns the costs of every proxy that has any, in the order of the results.
 #[must_use]
 pub fn gather(results: &[Results]) -> Vec<Costs> {
     let mut names: Vec<(&str, &str)> = Vec::new();
@@ -105,7 +104,7 @@ fn of_proxy(results: &[Results], proxy: &str, version: &str) -> Option<Costs> {
     })
 }
 
-/// The first run of that scenario.
+/// Returns the first run of that scenario.
 #[must_use]
 pub fn run_of<'a>(results: &'a [Results], scenario: &str) -> Option<&'a Results> {
     results.iter().find(|result| result.scenario.name == scenario)
@@ -115,7 +114,7 @@ fn cost(point: &Point) -> Option<f64> {
     figures::cpu(point).map(figures::Cpu::whole)
 }
 
-/// The first point of a proxy with one worker and at full speed.
+/// Returns the first point of a proxy with one worker and at full speed.
 fn single<'a>(run: &'a Results, proxy: &'a str) -> Option<&'a Point> {
     figures::points(run, Some(proxy)).find(|point| point.workers == 1 && point.rate.is_none())
 }
@@ -138,8 +137,8 @@ fn sizes(results: &[Results], proxy: &str) -> Option<(Vec<(u64, f64)>, f64)> {
     Some((sizes, figures::head(smallest).unwrap_or(0.0)))
 }
 
-/// CPU with one worker over CPU with two, for the smallest object. More than 1 is taken as 1: what a second core made
-/// cheaper is the noise of the first.
+/// Returns CPU with one worker over CPU with two, for the smallest object. Values above 1 are noise of the measurement
+/// and are limited to 1.
 fn kept(run: &Results, proxy: &str) -> Option<f64> {
     let smallest = figures::points(run, Some(proxy)).map(|point| point.size).min()?;
     let with = |workers| {

@@ -1,4 +1,4 @@
-//! The sizing page: what machines would carry, computed from what was measured on one. Must never mix the two: each figure
+//! The sizing page: capacities of machines, computed from measurements on one. Must never mix the two: each figure
 //! on the page is marked as measured, assumed, extrapolated or published.
 
 mod costs;
@@ -10,11 +10,11 @@ mod tests;
 
 use super::results::Results;
 
-/// The page of these results, Markdown. The same results give the same page, to the byte.
+/// Returns the page of these results, in Markdown. The same results give the same page, to the byte.
 ///
 /// # Errors
 ///
-/// When none of them has the cost of a keep-alive request, from which everything else starts.
+/// None of the results has the cost of a keep-alive request, which all other figures depend on.
 pub fn document(results: &[Results]) -> Result<String, String> {
     let costs = costs::gather(results);
     let subject = costs.iter().find(|costs| costs.proxy == "weir").or_else(|| costs.first());

@@ -1,42 +1,42 @@
-//! From costs to machines: how many requests a second some cores and a link carry, and what runs out first. Everything
-//! here is extrapolated, and what it assumes is written in [`ASSUMED`] and nowhere else. Must never read a result.
+//! From costs to machines: the number of requests per second that cores and a link can carry, and the resource that
+//! limits it. Everything here is extrapolated; all assumptions are in [`ASSUMED`]. Must never read a result.
 
 use super::costs::Costs;
 use crate::bench::figures::count;
 
-/// What the model takes for granted where nothing was measured.
+/// Values that the model assumes because they were not measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Assumptions {
-    /// Share of its work that a core keeps when the cores are doubled, from two on.
+    /// Share of its work that a core keeps when the number of cores is doubled, from two on.
     pub doubling: f64,
-    /// Packets a second that a core receives when it does nothing else than to serve the interface; those that are sent are
-    /// the work of the core that sends.
+    /// Packets per second that a core receives when it only serves the interface; sent packets
+    /// are the work of the sending core.
     pub packets: f64,
-    /// Bytes of a packet's payload.
+    /// Payload of a packet, in bytes.
     pub segment: f64,
-    /// Bytes on the wire that each packet adds: Ethernet with its gap, IP, TCP with timestamps.
+    /// Overhead of each packet on the wire, in bytes: Ethernet with its gap, IP, TCP with timestamps.
     pub overhead: f64,
-    /// Bytes of a request.
+    /// Size of a request, in bytes.
     pub request: f64,
-    /// Packets that a connection adds to the requests on it, in each direction.
+    /// Additional packets of a connection, in each direction.
     pub connection_packets: f64,
-    /// Open client connections for each request a second.
+    /// Open client connections for each request per second.
     pub clients: f64,
-    /// Seconds that a server takes to answer.
+    /// Response time of a server, in seconds.
     pub answer: f64,
-    /// Servers.
+    /// Number of servers.
     pub servers: f64,
     /// Ports for connections to one server's address.
     pub ports: f64,
-    /// Descriptors of a process.
+    /// Maximum number of descriptors of a process.
     pub descriptors: f64,
-    /// Bytes of the kernel for an idle socket.
+    /// Kernel memory of an idle socket, in bytes.
     pub socket: f64,
-    /// Bytes of memory for each core.
+    /// Memory for each core, in bytes.
     pub memory: f64,
 }
 
-/// What is assumed. The page tells where each of them comes from.
+/// The assumptions. The page contains the source of each.
 pub const ASSUMED: Assumptions = Assumptions {
     doubling: 0.92,
     packets: 1.25e6,
@@ -53,28 +53,28 @@ pub const ASSUMED: Assumptions = Assumptions {
     memory: 4.0 * 1024.0 * 1024.0 * 1024.0,
 };
 
-/// What can run out.
+/// Resource that limits the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// The cores, most of which run the proxy.
+    /// Cores, most of which run the proxy.
     Cpu,
-    /// The link, in bits a second in one direction.
+    /// The link, in bits per second in one direction.
     Bits,
-    /// The cores, most of which take packets from the interface.
+    /// Cores, most of which receive packets from the interface.
     Packets,
     /// Memory for the open connections.
     Memory,
-    /// Descriptors of the process, as the kernel limits them by default.
+    /// Descriptors of the process, with the kernel's default limit.
     Descriptors,
     /// Ports for connections to the servers.
     Ports,
 }
 
 impl Limit {
-    /// Every one.
+    /// All limits.
     pub const ALL: [Self; 6] = [Self::Cpu, Self::Bits, Self::Packets, Self::Memory, Self::Descriptors, Self::Ports];
 
-    /// In the page's words.
+    /// Returns the name in the page.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -88,29 +88,28 @@ impl Limit {
     }
 }
 
-/// How requests come.
+/// Use of connections by requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Connections stay on both sides.
+    /// Connections are kept open on both sides.
     KeepAlive,
     /// Each request opens a connection on both sides.
     Close,
 }
 
-/// A machine and what is asked of it.
+/// A machine and its load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Case {
-    /// Cores.
     pub cores: u32,
-    /// Bits a second of the link, in each direction.
+    /// Bandwidth of the link in each direction, in bits per second.
     pub link: f64,
-    /// Bytes of an object.
+    /// Size of an object, in bytes.
     pub size: u64,
-    /// How requests come.
+    /// Use of connections.
     pub style: Style,
 }
 
-/// The share of a single core's work that each of that many cores does.
+/// Returns the share of a single core's work that each of that number of cores does.
 #[must_use]
 pub fn efficiency(costs: &Costs, assumed: &Assumptions, cores: u32) -> f64 {
     if cores <= 1 {
@@ -120,7 +119,7 @@ pub fn efficiency(costs: &Costs, assumed: &Assumptions, cores: u32) -> f64 {
     second * assumed.doubling.powf(f64::from(cores).log2() - 1.0)
 }
 
-/// CPU of a request, microseconds; `None` where this style was not measured.
+/// Returns the CPU of a request in microseconds; `None` if this style was not measured.
 #[must_use]
 pub fn cpu(costs: &Costs, style: Style, size: u64) -> Option<f64> {
     let request = costs.request(size);
@@ -130,12 +129,12 @@ pub fn cpu(costs: &Costs, style: Style, size: u64) -> Option<f64> {
     }
 }
 
-/// Packets and bytes of a request in one direction of the link: what comes in goes out again on the other side.
+/// Returns packets and bytes of a request in one direction of the link: incoming data is also sent on the other side.
 #[must_use]
 pub fn wire(costs: &Costs, assumed: &Assumptions, style: Style, size: u64) -> (f64, f64) {
     let answer = count(size) + costs.head;
     let data = (answer / assumed.segment).ceil().max(1.0);
-    // The request, the answer, and an acknowledgement for every second packet of it.
+    // The request, the response, and an acknowledgement for every second packet of it.
     let mut packets = 1.0 + data + (data / 2.0).floor();
     if style == Style::Close {
         packets += 2.0 * assumed.connection_packets;
@@ -143,8 +142,9 @@ pub fn wire(costs: &Costs, assumed: &Assumptions, style: Style, size: u64) -> (f
     (packets, answer + assumed.request + packets * assumed.overhead)
 }
 
-/// Requests a second at which that runs out. The cores are shared out between the proxy and the interface so that both are
-/// full: what the larger part of them does is called the limit, and the other one is `None`, as is what was not measured.
+/// Returns the requests per second at which the resource is exhausted. The cores are divided between the proxy and the
+/// interface so that both are fully used: the larger part is the limit, and the other one is `None`, like values that
+/// were not measured.
 #[must_use]
 pub fn limit(costs: &Costs, assumed: &Assumptions, case: &Case, limit: Limit) -> Option<f64> {
     let cores = f64::from(case.cores);
@@ -164,14 +164,15 @@ pub fn limit(costs: &Costs, assumed: &Assumptions, case: &Case, limit: Limit) ->
     })
 }
 
-/// Bytes of memory that an open client costs, its share of connections to servers with it; `None` where it was not measured.
+/// Returns the memory of an open client connection in bytes, including its share of server connections; `None` if it
+/// was not measured.
 #[must_use]
 pub fn client_memory(costs: &Costs, assumed: &Assumptions) -> Option<f64> {
     let sockets = 1.0 + assumed.answer / assumed.clients;
     Some(costs.memory? + sockets * assumed.socket)
 }
 
-/// Every limit that is known, the one that comes first before the others.
+/// Returns every known limit, the lowest one first.
 #[must_use]
 pub fn limits(costs: &Costs, assumed: &Assumptions, case: &Case) -> Vec<(Limit, f64)> {
     let mut known: Vec<(Limit, f64)> =

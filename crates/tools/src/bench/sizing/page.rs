@@ -1,4 +1,4 @@
-//! The sizing page itself, section by section. Must never compute more than a sum: the figures are the model's.
+//! The sizing page, section by section. Must never compute more than a sum: the figures are the model's.
 
 use super::costs::{Costs, READS, run_of};
 use super::model::{ASSUMED, Case, Limit, Style, client_memory, cpu, efficiency, limits, wire};
@@ -330,10 +330,10 @@ fn others(page: &mut String, all: &[Costs]) {
     }
 }
 
-/// Which of the costs a row shows.
+/// Selects a cost to show in a row.
 type Cost = fn(&Costs) -> Option<f64>;
 
-/// Ours beside theirs, a core each.
+/// Writes the comparison of published and measured figures per core.
 fn beside(page: &mut String, all: &[Costs]) {
     *page += "### A core, theirs and ours\n\n";
     *page += &paragraph(
@@ -370,7 +370,7 @@ fn size_of(size: u64) -> f64 {
     size as f64
 }
 
-/// A paragraph in lines of at most 120 columns.
+/// Returns a paragraph in lines of at most 120 columns.
 fn paragraph(text: &str) -> String {
     format!("{}\n\n", wrapped(text, "", ""))
 }

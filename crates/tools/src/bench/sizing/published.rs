@@ -1,45 +1,40 @@
-//! Figures that others have published, each with its source. Must never hold a figure that was not read there, nor one
+//! Figures published by others, each with its source. Must never contain a figure that is not in its source, nor one
 //! of ours.
 
-/// What a figure counts, so that it stands beside ours of the same kind.
+/// Kind of a figure, by which it is compared with ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Requests a second over connections that stay on both sides.
+    /// Requests per second over connections kept open on both sides.
     KeepAlive,
-    /// Requests a second with a connection to the server for each.
+    /// Requests per second with a server connection for each.
     ServerClose,
-    /// Requests a second with a connection for each on both sides.
+    /// Requests per second with a connection for each on both sides.
     Close,
-    /// Connections a second passed on over tcp.
+    /// Forwarded TCP connections per second.
     Connection,
-    /// Connections open in a gigabyte of memory.
+    /// Open connections in a gigabyte of memory.
     ConnectionsPerGigabyte,
-    /// Something that is not measured here.
+    /// A quantity that is not measured here.
     Other,
 }
 
-/// A published figure.
 #[derive(Debug, Clone, Copy)]
 pub struct Published {
-    /// When.
     pub date: &'static str,
-    /// Which program.
     pub program: &'static str,
-    /// What was counted, with the size of the object as far as it is told.
+    /// The quantity, with the size of the object as far as it is published.
     pub what: &'static str,
-    /// How many.
     pub figure: f64,
-    /// Cores of the proxy, and those for interrupts beside them.
+    /// Cores of the proxy, and additional cores for interrupts.
     pub cores: (f64, f64),
-    /// The machine.
     pub machine: &'static str,
-    /// An index into [`SOURCES`].
+    /// Index into [`SOURCES`].
     pub source: usize,
-    /// What of ours it stands beside.
+    /// Kind of our figure that it is compared with.
     pub kind: Kind,
 }
 
-/// Where the figures were read.
+/// Sources of the figures.
 pub const SOURCES: &[(&str, &str)] = &[
     (
         "HAProxy, \"Quick test of version 1.4-dev2\", 2009-08-23",
@@ -71,7 +66,6 @@ const I7: &str = "Core i7, 3.7 GHz, 2 × 10 Gbit/s, Linux 3.10";
 const GRAVITON: &str = "AWS Graviton2, 64 cores, 100 Gbit/s";
 const XEON_V3: &str = "2 × Xeon E5 v3, 36 cores, 2 × 40 Gbit/s";
 
-/// The figures.
 #[rustfmt::skip]
 pub const FIGURES: &[Published] = &[
     Published { date: "2009-08", program: "HAProxy 1.4-dev2", what: "TCP sessions a second, not passed on", figure: 132_000.0, cores: (1.0, 0.0), machine: LAB_2009, source: 0, kind: Kind::Other },
@@ -93,7 +87,7 @@ pub const FIGURES: &[Published] = &[
     Published { date: "2021-04", program: "HAProxy, a development version", what: "requests a second", figure: 1_030_000.0, cores: (8.0, 0.0), machine: "Xeon W-2145, 8 cores, 16 threads", source: 2, kind: Kind::KeepAlive },
 ];
 
-/// Rates of data that were published.
+/// Published data rates.
 pub const BANDWIDTHS: &[(&str, &str, &str, usize)] = &[
     (
         "2015",
@@ -110,7 +104,7 @@ pub const BANDWIDTHS: &[(&str, &str, &str, usize)] = &[
     ("2021", "HAProxy 2.4, 64 cores", "100 Gbit/s (the size of the objects is not told)", 1),
 ];
 
-/// What was looked for and not found, or found without its figures.
+/// Figures that were searched and not found, or found without values.
 pub const NOT_FOUND: &[&str] = &[
     "The tables of HAProxy's tests at 10 Gbit/s of April 2008 and April 2009 (rate and CPU by object size): the pages exist, \
      their tables were not in what could be read.",

@@ -1,4 +1,4 @@
-//! The model on results that were made up so that its answers are known.
+//! The model on made-up results with known answers.
 
 use super::costs::{Costs, gather};
 use super::document;
@@ -11,7 +11,7 @@ fn close(left: f64, right: f64) {
     assert!((left - right).abs() <= right.abs() * 1e-9, "{left} is not {right}");
 }
 
-/// A round of 1,000 answers in two seconds at that CPU a request, a third of it in user space.
+/// Returns a round of 1,000 responses in two seconds with that CPU per request, a third of it in user space.
 fn round(size: u64, cpu: f64, memory: u64) -> Round {
     let thread = |share: f64| ThreadTime {
         process: 1,
@@ -125,7 +125,7 @@ fn every_limit_has_its_rate() {
     let costs = costs();
     let case = Case { cores: 2, link: 10e9, size: 64, style: Style::KeepAlive };
     let at = |kind| limit(&costs, &ASSUMED, &case, kind).unwrap();
-    // Two packets each way: 164 bytes of answer, 120 of request, 180 around them.
+    // Two packets each way: 164 bytes of response, 120 of request, 180 of overhead.
     assert_eq!(wire(&costs, &ASSUMED, Style::KeepAlive, 64), (2.0, 464.0));
     // Ten microseconds of the proxy, and two packets at 0.8.
     close(at(Limit::Cpu), 2.0 * 0.8 * 1e6 / 11.6);
@@ -141,7 +141,7 @@ fn every_limit_has_its_rate() {
 fn many_packets_leave_the_proxy_the_smaller_part_of_the_cores() {
     let costs = Costs { by_size: vec![(64, 10.0), (100_000, 20.0)], ..costs() };
     let case = Case { cores: 1, link: 100e9, size: 100_000, style: Style::KeepAlive };
-    // The request, 70 packets of data in, 35 acknowledgements.
+    // The request, 70 packets of incoming data, 35 acknowledgements.
     assert_eq!(wire(&costs, &ASSUMED, Style::KeepAlive, 100_000).0, 106.0);
     close(limit(&costs, &ASSUMED, &case, Limit::Packets).unwrap(), 1e6 / (20.0 + 106.0 * 0.8));
     assert_eq!(limit(&costs, &ASSUMED, &case, Limit::Cpu), None);

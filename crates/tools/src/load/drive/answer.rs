@@ -1,35 +1,35 @@
-//! One answer as its bytes come: where its head ends, what the head says of body and connection, where the body ends.
-//! Must never keep or look at a body's bytes.
+//! Parser of one response as its bytes are received: the end of its head, framing and connection options, the end of
+//! the body. Must never store or interpret a body's bytes.
 
 use wire::h1::{ChunkDecoder, ChunkState, HeadLimits, Parse, RequestContext, Scan, parse_response};
 use wire::http::{Fields, Framing, Head};
 
-/// Bytes of a head at most.
+/// Maximum size of a head, in bytes.
 const LARGEST_HEAD: usize = 64 * 1024;
-/// Lines of a head at most.
+/// Maximum number of lines of a head.
 const MOST_LINES: usize = 1000;
-/// Interim answers before an answer at most.
+/// Maximum number of interim responses before a final one.
 const MOST_INTERIM: u32 = 100;
-/// Bytes that are searched for a chunk's line at once: payload among them is moved, so they are few.
+/// Number of bytes searched for a chunk header at once: payload among them is moved, so it is small.
 const CHUNK_LINE: usize = 32;
 
-/// What parsing needs besides the answer, one for all connections of a worker.
+/// State for parsing that all connections of a worker share.
 pub(super) struct Scratch {
     head: Head,
     trailers: Fields,
     limits: HeadLimits,
-    /// For each target the last head that was complete.
+    /// The last complete head of each target.
     known: Vec<Known>,
 }
 
-/// A head that was parsed, and what it said. Servers repeat themselves: one that comes again need not be parsed.
+/// A parsed head and its result. Servers repeat themselves: an identical one is not parsed again.
 #[derive(Default)]
 struct Known {
     bytes: Vec<u8>,
     verdict: Verdict,
 }
 
-/// What a head said.
+/// Result of a head.
 #[derive(Debug, Clone, Copy, Default)]
 struct Verdict {
     status: u16,
@@ -37,7 +37,7 @@ struct Verdict {
     keeps_alive: bool,
 }
 
-/// A head that has not come whole.
+/// An incomplete head.
 #[derive(Default)]
 struct Partial {
     bytes: Vec<u8>,
@@ -45,7 +45,7 @@ struct Partial {
     head: Head,
 }
 
-/// One answer.
+/// State of one response.
 pub(super) struct Answer {
     target: usize,
     head_only: bool,
@@ -57,25 +57,25 @@ pub(super) struct Answer {
 
 enum State {
     Head,
-    /// So many bytes of the body are missing.
+    /// Number of missing bytes of the body.
     Length(u64),
     Chunked(ChunkDecoder),
     UntilClose,
     End,
 }
 
-/// What is to be done next.
+/// Next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextRead {
-    /// More bytes are to be read.
+    /// Read more bytes.
     Read,
-    /// So many bytes, and perhaps more behind them, are body and can be dropped unseen.
+    /// At least this number of bytes are body and can be dropped without reading them.
     Drop(u64),
-    /// The answer is whole.
+    /// The response is complete.
     End,
 }
 
-/// The peer does not speak HTTP as it should.
+/// The peer violates HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoHttp;
 
@@ -88,29 +88,29 @@ impl Scratch {
 }
 
 impl Answer {
-    /// An answer to nothing yet.
+    /// Creates the state before the first request.
     pub(super) fn new() -> Self {
         let verdict = Verdict::default();
         Self { target: 0, head_only: false, state: State::End, verdict, interim: 0, partial: None }
     }
 
-    /// Expects the answer to another request.
+    /// Expects the response to another request.
     pub(super) fn begin(&mut self, target: usize, head_only: bool) {
         (self.target, self.head_only, self.interim, self.state) = (target, head_only, 0, State::Head);
         self.partial = None;
     }
 
-    /// The status code, once the head is there.
+    /// Returns the status code, once the head is complete.
     pub(super) fn status(&self) -> u16 {
         self.verdict.status
     }
 
-    /// Whether the connection may carry another request behind a whole answer.
+    /// Whether the connection can be used for another request after a complete response.
     pub(super) fn keeps_alive(&self) -> bool {
         self.verdict.keeps_alive
     }
 
-    /// Takes bytes that came. Bytes behind the answer's end are junk: nothing was asked for.
+    /// Processes received bytes. Bytes after the response's end are an error, since nothing was requested.
     pub(super) fn feed(&mut self, bytes: &mut [u8], scratch: &mut Scratch) -> Result<NextRead, NoHttp> {
         let mut used = 0;
         loop {
@@ -148,7 +148,7 @@ impl Answer {
         }
     }
 
-    /// So many bytes of body were dropped unseen, as [`NextRead::Drop`] allowed.
+    /// Records bytes of the body that were dropped as permitted by [`NextRead::Drop`].
     pub(super) fn dropped(&mut self, count: u64) -> NextRead {
         match &mut self.state {
             State::Length(left) => {
@@ -169,12 +169,12 @@ impl Answer {
         }
     }
 
-    /// The peer has closed. Whether the answer is whole by that.
+    /// Records that the peer has closed. Returns whether that completes the response.
     pub(super) fn closed(&mut self) -> bool {
         matches!(self.state, State::UntilClose | State::End)
     }
 
-    /// Takes bytes of the head; tells how many of `bytes` it was.
+    /// Processes bytes of the head; returns how many of `bytes` belong to it.
     fn feed_head(&mut self, bytes: &[u8], scratch: &mut Scratch) -> Result<usize, NoHttp> {
         if self.partial.is_none()
             && let Some(known) = scratch.known.get(self.target)
@@ -215,13 +215,13 @@ impl Answer {
         self.verdict = Verdict::of(&partial.head);
         let head = self.partial.take().map(|partial| partial.bytes).unwrap_or_default();
         self.conclude_head(&head[..consumed], scratch)?;
-        // Bytes that came before could not complete it, so its end lies in the fresh ones.
+        // Earlier bytes did not complete it, so its end is in the new ones.
         Ok(consumed.saturating_sub(before))
     }
 
     fn conclude_head(&mut self, head: &[u8], scratch: &mut Scratch) -> Result<(), NoHttp> {
         match self.verdict.status {
-            // Nothing but HTTP/1 was offered.
+            // No upgrade was requested.
             101 => return Err(NoHttp),
             100..200 => {
                 self.interim += 1;

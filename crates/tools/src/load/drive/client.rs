@@ -1,5 +1,5 @@
-//! One connection of the load after another: connects, sends, takes answers, closes, and counts each step. Must never
-//! decide how fast the whole goes.
+//! One connection slot of the load: connects, sends, receives responses, closes, and counts each step. Must never
+//! decide about the overall rate.
 
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
@@ -22,22 +22,22 @@ use super::worker::{Alive, Phase, Reading, Worker};
 use crate::load::counters::Counters;
 use crate::load::plan::Pace;
 
-/// Bytes that one read drops at most.
+/// Maximum number of bytes dropped by one read.
 const MOST_DROPPED: u64 = 1 << 30;
-/// Bytes of a long body that are worth waking up for, and what the last wake must have found for them to be waited for:
-/// a sender as fast as that need not be watched closely.
+/// Low-water mark for long bodies in bytes, and the number of bytes that the last wake-up must have found to set it:
+/// a sender of that speed need not be polled closely.
 const WORTH_WAKING: u64 = 256 * 1024;
 const FAST: u64 = 32 * 1024;
-/// The pause after the first failure to connect; it doubles with each further one.
+/// Pause after the first failure to connect; it is doubled by each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How long a peer that was asked to close may take for that, before the connection is reset.
+/// Timeout of the peer's close after this side's, before the connection is reset.
 const CLOSING_AT_MOST: Duration = Duration::from_secs(1);
 
-/// What is known of one request.
+/// Times and progress of one request.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Times {
-    /// What its times count from: when it was sent, or due.
+    /// Start of its times: when it was sent, or due.
     pub(super) begun: Option<Moment>,
     pub(super) first_byte: Option<Moment>,
     pub(super) last_byte: Option<Moment>,
@@ -46,52 +46,52 @@ pub(super) struct Times {
     pub(super) sent: bool,
 }
 
-/// A request under way.
+/// A request in progress.
 struct Exchange<'a> {
     bytes: &'a [u8],
-    /// How many of them went.
+    /// Number of sent bytes.
     sent: usize,
-    /// Nothing is left to be sent: all went, or the peer answers without having taken it.
+    /// Sending has ended: everything was sent, or the peer responded before that.
     asked: bool,
-    /// It asks for the connection to be closed.
+    /// It contains `Connection: close`.
     closing: bool,
     step: NextRead,
-    /// Bytes below which the kernel does not wake the task; 1 unless a long body comes.
+    /// Low-water mark of the socket in bytes; 1 unless a long body is received.
     mark: u64,
-    /// Bytes that the last try to read found.
+    /// Number of bytes that the last read found.
     last: u64,
     times: Times,
 }
 
-/// What becomes of a connection behind an answer, or behind a failure.
+/// Use of a connection after a response or a failure.
 enum Then {
     UseOn,
     /// The peer closes it.
     AwaitClose,
     Drop,
-    /// It could not be made: the next is not tried at once.
+    /// Connecting failed: the next attempt is delayed.
     Pause,
 }
 
 impl Exchange<'_> {
-    /// Has the kernel not wake the task before there is much of a long body, or its rest. `patient`: it is not measured how long
-    /// nothing came.
+    /// Sets the socket's low-water mark, so that the kernel wakes the task only for a large part of a long body, or its
+    /// rest. `patient`: there is no I/O timeout.
     fn wait_for_much(&mut self, stream: &mut Transport, patient: bool) {
         let left = match self.step {
             NextRead::Drop(left) => left,
-            // A line between chunks, or a head: each byte counts.
+            // For a chunk header or a head every byte matters.
             NextRead::Read | NextRead::End => 1,
         };
         let begins = patient && self.last >= FAST && (2 * WORTH_WAKING..u64::MAX).contains(&left);
         let mark = if left < 2 * WORTH_WAKING { left } else { WORTH_WAKING };
-        // Never more than what is missing: the end of the body must wake.
+        // Never more than the missing bytes: the end of the body must wake the task.
         if (begins && self.mark == 1) || (self.mark > 1 && mark != self.mark) {
             self.mark = if stream.set_receive_low_water(mark as usize).is_ok() { mark } else { 1 };
         }
     }
 }
 
-/// One place in the run, which has one connection at a time.
+/// One connection slot of the run, with one connection at a time.
 pub(super) struct Client {
     pub(super) worker: Rc<Worker>,
     pub(super) course: Arc<Course>,
@@ -101,13 +101,13 @@ pub(super) struct Client {
     pub(super) number: usize,
     opener: Opener,
     answer: Answer,
-    /// When the last answer was whole.
+    /// Time of the last complete response.
     answered: Option<Moment>,
     pub(super) timer: rt::Timer,
     pause: Duration,
 }
 
-/// Fills one place, to the end of the run.
+/// Runs one slot, to the end of the run.
 pub(super) async fn fill(worker: Rc<Worker>, alive: Alive, place: LaneStart) {
     worker.enlist().await;
     let course = Arc::clone(&worker.course);
@@ -145,7 +145,7 @@ impl Client {
         let limit = self.course.plan.requests_per_connection.unwrap_or(u64::MAX).max(1);
         let think = self.course.plan.think;
         let paced = self.worker.pacer(self.lane).is_some();
-        // Connections that wait for their turns are open meanwhile, unless they are for one request only.
+        // Connections that wait for their turns are opened beforehand, unless they are for one request only.
         let mut link = if paced && limit > 1 { self.open_early(lane).await } else { None };
         while self.worker.phase() == Phase::Running && (self.reference || self.worker.take_request()) {
             let due = if paced { self.await_turn().await } else { Some(Moment::ZERO) };
@@ -158,7 +158,7 @@ impl Client {
             if fresh {
                 link = self.open(lane).await;
             }
-            // A request that follows an answer at once is sent at the moment when that was whole.
+            // A request that directly follows a response uses the time of that response's completion.
             let since = match lane.pace {
                 Pace::Constant(_) => Some(due),
                 _ if waited || fresh => None,
@@ -180,7 +180,7 @@ impl Client {
         }
     }
 
-    /// Makes connections that shake hands and end.
+    /// Makes connections that only complete a handshake.
     async fn shake_hands(&mut self, lane: &Lane) {
         let think = self.course.plan.think;
         let paced = self.worker.pacer(self.lane).is_some();
@@ -215,7 +215,7 @@ impl Client {
         }
     }
 
-    /// Says the end of a connection, and reads what the peer says until its own: sessions to resume, where it gives any.
+    /// Closes the sending side, and reads until the peer closes: session tickets, if it sends any.
     async fn end_in_order(&mut self, mut link: Link) {
         if link.transport.shutdown_write().is_err() {
             return;
@@ -245,7 +245,7 @@ impl Client {
         }
     }
 
-    /// Waits until the lane's pace lets this connection send; `None` when the run ends before.
+    /// Waits until the lane's pace permits this connection to send; `None` if the run ends before.
     pub(super) async fn await_turn(&self) -> Option<Moment> {
         let pacer = self.worker.pacer(self.lane)?;
         poll_fn(|context| match pacer.poll_turn(context, self.number) {
@@ -256,7 +256,7 @@ impl Client {
         .await
     }
 
-    /// Begins the lane's next request.
+    /// Starts the lane's next request.
     fn begin<'a>(&mut self, lane: &'a Lane, closing: bool, since: Option<Moment>) -> Option<Exchange<'a>> {
         let request = lane.requests.get(self.worker.next_request(self.lane))?;
         self.answer.begin(request.target, request.head_only);
@@ -266,7 +266,7 @@ impl Client {
         Some(Exchange { bytes, sent: 0, asked: false, closing, step: NextRead::Read, mark: 1, last: 0, times })
     }
 
-    /// Sends a request and takes its answer. Whether the connection can be used on.
+    /// Sends a request and receives its response. Returns whether the connection can be reused.
     fn poll_exchange(
         &mut self,
         context: &mut Context<'_>,
@@ -285,7 +285,7 @@ impl Client {
         Poll::Ready(Ok(whole && (exchange.closing || self.answer.keeps_alive())))
     }
 
-    /// Counts how a request ended, and tells what becomes of its connection.
+    /// Counts the result of a request, and returns the further use of its connection.
     fn conclude(&mut self, lane: &Lane, link: &Link, exchange: &Exchange<'_>, result: Result<bool, Failure>) -> Then {
         let times = &exchange.times;
         match result {
@@ -309,7 +309,7 @@ impl Client {
         }
     }
 
-    /// Begins a connection; `None`, and counted, when that fails at once.
+    /// Starts a connection; returns `None`, and counts a failure, if that fails immediately.
     pub(super) async fn open(&mut self, lane: &Lane) -> Option<Link> {
         let begun = self.begin_connection(lane).and_then(Opening::into_transport);
         match begun.and_then(|transport| self.opener.link(lane, transport, true, Open::new(&self.worker))) {
@@ -322,7 +322,7 @@ impl Client {
         }
     }
 
-    /// Makes a connection before there is anything to send.
+    /// Opens a connection before there is anything to send.
     pub(super) async fn open_early(&mut self, lane: &Lane) -> Option<Link> {
         let open = Open::new(&self.worker);
         self.arm();
@@ -359,7 +359,7 @@ impl Client {
         }
     }
 
-    /// Shakes hands on a connection, where that is to be done.
+    /// Completes the TLS handshake of a connection, if it uses TLS.
     async fn shake(&mut self, lane: &Lane, link: &mut Link) -> Result<(), Failure> {
         self.arm();
         poll_fn(|context| match link.poll_shaken(context, &self.worker, lane) {
@@ -376,7 +376,7 @@ impl Client {
         self.opener.connect(lane)
     }
 
-    /// Counts a whole answer.
+    /// Counts a complete response.
     pub(super) fn count_answer(&self, status: u16, times: &Times, timed: bool) {
         let ended = times.last_byte.unwrap_or_else(rt::read_clock);
         let since = |moment: Moment| nanos_since(moment, times.begun);
@@ -399,7 +399,7 @@ impl Client {
         }
     }
 
-    /// Sends a request, or as much of it as the peer takes before it answers.
+    /// Sends a request, or as much of it as the peer accepts before it responds.
     fn poll_send(
         &mut self,
         context: &mut Context<'_>,
@@ -429,7 +429,7 @@ impl Client {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether a peer that takes no more of a request has something to say.
+    /// Whether a peer that accepts no more of a request has sent a response.
     #[cold]
     fn is_answered_early(&self, context: &mut Context<'_>, link: &mut Link) -> bool {
         !link.fresh && link.transport.poll_readable(context).is_ready() && link.transport.has_input()
@@ -444,7 +444,7 @@ impl Client {
         self.course.note_connected();
     }
 
-    /// Takes an answer.
+    /// Receives a response.
     fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
@@ -463,7 +463,7 @@ impl Client {
         }
     }
 
-    /// Takes what has come of an answer.
+    /// Processes received bytes of a response.
     fn poll_take(
         &mut self,
         context: &mut Context<'_>,
@@ -508,14 +508,15 @@ impl Client {
         Poll::Ready(Ok(step))
     }
 
-    /// The next I/O begins: it has so much time.
+    /// Starts the I/O timeout.
     pub(super) fn arm(&mut self) {
         if let Some(timeout) = self.course.plan.timeout {
             self.timer.arm(Some(rt::now() + timeout));
         }
     }
 
-    /// Ready when there is no more waiting; what was not sent when the run ends is given up.
+    /// Ready when waiting ends: by the timeout, by the end of the run, or, if the request was not sent, by the end of
+    /// the running phase.
     pub(super) fn poll_patience(&mut self, context: &mut Context<'_>, sent: bool) -> Poll<Failure> {
         let phase = self.worker.phase();
         if phase == Phase::Over || (!sent && phase != Phase::Running) {
@@ -524,7 +525,7 @@ impl Client {
         self.timer.poll_expired(context).map(|()| Failure::Timeout)
     }
 
-    /// The peer was asked to close and does, so that the ports of this machine last.
+    /// Waits until a peer that received `Connection: close` closes, so that TIME_WAIT uses no local ports.
     async fn await_close(&mut self, mut link: Link) {
         self.timer.arm(Some(rt::now() + CLOSING_AT_MOST));
         let closed = poll_fn(|context| {
@@ -534,7 +535,7 @@ impl Client {
             self.poll_patience(context, true).map(|_| false)
         });
         if !closed.await {
-            // It keeps the connection: an orderly close would cost a port for a minute.
+            // The peer keeps the connection: an orderly close would occupy a local port for a minute.
             let _ = link.transport.set_linger_zero();
         }
         self.timer.arm(None);
@@ -576,7 +577,7 @@ impl Client {
         }
     }
 
-    /// Counts a request whose answer was waited for to the end in vain: it takes so long at least.
+    /// Counts a request without a response at the end of the run: its time is a lower bound.
     fn count_unanswered(&self, counters: &mut Counters, times: &Times) {
         let waited = nanos_since(rt::now(), times.begun);
         if self.reference {

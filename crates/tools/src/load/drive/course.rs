@@ -1,5 +1,5 @@
-//! A plan laid out for its workers: who connects where, with what share of the load, and what has to be exact over all
-//! of them. Must never wait or touch a socket.
+//! A plan prepared for its workers: targets, shares of the load, and counters that must be exact over all
+//! workers. Must never wait or use a socket.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -15,55 +15,53 @@ use crate::load::plan::{Pace, Plan, Target};
 pub(super) struct Course {
     pub(super) plan: Plan,
     pub(super) lanes: Vec<Lane>,
-    /// Workers, at least one.
+    /// Number of workers, at least one.
     pub(super) workers: usize,
-    /// When the run began: the first worker's first moment.
+    /// Start of the run: the time of the first worker that starts.
     start: OnceLock<Moment>,
-    /// Requests that may still begin (`-n`), for workers to take in pieces.
+    /// Remaining requests (`-n`), which workers take in pieces.
     budget: Option<AtomicU64>,
-    /// Workers whose connections have not all ended.
+    /// Number of workers with connections.
     running: AtomicUsize,
-    /// Workers whose part of the load has not ended.
+    /// Number of workers whose part of the load has not ended.
     loading: AtomicUsize,
-    /// A connection was made.
+    /// At least one connection was established.
     connected: AtomicBool,
-    /// The first failure to connect.
     trouble: Mutex<Option<String>>,
 }
 
-/// Connections to one address, and what they ask for there.
+/// Connections to one address, and their requests.
 pub(super) struct Lane {
     pub(super) address: Address,
     pub(super) requests: Vec<Request>,
-    /// The name that TLS asks for; `None`: bytes go in clear.
+    /// Server name of TLS; `None`: without TLS.
     pub(super) secure: Option<String>,
-    /// Requests at a time on each connection of HTTP/2; `None`: HTTP/1.
+    /// Maximum number of concurrent requests on each HTTP/2 connection; `None`: HTTP/1.
     pub(super) streams: Option<u32>,
     pub(super) connections: u32,
-    /// How fast requests begin, over all workers.
+    /// Pace of requests, over all workers.
     pub(super) pace: Pace,
-    /// The client that measures beside the load.
+    /// The reference client, which measures in addition to the load.
     pub(super) reference: bool,
 }
 
-/// What is sent.
 pub(super) struct Request {
-    /// Its place among the plan's targets.
+    /// Index among the plan's targets.
     pub(super) target: usize,
     pub(super) weight: u32,
     pub(super) bytes: Box<[u8]>,
     /// The same with `Connection: close`, for the last request of a connection.
     pub(super) closing: Box<[u8]>,
     pub(super) head_only: bool,
-    /// As frames, where HTTP/2 is spoken.
+    /// The request as HTTP/2 frames, if HTTP/2 is used.
     pub(super) framed: Option<FramedRequest>,
 }
 
-/// A connection's place in the run.
+/// A connection slot of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LaneStart {
     pub(super) lane: usize,
-    /// When it begins, counted from the run's start.
+    /// Start time, relative to the start of the run.
     pub(super) begins: Duration,
 }
 
@@ -87,17 +85,17 @@ impl Course {
         })
     }
 
-    /// When the run began; the first to ask sets it.
+    /// Returns the start of the run; the first call sets it.
     pub(super) fn start(&self) -> Moment {
         *self.start.get_or_init(rt::now)
     }
 
-    /// Connections of the run, those of the reference client among them.
+    /// Returns the number of connections of the run, including those of the reference client.
     pub(super) fn connections(&self) -> u64 {
         self.lanes.iter().map(|lane| u64::from(lane.connections)).sum()
     }
 
-    /// The connections of one worker: they are dealt in turn.
+    /// Returns the connections of one worker: they are assigned round robin.
     pub(super) fn places(&self, worker: usize) -> Vec<LaneStart> {
         let mut places = Vec::new();
         let mut dealt = 0;
@@ -114,9 +112,9 @@ impl Course {
         places
     }
 
-    /// Takes up to so many requests out of the budget. Nothing bounds them without `-n`.
+    /// Takes a piece of the budget; unlimited without `-n`.
     pub(super) fn take_budget(&self) -> Option<u64> {
-        /// Pieces are so large that workers seldom meet, and so small that none sits on the last ones.
+        /// Pieces are large enough to avoid contention, and small enough that no worker keeps the last requests.
         const LARGEST_PIECE: u64 = 64;
         let Some(budget) = &self.budget else { return Some(u64::MAX) };
         let piece = |left: u64| (left / (8 * self.workers as u64)).clamp(1, LARGEST_PIECE).min(left);
@@ -124,12 +122,12 @@ impl Course {
         budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).ok().map(piece)
     }
 
-    /// A worker's connections have all ended. Whether it was the last one.
+    /// Records that a worker's connections have all ended. Returns whether it was the last worker.
     pub(super) fn worker_ended(&self) -> bool {
         self.running.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// A worker's part of the load has ended. Whether it was the last one.
+    /// Records that a worker's part of the load has ended. Returns whether it was the last worker.
     pub(super) fn load_ended(&self) -> bool {
         self.loading.fetch_sub(1, Ordering::AcqRel) == 1
     }
@@ -139,7 +137,7 @@ impl Course {
         self.budget.as_ref().is_some_and(|budget| budget.load(Ordering::Relaxed) == 0)
     }
 
-    /// A connection was made.
+    /// Records that a connection was established.
     pub(super) fn note_connected(&self) {
         if !self.connected.load(Ordering::Relaxed) {
             self.connected.store(true, Ordering::Relaxed);
@@ -151,18 +149,19 @@ impl Course {
         !self.connected.load(Ordering::Relaxed) && self.trouble().is_some()
     }
 
-    /// Keeps the first failure to connect.
+    /// Stores the first failure to connect.
     pub(super) fn report_trouble(&self, text: impl FnOnce() -> String) {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(text);
     }
 
-    /// The first failure to connect.
+    /// Returns the first failure to connect.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// One lane for each address, in clear and by TLS, and one more for the reference client at each that it reaches.
+/// Returns one lane for each address, with and without TLS, and one more for the reference client at each address for
+/// which it has a connection.
 fn lay_out(plan: &Plan) -> Result<Vec<Lane>, String> {
     let mut lanes: Vec<Lane> = Vec::new();
     for (number, target) in plan.targets.iter().enumerate().filter(|(_, target)| target.weight > 0) {
@@ -197,8 +196,8 @@ fn lay_out(plan: &Plan) -> Result<Vec<Lane>, String> {
     Ok(lanes)
 }
 
-/// Shares connections and rate among lanes by the weights of their requests: at least one connection each, and the
-/// largest remainders get what is left.
+/// Divides connections and rate among lanes by the weights of their requests: at least one connection each, and the
+/// largest remainders receive the rest.
 fn share_out(lanes: &mut [Lane], connections: u32) {
     let weight = |lane: &Lane| lane.requests.iter().map(|request| u64::from(request.weight)).sum::<u64>();
     let total: u64 = lanes.iter().map(weight).sum::<u64>().max(1);
@@ -239,7 +238,7 @@ fn lane_of(plan: &Plan, number: usize, target: &Target, pace: Pace) -> Result<La
 }
 
 impl Lane {
-    /// Whether both take the same connections.
+    /// Whether both use the same connections.
     fn reaches(&self, other: &Self) -> bool {
         self.address == other.address && self.secure == other.secure
     }

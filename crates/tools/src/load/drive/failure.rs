@@ -1,31 +1,31 @@
-//! What ends requests and connections before their time. Must never decide what follows.
+//! Reasons why requests and connections end early. Must never decide what follows.
 
 use std::fmt;
 use std::io;
 
 use conn::transport::Insecure;
 
-/// What ended a request, or the connection, before its answer was whole.
+/// Reason why a request, or the connection, ended before its response was complete.
 #[derive(Debug)]
 pub(super) enum Failure {
     Connect(io::Error),
     Timeout,
-    /// By an error, or by an end that came too early.
+    /// An error, or a premature end.
     Reset(Option<io::Error>),
     NoHttp,
-    /// The server has not agreed on HTTP/2.
+    /// The server did not negotiate HTTP/2.
     NoH2,
-    /// The run was over.
+    /// The run has ended.
     Over,
 }
 
-/// A connection that was never used fails to connect, unless the peer took it and threw it away.
+/// Classifies an error: on an unused connection it is a failure to connect, unless the peer accepted and closed it.
 pub(super) fn failure_of(error: io::Error, fresh: bool) -> Failure {
     let thrown_away = [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe];
     if fresh && !thrown_away.contains(&error.kind()) { Failure::Connect(error) } else { Failure::Reset(Some(error)) }
 }
 
-/// The same of a handshake.
+/// Classifies an error of a handshake.
 pub(super) fn insecure(error: Insecure) -> Failure {
     match error {
         Insecure::Connection(error) => failure_of(error, true),

@@ -1,4 +1,4 @@
-//! Tallies of workers become seconds of the run. Must never lose a report that it took, nor wait.
+//! Combines the workers' counters into seconds of the run. Must never lose an accepted report, nor wait.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,44 +8,42 @@ use crate::load::counters::Counters;
 use crate::load::plan::Plan;
 use crate::load::show::{Second, Show};
 
-/// What one worker counted since its last report.
+/// Counters of one worker since its last report.
 #[derive(Debug)]
 pub struct Report {
-    /// The worker.
     pub worker: u16,
-    /// Which second of the run it belongs to, from 1.
+    /// Second of the run that it belongs to, from 1.
     pub second: u32,
-    /// When, since the run began.
+    /// Time since the start of the run.
     pub at: Duration,
-    /// When, in seconds since 1970.
+    /// Time in seconds since 1970.
     pub wall: i64,
-    /// The worker's connections that are open.
+    /// Number of the worker's open connections.
     pub open: u64,
-    /// What it counted.
     pub counters: Counters,
-    /// The worker has ended: there are no more.
+    /// The worker has ended: this is its last report.
     pub last: bool,
 }
 
-/// Who takes reports from the workers.
+/// Receiver of the workers' reports.
 pub trait Sink: Send + Sync {
-    /// Takes a report without waiting, or gives it back: its worker adds it to the next one. The last of a worker is
-    /// always taken.
+    /// Accepts a report without waiting, or returns it: its worker adds it to the next one. The last report of a worker
+    /// is always accepted.
     ///
     /// # Errors
-    /// The report, when it cannot be taken now.
+    /// The report, if it cannot be accepted now.
     fn report(&self, report: Report) -> Result<(), Box<Report>>;
-    /// All workers have ended.
+    /// Called when all workers have ended.
     fn ended(&self);
 }
 
-/// Reports on their way to a show.
+/// Combines reports for a show.
 pub struct Gathering {
     show: Box<dyn Show>,
     workers: Vec<Reporter>,
-    /// Seconds that not every worker has reported, the oldest first.
+    /// Seconds for which some worker has not reported, the oldest first.
     seconds: VecDeque<Partial>,
-    /// The second that the first of them is.
+    /// Number of the first of these seconds.
     first: u32,
     total: Counters,
     shown: Duration,
@@ -66,14 +64,14 @@ struct Partial {
     counters: Counters,
 }
 
-/// Seconds that a worker may be behind the others; a later report counts as the oldest of them.
+/// Maximum number of seconds that a worker may lag; a later report counts for the oldest of them.
 const MOST_BEHIND: u32 = 60;
 
 impl Gathering {
-    /// Begins the show.
+    /// Starts the show.
     ///
     /// # Errors
-    /// The show's.
+    /// Those of the show.
     pub fn new(plan: &Plan, mut show: Box<dyn Show>, workers: usize) -> Result<Self, Outcome> {
         show.begin(plan)?;
         Ok(Self {
@@ -87,10 +85,10 @@ impl Gathering {
         })
     }
 
-    /// Takes a report, and shows what is complete with it. Whether there are more to come.
+    /// Processes a report, and shows the seconds that it completes. Returns whether more reports are expected.
     ///
     /// # Errors
-    /// The show's: it ends the run.
+    /// Those of the show, which end the run.
     pub fn take(&mut self, report: Report) -> Result<bool, Outcome> {
         let Some(reporter) = self.workers.get_mut(usize::from(report.worker)) else { return Ok(!self.ended) };
         let second = report.second.clamp(self.first, self.first.saturating_add(MOST_BEHIND));
@@ -138,7 +136,7 @@ impl Gathering {
         self.show.second(&second, &self.total)
     }
 
-    /// Everything so far.
+    /// Returns the counters of the whole run so far.
     #[must_use]
     pub fn total(&self) -> &Counters {
         &self.total

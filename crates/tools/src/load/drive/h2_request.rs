@@ -1,4 +1,4 @@
-//! A request as frames of HTTP/2, made once of the text that goes out by HTTP/1. Must never change what is asked for.
+//! A request as HTTP/2 frames, converted once from its HTTP/1 text. Must never change the request.
 
 use wire::h1::{Edits, HeadLimits, Parse, Scan, parse_request};
 use wire::h2::{encode_request, flag};
@@ -6,20 +6,22 @@ use wire::http::{Framing, Head, Name};
 
 use crate::load::plan::Target;
 
-/// Lines of a head at most.
+/// Maximum number of lines of a head.
 const MOST_LINES: usize = 1000;
 
 /// A request as frames.
 pub(super) struct FramedRequest {
-    /// The head, of stream 0.
+    /// HEADERS frames, with stream number 0.
     pub(super) head: Box<[u8]>,
-    /// The payload, perhaps nothing.
+    /// Payload, possibly empty.
     pub(super) body: Box<[u8]>,
 }
 
 impl FramedRequest {
+    /// Converts a request.
+    ///
     /// # Errors
-    /// HTTP/2 has no such request.
+    /// HTTP/2 has no equivalent of the request.
     pub(super) fn new(target: &Target) -> Result<Self, String> {
         let cannot = |why: &str| format!("{}: {why}", target.url);
         let mut head = Head::new();

@@ -1,4 +1,4 @@
-//! A connection of the load, from its first packet: in clear or by TLS. Must never know what is asked over it.
+//! A connection of the load, from its first packet, with or without TLS. Must never interpret its requests.
 
 use std::io;
 use std::rc::Rc;
@@ -12,22 +12,22 @@ use super::course::{Course, Lane};
 use super::failure::{Failure, insecure};
 use super::worker::Worker;
 
-/// Requests longer than this may go in several segments: the last must not wait for an acknowledgement.
+/// Requests longer than this may need several segments: the last one must not wait for an acknowledgement.
 const ONE_SEGMENT: usize = 1000;
 
-/// A connection and what was asked over it.
+/// A connection and the number of its requests.
 pub(super) struct Link {
     pub(super) transport: Transport,
     pub(super) asked: u64,
-    /// Nothing was sent yet: the first write tells whether the connection came to be.
+    /// Nothing was sent yet: the first write shows whether the connection was established.
     pub(super) fresh: bool,
-    /// The handshake of TLS is not over.
+    /// The TLS handshake is not complete.
     shaking: bool,
     /// Counts the connection as open.
     _open: Open,
 }
 
-/// Counts a connection as open.
+/// Guard that counts a connection as open.
 pub(super) struct Open(Rc<Worker>);
 
 impl Open {
@@ -43,10 +43,10 @@ impl Drop for Open {
     }
 }
 
-/// Opens the connections of one place.
+/// Opens the connections of one slot.
 pub(super) struct Opener {
     options: ConnectOptions,
-    /// What TLS uses: where sessions are resumed, those of this place alone.
+    /// TLS client: with session resumption, one per slot.
     secure: Option<Rc<Client>>,
 }
 
@@ -60,12 +60,12 @@ impl Opener {
         Self { options, secure }
     }
 
-    /// Begins a connection.
+    /// Starts a connection.
     pub(super) fn connect(&self, lane: &Lane) -> io::Result<Opening> {
         transport::connect(&lane.address, &self.options)
     }
 
-    /// The connection that was begun. `fresh`: it may not stand yet.
+    /// Wraps a started connection. `fresh`: it may not be established yet.
     pub(super) fn link(&self, lane: &Lane, transport: Transport, fresh: bool, open: Open) -> io::Result<Link> {
         let mut transport = transport;
         if let Some((client, name)) = self.secure.as_ref().zip(lane.secure.as_ref()) {
@@ -80,12 +80,12 @@ impl Opener {
 }
 
 impl Link {
-    /// Whether the peer has closed the connection while it was idle, or said what nobody asked for.
+    /// Whether the peer has closed the connection while it was idle, or sent unsolicited data.
     pub(super) fn is_spent(&mut self) -> bool {
         !(self.fresh || self.transport.is_clean() || self.transport.is_tls() && self.transport.settle())
     }
 
-    /// Ready when hands were shaken, where that is to be done.
+    /// Ready when the TLS handshake is complete, if there is one.
     pub(super) fn poll_shaken(
         &mut self,
         context: &mut Context<'_>,

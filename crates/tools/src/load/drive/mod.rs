@@ -1,5 +1,5 @@
-//! The drive of the load: sends what a plan asks for, over as many connections, and counts what becomes of it. Must never
-//! print, and never look at what an answer's body holds.
+//! Execution of the load: sends the requests of a plan over its connections, and counts the results. Must never
+//! print, and never interpret a response's body.
 
 mod answer;
 mod client;
@@ -26,27 +26,27 @@ use super::plan::Plan;
 use super::show::Show;
 use crate::Outcome;
 
-/// Reports that may wait for the printing thread, for each worker.
+/// Maximum number of queued reports for the printing thread, for each worker.
 const REPORTS_WAITING: usize = 4;
-/// Descriptors that a process has beside its connections.
+/// Number of descriptors of a process besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// A run that is laid out.
+/// A prepared run.
 #[derive(Clone)]
 pub struct Drive {
     course: Arc<Course>,
 }
 
 impl Drive {
-    /// Lays a plan out.
+    /// Prepares a plan.
     ///
     /// # Errors
-    /// What cannot be: more addresses than connections.
+    /// The plan is impossible: more addresses than connections.
     pub fn new(plan: Plan) -> Result<Self, String> {
         Ok(Self { course: Arc::new(Course::new(plan)?) })
     }
 
-    /// The first task of each worker of a runtime that has as many as [`Drive::workers`].
+    /// Returns the first task of each worker of a runtime with [`Drive::workers`] workers.
     #[must_use]
     pub fn main(&self, sink: Arc<dyn Sink>) -> rt::Main {
         let course = Arc::clone(&self.course);
@@ -56,13 +56,13 @@ impl Drive {
         })
     }
 
-    /// The first failure to connect; with `-e` the first failure of any kind.
+    /// Returns the first failure to connect; with `-e` the first failure of any kind.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.course.trouble()
     }
 
-    /// Workers that the plan asks for.
+    /// Returns the number of workers of the plan.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.course.workers
@@ -109,7 +109,7 @@ fn begin(course: &Arc<Course>, sink: Arc<dyn Sink>, number: rt::WorkerId) {
     }
 }
 
-/// The first signal ends the run in order, the second at once.
+/// Handles signals: the first one ends the run in order, the second one immediately.
 async fn heed_signals() {
     let Ok(mut signals) = rt::signals(&[Signal::Interrupt, Signal::Terminate]) else { return };
     for phase in [Phase::Ending, Phase::Over] {
@@ -118,13 +118,13 @@ async fn heed_signals() {
     }
 }
 
-/// Reports that go to the printing thread.
+/// Sends reports to the printing thread.
 struct ToThread(SyncSender<Report>);
 
 impl Sink for ToThread {
     fn report(&self, report: Report) -> Result<(), Box<Report>> {
         if report.last {
-            // Nothing is driven any more, so that waiting does no harm.
+            // The load has ended, so that waiting is harmless.
             let _ = self.0.send(report);
             return Ok(());
         }
@@ -176,7 +176,7 @@ pub fn run(plan: Plan, show: Box<dyn Show>) -> Outcome {
     }
 }
 
-/// Shows reports as they come; tells how many answers there were.
+/// Shows reports as they are received; returns the number of responses.
 fn gather(mut gathering: Gathering, reports: &Receiver<Report>) -> Result<u64, Outcome> {
     while let Ok(report) = reports.recv() {
         if !gathering.take(report)? {

@@ -1,5 +1,5 @@
-//! Who may send when, on one worker: requests that are due go to the connections that have waited longest. Must never
-//! hold a request that is due while a connection waits.
+//! Pacing on one worker: due requests are assigned to the connections that have waited longest. Must never
+//! delay a due request while a connection waits.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,14 +18,14 @@ pub(super) struct Pacer {
 
 struct State {
     due: Due,
-    /// Connections that wait, by their numbers, the longest first.
+    /// Numbers of the waiting connections, the longest waiting first.
     waiting: VecDeque<usize>,
     places: Vec<PacerSlot>,
-    /// The task that hands out due requests, while there is no waiter.
+    /// Waker of the task that assigns due requests, while there is no waiter.
     clerk: Option<Waker>,
 }
 
-/// What a connection has of the pacer.
+/// State of a connection.
 #[derive(Default)]
 struct PacerSlot {
     waits: bool,
@@ -39,14 +39,14 @@ impl Pacer {
         Self { start, state: RefCell::new(state) }
     }
 
-    /// A number for a connection.
+    /// Registers a connection, and returns its number.
     pub(super) fn join(&self) -> usize {
         let places = &mut self.state.borrow_mut().places;
         places.push(PacerSlot::default());
         places.len() - 1
     }
 
-    /// Ready when the connection may send: since when its request is due.
+    /// Ready when the connection may send: returns the time at which its request was due.
     pub(super) fn poll_turn(&self, context: &Context<'_>, number: usize) -> Poll<Moment> {
         let now = rt::now().saturating_since(self.start);
         let state = &mut *self.state.borrow_mut();
@@ -72,8 +72,8 @@ impl Pacer {
         Poll::Pending
     }
 
-    /// Hands out what is due. Returns when the next request is due, while there is a waiter; otherwise the task is woken
-    /// when there is one.
+    /// Assigns due requests. Returns the time of the next one while there is a waiter; otherwise the task is woken
+    /// by the next waiter.
     pub(super) fn hand_out(&self, context: &Context<'_>) -> Option<Moment> {
         let now = rt::now().saturating_since(self.start);
         let state = &mut *self.state.borrow_mut();
@@ -89,7 +89,7 @@ impl Pacer {
         None
     }
 
-    /// Takes what was due and found no connection; see [`Due::take_rest`].
+    /// Takes the due requests that found no connection; see [`Due::take_rest`].
     pub(super) fn take_rest(&self, end: Moment, each: impl FnMut(Duration, u64)) {
         self.state.borrow_mut().due.take_rest(end.saturating_since(self.start), each);
     }

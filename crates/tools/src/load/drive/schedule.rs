@@ -1,18 +1,18 @@
-//! When requests are due: at a rate that may rise linearly from nothing to its full height first. Must never look at a
-//! clock or at what became of a request.
+//! Times at which requests are due: at a rate that may first rise linearly from 0 to its maximum. Must never read a
+//! clock or the result of a request.
 
 use std::time::Duration;
 
-/// How far a pace that must not be exceeded may make up for moments that it missed: the lateness of this program's own
-/// timers, not that of the peer.
+/// Maximum time for which a limited rate may catch up: lateness of this program's own
+/// timers, not of the peer.
 const CREDIT: Duration = Duration::from_millis(10);
 
-/// A rate over time, counted from the run's start.
+/// A rate over time, relative to the start of the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schedule {
-    /// Requests a second, at full height.
+    /// Requests per second after the ramp-up.
     rate: f64,
-    /// Seconds that it takes to get there.
+    /// Duration of the ramp-up, in seconds.
     ramp: f64,
 }
 
@@ -21,13 +21,13 @@ impl Schedule {
         Self { rate: rate.max(1e-9), ramp: ramp.as_secs_f64() }
     }
 
-    /// Requests that are due by a moment, in fractions.
+    /// Returns the number of requests due by a time, as a fraction.
     pub(super) fn count_at(&self, at: Duration) -> f64 {
         let at = at.as_secs_f64();
         if at < self.ramp { self.rate * at * at / (2.0 * self.ramp) } else { self.rate * (at - self.ramp / 2.0) }
     }
 
-    /// When a request is due.
+    /// Returns the time at which a request is due.
     pub(super) fn moment_of(&self, number: f64) -> Duration {
         let within_ramp = self.rate * self.ramp / 2.0;
         let seconds = if number < within_ramp {
@@ -39,27 +39,27 @@ impl Schedule {
     }
 }
 
-/// The requests of one worker that are due one after another.
+/// The due requests of one worker.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Due {
     schedule: Schedule,
     next: f64,
-    /// What was missed stays due.
+    /// Missed requests stay due.
     constant: bool,
 }
 
 impl Due {
-    /// `offset`, below 1, is this worker's place between the others.
+    /// Creates the sequence; `offset`, below 1, is this worker's position between the others.
     pub(super) fn new(schedule: Schedule, offset: f64, constant: bool) -> Self {
         Self { schedule, next: offset, constant }
     }
 
-    /// When the next one is due.
+    /// Returns the time of the next request.
     pub(super) fn next(&self) -> Duration {
         self.schedule.moment_of(self.next)
     }
 
-    /// Takes the next one if it is due by now, and tells since when.
+    /// Takes the next request if it is due, and returns the time at which it was due.
     pub(super) fn take(&mut self, now: Duration) -> Option<Duration> {
         let due = self.next();
         if due > now {
@@ -72,8 +72,8 @@ impl Due {
         Some(due)
     }
 
-    /// Takes all that were due before `end`: how long each had waited by then and how many such there are, in at most
-    /// some thousand groups. A pace without a memory has none.
+    /// Takes all requests due before `end`: calls `each` with their waiting time and their number, in at most
+    /// some thousand groups. None if missed requests do not stay due.
     pub(super) fn take_rest(&mut self, end: Duration, mut each: impl FnMut(Duration, u64)) {
         const MOST_GROUPS: u64 = 10_000;
         if !self.constant || self.next() >= end {
@@ -85,7 +85,7 @@ impl Due {
         let mut left = count;
         while left > 0 {
             let size = group.min(left);
-            // The middle one stands for its group.
+            // The middle one represents its group.
             let middle = self.schedule.moment_of(self.next + (size - 1) as f64 / 2.0);
             each(end.saturating_sub(middle), size);
             self.next += size as f64;
@@ -129,7 +129,7 @@ mod tests {
         let schedule = Schedule::new(1_000.0, Duration::ZERO);
         let take_all = |mut due: Due| std::iter::from_fn(|| due.take(millis(5_000))).count();
         assert_eq!(take_all(Due::new(schedule, 0.0, true)), 5_001);
-        // The last ten milliseconds, and the moment itself.
+        // The last ten milliseconds, and the current one.
         assert!((10..=12).contains(&take_all(Due::new(schedule, 0.0, false))));
     }
 

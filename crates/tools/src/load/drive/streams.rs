@@ -1,4 +1,4 @@
-//! A connection of HTTP/2 that carries several requests at a time, to its end. Must never decide how fast the whole goes.
+//! An HTTP/2 connection with several concurrent requests, to its end. Must never decide about the overall rate.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -15,34 +15,34 @@ use super::worker::Phase;
 use crate::frames::{Announced, Event, Frames, poll_read};
 use crate::load::plan::Pace;
 
-/// As browsers: what bodies may be under way.
+/// Receive windows, similar to those of browsers.
 const ANNOUNCED: Announced = Announced { window: 6 << 20, shared: 15 << 20, streams: None };
-/// Streams that begin before the server has told how many it serves (RFC 9113, section 6.5.2, recommends no less).
+/// Maximum number of streams before the server's settings are received (RFC 9113, section 6.5.2, recommends no less).
 const UNTOLD: usize = 100;
-/// Bytes that wait to be written beyond which no more payload is added.
+/// Number of queued bytes above which no more payload is added.
 const ENOUGH: usize = 128 * 1024;
-/// Reads in a row before others get their turn.
+/// Number of consecutive reads before yielding.
 const READS: usize = 16;
-/// The last number of a stream.
+/// Maximum stream number.
 const LAST: u32 = 0x7fff_fffe;
 
-/// A request under way.
+/// A request in progress.
 struct Asked {
     stream: u32,
-    /// Its place among the lane's.
+    /// Index among the lane's requests.
     request: usize,
     status: u16,
     /// It was the first one of its connection.
     first: bool,
     times: Times,
-    /// Payload that the server may still be sent, and how much of it went.
+    /// Send window of the stream, and number of sent bytes of payload.
     window: i64,
     sent: usize,
-    /// Payload that has come and of which the server was not told.
+    /// Received payload for which no WINDOW_UPDATE was sent, in bytes.
     owed: u32,
 }
 
-/// Requests under way, by the numbers of their streams: each has its place, and a number whose place is taken is left out.
+/// Requests in progress by stream number: each number maps to a slot, and numbers whose slot is occupied are skipped.
 struct Streams {
     places: Vec<Option<Asked>>,
     open: usize,
@@ -81,11 +81,11 @@ impl Streams {
     }
 }
 
-/// How a connection has ended.
+/// Reason why a connection has ended.
 enum End {
-    /// Nothing more is to be asked over it.
+    /// No more requests are sent over it.
     InOrder,
-    /// Before its requests were answered.
+    /// It ended before its requests were answered.
     Lost(Failure),
 }
 
@@ -96,28 +96,28 @@ struct Session<'a> {
     frames: Frames,
     input: Buffer,
     streams: Streams,
-    /// Streams at a time.
+    /// Maximum number of concurrent streams.
     most: usize,
-    /// The number of the next stream.
+    /// Number of the next stream.
     next: u32,
-    /// Requests that were taken out of the budget and not begun.
+    /// Requests taken from the budget and not started.
     credit: u32,
-    /// The budget has no more.
+    /// The budget is exhausted.
     spent: bool,
-    /// The server takes no more.
+    /// The server accepts no more streams.
     closing: bool,
-    /// Streams with payload that may go out.
+    /// Streams with payload to send.
     sending: VecDeque<u32>,
-    /// When those pauses end that follow an answer.
+    /// Ends of the pauses that follow responses.
     thinking: VecDeque<Moment>,
-    /// When nothing has come for too long.
+    /// Deadline for the next received bytes.
     deadline: Option<Moment>,
-    /// When the last bytes came.
+    /// Time of the last received bytes.
     now: Moment,
 }
 
 impl Client {
-    /// Asks over one connection after the other, `most` requests at a time.
+    /// Runs one connection after the other, with up to `most` concurrent requests.
     pub(super) async fn run_streams(&mut self, lane: &Lane, most: u32) {
         while self.worker.phase() == Phase::Running {
             if !self.is_reference() && !self.worker.take_request() {
@@ -159,7 +159,7 @@ impl Client {
             let waited = session.frames.waiting();
             match session.frames.poll_flush(context, &mut session.link.transport) {
                 Poll::Ready(Err(error)) => return Poll::Ready(End::Lost(failure_of(error, false))),
-                // There is room for more payload.
+                // There is space for more payload.
                 Poll::Ready(Ok(())) if waited >= ENOUGH => continue,
                 Poll::Ready(Ok(())) | Poll::Pending => {}
             }
@@ -186,7 +186,7 @@ impl Client {
         Poll::Pending
     }
 
-    /// Begins as many requests as there is room for and as are due.
+    /// Starts requests as permitted by the stream limit and the pace.
     fn begin_streams(&mut self, context: &Context<'_>, session: &mut Session<'_>) {
         while session.thinking.front().is_some_and(|end| *end <= session.now.max(rt::now())) {
             session.thinking.pop_front();
@@ -323,7 +323,7 @@ impl Client {
         Ok(())
     }
 
-    /// An answer is whole. A request that is not is no longer wanted.
+    /// Completes a response. The rest of a request that is still being sent is cancelled.
     fn complete(&mut self, session: &mut Session<'_>, stream: u32) {
         let Some(mut asked) = session.streams.take(stream) else { return };
         if asked.sent < session.lane.body(asked.request).len() {
@@ -337,7 +337,7 @@ impl Client {
         }
     }
 
-    /// A request has no answer. One that the server has not begun with is asked again.
+    /// Records a request without a response. One that the server has not processed is retried.
     fn lose(&self, lane: &Lane, asked: &Asked, refused: bool, failure: &Failure) {
         if refused {
             self.return_request();
@@ -346,7 +346,7 @@ impl Client {
         }
     }
 
-    /// Ready when there is no more waiting.
+    /// Ready when waiting ends, by the timeout or the end of the run.
     fn poll_session_patience(&mut self, context: &mut Context<'_>, session: &Session<'_>) -> Poll<End> {
         if self.worker.phase() == Phase::Over {
             return Poll::Ready(End::Lost(Failure::Over));
@@ -364,7 +364,7 @@ impl Client {
         Poll::Pending
     }
 
-    /// Counts what has no answer, and says the end of the connection.
+    /// Counts requests without a response, and closes the connection.
     async fn conclude_session(&mut self, mut session: Session<'_>, end: End) {
         for _ in 0..session.credit {
             self.return_request();
@@ -372,7 +372,7 @@ impl Client {
         match end {
             End::InOrder => {
                 session.frames.go_away(0, ErrorCode::NoError);
-                // A server that does not take that now sees the end of the connection.
+                // A server that does not accept this now detects the close of the connection.
                 poll_fn(|context| {
                     let _ = session.frames.poll_flush(context, &mut session.link.transport);
                     Poll::Ready(())
@@ -409,13 +409,13 @@ impl Session<'_> {
 }
 
 impl Lane {
-    /// The payload of a request.
+    /// Returns the payload of a request.
     fn body(&self, request: usize) -> &[u8] {
         self.requests.get(request).and_then(|request| request.framed.as_ref()).map_or(&[], |framed| &framed.body)
     }
 }
 
-/// Queues payload, a frame of each stream in turn, as much as the windows allow.
+/// Queues payload, one frame of each stream in turn, as far as the windows permit.
 fn send_payload(session: &mut Session<'_>) {
     while session.frames.waiting() < ENOUGH && session.frames.window() > 0 {
         let Some(stream) = session.sending.pop_front() else { return };
@@ -425,7 +425,7 @@ fn send_payload(session: &mut Session<'_>) {
         let window = usize::try_from(asked.window.min(session.frames.window())).unwrap_or(0);
         let count = rest.len().min(window).min(MAX_FRAME_SIZE);
         if count == 0 {
-            // It goes on when its window grows.
+            // It continues when its window grows.
             continue;
         }
         asked.sent += count;

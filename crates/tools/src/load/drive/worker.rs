@@ -1,4 +1,4 @@
-//! What the connections of one worker share: its counters, its part of the budget, and the phase of the run. Must never
+//! Shared state of one worker's connections: its counters, its part of the budget, and the phase of the run. Must never
 //! send or receive.
 
 use std::cell::{Cell, RefCell};
@@ -18,19 +18,19 @@ use super::schedule::{Due, Schedule};
 use crate::load::counters::Counters;
 use crate::load::plan::Pace;
 
-/// How long answers are waited for when no more requests begin.
+/// Maximum time to wait for responses after the last request.
 const DRAIN_AT_MOST: Duration = Duration::from_secs(30);
-/// How often counters are reported.
+/// Interval of reports.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How far a run is.
+/// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Requests begin.
+    /// Requests are started.
     Running,
-    /// No more begin; answers are waited for.
+    /// No more requests are started; responses are awaited.
     Ending,
-    /// Nothing is waited for.
+    /// Nothing is awaited.
     Over,
 }
 
@@ -40,37 +40,37 @@ pub(super) struct Worker {
     sink: Arc<dyn Sink>,
     pub(super) counters: RefCell<Counters>,
     pub(super) reading: RefCell<Reading>,
-    /// Connections that are open, or being opened.
+    /// Number of connections that are open, or being opened.
     pub(super) open: Cell<u64>,
     phase: Cell<Phase>,
-    /// The last second that was reported.
+    /// The last reported second.
     reported: Cell<u32>,
-    /// Tasks of the load's connections, and of those of the reference client.
+    /// Number of tasks of the load's connections, and of those of the reference client.
     alive: [Cell<usize>; 2],
-    /// The tasks to wake when the phase changes.
+    /// Wakers of the tasks to wake when the phase changes.
     wakers: RefCell<Vec<Waker>>,
     budget: Cell<u64>,
-    /// Turns of weighted requests, by lane.
+    /// State of weighted selection, by lane.
     turns: RefCell<Vec<Turns>>,
-    /// Who may send when, by lane; a lane that sends as fast as it is answered has none.
+    /// Pacers, by lane; a lane without a rate has none.
     pacers: Vec<Option<Pacer>>,
-    /// What connections by TLS use, by lane, where none resumes another's session.
+    /// TLS clients, by lane, if sessions are not resumed.
     secure: Vec<Option<Rc<tls::Client>>>,
 }
 
-/// The place that every read of this worker goes to, and what parsing needs.
+/// Read buffer and parser state shared by all connections of this worker.
 pub(super) struct Reading {
     pub(super) buffer: Buffer,
     pub(super) scratch: Scratch,
 }
 
-/// Whose turn it is among the requests of a lane, in proportion to their weights and as evenly spread as can be.
+/// Weighted round robin among the requests of a lane, spread as evenly as possible.
 struct Turns {
     weights: Vec<i64>,
     credits: Vec<i64>,
 }
 
-/// A task of a connection, counted while it lives.
+/// Guard that counts a task of a connection.
 pub(super) struct Alive {
     worker: Rc<Worker>,
     reference: bool,
@@ -102,7 +102,7 @@ impl Worker {
         self.phase.get()
     }
 
-    /// Goes on to a later phase and wakes its waiters.
+    /// Enters a later phase and wakes its waiters.
     pub(super) fn enter(&self, phase: Phase) {
         let before = self.phase.get();
         if before < phase {
@@ -114,7 +114,7 @@ impl Worker {
         }
     }
 
-    /// Has every worker go on to a later phase.
+    /// Enters a later phase on every worker.
     pub(super) fn enter_everywhere(phase: Phase) {
         for worker in 0..rt::workers() {
             let job = move || {
@@ -126,7 +126,7 @@ impl Worker {
         }
     }
 
-    /// The task that calls is woken when the phase changes.
+    /// Registers the calling task to be woken when the phase changes.
     pub(super) async fn enlist(&self) {
         poll_fn(|context| {
             self.wakers.borrow_mut().push(context.waker().clone());
@@ -135,7 +135,7 @@ impl Worker {
         .await;
     }
 
-    /// Waits for a moment, or for the end of the phase of running; whether it still goes on.
+    /// Waits until a time, or until the running phase ends; returns whether it still runs.
     pub(super) async fn idle_until(&self, moment: Moment) -> bool {
         let mut timer = rt::Timer::new();
         timer.arm(Some(moment));
@@ -148,7 +148,7 @@ impl Worker {
         .await
     }
 
-    /// Takes one request out of the budget; `false` when there is none.
+    /// Takes one request from the budget; `false` if there is none.
     #[inline]
     pub(super) fn take_request(&self) -> bool {
         if self.budget.get() == 0 {
@@ -159,24 +159,24 @@ impl Worker {
         true
     }
 
-    /// Gives a request back that did not begin.
+    /// Adds a request that was not started back to the budget.
     pub(super) fn return_request(&self) {
         self.budget.set(self.budget.get().saturating_add(1));
     }
 
-    /// Who may send when on a lane, where its pace is bound.
+    /// Returns the pacer of a lane, if its rate is limited.
     #[inline]
     pub(super) fn pacer(&self, lane: usize) -> Option<&Pacer> {
         self.pacers.get(lane)?.as_ref()
     }
 
-    /// What a place of a lane uses for TLS. Sessions are resumed by the place that they were begun by.
+    /// Returns the TLS client of a slot. With session resumption each slot has its own.
     pub(super) fn secure(&self, lane: usize) -> Option<Rc<tls::Client>> {
         let common = self.secure.get(lane)?.as_ref()?;
         if self.course.plan.tls.reuse { client(&self.course) } else { Some(Rc::clone(common)) }
     }
 
-    /// Which of a lane's requests comes next.
+    /// Returns the index of a lane's next request.
     #[inline]
     pub(super) fn next_request(&self, lane: usize) -> usize {
         self.turns.borrow_mut().get_mut(lane).map_or(0, Turns::next)
@@ -192,7 +192,7 @@ impl Worker {
         self.alive.iter().map(Cell::get).sum()
     }
 
-    /// A connection's task has ended. The reference client ends with the load.
+    /// Records that a connection's task has ended. The reference client ends with the load.
     fn task_ended(&self, reference: bool) {
         let alive = &self.alive[usize::from(reference)];
         alive.set(alive.get() - 1);
@@ -204,14 +204,14 @@ impl Worker {
         }
     }
 
-    /// The load of this worker has ended, or it has none.
+    /// Records that this worker's load has ended, or that it has none.
     pub(super) fn load_ended(&self) {
         if self.course.load_ended() {
             Self::enter_everywhere(Phase::Ending);
         }
     }
 
-    /// The worker's connections have ended, or there are none.
+    /// Records that the worker's connections have ended, or that there are none.
     pub(super) fn finish(&self) {
         self.report(None);
         if self.course.worker_ended() {
@@ -221,7 +221,7 @@ impl Worker {
 
     fn report(&self, second: Option<u32>) {
         let at = rt::now().saturating_since(self.course.start());
-        // The last report belongs to the second that was not reported yet, even if that has just ended.
+        // The last report belongs to the first second not reported yet, even if that has just ended.
         let number = second.unwrap_or(self.reported.get().saturating_add(1));
         self.reported.set(number);
         let report = Report {
@@ -233,7 +233,7 @@ impl Worker {
             counters: self.counters.borrow_mut().take(),
             last: second.is_none(),
         };
-        // What is not taken now is reported with the next second.
+        // A report that is not accepted is added to the next one.
         if let Err(report) = self.sink.report(report) {
             self.counters.borrow_mut().add(&report.counters);
         }
@@ -253,7 +253,7 @@ impl Worker {
         }
     }
 
-    /// Where no target can be reached at all, further attempts are of no use.
+    /// Ends the run if no target can be reached.
     fn end_in_vain(&self) {
         if self.course.is_in_vain() {
             self.enter(Phase::Ending);
@@ -269,7 +269,7 @@ impl Worker {
         self.enter(Phase::Over);
     }
 
-    /// Waits for the time to be over, as precisely as a rate's requests are due, or for another end.
+    /// Waits for the deadline with the precision of a rate's due times, or for another end.
     async fn await_deadline(&self) {
         let deadline = self.deadline();
         let mut alarm = rt::Alarm::new().ok().filter(|_| deadline != Moment::MAX);
@@ -279,20 +279,20 @@ impl Worker {
             if self.phase() != Phase::Running || timer.poll_expired(context).is_ready() {
                 return Poll::Ready(());
             }
-            // Where there is no alarm, the timer comes soon enough.
+            // Without an alarm, the timer is precise enough.
             let Some(alarm) = &mut alarm else { return Poll::Pending };
             alarm.poll_at(context, deadline).map(drop)
         })
         .await;
     }
 
-    /// When no more requests begin.
+    /// Returns the time after which no more requests are started.
     fn deadline(&self) -> Moment {
         self.course.plan.duration.map_or(Moment::MAX, |duration| self.course.start() + duration)
     }
 
-    /// Counts the requests that were due before `end` and found no free connection: their connections have
-    /// waited for so long at least. A run that ends by its number of requests has none.
+    /// Counts the requests that were due before `end` and found no free connection: their waiting time is a
+    /// lower bound. A run that ends by its number of requests has none.
     fn count_unsent(&self, end: Moment) {
         if self.course.is_spent() {
             return;
@@ -313,7 +313,7 @@ impl Worker {
         }
     }
 
-    /// Hands out what is due on a lane.
+    /// Assigns due requests on a lane.
     pub(super) async fn keep_pace(&self, lane: usize) -> std::io::Result<()> {
         let Some(pacer) = self.pacer(lane) else { return Ok(()) };
         let mut alarm = rt::Alarm::new()?;
@@ -333,12 +333,12 @@ impl Worker {
     }
 }
 
-/// What connections by TLS use. The plan's settings were tried before the run began.
+/// Creates a TLS client. The plan's settings were validated before the run began.
 fn client(course: &Course) -> Option<Rc<tls::Client>> {
     tls::Client::new(course.plan.tls_settings()).ok().map(Rc::new)
 }
 
-/// The paces of this worker's connections: each worker has the part of the rate that it has of the connections.
+/// Returns the pacers of this worker: its share of the rate is its share of the connections.
 fn pacers(course: &Course, places: &[LaneStart]) -> Vec<Option<Pacer>> {
     let offset = f64::from(rt::worker()) / course.workers as f64;
     let pacer = |(number, lane): (usize, &super::course::Lane)| {

@@ -1,4 +1,4 @@
-//! The help text. Owns its wording and layout; the options come from the table.
+//! The help text. Owns its wording and layout; the options are those of the table.
 
 use super::{Group, OPTIONS, Row, Value};
 use std::fmt::Write;
@@ -26,7 +26,7 @@ EXAMPLES
     weir load -c 100 -d 60 --live --json=run.json http://127.0.0.1:8080/
 ";
 
-/// The whole page.
+/// Returns the whole page.
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(HEAD);
@@ -42,7 +42,7 @@ pub fn page() -> String {
     page
 }
 
-/// An option with its value, as the help shows it.
+/// Returns an option with its value, as shown in the help.
 fn synopsis(row: &Row) -> String {
     match row.value {
         Value::None => row.name.to_owned(),

@@ -1,8 +1,8 @@
-//! The command line: words become a [`Plan`]. One table, [`OPTIONS`], feeds the parser, `--help` and the tests. Must
-//! never send anything; the files of bodies are read here, and names become addresses.
+//! The command line: parses words into a [`Plan`]. One table, [`OPTIONS`], is used by the parser, `--help` and the
+//! tests. Must never send anything; files of bodies are read here, and names are resolved to addresses.
 //!
-//! Source: h1load's usage and manual for its options, of which each means here what it means there. Beyond it, options
-//! may stand behind and between URLs, and a value may follow its letter at once (`-c4`).
+//! Source: h1load's usage and manual for its options, each of which has the same meaning here. In addition, options
+//! may follow URLs, and a value may directly follow its letter (`-c4`).
 
 mod help;
 mod table;
@@ -18,12 +18,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-/// URLs that one run takes.
+/// Maximum number of URLs of a run.
 pub const MOST_URLS: usize = 1000;
-/// Bytes that all requests of a run may have together.
+/// Maximum size of all requests of a run together, in bytes.
 pub const LARGEST_REQUESTS: usize = 512 << 20;
 
-/// What the command line asked for.
+/// Task selected by the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wish {
     /// `-h`, `--help`.
@@ -32,33 +32,33 @@ pub enum Wish {
     Run(Box<Plan>),
 }
 
-/// What was read so far.
+/// State of parsing.
 pub(super) struct Draft {
     /// Everything but the targets.
     plan: Plan,
-    /// What has its URL.
+    /// Targets with their URLs.
     wanted: Vec<Wanted>,
-    /// What holds for the URLs to come.
+    /// Settings of the following URLs.
     method: Option<String>,
     fields: Vec<(String, String)>,
     body: Option<Body>,
-    /// For the next URL alone.
+    /// Setting of the next URL only.
     weight: Option<u32>,
     /// `-R` and `--constant`.
     at_most: Option<f64>,
     constant: Option<f64>,
-    /// `--h2`, and how many requests at a time (`--streams`).
+    /// `--h2`, and the maximum number of concurrent requests (`--streams`).
     h2: bool,
     streams: Option<u32>,
     /// `--sni`.
     sni: Option<String>,
-    /// The last option about TLS.
+    /// The last TLS option.
     of_tls: Option<&'static str>,
-    /// The last option about requests that no URL has followed yet.
+    /// The last request option that no URL has followed yet.
     waiting: Option<&'static str>,
 }
 
-/// Reads the words behind `weir load`.
+/// Parses the words after `weir load`.
 ///
 /// # Errors
 /// Words that are not understood, a body that cannot be read, a name without an address.
@@ -77,7 +77,7 @@ pub fn parse(words: &[OsString], resolve: Resolve<'_>) -> Result<Wish, Outcome> 
     draft.finish(resolve).map(|plan| Wish::Run(Box::new(plan)))
 }
 
-/// Applies one option, with its value from behind it or from the next word.
+/// Applies one option, with its attached value or the next word.
 fn option<'a>(draft: &mut Draft, word: &OsStr, words: &mut impl Iterator<Item = &'a OsStr>) -> Result<(), Outcome> {
     let (row, attached) = find(word).ok_or_else(|| misused(format!("unknown option '{}'", word.to_string_lossy())))?;
     let value = match (row.value, attached) {
@@ -97,7 +97,7 @@ fn option<'a>(draft: &mut Draft, word: &OsStr, words: &mut impl Iterator<Item = 
     (row.apply)(draft, row.name, value.unwrap_or_default())
 }
 
-/// The row of a word, and the value within the word.
+/// Returns the row of a word, and the value within the word.
 fn find(word: &OsStr) -> Option<(&'static Row, Option<&OsStr>)> {
     let bytes = word.as_bytes();
     let row = |name: &[u8]| OPTIONS.iter().find(|row| row.name.as_bytes() == name);
@@ -154,7 +154,7 @@ impl Draft {
         }
     }
 
-    /// Takes a URL, and what was said about requests so far with it.
+    /// Adds a URL with the current request settings.
     fn url(&mut self, word: &OsStr) -> Result<(), Outcome> {
         let text = word.to_str().ok_or_else(|| misused(format!("the URL '{}' is no text", word.to_string_lossy())))?;
         let url = Url::parse(text).map_err(misused)?;
@@ -175,7 +175,7 @@ impl Draft {
         Ok(())
     }
 
-    /// What no option can see by itself.
+    /// Checks combinations of options, and builds the plan.
     fn finish(mut self, resolve: Resolve<'_>) -> Result<Plan, Outcome> {
         if self.wanted.is_empty() {
             return Err(misused("no URL was given".to_owned()));
@@ -232,7 +232,7 @@ impl Draft {
     }
 }
 
-/// One form for standard output, one file for each form.
+/// Checks that standard output has only one format, and each file too.
 fn places(output: &Output) -> Result<(), Outcome> {
     let on_stdout = |place: &Option<ReportSink>| *place == Some(ReportSink::Stdout);
     let both = match (&output.json, &output.csv) {

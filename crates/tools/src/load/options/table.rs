@@ -1,4 +1,4 @@
-//! The table of options: every one with its value, its place in the help and what it writes down. Must never act on one.
+//! The table of options: each with its value, its group in the help and its effect on the draft. Must never act on one.
 
 use super::value::{count, limit, rate, time};
 use super::{Draft, misused};
@@ -16,49 +16,49 @@ use tls::pem::Wrong;
 use tls::provider::{Named, Version};
 use tls::verify::Authorities;
 
-/// Connections that a run may have.
+/// Maximum number of connections of a run.
 const MOST_CONNECTIONS: u64 = 1_000_000;
-/// Requests at a time that a connection of HTTP/2 may have.
+/// Maximum number of concurrent requests of an HTTP/2 connection.
 const MOST_STREAMS: u64 = 100_000;
-/// Bytes that a file of certificates may have.
+/// Maximum size of a file of certificates, in bytes.
 const LARGEST_AUTHORITIES: u64 = 16 << 20;
-/// Threads that a run may have.
+/// Maximum number of threads of a run.
 const MOST_THREADS: u64 = 1024;
-/// Requests that a limit may count.
+/// Maximum of a limit on requests.
 const MOST_REQUESTS: u64 = 1_000_000_000_000_000;
-/// Requests a second that a rate may ask for.
+/// Maximum rate, in requests per second.
 const MOST_RATE: f64 = 1e9;
-/// Requests a second of the reference client.
+/// Maximum rate of the reference client, in requests per second.
 const MOST_REFERENCE: f64 = 1e6;
-/// Out of the sum of all weights.
+/// Maximum weight.
 const MOST_WEIGHT: u64 = 1_000_000;
-/// Field lines that a request may have.
+/// Maximum number of field lines of a request.
 const MOST_FIELDS: usize = 256;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Where an option's value stands.
+/// Position of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// The option has none.
+    /// The option has no value.
     None,
-    /// The next word, or behind the option's letter, or behind `=`; the text names it in the help.
+    /// The next word, or attached to the option's letter, or after `=`; the text is its name in the help.
     Needed(&'static str),
-    /// Behind `=`, or nowhere.
+    /// After `=`, or missing.
     Optional(&'static str),
 }
 
-/// The headings of the help text, in the order in which they are printed.
+/// Headings of the help text, in the order in which they are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// How much, how long, how fast.
+    /// Size, duration, rate.
     Load,
-    /// What is sent. These hold for the URLs behind them.
+    /// Content of requests. These apply to the URLs after them.
     Requests,
-    /// What is printed.
+    /// Output.
     Output,
-    /// How `https://` URLs are reached.
+    /// TLS of `https://` URLs.
     Tls,
 }
 
@@ -74,17 +74,15 @@ impl Group {
 
 type Apply = fn(&mut Draft, &'static str, &OsStr) -> Result<(), Outcome>;
 
-/// One option.
 pub struct Row {
     /// The option with its dashes.
     pub name: &'static str,
-    /// Its value.
     pub value: Value,
-    /// Where the help shows it.
+    /// Group in the help.
     pub group: Group,
-    /// What it does, one sentence.
+    /// Description, one sentence.
     pub doc: &'static str,
-    /// Writes it down: the draft, the option's own name, its value (empty without one).
+    /// Applies it to the draft: the arguments are the draft, the option's own name, and its value (empty without one).
     pub(super) apply: Apply,
 }
 
@@ -92,7 +90,7 @@ const fn row(name: &'static str, value: Value, group: Group, doc: &'static str, 
     Row { name, value, group, doc, apply }
 }
 
-/// A row for an option that writes down one expression of its value.
+/// A row for an option that stores one expression of its value.
 macro_rules! set {
     ($name:literal, $value:literal, $group:ident, $doc:literal, $read:expr, $($field:ident).+) => {
         row($name, Value::Needed($value), Group::$group, $doc, |draft, name, value| {
@@ -112,7 +110,7 @@ macro_rules! switch {
     };
 }
 
-/// Every option but `-h`, `--help` and `--`, which the parser treats itself.
+/// Every option except `-h`, `--help` and `--`, which the parser handles itself.
 pub const OPTIONS: &[Row] = &[
     set!("-c", "CONNECTIONS", Load, "concurrent connections, over all threads (1)", connections, plan.connections),
     set!("-t", "THREADS", Load, "threads, no more than connections (1)", threads, plan.threads),
@@ -323,13 +321,13 @@ pub const OPTIONS: &[Row] = &[
     ),
 ];
 
-/// Reads a value, and says what was expected of which option when it is something else.
+/// Parses a value, or returns a message with the option and the expected value.
 fn expected<T>(name: &str, value: &OsStr, read: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Outcome> {
     let refuse = |what: String| misused(format!("{name} expects {what}, not '{}'", value.to_string_lossy()));
     value.to_str().ok_or_else(|| "text".to_owned()).and_then(read).map_err(refuse)
 }
 
-/// A number that was bounded fits.
+/// Converts a number that is known to fit.
 fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -350,7 +348,7 @@ fn weight(text: &str) -> Result<Option<u32>, String> {
     count(text, 1, MOST_WEIGHT).map(|number| Some(small(number)))
 }
 
-/// h1load's default is -1: none.
+/// h1load's default is -1: no timeout.
 fn timeout(text: &str) -> Result<Option<Duration>, String> {
     if text == "-1" {
         return Ok(None);
@@ -376,7 +374,7 @@ fn version(text: &str) -> Result<(Version, Version), String> {
     }
 }
 
-/// Suites or groups, all of which have to be known.
+/// Returns suites or groups; all names must be known.
 fn named<T>(named: Named<T>) -> Result<Option<Vec<T>>, String> {
     match named.unknown.first() {
         Some(name) => Err(format!("names of OpenSSL's ('{name}' is none that is supported)")),
@@ -391,7 +389,7 @@ fn server_name(text: &str) -> Result<String, String> {
     fits.then(|| text.to_owned()).ok_or_else(|| "the name of a host".to_owned())
 }
 
-/// The certificates of a file, which servers are verified by.
+/// Reads a file of CA certificates for the verification of servers.
 fn authorities(path: &Path) -> Result<Arc<Authorities>, Outcome> {
     let cannot = |why: String| Outcome::Failed(format!("--ca '{}': {why}", path.display()));
     let mut text = Vec::new();

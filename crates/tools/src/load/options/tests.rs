@@ -1,4 +1,4 @@
-//! Command lines beside what is made of them.
+//! Command lines with the resulting plans.
 
 use super::*;
 use crate::load::plan::Reference;
@@ -188,7 +188,7 @@ fn there_is_an_end_of_urls_and_fields() {
     assert_eq!(refused(&fields), "-H was written more than 256 times");
 }
 
-/// Words that are near to something that is understood, and others.
+/// Generates words that are similar to valid ones, and others.
 fn word() -> impl proptest::strategy::Strategy<Value = OsString> {
     use proptest::prelude::*;
     let names: Vec<&str> =

@@ -1,14 +1,14 @@
-//! The forms of values: counts, rates, times. Must never know which option they belong to.
+//! Formats of values: counts, rates, times. Must never depend on a particular option.
 
 use std::time::Duration;
 
-/// The longest time that an option takes.
+/// Maximum time of an option.
 pub const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// A whole number, with `k`, `m` or `g` behind it for thousands, millions and thousands of millions.
+/// Parses a whole number, optionally followed by `k`, `m` or `g` for 10^3, 10^6 and 10^9.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of the expected value.
 pub fn count(text: &str, least: u64, most: u64) -> Result<u64, String> {
     let expected = || format!("a whole number from {least} to {most}");
     let (digits, factor) = scaled(text);
@@ -17,10 +17,10 @@ pub fn count(text: &str, least: u64, most: u64) -> Result<u64, String> {
     number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)
 }
 
-/// The same, where 0 and -1 stand for no limit.
+/// Like [`count`]; 0 and -1 mean no limit.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of the expected value.
 pub fn limit(text: &str, most: u64) -> Result<Option<u64>, String> {
     let expected = |_| format!("a whole number up to {most}, or 0 for no limit");
     if text == "-1" {
@@ -29,10 +29,10 @@ pub fn limit(text: &str, most: u64) -> Result<Option<u64>, String> {
     Ok(Some(count(text, 0, most).map_err(expected)?).filter(|number| *number > 0))
 }
 
-/// A number of times a second, which may have a fraction; `k` and `m` as for counts. 0 stands for no limit.
+/// Parses a rate per second, which may have a fraction; `k` and `m` as for counts. 0 means no limit.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of the expected value.
 pub fn rate(text: &str, most: f64) -> Result<Option<f64>, String> {
     let expected = || format!("a number up to {most} a second");
     let (digits, factor) = scaled(text);
@@ -40,15 +40,16 @@ pub fn rate(text: &str, most: f64) -> Result<Option<f64>, String> {
     if number == 0.0 {
         return Ok(None);
     }
-    // A rate so low that nothing happens within the longest run is a slip.
+    // A rate so low that nothing happens within the longest run is a mistake.
     let lowest = 1.0 / LONGEST.as_secs_f64();
     (lowest..=most).contains(&number).then_some(Some(number)).ok_or_else(expected)
 }
 
-/// A time: a number, which may have a fraction, with `us`, `ms`, `s`, `m`, `h` or `d` behind it, otherwise in `unit`.
+/// Parses a time: a number, which may have a fraction, optionally followed by `us`, `ms`, `s`, `m`, `h` or `d`,
+/// otherwise in `unit`.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of the expected value.
 pub fn time(text: &str, unit: Duration) -> Result<Duration, String> {
     const UNITS: &[(&str, f64)] = &[("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0)];
     let name = if unit.as_millis() == 1 { "milliseconds" } else { "seconds" };
@@ -63,14 +64,14 @@ pub fn time(text: &str, unit: Duration) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).ok().filter(|time| *time <= LONGEST).ok_or_else(expected)
 }
 
-/// Digits with at most one point in between: no sign, no exponent, no infinity.
+/// Parses digits with at most one point: no sign, no exponent, no infinity.
 fn fraction(digits: &str) -> Option<f64> {
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let some = digits.bytes().any(|byte| byte.is_ascii_digit());
     (plain && some).then(|| digits.parse().ok()).flatten()
 }
 
-/// The number and what its suffix multiplies it with.
+/// Returns the number and the factor of its suffix.
 fn scaled(text: &str) -> (&str, u64) {
     match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),

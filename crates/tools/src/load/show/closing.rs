@@ -1,5 +1,5 @@
-//! What stands at the end: h1load's percentiles where they were asked for, what went wrong, a summary. All but h1load's
-//! table are comments, so that nothing which reads columns trips over them.
+//! Output at the end: h1load's percentiles if requested, errors, a summary. Everything but h1load's
+//! table is printed as comments, so that programs that read columns skip it.
 
 use super::number::{grouped, short, time};
 use super::percentiles::{reference_table, table};
@@ -11,7 +11,7 @@ use crate::load::record::percentile;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What the summary tells of a distribution.
+/// Percentiles in the summary.
 const RANKS: &[f64] = &[50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
 
 /// The end of a run.
@@ -24,7 +24,7 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// With a summary, or without.
+    /// Creates it, with or without a summary.
     #[must_use]
     pub fn new(plan: &Plan, summary: bool, out: Sink) -> Self {
         Self { out, percentiles: plan.output.percentiles, summary, pace: plan.pace }
@@ -46,7 +46,7 @@ impl Closing {
     }
 }
 
-/// What went wrong, by its kind; nothing where nothing did.
+/// Returns the errors by kind; empty if there are none.
 fn faults(total: &Counters) -> String {
     let mut text = String::new();
     let errors = &total.errors;

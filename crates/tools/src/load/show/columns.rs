@@ -1,5 +1,5 @@
-//! The lines of h1load: heading, widths and forms, so that whatever reads them reads these. Must never add a column that
-//! h1load does not have.
+//! The lines of h1load: heading, widths and formats, so that programs that read those can read these. Must never add a
+//! column that h1load does not have.
 
 use super::number::{short, time};
 use super::{Second, Show, Sink};
@@ -10,7 +10,7 @@ use crate::load::record::classes;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// A line a second.
+/// Prints a line per second.
 #[derive(Debug)]
 pub struct Columns {
     out: Sink,
@@ -20,16 +20,16 @@ pub struct Columns {
     statuses: bool,
     /// `-O`.
     overhead: Option<(u64, u64)>,
-    /// What the soft start reaches, and when.
+    /// Target and duration of the ramp-up.
     connections: u32,
     ramp_up: Duration,
-    /// When the last line was: the second that it tells of, its date.
+    /// The last line: its second, and its wall clock time.
     line: u64,
     wall: i64,
 }
 
 impl Columns {
-    /// Those that a plan asks for.
+    /// Creates the columns of a plan.
     #[must_use]
     pub fn new(plan: &Plan, out: Sink) -> Self {
         let (long, statuses) = (plan.output.long, plan.output.statuses);
@@ -48,7 +48,7 @@ impl Columns {
     }
 
     fn line(&mut self, second: &Second, total: &Counters) -> String {
-        // The second that ends here; it rises even where lines come early or late.
+        // The second that ends here; it increases even if lines are early or late.
         self.line = (self.line + 1).max(second.at.as_secs_f64().round() as u64);
         self.wall = self.wall.saturating_add(1).max(second.wall);
         let when = if self.long == 0 { i128::from(self.line) } else { i128::from(self.wall) };
@@ -65,10 +65,10 @@ impl Columns {
         line
     }
 
-    /// What is told for each second, and the times.
+    /// Appends the rates of a second, and the times.
     fn rates(&self, line: &mut String, second: &Second) {
         let counters = &second.counters;
-        // Nothing divides by a moment without length.
+        // Avoid division by zero.
         let length = second.length.as_secs_f64().max(1e-6);
         let rate = |count: u64| count as f64 / length;
         let bytes = (counters.received as f64 + self.overhead(counters)) / length;
@@ -97,7 +97,7 @@ impl Columns {
         };
     }
 
-    /// `-O`: bytes that the network adds: so many for each payload that is begun, and for each answer at least once.
+    /// `-O`: returns the bytes of network overhead: for each started payload, and at least once for each response.
     fn overhead(&self, counters: &Counters) -> f64 {
         self.overhead.map_or(0.0, |(extra, payload)| {
             let payloads = counters.received.div_ceil(payload.max(1)).max(counters.answers);
@@ -105,7 +105,7 @@ impl Columns {
         })
     }
 
-    /// How much of the load is there, in percent of the connections.
+    /// Returns the current part of the load, in percent of the connections.
     fn throttle(&self, at: Duration) -> u64 {
         if at >= self.ramp_up {
             return 100;
@@ -116,7 +116,7 @@ impl Columns {
     }
 }
 
-/// In seconds.
+/// Returns the mean in seconds.
 fn mean(times: &Times) -> Option<f64> {
     (!times.is_empty()).then(|| times.mean() / 1e9)
 }

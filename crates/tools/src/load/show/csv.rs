@@ -1,5 +1,5 @@
-//! Comma-separated values: a heading, a record a second, and one at the end. The fields are those of the JSON form, in
-//! its order. Must never write a field that needs quotes.
+//! Comma-separated values: a heading, a record per second, and one at the end. The fields are those of the JSON format,
+//! in the same order. Must never write a field that needs quotes.
 
 use super::{Second, Show, Sink};
 use crate::Outcome;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 type Field = (&'static str, fn(&Counts) -> String);
 
-/// A field of that name, times to the nanosecond.
+/// A field of that name, with a number of decimal digits for times.
 macro_rules! field {
     ($name:ident) => {
         (stringify!($name), |counts| counts.$name.to_string())
@@ -20,7 +20,7 @@ macro_rules! field {
     };
 }
 
-/// Every field behind the type of the record.
+/// All fields after the type of the record.
 const FIELDS: &[Field] = &[
     field!(at, 6),
     field!(length, 6),
@@ -55,14 +55,14 @@ const FIELDS: &[Field] = &[
 #[derive(Debug)]
 pub struct Csv {
     out: Sink,
-    /// The end alone.
+    /// Only the end is written.
     quiet: bool,
-    /// Of the last second: the end has its wall clock and its connections.
+    /// Time of the last second: the record of the end contains its wall clock time and its connections.
     last: Moment,
 }
 
 impl Csv {
-    /// With the end alone where it is quiet.
+    /// Creates the writer; `quiet`: only the end is written.
     #[must_use]
     pub fn new(out: Sink, quiet: bool) -> Self {
         Self { out, quiet, last: Moment::default() }

@@ -1,4 +1,4 @@
-//! One JSON object a line: a record a second, and one at the end. Owns no field: those are [`Record`]'s.
+//! One JSON object per line: a record per second, and one at the end. Owns no field: those are [`Record`]'s.
 
 use super::{Second, Show, Sink};
 use crate::Outcome;
@@ -11,14 +11,14 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Json {
     out: Sink,
-    /// The end alone.
+    /// Only the end is written.
     quiet: bool,
-    /// Of the last second: the end has its wall clock and its connections.
+    /// Time of the last second: the record of the end contains its wall clock time and its connections.
     last: Moment,
 }
 
 impl Json {
-    /// With the end alone where it is quiet.
+    /// Creates the writer; `quiet`: only the end is written.
     #[must_use]
     pub fn new(out: Sink, quiet: bool) -> Self {
         Self { out, quiet, last: Moment::default() }

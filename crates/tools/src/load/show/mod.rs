@@ -1,4 +1,4 @@
-//! Who hears of the run while it goes on: columns, lines for programs, the terminal. Must never touch the run.
+//! Receivers of the run's output: columns, lines for programs, the terminal. Must never change the run.
 
 mod closing;
 mod columns;
@@ -22,50 +22,48 @@ use std::time::Duration;
 /// One second of a run (the last one may be shorter).
 #[derive(Debug, Clone)]
 pub struct Second {
-    /// Since the run began.
+    /// Time since the start of the run.
     pub at: Duration,
-    /// Seconds since 1970.
+    /// Time in seconds since 1970.
     pub wall: i64,
-    /// How long it was.
     pub length: Duration,
-    /// Connections that are open at its end.
+    /// Number of open connections at its end.
     pub open: u64,
-    /// What happened in it.
     pub counters: Counters,
 }
 
 impl Second {
-    /// Everything but its counters.
+    /// Returns everything but its counters.
     #[must_use]
     pub const fn moment(&self) -> Moment {
         Moment { at: self.at, length: self.length, wall: self.wall, open: self.open }
     }
 }
 
-/// Prints a run in one of the forms. It is called on a thread of its own, so that a slow terminal slows nothing down;
-/// seconds that come too fast for it are added up to longer ones.
+/// Prints a run in one of the formats. It is called on a thread of its own, so that a slow terminal does not slow the
+/// load; seconds that arrive too fast are merged into longer ones.
 ///
 /// # Errors
-/// Each call may end the run, with that outcome: a file that cannot be written is a failure, a reader that has left
-/// (`weir load … | head`) is none.
+/// Each call may end the run with that outcome: a file that cannot be written is a failure, a closed pipe
+/// (`weir load … | head`) is not.
 pub trait Show: Send {
-    /// Before the first connection.
+    /// Called before the first connection.
     fn begin(&mut self, plan: &Plan) -> Result<(), Outcome>;
-    /// At the end of each second: the second, and everything up to it.
+    /// Called at the end of each second, with the second and the counters of the whole run so far.
     fn second(&mut self, second: &Second, total: &Counters) -> Result<(), Outcome>;
-    /// At the end: everything, over that time.
+    /// Called at the end, with the counters and the length of the whole run.
     fn end(&mut self, total: &Counters, length: Duration) -> Result<(), Outcome>;
 }
 
-/// Opens what a plan wants printed.
+/// Opens the outputs of a plan.
 ///
 /// # Errors
-/// A file that cannot be written; a form that standard output cannot take.
+/// A file that cannot be written; a format that standard output does not support.
 pub fn open(plan: &Plan) -> Result<Box<dyn Show>, Outcome> {
     forms(plan, std::io::stdout().is_terminal(), std::io::stderr().is_terminal())
 }
 
-/// The same, where standard output and standard error are terminals or are not.
+/// Opens the outputs; `stdout` and `stderr`: whether these are terminals.
 fn forms(plan: &Plan, stdout: bool, stderr: bool) -> Result<Box<dyn Show>, Outcome> {
     let output = &plan.output;
     if output.live && !stdout {
@@ -91,7 +89,7 @@ fn forms(plan: &Plan, stdout: bool, stderr: bool) -> Result<Box<dyn Show>, Outco
     if stderr && ends && !output.live && (!stdout || output.quiet) {
         forms.push(Box::new(progress::Progress::new(plan, Sink::Stderr)));
     }
-    // Behind everything else: the live view has given the terminal back then.
+    // After everything else: the live view has restored the terminal by then.
     if !taken {
         forms.push(Box::new(closing::Closing::new(plan, stdout || output.summary || output.quiet, Sink::Stdout)));
     } else if output.summary || output.percentiles {
@@ -100,16 +98,16 @@ fn forms(plan: &Plan, stdout: bool, stderr: bool) -> Result<Box<dyn Show>, Outco
     Ok(Box::new(Forms(forms)))
 }
 
-/// Whether `-q` leaves the seconds out there: a file is what was asked for, whole.
+/// Whether `-q` omits the seconds there: files are always complete.
 fn quiet_on(place: &ReportSink, output: &Output) -> bool {
     output.quiet && *place == ReportSink::Stdout
 }
 
-/// Several forms of the same run.
+/// Several formats of the same run.
 struct Forms(Vec<Box<dyn Show>>);
 
 impl Forms {
-    /// All of them are called, whatever befalls one; the first outcome counts.
+    /// Calls all of them, even after an error; returns the first error.
     fn each(&mut self, mut call: impl FnMut(&mut dyn Show) -> Result<(), Outcome>) -> Result<(), Outcome> {
         let mut first = Ok(());
         for form in &mut self.0 {

@@ -1,7 +1,7 @@
-//! Numbers in four characters, times in six, and C's `%g`: the forms in which h1load writes. Must never round up: what was
-//! not reached is not told.
+//! Numbers in four characters, times in six, and C's `%g`: the formats of h1load. Must never round up: a value that was
+//! not reached is not printed.
 
-/// A number in four characters: `0.00`, `4.00`, `10.0`, `712.`, `8k51`, `67k9`, `494M`, `999m`.
+/// Formats a number in four characters: `0.00`, `4.00`, `10.0`, `712.`, `8k51`, `67k9`, `494M`, `999m`.
 #[must_use]
 pub fn short(number: f64) -> String {
     const UNITS: &[(f64, char)] = &[
@@ -19,7 +19,7 @@ pub fn short(number: f64) -> String {
         return "0.00".to_owned();
     };
     let scaled = number / unit;
-    // Three digits, the letter in place of the point.
+    // Three digits, with the letter in place of the point.
     let decimals = if scaled < 10.0 { 2 } else { usize::from(scaled < 100.0) };
     let text = cut(scaled, decimals);
     match text.split_once('.') {
@@ -28,8 +28,8 @@ pub fn short(number: f64) -> String {
     }
 }
 
-/// A number for people, in three digits that count and a unit behind a space: `3.41 MB`, `58.2 kbit/s`, `712 B`; without a
-/// unit `3.41 M`, `712`. Digits beyond are cut off.
+/// Formats a number with three significant digits, a space and a unit: `3.41 MB`, `58.2 kbit/s`, `712 B`; without a
+/// unit `3.41 M`, `712`. Further digits are truncated.
 #[must_use]
 pub fn human(number: f64, unit: &str) -> String {
     const PREFIXES: &[(f64, &str)] = &[(1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
@@ -37,7 +37,7 @@ pub fn human(number: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", three_digits(number / size)).trim_end().to_owned()
 }
 
-/// A time of so many seconds for people: `68.6 µs`, `5.58 ms`, `1.5 s`; `-` for `None`.
+/// Formats a time in seconds: `68.6 µs`, `5.58 ms`, `1.5 s`; `-` for `None`.
 #[must_use]
 pub fn human_time(seconds: Option<f64>) -> String {
     let Some(seconds) = seconds else { return "-".to_owned() };
@@ -46,7 +46,7 @@ pub fn human_time(seconds: Option<f64>) -> String {
     format!("{} {unit}", three_digits(seconds / size))
 }
 
-/// Three digits that count, others cut off, no zeros behind the point.
+/// Formats three significant digits, truncated, without trailing zeros.
 fn three_digits(number: f64) -> String {
     let decimals = match number {
         _ if number < 10.0 => 2,
@@ -57,7 +57,7 @@ fn three_digits(number: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A time of so many seconds in six characters: `68.66u`, `207.4u`, `5.583m`, `1.500s`; `None` is `   -  `.
+/// Formats a time in seconds in six characters: `68.66u`, `207.4u`, `5.583m`, `1.500s`; `None` is `   -  `.
 #[must_use]
 pub fn time(seconds: Option<f64>) -> String {
     let Some(seconds) = seconds else { return "   -  ".to_owned() };
@@ -74,15 +74,15 @@ pub fn time(seconds: Option<f64>) -> String {
     format!("{}{point}{letter}", cut(scaled, decimals))
 }
 
-/// So many decimals, the others cut off.
+/// Formats a number with that number of decimals, truncated.
 fn cut(number: f64, decimals: usize) -> String {
     let scale = [1.0, 10.0, 100.0, 1000.0][decimals.min(3)];
-    // What is a hair below a digit because it is binary is that digit.
+    // Compensates binary fractions that are slightly below a decimal digit.
     let whole = (number * scale * (1.0 + 1e-12)).floor();
     format!("{:.decimals$}", whole / scale)
 }
 
-/// As C's `%g`: six significant digits, no zeros behind them.
+/// Formats like C's `%g`: six significant digits, without trailing zeros.
 #[must_use]
 pub fn general(number: f64) -> String {
     let written = format!("{number:.5e}");
@@ -99,7 +99,7 @@ pub fn general(number: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// A whole number with its thousands apart: `1,234,567`.
+/// Formats an integer with thousands separators: `1,234,567`.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn numbers_take_four_characters() {
-        // Recorded from h1load, where the number can be told from what it counted.
+        // Recorded from h1load, with numbers derived from its counters.
         const RECORDED: &[(f64, &str)] = &[
             (0.0, "0.00"),
             (4.0, "4.00"),

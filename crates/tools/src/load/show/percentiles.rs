@@ -1,4 +1,4 @@
-//! h1load's table of percentiles. Must never tell a time that is longer than the longest.
+//! h1load's table of percentiles. Must never print a time that is longer than the longest.
 
 use super::number::general;
 use crate::load::counters::{Counters, Times};
@@ -12,7 +12,7 @@ const HEADING: &str = "\
 #pctl   tail   invtail   ttfbcnt ttfb(ms)   ttlbcnt ttlb(ms)
 ";
 
-/// The table, with a line for each percentile: how many times are shorter than it, and how long it is, to the first byte
+/// Returns the table, with a line for each percentile: the number of shorter times, and its time, to the first byte
 /// and to the last.
 #[must_use]
 pub fn table(total: &Counters) -> String {
@@ -24,7 +24,7 @@ pub fn table(total: &Counters) -> String {
     text
 }
 
-/// The same of the reference client. Its lines are comments to whatever reads h1load's table.
+/// Returns the table of the reference client. Its lines are comments for programs that read h1load's table.
 #[must_use]
 pub fn reference_table(times: &Times) -> String {
     let mut text = String::from(
@@ -37,7 +37,7 @@ pub fn reference_table(times: &Times) -> String {
     text
 }
 
-/// The percentile, what lies behind it, and one in how many that is.
+/// Formats the percentile, its tail, and the tail as one in n.
 fn rank_cells(rank: f64) -> String {
     let tail = 100.0 - rank;
     format!("{:<7} {:<6} {:<7} ", general(rank), general(tail), (100.0 / tail).round())
@@ -76,7 +76,7 @@ mod tests {
                 assert_eq!(ours, recorded);
                 continue;
             }
-            // The percentile and its tail to the letter, the numbers in their places.
+            // The percentile and its tail exactly, the numbers in their columns.
             assert_eq!(ours[..22], recorded[..22]);
             let ends = |line: &str| {
                 let ends =

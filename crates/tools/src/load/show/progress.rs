@@ -1,4 +1,4 @@
-//! The bar on a terminal whose columns go elsewhere. Must never leave anything behind.
+//! Progress bar on a terminal while the columns are written elsewhere. Must never leave a character on the terminal.
 
 use super::number::short;
 use super::{Second, Show, Sink};
@@ -7,12 +7,12 @@ use crate::load::counters::Counters;
 use crate::load::plan::Plan;
 use std::time::Duration;
 
-/// Cells of the bar.
+/// Width of the bar, in cells.
 const WIDTH: usize = 40;
-/// To the first column, and nothing behind it.
+/// Moves to the first column, and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
-/// One line on standard error, written anew each second.
+/// One line on standard error, redrawn each second.
 #[derive(Debug)]
 pub struct Progress {
     out: Sink,
@@ -22,7 +22,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a run that has an end.
+    /// Creates the bar of a run that has a limit.
     #[must_use]
     pub const fn new(plan: &Plan, out: Sink) -> Self {
         Self { out, duration: plan.duration, requests: plan.requests, drawn: false }
@@ -66,7 +66,7 @@ impl Show for Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.drawn {
-            // A terminal that is gone needs no cleaning.
+            // An error of a closed terminal is ignored.
             let _ = self.out.write(CLEAR);
         }
     }

@@ -1,4 +1,4 @@
-//! Where text goes. Must never take a reader that has left for a fault.
+//! Destination of text. Must never treat a closed pipe as an error.
 
 use crate::Outcome;
 use crate::load::plan::ReportSink;
@@ -6,19 +6,16 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::PathBuf;
 
-/// Standard output, standard error or a file.
 #[derive(Debug)]
 pub enum Sink {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
-    /// A file, made anew.
+    /// A newly created file.
     File(File, PathBuf),
 }
 
 impl Sink {
-    /// Opens a place.
+    /// Opens a destination.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -32,10 +29,10 @@ impl Sink {
         }
     }
 
-    /// Writes all of it, and holds nothing back.
+    /// Writes the whole text and flushes it.
     ///
     /// # Errors
-    /// How the run ends: without a fault where a pipe has no reader any more.
+    /// The outcome of the run: successful if a pipe has no reader.
     pub fn write(&mut self, text: &str) -> Result<(), Outcome> {
         let written = match self {
             Self::Stdout => all(&mut io::stdout().lock(), text),

@@ -1,11 +1,11 @@
-//! What the tests of the forms share, and which forms a plan opens.
+//! Helpers of the tests of formats, and tests of the formats that a plan opens.
 
 use super::*;
 use crate::load::options::{Wish, parse};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
-/// The plan of a line of options.
+/// Parses a line of options.
 pub(super) fn plan(words: &[&str]) -> Plan {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     match parse(&words, &|_, port| Ok(SocketAddr::from(([192, 0, 2, 1], port)))) {
@@ -14,7 +14,8 @@ pub(super) fn plan(words: &[&str]) -> Plan {
     }
 }
 
-/// 1,000 answers over four connections, 10 of them 404, from 1 to 1,000 microseconds, the first byte in half the time.
+/// 1,000 responses over four connections, 10 of them 404, from 1 to 1,000 microseconds, the first byte in half the
+/// time.
 pub(super) fn total() -> Counters {
     let mut total = Counters::new();
     (total.connections, total.requests, total.answers, total.received) = (4, 1004, 1000, 1_062_000);
@@ -26,7 +27,7 @@ pub(super) fn total() -> Counters {
     total
 }
 
-/// The second that ends then.
+/// Returns the second that ends at that time.
 pub(super) fn second(at: u64) -> Second {
     let at = Duration::from_secs(at);
     Second { at, wall: 1_800_000_000, length: Duration::from_secs(1), open: 4, counters: total() }
@@ -54,7 +55,7 @@ fn a_file_that_cannot_be_written_ends_it_before_it_begins() {
     }
 }
 
-/// Every form hears of everything, and the first that fails ends the run.
+/// Every format receives every call, and the first error ends the run.
 #[test]
 fn one_that_fails_does_not_silence_the_others() {
     struct Ends(Outcome, std::sync::Arc<std::sync::atomic::AtomicU32>);

@@ -1,4 +1,4 @@
-//! What `-v` tells before the run: what will be sent where. Must never print a body.
+//! Output of `-v` before the run: the requests and their targets. Must never print a body.
 
 use super::{Second, Show, Sink};
 use crate::Outcome;
@@ -7,14 +7,14 @@ use crate::load::plan::{Pace, Plan, Target};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Lines on standard error.
+/// Writes lines to standard error.
 #[derive(Debug)]
 pub struct Verbose {
     out: Sink,
 }
 
 impl Verbose {
-    /// Over that sink.
+    /// Creates it on that sink.
     #[must_use]
     pub const fn new(out: Sink) -> Self {
         Self { out }
@@ -40,7 +40,7 @@ fn text(plan: &Plan) -> String {
     text
 }
 
-/// Everything up to the empty line.
+/// Returns everything up to the empty line.
 fn head(request: &[u8]) -> &[u8] {
     let end = request.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or(request.len());
     &request[..end]

@@ -1,4 +1,4 @@
-//! What is asked for: a URL and what goes with it become a request that is whole. Must never send it.
+//! Targets: turns a URL and its options into a complete request. Must never send it.
 
 mod request;
 mod url;
@@ -9,18 +9,16 @@ pub use url::{Resolve, Url, resolve};
 use super::plan::Target;
 use crate::Outcome;
 
-/// One URL of the command line with the options that hold for it.
+/// One URL of the command line with its options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
-    /// Where.
     pub url: Url,
-    /// Its share.
     pub weight: u32,
-    /// How it is asked.
+    /// Method, fields and body.
     pub wording: Wording,
 }
 
-/// Makes it whole: its name becomes an address, its request bytes.
+/// Builds a target: resolves the name, and builds the request.
 ///
 /// # Errors
 /// The name has no address, or the head is too large.

@@ -1,4 +1,4 @@
-//! The bytes of a request, head and body. Must never send a head whose lines are not the ones that were asked for.
+//! The bytes of a request, head and body. Must never send a head whose lines differ from the requested ones.
 
 use super::Url;
 use crate::Outcome;
@@ -7,27 +7,27 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes that a body may have: every target holds its whole request.
+/// Maximum size of a body in bytes: every target holds its whole request.
 pub const LARGEST_BODY: u64 = 64 << 20;
-/// Bytes that a head may have.
+/// Maximum size of a head, in bytes.
 pub const LARGEST_HEAD: usize = 64 << 10;
 
 /// A body, shared by the URLs that send it.
 pub type Body = Arc<[u8]>;
 
-/// How a URL is asked for.
+/// Content of a URL's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wording {
-    /// The method that was asked for. Without one it is GET, or POST with a body.
+    /// The method; the default is GET, or POST with a body.
     pub method: String,
     /// Field lines, in the order of the command line.
     pub fields: Vec<(String, String)>,
-    /// What is sent behind the head.
+    /// The body.
     pub body: Option<Body>,
 }
 
 impl Wording {
-    /// The request, whole; the last one of its connection says so.
+    /// Builds the whole request; `last`: with `Connection: close`.
     pub(super) fn request(&self, url: &Url, last: bool) -> Result<Vec<u8>, Outcome> {
         let told = |name: &str| self.fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, url.path);
@@ -64,10 +64,10 @@ fn push(head: &mut String, name: &str, value: &str) {
     head.push_str("\r\n");
 }
 
-/// Name and value of a field line as `-H` takes it.
+/// Parses name and value of a field line of `-H`.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of the expected value.
 pub fn check_field(line: &str) -> Result<(String, String), String> {
     let expected = || "a field line such as 'Name: value', without line breaks".to_owned();
     let (name, value) = line.split_once(':').ok_or_else(expected)?;
@@ -76,10 +76,10 @@ pub fn check_field(line: &str) -> Result<(String, String), String> {
     fits.then(|| (name.to_owned(), value.to_owned())).ok_or_else(expected)
 }
 
-/// A method as `-X` takes it.
+/// Checks a method of `-X`.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of the expected value.
 pub fn check_method(text: &str) -> Result<String, String> {
     match text {
         "CONNECT" => Err("a method that is answered; CONNECT makes a tunnel".to_owned()),
@@ -93,14 +93,14 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
-/// Reads the body that a file holds.
+/// Reads a body from a file.
 ///
 /// # Errors
 /// It cannot be read, or it is larger than [`LARGEST_BODY`].
 pub fn read_body(path: &Path) -> Result<Body, Outcome> {
     let cannot = |error| Outcome::Failed(format!("cannot read the body '{}': {error}", path.display()));
     let mut bytes = Vec::new();
-    // One more than allowed: a file may grow, and a device has no length.
+    // One byte more than allowed: a file may grow, and a device has no length.
     File::open(path).and_then(|file| file.take(LARGEST_BODY + 1).read_to_end(&mut bytes)).map_err(cannot)?;
     if bytes.len() as u64 > LARGEST_BODY {
         return Err(Outcome::Failed(format!("the body '{}' is larger than {LARGEST_BODY} bytes", path.display())));

@@ -1,4 +1,4 @@
-//! URLs, as far as a load needs them. Must never guess: what is not understood is refused.
+//! URLs, as far as a load needs them. Must never guess: unsupported syntax is rejected.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -6,28 +6,28 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 /// The parts of an `http` or `https` URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// The whole of it as it was written.
+    /// The URL as written.
     pub written: String,
     /// Name or address, without the brackets of IPv6.
     pub host: String,
-    /// The connection speaks TLS.
+    /// The scheme is `https`.
     pub secure: bool,
-    /// 80 or 443 where none is written.
+    /// Default 80 or 443.
     pub port: u16,
-    /// Host and port as they were written: what the Host field tells.
+    /// Host and port as written: the value of the Host field.
     pub authority: String,
     /// Path and query, at least `/`.
     pub path: String,
 }
 
-/// Turns a name into the one address that is used for the whole run.
+/// Resolves a name to the one address that is used for the whole run.
 pub type Resolve<'a> = &'a dyn Fn(&str, u16) -> io::Result<SocketAddr>;
 
 impl Url {
-    /// Reads `[http[s]://]host[:port][/path][?query]`; a fragment stays here.
+    /// Parses `[http[s]://]host[:port][/path][?query]`; a fragment is not sent.
     ///
     /// # Errors
-    /// What is wrong with it, and the URL.
+    /// The error, and the URL.
     pub fn parse(written: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("'{written}' is no URL that can be asked for: {why}");
         if let Some(byte) = written.bytes().find(|byte| *byte <= b' ' || *byte >= 0x7f) {
@@ -37,7 +37,7 @@ impl Url {
         let (secure, rest) = match written.split_once("://") {
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
             Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
-            // A query may hold one: host/path?url=http://x
+            // A query may contain one: host/path?url=http://x
             Some((scheme, _)) if !scheme.contains(['/', '?']) => {
                 return Err(wrong("only http:// and https:// are known"));
             }
@@ -56,7 +56,7 @@ impl Url {
     }
 }
 
-/// Host and port of an authority.
+/// Splits an authority into host and port.
 fn split(authority: &str, usual: u16) -> Option<(String, u16)> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
         let (address, behind) = rest.split_once(']')?;
@@ -75,13 +75,13 @@ fn split(authority: &str, usual: u16) -> Option<(String, u16)> {
         }
         Some(_) => return None,
     };
-    // What a Host field may hold; names of more than 253 characters exist nowhere.
+    // Characters of a Host field; names have at most 253 characters.
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'%' | b'~');
     let fits = !host.is_empty() && host.len() <= 253 && host.bytes().all(known);
     fits.then(|| (host.to_owned(), port))
 }
 
-/// Asks the system. The first address is taken.
+/// Resolves a name with the system's resolver, to its first address.
 ///
 /// # Errors
 /// The name has no address.

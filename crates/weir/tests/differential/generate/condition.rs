@@ -1,4 +1,4 @@
-//! Puts conditions together: groups of ACLs, named and anonymous, negated or not, with flags and files.
+//! Generates conditions: groups of ACLs, named and anonymous, negated or not, with flags and files.
 
 use super::Generator;
 use crate::case::Case;
@@ -84,7 +84,7 @@ impl Generator {
         for _ in 0..=self.random.below(2) {
             match method {
                 "int" | "len" => {
-                    // Operators hold for all numbers behind them.
+                    // An operator applies to all numbers after it.
                     words.extend(self.random.one(NUMBERS).iter().map(|word| (*word).to_owned()));
                     return;
                 }

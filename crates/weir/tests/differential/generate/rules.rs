@@ -1,4 +1,4 @@
-//! Puts rules together that change variables and heads one after the other; what has become of them is the answer.
+//! Generates sequences of rules that change variables and heads; the answer contains the result.
 
 use super::Generator;
 use super::condition::quoted;
@@ -24,7 +24,7 @@ const FORMATS: &[&str] = &[
 ];
 const REGEXES: &[&str] = &["a", "(.*)", "^/a/(.*)$", "([^,]*),(.*)", "[0-9]+", "x|b", "^$", "(a)(b)?", "A"];
 const TARGETS: &[&str] = &["", "\\0", "<\\1>", "\\2\\1", "z%[method]", "\\\\z", "\\1%[path]"];
-/// What HAProxy makes of empty targets depends on what lay in memory before: nothing here gives one.
+/// HAProxy's result for empty targets depends on uninitialized memory: none are generated.
 const PATHS: &[&str] = &["/n%[path]", "/a/b?c", "/%[var(txn.a)]", "/x%[req.hdr(x-a)]y", "/%HM", "/%[query]"];
 const NEW_PATHS: &[&str] = &["/n\\0", "/<\\1>", "/z%[method]\\0", "/\\\\z", "/\\1%[path]"];
 const ACTIONS: usize = 16;

@@ -1,4 +1,4 @@
-//! Runs sequences against one process: a backend, a thread and a connection of the runtime API for each.
+//! Runs sequences in one process, each with its own backend, thread and runtime API connection.
 
 use super::events::{Observed, Random, VARIANTS, Variant, command, is_error, options};
 use crate::support::{Folder, PATIENCE, Running, connect_unix, exchange_on};
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Events of one server, and its states after each; without events, so many random ones are made.
+/// Events of one server, and its states after each; without events, random ones are generated.
 #[derive(Debug, Clone)]
 pub struct Sequence {
     pub variant: usize,
@@ -23,7 +23,7 @@ pub struct Sequence {
     pub spoiled: bool,
 }
 
-/// Events of a random sequence, in addition to its start.
+/// Number of events of a random sequence, in addition to its start.
 const LENGTH: usize = 10;
 
 impl Sequence {
@@ -33,7 +33,7 @@ impl Sequence {
     }
 }
 
-/// Runs the sequences, each with a backend of its own; returns them with the states that the program showed.
+/// Runs the sequences, each with its own backend; returns them with the states that the program showed.
 pub fn run(program: &str, sequences: Vec<Sequence>) -> Vec<Sequence> {
     let folder = Folder::in_memory();
     let mut text = format!(
@@ -92,7 +92,7 @@ pub fn run(program: &str, sequences: Vec<Sequence>) -> Vec<Sequence> {
     done
 }
 
-/// The server of one backend, as a listener for checks and requests, and its agent.
+/// The server of a backend, as a listener for checks and requests, and its agent.
 struct Backend {
     port: u16,
     agent_port: u16,
@@ -127,7 +127,7 @@ impl Backend {
     }
 }
 
-/// Holds a check, or answers a request with the status in its path. False: the sequence is over.
+/// Holds a check, or answers a request with the status in its path. False: the sequence has ended.
 fn serve(stream: TcpStream, held: &Sender<TcpStream>) -> bool {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
@@ -152,7 +152,7 @@ fn serve(stream: TcpStream, held: &Sender<TcpStream>) -> bool {
     true
 }
 
-/// A sequence under way.
+/// A running sequence.
 struct Course {
     number: usize,
     api: BufReader<UnixStream>,
@@ -160,7 +160,7 @@ struct Course {
     backend: Backend,
     check: Option<TcpStream>,
     agent: Option<TcpStream>,
-    /// Whether a check and an agent are enabled and not paused: results of others are not awaited.
+    /// Whether the health check and the agent check are enabled and not paused: others are not awaited.
     active: [bool; 2],
     maintenance: bool,
     observed: Option<Observed>,
@@ -255,7 +255,7 @@ impl Course {
         format!("{}|", exchange_on(&mut stream, &head).0)
     }
 
-    /// Waits until each kind of check is at its next question, or is not to ask any more.
+    /// Waits until each enabled check has sent its next request.
     fn settle(&mut self, events: &str) {
         let start = std::time::Instant::now();
         loop {
@@ -272,7 +272,7 @@ impl Course {
         }
     }
 
-    /// The server's row of `show servers state`.
+    /// Returns the server's row of `show servers state`.
     fn row(&mut self) -> HashMap<String, String> {
         let text = self.ask(&format!("show servers state b{}", self.number));
         table(&text, ' ').remove("a").unwrap_or_else(|| panic!("no server in {text:?}"))
@@ -350,8 +350,8 @@ fn answer_agent(mut stream: TcpStream, words: &str) {
     let _ = writeln!(stream, "{}", words.replace('_', " "));
 }
 
-/// Whether the next question has come, or none is to come. By the flags of `show servers state`, a check that is enabled (4)
-/// and not paused (8) asks (management manual, "show servers state").
+/// Whether the next request has arrived, or none is expected. By the flags of `show servers state`, a check that is
+/// enabled (4) and not paused (8) sends requests (management manual, "show servers state").
 fn wait(held: &mut Option<TcpStream>, coming: &Receiver<TcpStream>, active: bool) -> bool {
     if held.is_none() && active {
         *held = coming.recv_timeout(Duration::from_millis(300)).ok();
@@ -359,7 +359,7 @@ fn wait(held: &mut Option<TcpStream>, coming: &Receiver<TcpStream>, active: bool
     held.is_some() || !active
 }
 
-/// Rows of a table whose header begins with `#`, by the name of the server.
+/// Parses the rows of a table whose header begins with `#`, by the name of the server.
 fn table(text: &str, separator: char) -> HashMap<String, HashMap<String, String>> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with('#'));
     let header: Vec<&str> = lines.next().map_or(Vec::new(), |line| line[2..].split(separator).collect());

@@ -1,4 +1,4 @@
-//! Settings of the server under test, and the events of a sequence.
+//! Settings of the tested server, and the events of a sequence.
 
 /// Settings of a backend and of its server, by variant. `{agent}` is the port of the agent.
 pub struct Variant {
@@ -63,7 +63,7 @@ pub fn options(variant: usize, agent: u16) -> String {
 
 const CHECKS: &[&str] = &["c200", "c200", "c200", "c404", "c404", "c500", "cclose"];
 
-/// `_` stands for a blank.
+/// `_` is replaced by a blank.
 const ANSWERS: &[&str] = &[
     "a:up",
     "a:up",
@@ -111,7 +111,7 @@ const COMMANDS: &[&str] = &[
 
 const REQUESTS: &[&str] = &["r200"];
 
-/// Marsaglia's xorshift, of 64 bits.
+/// Marsaglia's xorshift, 64 bits.
 pub struct Random(pub u64);
 
 impl Random {
@@ -131,8 +131,8 @@ impl Random {
         of[self.below(of.len())]
     }
 
-    /// An event that is possible where a check or an agent waits for its answer.
-    /// Checks are neither enabled nor disabled during a maintenance: HAProxy then leaves them paused after it.
+    /// Returns a possible event if a check or an agent waits for its answer. Checks are neither enabled nor disabled
+    /// during a maintenance: HAProxy then leaves them paused after it.
     pub fn event(&mut self, check: bool, agent: bool, maintenance: bool) -> &'static str {
         loop {
             match self.below(10) {

@@ -1,6 +1,7 @@
-//! States of a server after sequences of check results, agent answers, runtime commands and requests, and of a server that
-//! tracks it. The table holds what HAProxy 3.5 showed for each sequence; `bench/server_states` records it.
-//! Must never wait for a check by time: each check and each agent connection is held open until the sequence answers it.
+//! States of a server after sequences of check results, agent answers, runtime commands and requests, and of a server
+//! that tracks it. The table contains the states of HAProxy 3.5 for each sequence; `bench/server_states` records it.
+//! Must never wait for a check by time: each check and each agent connection is held open until the sequence answers
+//! it.
 
 mod driver;
 mod events;
@@ -18,10 +19,10 @@ const OBSERVED: &str = include_str!("haproxy-3.5-observe.tsv");
 /// Variants whose servers are down at the start.
 const INITIALLY_DOWN: [usize; 2] = [5, 6];
 
-/// The first field of the server that tracks the other one.
+/// The first field of the tracking server.
 const FOLLOWER: usize = 11;
 
-/// Backends of one process; each serves one sequence.
+/// Backends per process; each runs one sequence.
 const BATCH: usize = 100;
 
 /// Sequences of the recorded tables.
@@ -45,7 +46,7 @@ fn parse(line: &str) -> Sequence {
     Sequence { variant, events, states, seed: 0, spoiled: false }
 }
 
-/// The row of the table, which [`parse`] reads. An empty field that follows another one is a blank.
+/// Returns the row of the table that [`parse`] reads. An empty field after another empty field is written as a blank.
 fn row(sequence: &Sequence) -> String {
     let mut text = sequence.variant.to_string();
     let mut before = "";
@@ -64,15 +65,15 @@ fn row(sequence: &Sequence) -> String {
 
 /// Returns the first step at which a state differs, except where Weir differs from HAProxy on purpose.
 fn first_difference(row: &Sequence, shown: &Sequence) -> Option<usize> {
-    // With `init-state down` HAProxy has a server that tracks another one up until that one changes.
+    // With `init-state down` HAProxy shows a tracking server as up until the tracked one changes.
     let fields = if INITIALLY_DOWN.contains(&row.variant) { FOLLOWER } else { usize::MAX };
     let differs = |wanted: &str, found: &str| !wanted.split('|').take(fields).eq(found.split('|').take(fields));
     let step = row.states.iter().zip(&shown.states).position(|(wanted, found)| differs(wanted, found))?;
-    // `enable health` with an `init-state` has the checks begin anew; HAProxy leaves the state of the server behind.
+    // `enable health` with an `init-state` restarts the checks; HAProxy does not reset the state of the server.
     if INITIALLY_DOWN.contains(&row.variant) && row.events[..=step].iter().any(|event| event == "eh") {
         return None;
     }
-    // The return of an agent ends the stopping state in HAProxy until the next check. In Weir the last check counts.
+    // The recovery of an agent ends the stopping state in HAProxy until the next check. In Weir the last check decides.
     let operation = |states: &[String]| states[step].split('|').nth(2).map(str::to_owned);
     let agent = row.events[step].starts_with("a:") || row.events[step] == "g:up";
     let stays = operation(&row.states).as_deref() == Some("2") && operation(&shown.states).as_deref() == Some("3");

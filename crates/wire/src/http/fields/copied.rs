@@ -1,4 +1,4 @@
-//! Heads that are kept and go out again and again: a copy is two blocks of memory, whatever the fields are.
+//! Copies of heads that are kept and sent repeatedly. A copy is two blocks of memory, whatever the number of fields.
 
 use super::Fields;
 use crate::digits::write_decimal;
@@ -6,7 +6,7 @@ use crate::http::head::Span;
 use crate::http::{Head, Name, Version};
 
 impl Fields {
-    /// Becomes the same list as another one, and keeps its capacity.
+    /// Copies another list, keeping the capacity.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.clear();
         self.reserve(other.used);
@@ -21,14 +21,14 @@ impl Fields {
 }
 
 impl Head {
-    /// Becomes the same message as another one without trailers, and keeps its capacity.
+    /// Copies another message without its trailers, keeping the capacity.
     pub fn copy_from(&mut self, other: &Self) {
         let mut fields = std::mem::take(&mut self.fields);
         fields.copy_from(&other.fields);
         *self = Self { fields, trailers: None, ..*other };
     }
 
-    /// Forgets what belongs to the connection that it came by: it is a message of HTTP/1.1 from here on.
+    /// Removes the state of the connection that the message was received on; from now on it is a message of HTTP/1.1.
     pub fn detach(&mut self) {
         if self.version != Version::Http11 {
             self.line = Span::default();
@@ -38,14 +38,14 @@ impl Head {
         self.trailers = None;
     }
 
-    /// Adds a field behind all others. `name` is a token in lower case, and `value` has no control character.
+    /// Appends a field. `name` must be a token in lower case, and `value` must have no control character.
     pub fn append_plain(&mut self, name: &'static str, value: &[u8]) {
         debug_assert!(crate::words::is_printable(value), "{name}: the caller made it");
         let name = name.as_bytes();
         self.fields.append_checked(Name::from_token(name), name, value);
     }
 
-    /// Adds a field with a number behind all others. `name` is a token in lower case.
+    /// Appends a field with a decimal number. `name` must be a token in lower case.
     pub fn append_number(&mut self, name: &'static str, number: u64) {
         let mut digits = [0; 20];
         self.append_plain(name, write_decimal(number, &mut digits));

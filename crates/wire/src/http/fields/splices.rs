@@ -1,4 +1,4 @@
-//! Tests of values that are changed in part.
+//! Tests of partially replaced values.
 
 use super::*;
 

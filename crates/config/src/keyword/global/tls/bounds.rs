@@ -1,10 +1,10 @@
-//! Bounds of connections, and of what is remembered for them (section 3.2).
+//! Limits of TLS connections and of their caches (section 3.2).
 
 use super::GlobalContext;
 use crate::document::Line;
 use crate::keyword::argument::leading_number;
 
-/// A number that is not negative, else a message.
+/// Parses a number that is not negative, or reports a message.
 fn number(context: &mut GlobalContext<'_>, line: &Line, missing: &str, negative: &str) -> Option<u32> {
     let keyword = line.keyword();
     if context.report.too_many(line, 2, keyword) {

@@ -1,4 +1,4 @@
-//! How the files of certificates are found and completed (section 3.1). Must never open one.
+//! How certificate files are found and completed (section 3.1). Must never open one.
 
 use super::GlobalContext;
 use crate::document::Line;

@@ -1,10 +1,10 @@
-//! What configurations ask of OpenSSL itself (section 3.1). Weir's algorithms are those of rustls and AWS-LC: what they are
-//! like anyway is accepted, anything else is an error.
+//! Settings of OpenSSL itself (section 3.1). Weir uses the algorithms of rustls and AWS-LC: settings that match their
+//! properties are accepted, any other is an error.
 
 use super::GlobalContext;
 use crate::document::Line;
 
-/// What the algorithms that Weir has are worth on OpenSSL's scale: no key and no digest is weaker.
+/// OpenSSL's security level of Weir's weakest algorithm: no key and no digest is weaker.
 const LEVEL: u32 = 2;
 
 pub(super) fn security_level(context: &mut GlobalContext<'_>, line: &Line) {
@@ -40,7 +40,7 @@ pub(super) fn properties(context: &mut GlobalContext<'_>, line: &Line) {
         context.report.alert(line.span(1), message);
         return;
     }
-    // What is asked for with a question mark need not be there.
+    // A clause with a question mark is optional.
     let is_met = |clause: &str| clause.starts_with('?') || matches!(clause, "provider=default" | "fips=no" | "-fips");
     if let Some(clause) = query.split(',').map(str::trim).find(|clause| !is_met(clause)) {
         let message = format!("'ssl-propquery' : no algorithm of Weir has the property '{clause}'.");

@@ -1,4 +1,4 @@
-//! Updates of OCSP answers (section 3.1, "ocsp-update.*").
+//! Updates of OCSP responses (section 3.1, "ocsp-update.*").
 
 use super::super::GlobalContext;
 use crate::address::{self, AddressRules};

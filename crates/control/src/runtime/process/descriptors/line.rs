@@ -1,4 +1,4 @@
-//! One line of `show fd`, in HAProxy's form. Must never look anything up.
+//! A line of `show fd`, in HAProxy's format. Must never look anything up.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use rt::net::{Address, DescriptorInfo, DescriptorKind};
 use super::selection::Kind;
 use super::{Known, Layers};
 
-/// What a line shows.
+/// The contents of a line.
 pub(super) struct Line<'a> {
     pub(super) number: i32,
     pub(super) info: &'a DescriptorInfo,
@@ -15,12 +15,12 @@ pub(super) struct Line<'a> {
     pub(super) kind: Kind,
     /// The name of the frontend, or of the backend and the server.
     pub(super) owner: Option<&'a str>,
-    /// A listener that accepts nothing for the time being.
+    /// A paused listener.
     pub(super) paused: bool,
     pub(super) layers: Option<Layers>,
 }
 
-/// The state as HAProxy writes it: a letter for each bit, upper case where it is set.
+/// The state in HAProxy's format: a letter for each bit, upper case if set.
 const STATES: [(char, u32); 11] = [
     ('c', 0),
     ('l', 0x01_0000),
@@ -29,7 +29,7 @@ const STATES: [(char, u32); 11] = [
     ('o', 0x0400),
     ('p', 0x0200),
     ('i', 0x0100),
-    // For writing, and for reading: shut, ready, active.
+    // For writing, then for reading: shut, ready, active.
     ('s', 0x40),
     ('R', 0x20),
     ('s', 0x04),
@@ -66,12 +66,12 @@ impl Line<'_> {
     }
 }
 
-/// A letter, upper case where the bit is set.
+/// Returns a letter, upper case if the bit is set.
 fn letter(state: u32, bit: u32, letter: char) -> char {
     if state & bit != 0 { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() }
 }
 
-/// The family and the port of an address; UNIX sockets have no port.
+/// Returns the family and the port of an address; UNIX sockets have no port.
 fn family(address: &Address) -> (&'static str, Option<u16>) {
     match address {
         Address::Inet(address) if address.is_ipv4() => ("ipv4", Some(address.port())),
@@ -92,7 +92,7 @@ impl fmt::Display for Line<'_> {
                 9 => " R:",
                 _ => "",
             })?;
-            // "R" is written in either case like the others; it stands for "ready".
+            // "R" (ready) follows the same rule: upper case if set.
             write!(f, "{}", letter(state, *bit, *name))?;
             if at == 8 {
                 write!(f, "{}", letter(state, WRITE_ACTIVE, 'a'))?;

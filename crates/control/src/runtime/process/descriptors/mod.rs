@@ -1,5 +1,5 @@
-//! `show fd` (management manual, section 9.3): the open descriptors of the process, what each is, and whose. Must never keep
-//! one open, nor hold a worker up: each is asked for some at a time.
+//! `show fd` (management manual, section 9.3): the open file descriptors of the process, their type and owner. Must
+//! never keep one open, nor block a worker: each is queried in batches.
 
 mod line;
 mod selection;
@@ -24,51 +24,52 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 )
 .at(RuntimeLevel::Operator)];
 
-/// Tasks, or watched descriptors, that a worker is asked for at a time.
+/// Tasks or watched descriptors per batch.
 const BATCH: u32 = 200;
-/// Numbers that are looked at between two pieces of the answer.
+/// Descriptors checked between two pieces of the answer.
 const STEP: i32 = 64;
-/// So many closed numbers in a row behind the last one that a worker knows end the list: the kernel gives the lowest free one.
+/// Ends the list after this number of consecutive closed descriptors beyond the last one known to a worker: the kernel
+/// assigns the lowest free number.
 const LARGEST_GAP: i32 = 1 << 16;
 
-/// Whose connection it is.
+/// The owner of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// A client's, of the frontend with that index.
+    /// A client connection of the frontend at that index.
     Client(usize),
-    /// To that server of the backend with that index.
+    /// A connection to that server of the backend at that index.
     Server(usize, usize),
 }
 
-/// What is known of a connection's layers.
+/// The protocol layers of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Layers {
-    /// The protocol above: HAProxy's name of its multiplexer.
+    /// HAProxy's name of the multiplexer.
     mux: Option<&'static str>,
     secure: bool,
 }
 
-/// What the workers know of one descriptor.
+/// The workers' knowledge of a descriptor.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     /// A bit for each worker that watches it.
     workers: u64,
-    /// What the last of them has seen.
+    /// The state as seen by the last of them.
     seen: Option<WatchedDescriptor>,
     owner: Option<(Owner, Layers)>,
 }
 
-/// Descriptors and their owners, as one worker tells them.
+/// Descriptors and their owners, as returned by one worker.
 type Owned = Vec<(i32, (Owner, Layers))>;
 
-/// What the answer is made of: some tens of bytes a connection, as long as it takes.
+/// The collected data: some tens of bytes per connection, for the duration of the answer.
 struct Knowledge {
     descriptors: BTreeMap<i32, Known>,
-    /// Names of who listens at an address.
+    /// Names of listeners by address.
     listeners: HashMap<String, String>,
-    /// Descriptors of listening sockets, also of those that are paused, which the kernel takes for others.
+    /// Names of listeners by descriptor, including paused sockets, which the kernel does not report as listening.
     listening: HashMap<i32, String>,
-    /// Frontends that accept nothing for the time being.
+    /// Names of paused frontends.
     paused: Vec<String>,
 }
 
@@ -104,7 +105,7 @@ fn show_fd<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// Adds the line of one descriptor, if it is selected.
+/// Writes the line of a descriptor if it is selected.
 fn show(
     call: &mut Call<'_, Worker>,
     knowledge: &Knowledge,
@@ -147,7 +148,7 @@ fn show(
     call.answer.push(line.to_string());
 }
 
-/// The owner of sockets of the runtime API, as HAProxy has it.
+/// The owner of runtime API sockets, as HAProxy shows it.
 const GLOBAL: &str = "GLOBAL";
 
 fn server_name(program: &Program, backend: usize, server: usize) -> Option<String> {
@@ -155,13 +156,13 @@ fn server_name(program: &Program, backend: usize, server: usize) -> Option<Strin
     Some(format!("{}/{}", proxy.name, proxy.backend.as_ref()?.servers.get(server)?.name))
 }
 
-/// Addresses of listeners that connections to them have as well.
+/// Returns a key for an address that a listener shares with its accepted connections.
 fn key(address: &Address) -> String {
     match address {
-        // A connection has the address that the client asked for, its listener perhaps all of them.
+        // A connection has the address that the client used; its listener may be bound to all addresses.
         Address::Inet(address) => format!(":{}", address.port()),
         Address::Unix(path) => {
-            // A socket is bound under another name, with the number of the process that did, and then moved to its path.
+            // A socket is bound to a temporary name with the process id, then renamed to its path.
             let path = path.to_string_lossy();
             let bound = path.strip_suffix(".tmp").and_then(|path| path.rsplit_once('.'));
             let own = bound.filter(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()));
@@ -207,8 +208,8 @@ async fn gather(call: &mut Call<'_, Worker>) -> Result<Knowledge, Gone> {
     Ok(Knowledge { descriptors, listeners, listening, paused: paused(call) })
 }
 
-/// Who listens where, by addresses and by descriptors. The addresses are the kernel's: those of connections are compared with
-/// them.
+/// Returns the names of listeners by address and by descriptor. The addresses are those reported by the kernel, as they
+/// are compared with those of connections.
 fn listeners(call: &Call<'_, Worker>) -> (HashMap<String, String>, HashMap<i32, String>) {
     let program = &call.generation.program;
     let (mut names, mut listening) = (HashMap::new(), HashMap::new());
@@ -242,7 +243,7 @@ fn paused(call: &Call<'_, Worker>) -> Vec<String> {
     paused.map(|proxy| proxy.name.to_string()).collect()
 }
 
-/// Connections to servers that no stream has: idle ones, and those that carry several requests.
+/// Returns server connections that no single stream owns: idle ones, and multiplexed ones.
 fn idle_and_shared(worker: &Rc<Worker>) -> Owned {
     let generation = worker.generation();
     let mut owned = Owned::new();
@@ -263,7 +264,7 @@ fn idle_and_shared(worker: &Rc<Worker>) -> Owned {
     owned
 }
 
-/// Connections of some tasks that serve streams, behind a key, and where to go on.
+/// Returns the connections of a batch of streams after a key, and the key to continue after.
 fn of_streams(worker: &Rc<Worker>, from: Option<u64>) -> (Owned, Option<u64>) {
     let tasks = worker.tasks_behind(from, BATCH as usize);
     let last = if tasks.len() < BATCH as usize { None } else { tasks.last().map(|(key, _)| key.to_bits()) };
@@ -283,7 +284,7 @@ fn of_streams(worker: &Rc<Worker>, from: Option<u64>) -> (Owned, Option<u64>) {
     (owned, last)
 }
 
-/// The connection to a server that a stream has for itself, or shares.
+/// Returns the server connection of a stream, exclusive or shared.
 fn to_server(task: &StreamTask) -> Option<(i32, (Owner, Layers))> {
     let state = task.current()?;
     let state = state.try_borrow().ok()?;

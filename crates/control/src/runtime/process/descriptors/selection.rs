@@ -1,17 +1,17 @@
-//! Which descriptors `show fd` is asked for. Must never look at one.
+//! The selection of descriptors for `show fd`. Must never inspect one.
 
-/// The kinds that can be selected.
+/// Types of descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// `p`
+    /// `p`.
     Pipe,
-    /// `l`
+    /// `l`.
     Listener,
-    /// `f`: a connection that was accepted.
+    /// `f`: an accepted connection.
     Front,
-    /// `b`, `s`: a connection that was opened.
+    /// `b`, `s`: an outgoing connection.
     Back,
-    /// No letter selects it.
+    /// Not selected by any letter.
     Other,
 }
 
@@ -23,23 +23,23 @@ impl Kind {
 
 const ALL: u8 = 0xff;
 
-/// What is asked for.
+/// The arguments of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Selection {
     kinds: u8,
-    /// One number alone.
+    /// Only this descriptor.
     pub(super) number: Option<i32>,
 }
 
-/// HAProxy's answer to a letter that selects nothing.
+/// HAProxy's answer to an invalid letter.
 const INVALID: &str = "Invalid FD type";
 
 impl Selection {
-    /// Words behind the name of the command: letters of kinds, then a number, perhaps behind the number of a thread group. The
-    /// words behind a number are ignored, and a number has any kind.
+    /// Parses the arguments: letters of types, then a number, optionally after the number of a thread group. Words
+    /// after a number are ignored, and a number selects any type.
     ///
     /// # Errors
-    /// HAProxy's sentence.
+    /// HAProxy's message.
     pub(super) fn read(words: &[String]) -> Result<Self, &'static str> {
         let mut kinds = 0;
         for word in words {

@@ -1,4 +1,4 @@
-//! `add server` (management manual, section 9.3). Must never send anything there: a server that is added begins in
+//! `add server` (management manual, section 9.3). Must never send traffic to the server: an added server starts in
 //! maintenance.
 
 use config::keyword::{added_server_keywords, read_added_server};
@@ -20,7 +20,7 @@ const FEW: usize = 4;
 /// What is said where no place is left.
 const FULL: &str = "Too many servers were added to this process: reload it.";
 
-/// `add server help`, or another server.
+/// Handles `add server help`, or adds a server.
 pub(super) fn add(call: &mut Call<'_, Worker>) {
     if call.word(2) == "help" {
         let mut text = "List of keywords supported for dynamic server:\n".to_owned();
@@ -62,14 +62,14 @@ fn register((shared, generation): (&Process, &Generation), name: &str, words: &[
     Ok(())
 }
 
-/// Lets a server begin, at the place of one that is gone or at a new one.
+/// Registers a server, at the index of a removed one or at a new one.
 fn enter(
     (shared, generation): (&Process, &Generation),
     (written, proxy): (&Spec, &Proxy),
     read: ServerSpec,
 ) -> Result<(), String> {
     let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
-    // What is wrong is found with any number.
+    // The serial number does not matter for validation.
     let known = read.tls.as_ref().map(|_| shared.certificates.known(&generation.program)).unwrap_or_default();
     let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0, known)?;
     if take_over((shared, generation), (proxy, backend), &server) {
@@ -99,8 +99,8 @@ fn begin(shared: &Process, proxy: &Proxy, server: &Server) {
     engine::service::events::added(shared, proxy, server);
 }
 
-/// Gives a server the place and the number of one that was removed, from which it differs in its name and its address alone, once
-/// nothing refers to that one any more. False: there is no such one.
+/// Gives a server the index and the serial number of a removed one that differs only in name and address, if nothing
+/// refers to that one. False: there is none.
 fn take_over(
     (shared, generation): (&Process, &Generation),
     (proxy, backend): (&Proxy, &Backend),
@@ -118,7 +118,7 @@ fn take_over(
     true
 }
 
-/// It shares the state of another one from now on.
+/// Makes it track another server.
 fn follow(
     (shared, generation): (&Process, &Generation),
     leader: ServerPlace,

@@ -9,7 +9,7 @@ use engine::service::events;
 use engine::stream::persistence::follow_address;
 use engine::worker::Worker;
 
-/// What a change is, or why there is none.
+/// A change, or the reason why there is none.
 #[derive(Debug, PartialEq, Eq)]
 enum Change {
     Refused(String),
@@ -17,7 +17,7 @@ enum Change {
     To { ip: IpAddr, port: ServerPort, told: String },
 }
 
-/// `addr <ip> [port <port>]`: connections that are made from now on go there, idle ones are closed, others go on.
+/// `addr <ip> [port <port>]`: new connections use the address, idle ones are closed, others are kept.
 pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
     let shared = &call.state.process;
     let port = (call.word(5) == "port").then(|| call.word(6));
@@ -39,7 +39,8 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
     }
 }
 
-/// `follows`: connections to the server may lead to where the client connected.
+/// Computes the change. `follows`: connections to the server may use the destination address of the client's
+/// connection.
 fn work_out(now: &ServerAddress, written: &str, port: Option<&str>, follows: bool) -> Change {
     let refused = |sentence: &str| Change::Refused(sentence.to_owned());
     if written.is_empty() {
@@ -70,7 +71,7 @@ fn work_out(now: &ServerAddress, written: &str, port: Option<&str>, follows: boo
     Change::To { ip, port, told: format!("{} by 'stats socket command'", told.join(", ")) }
 }
 
-/// A port, or with a sign the distance from the one that the client connected to.
+/// Parses a port, or with a sign an offset to the destination port of the client's connection.
 fn read_port(written: &str) -> Option<ServerPort> {
     if written.starts_with(['+', '-']) {
         let offset = written.parse::<i32>().ok()?;

@@ -1,5 +1,5 @@
-//! `set server <backend>/<server>` where it is about checks and agents (management manual, section 9.3). Must never run a
-//! check.
+//! `set server <backend>/<server>` for health checks and agent checks (management manual, section 9.3). Must never run
+//! a check.
 
 use std::net::IpAddr;
 
@@ -12,15 +12,15 @@ use super::super::super::Call;
 use engine::service::transitions;
 use engine::worker::Worker;
 
-/// What can be changed.
+/// The settings that can be changed.
 pub(super) const CHANGES: [&str; 7] =
     ["agent", "agent-addr", "agent-port", "agent-send", "check-addr", "check-port", "health"];
 
-/// Does what the third word says.
+/// Executes the change named by the third word.
 pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
     let state = &call.state.process.live.proxies[proxy.index];
     let has = |checker| state.health(server.index, checker).is_some_and(|health| health.is_enabled());
-    // What is missing from the order is told first.
+    // Missing arguments are reported first.
     let names_one = |call: &Call<'_, Worker>| !call.word(4).is_empty();
     match call.word(3) {
         "health" if server.tracking.leader.is_some() => call.refuse("cannot change health on a tracking server."),
@@ -80,7 +80,7 @@ fn move_target(call: &mut Call<'_, Worker>, server: &Server) {
     }
 }
 
-/// The address and the port that an order names.
+/// Parses an address and a port.
 fn read(what: &str, address: &str, port: Option<&str>) -> Result<(Option<IpAddr>, Option<u16>), String> {
     let by_address = what.ends_with("-addr");
     if by_address && address.is_empty() {

@@ -1,5 +1,5 @@
-//! `show servers conn` (management manual, section 9.3): how many connections to each server are in use and how many idle. Must
-//! never hold a worker up: each is asked once for what it alone knows.
+//! `show servers conn` (management manual, section 9.3): the numbers of used and idle connections to each server. Must
+//! never block a worker: each is queried once for its multiplexed connections.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use super::super::super::call::Hiding;
 use super::super::super::{Answer, Call, Pending};
 use super::{Found, backends, live, place};
 
-/// What connections that carry several requests at a time are doing, by the serial numbers of their servers.
+/// Counts of multiplexed connections in use, by the serial numbers of their servers.
 type Shared = HashMap<usize, Busy>;
 
-/// Connections of one server that carry requests, and how many requests these are.
+/// A server's multiplexed connections that carry requests, and the number of these requests.
 #[derive(Debug, Clone, Copy, Default)]
 struct Busy {
     connections: u64,
@@ -54,7 +54,7 @@ pub(super) fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// The servers of a worker's connections that carry several requests, and how many each carries; not those that carry none.
+/// Returns the server and the number of requests of each multiplexed connection of a worker that carries any.
 fn busy(worker: &Rc<Worker>) -> Vec<(usize, u64)> {
     let shared = worker.links.shared_connections().into_iter();
     shared.map(|(server, requests)| (server, requests.open() as u64)).filter(|(_, open)| *open > 0).collect()
@@ -62,7 +62,7 @@ fn busy(worker: &Rc<Worker>) -> Vec<(usize, u64)> {
 
 fn write(answer: &mut Answer, worker: &Worker, ((proxy, server), busy): (Found<'_>, Busy), hiding: Hiding) {
     let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
-    // Requests come and go while the workers are asked.
+    // Saturates: requests begin and end while the workers are queried.
     let used = u64::from(served).saturating_sub(busy.requests) + busy.connections;
     let most = worker
         .process

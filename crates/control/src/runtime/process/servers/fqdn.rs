@@ -6,7 +6,7 @@ use super::super::super::{Call, Pending};
 use engine::resolve;
 use engine::worker::Worker;
 
-/// `set server <backend>/<server> fqdn <name>`: the name is resolved from now on, by the section that the server has.
+/// `set server <backend>/<server> fqdn <name>`: the server's `resolvers` section resolves the name from now on.
 pub(super) fn change<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         const BY: &str = "by 'stats socket command'";
@@ -35,7 +35,7 @@ pub(super) fn change<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let of_worker = resolving.section % shared.workers();
         let Some(name) = Name::parse(&written).filter(|name| !name.is_service()) else {
             let sentence = match written.len() {
-                // As long as a name may be, and none.
+                // The length is valid, the name is not.
                 ..=253 => format!("could not update {}/{} FQDN {BY}", proxy.name, server.name),
                 _ => format!("invalid fqdn '{written}' {BY}"),
             };

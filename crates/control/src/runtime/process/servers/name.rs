@@ -1,5 +1,5 @@
-//! `set server <backend>/<server> name` (management manual, section 9.3). Must never rename a server that gets traffic, nor
-//! one that the configuration speaks of.
+//! `set server <backend>/<server> name` (management manual, section 9.3). Must never rename a server that gets traffic,
+//! nor one that the configuration refers to.
 
 use live::Admin;
 use policy::program::{Proxy, Server};
@@ -7,15 +7,15 @@ use policy::program::{Proxy, Server};
 use super::super::super::Call;
 use engine::worker::Worker;
 
-/// Bytes of the longest name.
+/// Maximum length of a name in bytes.
 const LONGEST: usize = 63;
 
-/// What may stand in a name.
+/// Whether a byte is allowed in a name.
 fn is_fine(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_:.-".contains(&byte)
 }
 
-/// The server is called so from now on.
+/// Renames the server.
 pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Server)) {
     match rename(call, (proxy, server), call.word(4)) {
         Ok(()) => call.inform("Server name updated."),

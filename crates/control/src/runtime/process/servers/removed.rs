@@ -1,5 +1,5 @@
-//! `del server`, and `wait` for what it needs (management manual, section 9.3). Must never remove a server that has
-//! something to do.
+//! `del server`, and `wait` for its condition (management manual, section 9.3). Must never remove a server that is in
+//! use.
 
 use live::{CookieChange, Removal};
 use policy::program::Program;
@@ -10,9 +10,9 @@ use engine::generation::Generation;
 use engine::stream::persistence::change_cookies;
 use engine::worker::{Process, Worker};
 
-/// Why a server cannot be removed.
+/// Reasons why a server cannot be removed.
 enum Obstacle {
-    /// It will not become possible by itself.
+    /// Permanent.
     Lasting(&'static str),
     /// It is still in use.
     Passing,
@@ -22,7 +22,7 @@ const IN_USE: &str = "Server still has connections attached to it, cannot remove
 const REFERENCED: &str = "This server cannot be removed at runtime due to other configuration elements pointing to it.";
 const IN_SERVICE: &str = "Only servers in maintenance mode can be deleted.";
 
-/// The index of the backend and of a server in it that may be removed now.
+/// Returns the indexes of the backend and of a server that may be removed now.
 fn removable((shared, generation): (&Process, &Generation), name: &str) -> Result<(usize, usize), Obstacle> {
     let found = super::find(&generation.program, name);
     let (proxy, server) = found.map_err(Obstacle::Lasting)?;
@@ -34,7 +34,7 @@ fn removable((shared, generation): (&Process, &Generation), name: &str) -> Resul
         Removal::InService => Err(Obstacle::Lasting(IN_SERVICE)),
         Removal::Busy => Err(Obstacle::Passing),
         Removal::Possible => {
-            // What was connected while the server went into maintenance may be here still; it must not be used.
+            // Connections established while the server was set to maintenance may be left; they must not be reused.
             if shared.pool.idle_connections(server.serial) > 0 {
                 shared.forget_links(server.serial);
             }
@@ -51,7 +51,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
         Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),
         Err(Obstacle::Passing) => return call.refuse(IN_USE),
     };
-    // Another request may have come between: the lock of the backend decides.
+    // A request may have been assigned in between: the check under the backend's lock decides.
     if shared.live.proxies[proxy].remove_server(server, rt::now()) != Removal::Possible {
         return call.refuse(IN_USE);
     }
@@ -77,7 +77,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
     call.inform("Server deleted.");
 }
 
-/// No server starts from it any more.
+/// Removes the server from the configuration, so that no later server copies it.
 fn forget(generation: &Generation, place: (usize, usize)) {
     let Some(server) = generation.program.server_at(place) else { return };
     if let Some(written) = generation.written().as_mut().and_then(|written| written.proxies.get_mut(place.0)) {
@@ -91,7 +91,7 @@ fn strike(program: &Program, proxy: usize, server: usize) {
     }
 }
 
-/// How things stand with `wait <delay> srv-removable <backend>/<server>`.
+/// Returns the state of `wait <delay> srv-removable <backend>/<server>`.
 pub(in super::super) fn wait((shared, generation): (&Process, &Generation), name: &str) -> Condition {
     if name.is_empty() {
         return Condition::Refused("Missing server name (<backend>/<server>).".to_owned());

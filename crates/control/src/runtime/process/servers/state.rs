@@ -11,16 +11,16 @@ use super::super::super::call::Hiding;
 use super::{Found, live, place};
 use engine::worker::Worker;
 
-/// Bits of `srv_admin_state`: set by hand, and by the configuration.
+/// Bits of `srv_admin_state`: forced, and configured.
 const MAINTENANCE: u32 = 0x01;
 const CONFIGURED_MAINTENANCE: u32 = 0x04;
 const DRAIN: u32 = 0x08;
-/// Of the server that it tracks.
+/// Inherited from the tracked server.
 const INHERITED_MAINTENANCE: u32 = 0x02;
 const INHERITED_DRAIN: u32 = 0x10;
-/// It has no address.
+/// Its name is not resolved.
 const UNRESOLVED: u32 = 0x20;
-/// Its name was given while the process served.
+/// Its FQDN was set at run time.
 const RENAMED: u32 = 0x40;
 
 /// Values of `srv_op_state`.
@@ -29,14 +29,14 @@ const STARTING: u32 = 1;
 const RUNNING: u32 = 2;
 const STOPPING: u32 = 3;
 
-/// The bit of `srv_check_state` of a server that the configuration disables.
+/// Bit of `srv_check_state` for a server that the configuration disables.
 const CHECKS_PAUSED: u32 = 0x08;
-/// Configured, and not switched off.
+/// Configured, and enabled.
 const CHECKS_CONFIGURED: u32 = 0x02;
 const CHECKS_ENABLED: u32 = 0x04;
-/// It is an agent.
+/// Agent check.
 const CHECKS_AGENT: u32 = 0x10;
-/// `srv_check_result`.
+/// Values of `srv_check_result`.
 const UNKNOWN: u32 = 0;
 const FAILED: u32 = 2;
 const PASSED: u32 = 3;
@@ -51,7 +51,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     };
     let inherited = u32::from(status.inherited.maintenance) * INHERITED_MAINTENANCE
         + u32::from(status.inherited.drain) * INHERITED_DRAIN;
-    // How it began is told for good.
+    // The configured state is reported for the life of the process.
     let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
     let named = worker.process.resolving.named(server.serial);
     let of_name = (u32::from(!status.resolved) * UNRESOLVED) | (u32::from(named.was_given) * RENAMED);
@@ -106,7 +106,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
     );
 }
 
-/// Whether requests go by TLS; -1: the configuration switches that off.
+/// Whether traffic uses TLS; -1: the configuration disables it.
 fn uses_tls(server: &Server) -> i8 {
     match &server.connecting.tls {
         Some(tls) if tls.carries_traffic() => 1,
@@ -115,7 +115,7 @@ fn uses_tls(server: &Server) -> i8 {
     }
 }
 
-/// Where checks and the agent are: port and address of the one, address and port of the other.
+/// Returns the targets of the health check (port, address) and of the agent check (address, port).
 fn targets(worker: &Worker, server: &Server) -> String {
     let orders = (worker.process.probing.check(server.serial), worker.process.probing.agent(server.serial));
     let shown = |ip: Option<std::net::IpAddr>| ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string());

@@ -1,5 +1,5 @@
-//! `dump stats-file` (management manual, sections 9.3 and 9.5): the counts of whatever has a `guid`, in a form that a
-//! process begins with. Must never count anything.
+//! `dump stats-file` (management manual, sections 9.3 and 9.5): the counters of objects with a `guid`, in the format
+//! that a process loads at its start. Must never count anything.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::field::Value;
 use crate::statistics::{B, Column, F, Kind, L, Object, S, kinds as kinds_of};
 use engine::worker::Worker;
 
-/// Columns that outlive a process, of such objects.
+/// Returns the persistent columns of these kinds of objects.
 fn columns(kinds: u8) -> impl Iterator<Item = &'static Column> {
     crate::statistics::columns().filter(move |column| column.field.tags.ends_with('P') && column.at.any() & kinds != 0)
 }
@@ -54,7 +54,7 @@ fn guid<'a>(proxy: &'a Proxy, kind: Kind<'a>) -> Option<&'a str> {
     }
 }
 
-/// What is nothing, or not yet, is 0.
+/// Returns a number; 0 for a missing or negative value.
 fn number(value: &Value) -> u64 {
     match value {
         Value::U32(number) => u64::from(*number),

@@ -1,5 +1,5 @@
-//! `show stat` and `clear counters` (management manual, sections 9.1 to 9.3). Must never hold more than a
-//! few lines of a long answer.
+//! `show stat` and `clear counters` (management manual, sections 9.1 to 9.3). Must never buffer more than a few lines
+//! of a long answer.
 
 mod dump;
 
@@ -30,8 +30,8 @@ pub(super) const TABLE: &[Command<Worker>] = &[
     .at(RuntimeLevel::Operator),
 ];
 
-/// The words after `show stat`, without the domain. With three numbers at the beginning, those of a proxy, a set of kinds and
-/// an object.
+/// Parses the words after `show stat`, without the domain. Three leading words select a proxy, a set of kinds and an
+/// object.
 fn read(words: &[String], program: &Program) -> Result<Wish, &'static str> {
     let mut wish = Wish::all(Form::Plain);
     if let [proxy, kinds, id, ..] = words {
@@ -58,7 +58,7 @@ fn read(words: &[String], program: &Program) -> Result<Wish, &'static str> {
     Ok(wish)
 }
 
-/// Splits `domain <name>` off the words. True: name servers are asked for.
+/// Splits `domain <name>` off the words. True: the domain of name servers.
 fn read_domain(words: &[String]) -> Result<(bool, &[String]), &'static str> {
     match words {
         [domain, name, rest @ ..] if domain == "domain" => match name.as_str() {
@@ -108,7 +108,7 @@ fn show_schema(call: &mut Call<'_, Worker>) {
     call.answer.push(JSON_SCHEMA);
 }
 
-/// HAProxy's answer where the counts of a server are other processes' as well.
+/// HAProxy's message when a server's counters are shared with other processes.
 const SHARED: &str = "Server counters are stored in a shared-memory stats file; clearing them breaks monotonicity for \
                       monitoring tools and affects all attached processes. Append 'force' to clear anyway.";
 
@@ -152,7 +152,7 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-/// The place and the serial of the server that `clear counters server` names.
+/// Returns the indexes and the serial number of the server that `clear counters server` names.
 fn find_server(call: &Call<'_, Worker>) -> Result<((usize, usize), usize), &'static str> {
     if call.conversation.level < RuntimeLevel::Admin {
         return Err("Permission denied");

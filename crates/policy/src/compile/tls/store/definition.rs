@@ -1,22 +1,21 @@
-//! Whether two definitions of one certificate are the same (configuration manual, section 12.7.1). Must never load anything.
+//! Compares two definitions of one certificate (configuration manual, section 12.7.1). Must never load anything.
 
 use config::span::{Span, Spanned};
 use config::spec::LoadSpec;
 
-/// What has brought a certificate into the storage.
+/// The source of a certificate's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A `crt-store`: lines may refer to it without saying what it is made of.
+    /// A `crt-store`: lines may refer to it without specifying its files.
     Store(Span),
-    /// A line that says so.
+    /// A line that specifies its files.
     Line,
-    /// A line that names its file alone.
+    /// A line with only the name of the file.
     File,
 }
 
-/// In which of its parts a certificate differs from what was defined before, a line each, as HAProxy says it. `None`: in
-/// nothing that counts.
-/// `updates`: what `ocsp-update.mode` says.
+/// Returns the differences to the previous definition, one per line, in HAProxy's words. `None` if there is no relevant
+/// one. `updates`: the value of `ocsp-update.mode`.
 pub(super) fn differences(before: &LoadSpec, origin: Origin, now: &LoadSpec, updates: bool) -> Option<String> {
     if !now.has_options() && matches!(origin, Origin::Store(_)) {
         return None;
@@ -51,7 +50,7 @@ pub(super) fn differences(before: &LoadSpec, origin: Origin, now: &LoadSpec, upd
     Some(format!("{head}{}", lines.join("\n")))
 }
 
-/// The line about `ocsp-update` that differs. `updates`: what `ocsp-update.mode` says.
+/// Returns the line about a different `ocsp-update`. `updates`: the value of `ocsp-update.mode`.
 pub(in crate::compile::tls) fn different_update(before: Option<bool>, now: Option<bool>, updates: bool) -> String {
     let update = |update: Option<bool>| match update {
         Some(true) => "'on'",

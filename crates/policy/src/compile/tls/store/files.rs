@@ -1,5 +1,5 @@
-//! The files of one certificate: which they are, and the certificate that is put together from them. Must never look for a file
-//! that no line and no option asks for.
+//! The files of one certificate, and the certificate that is assembled from them. Must never read a file that no line
+//! and no option refers to.
 
 use super::super::{Line, located};
 use crate::compile::Compiler;
@@ -14,7 +14,7 @@ use tls::passphrase::EncryptedKey;
 use tls::pem::{self, PrivateKey};
 use tls::{timestamps, x509};
 
-/// Bytes of a passphrase at most: OpenSSL reads no longer ones.
+/// Maximum length of a passphrase in bytes: OpenSSL's limit.
 const LONGEST_PASSPHRASE: usize = 1024;
 
 /// A chain of `issuers-chain-path`, the issuer first.
@@ -23,20 +23,20 @@ pub(super) struct Chain {
     certificates: Vec<pem::CertificateDer>,
 }
 
-/// Where the parts of a certificate are.
+/// The files of a certificate's parts.
 pub(super) struct Paths {
     certificate: String,
-    /// `Err`: looked for, and no fault where it is missing.
+    /// `Ok`: the file is required; `Err`: it is optional.
     key: Option<Result<String, String>>,
     ocsp: Option<Result<String, String>>,
     issuer: Option<Result<String, String>>,
     timestamps: Option<Result<String, String>>,
-    /// What is said of a key that is nowhere.
+    /// The message about a missing key.
     without_key: String,
 }
 
 impl Paths {
-    /// Those that a line names. `base` is where names start from, `key_base` where that of the key does.
+    /// Returns the files that a line specifies. `base` is the base directory, `key_base` that of the key.
     pub(super) fn written(load: &LoadSpec, certificate: String, base: Option<&str>, key_base: Option<&str>) -> Self {
         let path = |file: &Option<Spanned<String>>, base: Option<&str>| {
             file.as_ref().map(|file| Ok(located(&file.value, base, load.folder.as_deref())))
@@ -58,7 +58,7 @@ impl Paths {
         &self.certificate
     }
 
-    /// Those beside a file.
+    /// Returns the files next to a certificate's file.
     pub(super) fn beside(certificate: &str, extra: ExtraFilesSpec) -> Self {
         let stem = match certificate.strip_suffix(".crt") {
             Some(stem) if extra.replaces_extension => stem,
@@ -77,13 +77,13 @@ impl Paths {
     }
 }
 
-/// The name, whether it has to be there or not.
+/// Returns the name of a required or optional file.
 fn name(path: &Option<Result<String, String>>) -> Option<&str> {
     path.as_ref().map(|path| path.as_deref().unwrap_or_else(|path| path))
 }
 
 impl Compiler<'_> {
-    /// Puts a certificate together. `Some(Err)`: why it cannot be shown to anybody; `None`: what is wrong has been told.
+    /// Assembles a certificate. `Some(Err)`: it cannot be used, for that reason; `None` if an error was reported.
     pub(super) fn load(
         &mut self,
         called: &str,
@@ -155,7 +155,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// What is in a file that has to be there, or may. `None`: what is wrong has been told.
+    /// Reads a required or optional file. `None` if an error was reported.
     #[expect(clippy::option_option, reason = "a file that is not there is no failure")]
     fn part(
         &mut self,
@@ -177,7 +177,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The key, and the file that it is in: one that is named wins, else that of the certificate comes first.
+    /// Returns the key and its file: a specified file takes precedence, else that of the certificate.
     fn key(
         &mut self,
         text: &[u8],
@@ -197,14 +197,14 @@ impl Compiler<'_> {
         Some(match found {
             Ok(Some(Key::Plain(key))) => Ok(Some((key, file))),
             Ok(Some(Key::Encrypted(key))) => self.open(&key, &file, global).map(|key| Some((key, file))),
-            // A file that is named is for a key.
+            // A specified key file must contain a key.
             Ok(None) if matches!(paths.key, Some(Ok(_))) => Err(format!(" '{file}' cannot be read or parsed")),
             Ok(None) => Ok(None),
             Err(why) => Err(why.sentence(&file)),
         })
     }
 
-    /// Opens an encrypted key: by a passphrase that is known, else by what `ssl-passphrase-cmd` prints.
+    /// Decrypts a key: with a known passphrase, else with the output of `ssl-passphrase-cmd`.
     fn open(&mut self, key: &EncryptedKey, file: &str, global: &GlobalTlsSpec) -> Result<PrivateKey, String> {
         if let Some(key) = self.tls.passphrases.iter().find_map(|known| key.open(known).ok()) {
             return Ok(key);
@@ -221,7 +221,7 @@ impl Compiler<'_> {
         let opened = asked.and_then(|mut passphrase| {
             passphrase.truncate(LONGEST_PASSPHRASE);
             let opened = match key.open(&passphrase) {
-                // `echo` puts a line feed behind it.
+                // `echo` appends a line feed.
                 Err(_) if passphrase.ends_with(b"\n") => {
                     passphrase.pop();
                     key.open(&passphrase)?
@@ -234,7 +234,7 @@ impl Compiler<'_> {
         opened.map_err(|why| format!("unable to load private key from file '{file}': {why}"))
     }
 
-    /// The authority that signs generated certificates (`ca-sign-file`). `None`: what is wrong has been told.
+    /// Returns the CA that signs generated certificates (`ca-sign-file`). `None` if an error was reported.
     pub(in crate::compile::tls) fn signing_authority(
         &mut self,
         written: &BindTlsSpec,
@@ -273,7 +273,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Puts behind a certificate without a chain the one that its issuer begins.
+    /// Appends the chain of its issuer to a certificate without a chain.
     fn complete(&self, parts: &mut Parts) {
         let [own] = parts.chain.as_slice() else { return };
         let is_of_issuer = |chain: &&Chain| chain.certificates.first().is_some_and(|first| x509::is_issuer(first, own));
@@ -298,7 +298,7 @@ impl Compiler<'_> {
         for file in names.iter().map(|name| format!("{stem}/{name}")) {
             let certificates = match read(&file).map(|text| pem::certificates(&text)) {
                 Ok(Ok(certificates)) => certificates,
-                // A folder within it.
+                // A subdirectory.
                 Err(error) if error.kind() == io::ErrorKind::IsADirectory => continue,
                 _ => {
                     let message = format!("unable to load issuers-chain {file} : pem certificate not found.");
@@ -317,7 +317,7 @@ impl Compiler<'_> {
         self.tls.chains = chains;
     }
 
-    /// The certificate of the issuer from a file of its own. `None`: what is wrong has been told.
+    /// Reads the issuer's certificate from its own file. `None` if an error was reported.
     fn issuer(&mut self, parts: &mut Parts, paths: &Paths, line: &Line) -> Option<()> {
         let sentence = |path: &str| format!(" '{path}' cannot be read or parsed.");
         let Some(content) = self.part(&paths.issuer, line, sentence)? else { return Some(()) };
@@ -335,7 +335,7 @@ impl Compiler<'_> {
         None
     }
 
-    /// Looks whether a list of timestamps is one; it is not sent. `None`: what is wrong has been told.
+    /// Validates a list of certificate timestamps, which is not sent. `None` if an error was reported.
     fn timestamps(&mut self, paths: &Paths, line: &Line) -> Option<()> {
         let content = self.part(&paths.timestamps, line, |path| format!(" '{path}' cannot be read or parsed."))?;
         let Some(content) = content else { return Some(()) };
@@ -355,7 +355,7 @@ impl Compiler<'_> {
         Some(())
     }
 
-    /// Staples an OCSP answer where it is of use.
+    /// Staples an OCSP response if it is usable.
     fn staple(&mut self, certificate: &Certificate, answer: &[u8], line: &Line) {
         let Some(id) = certificate.ocsp_id() else {
             let message = format!(
@@ -366,7 +366,7 @@ impl Compiler<'_> {
             self.out.push(Diagnostic::warning(line.span, message).with_form(line.form));
             return;
         };
-        // An empty one says that an answer will come.
+        // An empty file announces a later update.
         if answer.is_empty() {
             return;
         }
@@ -380,7 +380,7 @@ impl Compiler<'_> {
     }
 }
 
-/// A certificate with the first key of these texts, the first of which is its own.
+/// Returns a certificate with the first key of these texts, the first of which contains the certificate.
 fn authority(file: &str, texts: [Option<&[u8]>; 2], passphrase: Option<&str>) -> Result<Certificate, String> {
     let own = texts[0].unwrap_or_default();
     let chain = pem::certificates(own).map_err(|why| Error::NoCertificate(why).sentence(file))?;

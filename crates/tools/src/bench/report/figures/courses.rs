@@ -1,4 +1,4 @@
-//! The charts of one setting: its seconds, its latencies, its CPU. Must never compare different settings in one chart.
+//! The charts of one setting: seconds, latencies, CPU. Must never compare different settings in one chart.
 
 use super::{Figure, MOST_PANELS, Panel};
 use crate::bench::figures;
@@ -12,10 +12,10 @@ use crate::bench::report::summary::{self, Measured, Setting, Summary};
 use crate::bench::report::svg;
 use crate::bench::results::Round;
 
-/// The most rounds that are drawn of one way.
+/// Maximum number of rounds that are drawn of one way.
 const MOST_ROUNDS: usize = 12;
 
-/// Which of the settings are drawn, of those that have something to draw.
+/// Selects settings to draw, of those that have data; returns their panels and the number of all.
 fn chosen(summary: &Summary<'_>, drawn: impl Fn(&Setting) -> Option<Panel>) -> (Vec<Panel>, usize) {
     let panels: Vec<Panel> = summary.settings.iter().take(1000).filter_map(drawn).collect();
     (statistics::evenly(&panels, MOST_PANELS), panels.len())
@@ -32,11 +32,11 @@ fn axis(label: &str, form: Form, unit: Unit) -> Axis {
     Axis { label: label.to_owned(), form, unit, ticks: None }
 }
 
-/// Requests a second over time.
+/// Requests per second over time.
 pub fn over_time(summary: &Summary<'_>) -> Figure {
     let (panels, all) = chosen(summary, |setting| {
         let measured = summary.within(setting);
-        // Bold lines lie above all thin ones.
+        // Bold lines are drawn above all thin ones.
         let thin = measured.iter().flat_map(|each| seconds(summary, each, Stroke::Thin));
         let bold = measured.iter().flat_map(|each| seconds(summary, each, Stroke::Bold));
         let key =
@@ -85,7 +85,7 @@ fn seconds(summary: &Summary<'_>, measured: &Measured<'_>, stroke: Stroke) -> Ve
     rounds.take(MOST_ROUNDS).map(series).filter(|series| !series.points.is_empty()).collect()
 }
 
-/// A round with one sample is as long as that was.
+/// Extends a round with a single sample to the length of that sample.
 fn stretched(round: &Round, mut points: Vec<Spot>) -> Vec<Spot> {
     if let ([only], Some(second)) = (&points[..], summary::seconds(round).next()) {
         let begin = Spot::plain((only.x - second.length).max(0.0), only.y);
@@ -148,7 +148,7 @@ fn tail(summary: &Summary<'_>, measured: &Measured<'_>, reference: bool) -> Seri
     }
 }
 
-/// CPU a request.
+/// CPU per request.
 pub fn processor(summary: &Summary<'_>) -> Figure {
     let mut groups: Vec<(Setting, Group)> = Vec::new();
     for setting in summary.settings.iter().take(1000) {

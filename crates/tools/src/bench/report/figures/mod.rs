@@ -1,5 +1,5 @@
-//! The charts of the report in their order, each from what was measured for it. Must never draw a chart whose data are
-//! missing: such a figure has no panels, and the page leaves it out.
+//! The charts of the report in their order, each from its measurements. Must never draw a chart without
+//! data: such a figure has no panels, and the page leaves it out.
 
 mod courses;
 mod sweeps;
@@ -7,30 +7,28 @@ mod sweeps;
 use super::chart::Chart;
 use super::summary::Summary;
 
-/// A numbered place of the report.
+/// A numbered figure of the report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// Its name in files and addresses.
+    /// Name in files and URLs.
     pub slug: &'static str,
-    /// What it shows.
     pub title: &'static str,
-    /// Its charts; none where nothing was measured.
+    /// Charts; empty if nothing was measured.
     pub panels: Vec<Panel>,
-    /// How to read it.
+    /// Explanation.
     pub text: String,
 }
 
-/// A chart with what sets it apart from the others of its figure.
+/// A chart with its heading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
-    /// The setting.
+    /// The setting that distinguishes it from the other panels.
     pub heading: String,
-    /// The chart.
     pub chart: Chart,
 }
 
 impl Figure {
-    /// The name of a panel's file without its ending, and of its place in the page.
+    /// Returns the name of a panel's file without its extension, which is also its anchor in the page.
     pub fn name(&self, panel: usize) -> String {
         if panel == 0 { self.slug.to_owned() } else { format!("{}-{}", self.slug, panel + 1) }
     }
@@ -40,10 +38,10 @@ impl Figure {
     }
 }
 
-/// The most charts of a figure.
+/// Maximum number of charts of a figure.
 const MOST_PANELS: usize = 3;
 
-/// All of them.
+/// Returns all figures.
 pub fn all(summary: &Summary<'_>) -> Vec<Figure> {
     vec![
         courses::over_time(summary),

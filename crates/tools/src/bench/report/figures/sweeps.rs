@@ -1,4 +1,4 @@
-//! The charts along something that was varied: size, offered rate, workers, connections. Must never join points that
+//! The charts of sweeps: size, offered rate, workers, connections. Must never connect points that
 //! differ in anything else.
 
 use super::{Figure, MOST_PANELS, Panel};
@@ -10,10 +10,10 @@ use crate::bench::report::statistics::{self, AVERAGED, DROPPED, Spread};
 use crate::bench::report::summary::{self, Along, Measured, Summary, Sweep};
 use crate::bench::results::Round;
 
-/// The share of the offered rate below which a proxy is said to have collapsed.
+/// Share of the offered rate below which a proxy counts as collapsed.
 const KEPT_UP: f64 = 0.95;
 
-/// What a sweep draws: its axes, and the height of each point.
+/// Chart of a sweep: its axes, and the value of each point.
 struct Plot<'p> {
     title: &'p str,
     along: Along,
@@ -25,7 +25,7 @@ struct Plot<'p> {
 }
 
 impl Plot<'_> {
-    /// The chart of one sweep; nothing where no point of it is known.
+    /// Returns the chart of one sweep; `None` if it has no points.
     fn panel(&self, summary: &Summary<'_>, sweep: &Sweep<'_>) -> Option<Panel> {
         let ends = sweep.values();
         let series = (0..summary.ways.len()).map(|way| self.series(summary, sweep, way, &ends));
@@ -48,7 +48,7 @@ impl Plot<'_> {
         let known = &summary.ways[way];
         let mut points: Vec<Spot> = sweep.of_way(way).filter_map(|(x, each)| self.spot(summary, x, each)).collect();
         points.dedup_by(|a, b| a.x == b.x);
-        // Workers are those of a proxy: the way without one has the same height at every number of them.
+        // Workers are those of a proxy: the direct way is drawn at the same height for every number of them.
         let level = self.along == Along::Workers && known.colour == Colour::Direct;
         if level && let Some(best) = points.iter().max_by(|a, b| a.y.total_cmp(&b.y)).cloned() {
             let at = |x: &f64| Spot { x: *x, range: None, ..best.clone() };
@@ -80,7 +80,7 @@ impl Plot<'_> {
         })
     }
 
-    /// The charts of the largest sweeps, in the order of what they have in common.
+    /// Returns the charts of the largest sweeps, ordered by their fixed setting.
     fn panels(&self, summary: &Summary<'_>, least: usize, most: usize) -> Vec<Panel> {
         let mut sweeps = summary.sweeps(self.along, least);
         sweeps.truncate(most);
@@ -97,7 +97,7 @@ fn never(_: &Measured<'_>) -> bool {
     false
 }
 
-/// The best seconds of each round, and their median over the rounds.
+/// Returns the mean of the best seconds of each round, and its median over the rounds.
 fn best(
     measured: &Measured<'_>,
     second: fn(&crate::load::record::Counts) -> f64,
@@ -106,12 +106,12 @@ fn best(
     measured.spread(|each| {
         let seconds = summary::seconds(each);
         let best = statistics::best_seconds(seconds.map(|counts| second(counts) / counts.length));
-        // A round without samples has its mean still.
+        // A round without samples still has its mean.
         best.map(|best| best.mean).or_else(|| round(each))
     })
 }
 
-/// The sweep of object sizes: requests and gigabits a second.
+/// Sweep of object sizes: requests and gigabits per second.
 pub fn sizes(summary: &Summary<'_>) -> Figure {
     let x = axis("size of the object, logarithmic", Form::Logarithmic, Unit::Size);
     let hits = Plot {
@@ -142,7 +142,7 @@ pub fn sizes(summary: &Summary<'_>) -> Figure {
     Figure::new("3-object-sizes", "Object sizes", panels, text)
 }
 
-/// What was done with rounds that were shorter than the rule wants.
+/// Returns a sentence about rounds that were too short for the rule of the best seconds.
 fn seconds_used(summary: &Summary<'_>) -> String {
     let sweeps = summary.sweeps(Along::Size, 3);
     let rounds = sweeps.iter().take(1).flat_map(|sweep| &sweep.steps).flat_map(|(_, each)| &each.rounds);
@@ -164,10 +164,10 @@ fn seconds_used(summary: &Summary<'_>) -> String {
     )
 }
 
-/// The 99th percentile against the rate that was offered.
+/// The 99th percentile against the offered rate.
 pub fn offered(summary: &Summary<'_>) -> Figure {
     let collapsed = |each: &Measured<'_>| {
-        // The best seconds: a round that ramps up has slow ones that say nothing.
+        // The best seconds: the slow ones of a ramp-up are not relevant.
         let reached = best(each, |counts| counts.answers as f64, summary::rate).map_or(0.0, |rate| rate.median);
         each.point.rate.is_some_and(|offered| reached < offered * KEPT_UP)
     };
@@ -188,7 +188,7 @@ pub fn offered(summary: &Summary<'_>) -> Figure {
     Figure::new("5-offered-rate", "Latency up to the collapse", panels, text.to_owned())
 }
 
-/// Requests a second against workers.
+/// Requests per second against workers.
 pub fn workers(summary: &Summary<'_>) -> Figure {
     let plot = Plot {
         title: "Requests a second against workers",

@@ -1,19 +1,19 @@
-//! Answers as golden bytes: whole, in single bytes, and cut in two everywhere.
+//! Responses as golden bytes: whole, in single bytes, and split in two at every position.
 
 use super::*;
 
-/// How an answer came out.
+/// Result of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Taken {
-    /// Whole: its status, and whether the connection may be used on.
+    /// Complete: its status, and whether the connection can be reused.
     Whole(u16, bool),
-    /// More was expected when the bytes were over.
+    /// More bytes were expected at the end.
     Cut,
     /// Not HTTP.
     Bad,
 }
 
-/// Feeds pieces, dropping unseen what may be dropped where a piece lies wholly in the body; then the end, if asked for.
+/// Feeds pieces, dropping those that are entirely body and may be dropped; then the end, if `closed` is set.
 fn take(pieces: &[&[u8]], head_only: bool, closed: bool, scratch: &mut Scratch) -> Taken {
     let mut answer = Answer::new();
     answer.begin(0, head_only);
@@ -37,7 +37,7 @@ fn take(pieces: &[&[u8]], head_only: bool, closed: bool, scratch: &mut Scratch) 
 #[track_caller]
 fn check(bytes: &[u8], head_only: bool, closed: bool, expected: &Taken) {
     let text = bytes.escape_ascii().to_string();
-    // A scratch that knows nothing, and one that has seen this very answer.
+    // One scratch without heads, and one that has already parsed this response.
     let (mut fresh, mut used) = (Scratch::new(1), Scratch::new(1));
     for _ in 0..2 {
         assert_eq!(take(&[bytes], head_only, closed, &mut used), *expected, "{text}");

@@ -1,10 +1,10 @@
-//! Lines that h1load printed, fed with what they tell and compared letter by letter.
+//! Recorded lines of h1load: their figures are fed in and the output is compared exactly.
 
 use super::*;
 use crate::load::show::tests::plan;
 
-/// What h1load printed, the options that it had, and how long each of its seconds was: it measures that, and does not
-/// tell it but by the rates.
+/// Output of h1load, its options, and the length of each of its seconds: h1load measures that, but prints
+/// only the rates.
 const RECORDED: &[(&str, &[&str], &[f64])] = &[
     (include_str!("../recorded/short.txt"), &[], &[1.0, 1.0, 1.0005, 1.0005, 1.0]),
     (include_str!("../recorded/statuses.txt"), &["-S"], &[1.0, 1.001, 1.0005, 1.0]),
@@ -18,7 +18,7 @@ const RECORDED: &[(&str, &[&str], &[f64])] = &[
     (include_str!("../recorded/half-answers.txt"), &["-S"], &[1.0, 0.994, 1.002]),
 ];
 
-/// The numbers of a line, and how long its times are: in nanoseconds, first byte and last.
+/// Numbers of a line, and its times: in nanoseconds, first byte and last.
 struct Line {
     /// Time, connections, their total, requests, bytes, errors.
     counts: [u64; 6],
@@ -49,7 +49,7 @@ impl Line {
         Self { counts: std::array::from_fn(|index| number(words[index])), times, statuses }
     }
 
-    /// What happened since the line before.
+    /// Returns the difference from the previous line.
     fn counters(&self, before: &Self) -> Counters {
         let mut counters = Counters::new();
         let [_, _, connections, answers, received, errors] =
@@ -58,7 +58,7 @@ impl Line {
             (connections, answers, received, errors);
         for (times, mean) in [&mut counters.first_byte, &mut counters.last_byte].into_iter().zip(self.times) {
             if let Some(mean) = mean {
-                // The mean is that of the sum; how the times are spread is not told.
+                // The mean is that of the sum; the distribution of the times is not known.
                 times.record_many(mean as u64, answers);
                 times.sum = (mean * answers as f64).round() as u64;
             }

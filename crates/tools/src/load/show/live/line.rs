@@ -1,21 +1,22 @@
-//! A line of the live view: words in colours, cut to the width of the terminal. Must never hold a control character.
+//! A line of the live view: styled words, truncated to the width of the terminal. Must never contain a control
+//! character.
 
 use std::fmt::Write;
 
-/// How a word looks.
+/// Style of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// As the terminal writes.
+    /// Default.
     Plain,
-    /// What is looked for.
+    /// Values.
     Bold,
-    /// What names the rest.
+    /// Labels.
     Dim,
-    /// All well.
+    /// No problem.
     Green,
-    /// Worth a look.
+    /// Warnings.
     Yellow,
-    /// What went wrong.
+    /// Errors.
     Red,
     /// Charts.
     Blue,
@@ -40,20 +41,20 @@ impl Style {
 pub struct Line(Vec<(Style, String)>);
 
 impl Line {
-    /// An empty one.
+    /// Creates an empty line.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// With that behind it.
+    /// Appends a word.
     #[must_use]
     pub fn with(mut self, style: Style, text: impl Into<String>) -> Self {
         self.0.push((style, text.into()));
         self
     }
 
-    /// Appends as many characters as the width holds, and returns to the plain style.
+    /// Appends as many characters as fit into the width, and resets the style.
     pub fn render(&self, out: &mut String, width: usize) {
         let mut left = width;
         for (style, text) in &self.0 {
@@ -66,7 +67,7 @@ impl Line {
         out.push_str("\x1b[0m");
     }
 
-    /// The words alone.
+    /// Returns the words without styles.
     #[cfg(test)]
     pub fn text(&self) -> String {
         self.0.iter().map(|(_, text)| text.as_str()).collect()

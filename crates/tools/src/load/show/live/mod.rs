@@ -1,6 +1,7 @@
-//! The live view: the terminal is drawn anew each second. Must never leave a terminal otherwise than it was found.
+//! The live view: redraws the terminal each second. Must never leave a terminal in a different state.
 //!
-//! Plain control sequences that every terminal of the last decades knows; no key is read, so that its modes stay.
+//! Uses only control sequences that every common terminal supports; no key is read, so that the terminal's modes are
+//! unchanged.
 
 mod line;
 mod picture;
@@ -13,11 +14,11 @@ use picture::Picture;
 use rustix::termios::tcgetwinsize;
 use std::time::Duration;
 
-/// The other screen, without a cursor, empty.
+/// Switches to the alternate screen, hides the cursor, clears the screen.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
-/// The cursor and the screen that was there before.
+/// Restores the cursor and the previous screen.
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// Where the size cannot be asked for.
+/// Size if it cannot be determined.
 const USUAL: (usize, usize) = (80, 24);
 
 /// `--live`.
@@ -25,12 +26,12 @@ const USUAL: (usize, usize) = (80, 24);
 pub struct Live {
     out: Sink,
     picture: Picture,
-    /// Whether the terminal is ours at the moment.
+    /// Whether the alternate screen is active.
     entered: bool,
 }
 
 impl Live {
-    /// On that terminal.
+    /// Creates the view on a terminal.
     #[must_use]
     pub fn new(plan: &Plan, out: Sink) -> Self {
         Self { out, picture: Picture::new(plan), entered: false }
@@ -39,7 +40,8 @@ impl Live {
     fn draw(&mut self) -> Result<(), Outcome> {
         let size = tcgetwinsize(std::io::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
         let (width, height) = size.map_or(USUAL, |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
-        // Drawn over what is there, and shown at once where the terminal knows how (mode 2026): nothing flickers.
+        // Drawn over the previous content, and shown atomically if the terminal supports synchronized output (mode
+        // 2026): no flicker.
         let mut text = String::from("\x1b[?2026h\x1b[H");
         let lines = self.picture.lines(width);
         for (index, line) in lines.iter().take(height).enumerate() {
@@ -73,10 +75,10 @@ impl Show for Live {
     }
 }
 
-/// However a run ends.
+/// Leaves the alternate screen, however the run ends.
 impl Drop for Live {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // An error of a closed terminal is ignored.
         let _ = self.leave();
     }
 }
@@ -87,7 +89,7 @@ mod tests {
     use crate::load::plan::ReportSink;
     use crate::load::show::tests::{plan, second, total};
 
-    /// A live view that draws into a file, and what is in the file when it is gone.
+    /// Runs a live view that draws into a file; returns the content of the file afterwards.
     fn drawn(name: &str, run: impl FnOnce(&mut Live)) -> String {
         let path = std::env::temp_dir().join(format!("weir-live-{name}-{}", std::process::id()));
         let sink = Sink::open(&ReportSink::File(path.clone())).expect("a file");

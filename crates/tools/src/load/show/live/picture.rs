@@ -1,4 +1,4 @@
-//! What the live view shows: the state that it keeps from second to second, and its lines. Must never grow with the
+//! Content of the live view: the state kept from second to second, and its lines. Must never grow with the
 //! length of a run.
 
 use super::line::{Line, Style};
@@ -10,33 +10,33 @@ use crate::load::show::number::{grouped, human, human_time};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Seconds that the charts remember: the widest terminal.
+/// Number of seconds in the charts: the widest terminal.
 const MEMORY: usize = 512;
-/// Columns before a chart.
+/// Width of the labels before a chart, in columns.
 const MARGIN: usize = 12;
-/// Rows of the chart of rates.
+/// Height of the chart of rates, in rows.
 const CHART: usize = 4;
 /// Eighths of a cell.
 const BLOCKS: &[char] = &[' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const RANKS: &[f64] = &[50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
 
-/// Everything that is shown.
+/// State of the view.
 #[derive(Debug)]
 pub struct Picture {
     title: String,
     pace: Pace,
     duration: Option<Duration>,
     requests: Option<u64>,
-    /// Answers a second and the 99th percentile in microseconds, oldest first.
+    /// Responses per second and the 99th percentile in microseconds, oldest first.
     rates: VecDeque<f64>,
     tails: VecDeque<f64>,
     peak: f64,
-    /// The last second, and everything so far.
+    /// The last second, and the counters of the whole run so far.
     last: Option<(Second, Counters)>,
 }
 
 impl Picture {
-    /// Of a plan, before anything happened.
+    /// Creates the view of a plan, before the run.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let first = plan.targets.first().map_or("", |target| target.url.as_str());
@@ -56,9 +56,9 @@ impl Picture {
         }
     }
 
-    /// Hears of a second.
+    /// Records a second.
     pub fn take(&mut self, second: &Second, total: &Counters) {
-        // A rest of a second is no measure of a rate.
+        // The short last interval is not used for rates.
         if second.length >= Duration::from_millis(500) || self.last.is_none() {
             let rate = second.counters.answers as f64 / second.length.as_secs_f64().max(1e-6);
             self.peak = self.peak.max(rate);
@@ -74,7 +74,7 @@ impl Picture {
         self.last = Some((second.clone(), total.clone()));
     }
 
-    /// The lines for a terminal of that width.
+    /// Returns the lines for a terminal of that width.
     #[must_use]
     pub fn lines(&self, width: usize) -> Vec<Line> {
         let mut lines = vec![Line::new().with(Style::Bold, "weir load ").with(Style::Plain, self.title.clone())];
@@ -94,7 +94,7 @@ impl Picture {
         lines
     }
 
-    /// How far it is.
+    /// Returns the progress line.
     fn progress(&self, second: &Second, total: &Counters, width: usize) -> Line {
         let seconds = second.at.as_secs();
         let of_time = self.duration.map(|all| second.at.as_secs_f64() / all.as_secs_f64());
@@ -192,7 +192,7 @@ fn connections(second: &Second, total: &Counters) -> Line {
         .with(Style::Plain, format!("{}, {}", human(total.received as f64, "B"), human(bits, "bit/s")))
 }
 
-/// Columns of blocks: the last values that fit, from nothing to the highest of them, so many rows from above.
+/// Draws columns of blocks: the last values that fit, scaled to the highest of them, as rows from the top.
 fn chart(values: &VecDeque<f64>, width: usize, rows: usize) -> Vec<String> {
     let shown: Vec<f64> = values.iter().copied().skip(values.len().saturating_sub(width)).collect();
     let highest = shown.iter().copied().fold(0.0, f64::max);
