@@ -1,28 +1,51 @@
-//! Maximum length of functions.
+//! How long a function may be.
 
-use crate::product;
+use crate::{product, shrinking};
+use std::collections::BTreeMap;
 
-/// Maximum number of lines of code between a function's braces; comments and empty lines do not count.
+/// Lines of code that a function may have, its signature included; comments and empty lines do not count.
 const LONGEST: usize = 70;
+
+/// Functions that are longer, with their lines.
+const LONGER: &[(&str, usize)] = &[
+    ("crates/config/src/keyword/proxy/draft.rs: documented", 72),
+    ("crates/control/src/runtime/process/sessions.rs: line", 72),
+    ("crates/engine/src/adoption.rs: enter", 73),
+    ("crates/engine/src/stream/content.rs: response", 77),
+    ("crates/engine/src/stream/dispatch.rs: dispatch", 71),
+    ("crates/engine/src/stream/exchange/limits.rs: poll_limits", 72),
+    ("crates/engine/src/stream/request.rs: receive", 71),
+    ("crates/engine/src/stream/request.rs: serve", 72),
+    ("crates/engine/src/stream/rules/mod.rs: take", 76),
+    ("crates/engine/src/stream_state.rs: clear", 71),
+    ("crates/lua/src/filter.rs: body", 72),
+    ("crates/lua/src/prelude.rs: telling", 72),
+    ("crates/policy/src/compile/backend.rs: server", 79),
+    ("crates/policy/src/compile/check.rs: server_check", 79),
+    ("crates/policy/src/compile/mod.rs: compile_seated", 78),
+    ("crates/policy/src/compile/mod.rs: global", 72),
+    ("crates/policy/src/compile/tls.rs: bind_tls", 72),
+    ("crates/weir/src/process.rs: launch", 76),
+];
 
 #[test]
 fn functions_stay_short() {
-    let mut wrong = Vec::new();
+    let mut found = BTreeMap::new();
     for (file, code) in product::files() {
         let long = functions(code).into_iter().filter(|(_, lines)| *lines > LONGEST);
-        wrong.extend(long.map(|(name, lines)| format!("{}: {name} has {lines} lines", file.display())));
+        found.extend(long.map(|(name, lines)| (format!("{}: {name}", file.display()), vec![name; lines])));
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    shrinking::check("lines", LONGER, &found);
 }
 
-/// Returns the functions of a file that have a body, each with its number of lines of code.
+/// The functions of a file that have a body, each with its lines of code.
 fn functions(code: &str) -> Vec<(String, usize)> {
     let named = product::after_words(code, "fn").filter(|after| after.starts_with(char::is_whitespace));
     let found = named.filter_map(|after| {
         let name =
             after.trim_start().split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_')).next()?;
-        let body = &after[product::body(after)?];
-        Some((name.to_owned(), body.lines().filter(|line| !line.trim().is_empty()).count()))
+        let whole = &after[..=product::body(after)?.end];
+        Some((name.to_owned(), whole.lines().filter(|line| !line.trim().is_empty()).count()))
     });
     found.collect()
 }
@@ -30,6 +53,6 @@ fn functions(code: &str) -> Vec<(String, usize)> {
 #[test]
 fn a_function_is_as_long_as_its_code() {
     let code = "trait A { fn none(&self); }\nfn one() { 1 }\nimpl B {\n fn two(f: fn(u8) -> [u8; 2]) {\n a;\n\n if b {\n }\n }\n}";
-    let expected = [("one".to_owned(), 1), ("two".to_owned(), 3)];
+    let expected = [("one".to_owned(), 1), ("two".to_owned(), 5)];
     assert_eq!(functions(code), expected);
 }

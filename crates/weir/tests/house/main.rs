@@ -4,8 +4,13 @@
 mod circles;
 mod documents;
 mod functions;
+mod imports;
 mod layers;
+mod parameters;
 mod product;
+mod prose;
 mod settings;
+mod shrinking;
 mod source;
+mod structs;
 mod tree;
