@@ -49,6 +49,9 @@ const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Requ
 /// Sends a request to its backend and carries the answer back.
 pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
     let Some((route, state, body)) = route::route(session, client, state, body).await else { return };
+    if client.is_withdrawn {
+        return withdraw(session, client, state);
+    }
     let refused = heads::pass(session, &mut client.conn, &state, route.proxy).await;
     let plan = Plan::of(session, client, &state, route);
     let mut up = RequestBody::idle();
@@ -118,6 +121,13 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             }
         }
     }
+}
+
+/// Ends a request that its client has reset before it was looked at. As in HAProxy, its rules have run and it has no server.
+#[cold]
+fn withdraw(session: &Session, client: &Client, state: SharedStreamState) {
+    finish(&state, Outcome::new(Cause::Client, Phase::Request), if client.conn.was_whole() { -1 } else { 400 });
+    conclude::conclude(session, state);
 }
 
 /// Ends a request of which its client is told nothing.

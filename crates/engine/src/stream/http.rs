@@ -36,6 +36,8 @@ pub struct Client {
     unannounced: bool,
     /// A stream began in TCP mode: the first request goes on with it.
     begun: bool,
+    /// The client has reset the request before it was looked at.
+    pub is_withdrawn: bool,
     /// A close-delimited answer (RFC 9112, section 6.3) or a tunnel has begun and is not complete.
     cut_short: bool,
     /// What follows on the connection once the request has ended.
@@ -62,6 +64,7 @@ impl Client {
             ready: session.accepted,
             unannounced: false,
             begun: false,
+            is_withdrawn: false,
             cut_short: false,
             reuse: Reuse::Close,
         }
@@ -79,6 +82,7 @@ impl Client {
             ready: now,
             unannounced: false,
             begun: false,
+            is_withdrawn: false,
             cut_short: false,
             reuse: Reuse::Close,
         }
@@ -219,7 +223,7 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
             if !client.conn.try_receive() {
                 continue;
             }
-            rt::boxed_with((session, &mut *client), |(session, client)| request::serve::<false>(session, client)).await;
+            rt::boxed_with((session, &mut *client), |(session, client)| request::serve(session, client)).await;
             match client.finish() {
                 Reuse::Again(BodyEnd { .. }) => {
                     client.served = client.served.saturating_add(1);

@@ -16,7 +16,7 @@ use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::rules::request::{self as rules, Over};
 use crate::stream::task::StreamTask;
 use crate::stream::{
-    capturing, conclude, content, dispatch, filter, instrumentation, metrics, otel, route, several, tracing, tracking,
+    capturing, conclude, content, dispatch, filter, instrumentation, metrics, otel, several, tracing, tracking,
 };
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
@@ -59,8 +59,8 @@ fn hand_over(session: &StreamTask, state: SharedStreamState) {
     session.end(state);
 }
 
-/// Serves the request that has begun to come. `WITHDRAWN`: its client has reset it already, so that it gets no server.
-pub async fn serve<const WITHDRAWN: bool>(session: &StreamTask, client: &mut Client) {
+/// Serves the request that has begun to come.
+pub async fn serve(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
     note_begin(client, &mut state.borrow_mut());
     let received = receive(session, client, &state).await;
@@ -128,19 +128,7 @@ pub async fn serve<const WITHDRAWN: bool>(session: &StreamTask, client: &mut Cli
         return rt::boxed(reply_unread(session, client, state, Answer::new(200, Some(text)), body)).await;
     }
     conclude::log_step(session, &state, Origin::Request);
-    if WITHDRAWN {
-        withdraw(session, client, state, body).await;
-    } else {
-        dispatch::dispatch(session, client, state, body).await;
-    }
-}
-
-/// Ends a request that its client has reset before it was looked at. As in HAProxy, its rules have run and it has no server.
-async fn withdraw(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
-    let is_whole = client.conn.was_whole();
-    let Some((_, state, _)) = route::route(session, client, state, body).await else { return };
-    finish(&state, Outcome::new(Cause::Client, Phase::Request), if is_whole { -1 } else { 400 });
-    conclude::conclude(session, state);
+    dispatch::dispatch(session, client, state, body).await;
 }
 
 /// Ends a request that rules on its bytes do not let pass.

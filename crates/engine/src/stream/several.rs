@@ -311,11 +311,8 @@ async fn run(task: LocalRc<StreamTask>, stream: Downstream, begin: Begin) {
         },
         Admission::Never => None,
     };
-    let ended = if client.conn.is_withdrawn() {
-        rt::boxed(rt::unless(|| task.is_killed(), request::serve::<true>(&task, &mut client))).await
-    } else {
-        rt::unless(|| task.is_killed(), request::serve::<false>(&task, &mut client)).await
-    };
+    client.is_withdrawn = client.conn.is_withdrawn();
+    let ended = rt::unless(|| task.is_killed(), request::serve(&task, &mut client)).await;
     drop(client);
     if ended.is_none() {
         task.conclude_killed();
