@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+/// Places that are printed for a count that has grown.
+const SHOWN: usize = 30;
+
 /// The crate that a file of the workspace belongs to.
 pub fn crate_of(file: &Path) -> String {
     file.components().nth(1).map(|part| part.as_os_str().to_string_lossy().into_owned()).unwrap_or_default()
@@ -32,7 +35,7 @@ fn differences(what: &str, table: &[(&str, usize)], found: &BTreeMap<String, Vec
         let allowed = table.iter().find(|(listed, _)| *listed == name).map_or(0, |(_, count)| *count);
         if places.len() > allowed {
             wrong.push(format!("{name}: {} {what}, {allowed} are allowed", places.len()));
-            wrong.extend(places.iter().map(|place| format!("  {place}")));
+            wrong.extend(places.iter().take(SHOWN).map(|place| format!("  {place}")));
         } else if places.len() < allowed {
             wrong.push(format!("{name}: only {} {what}: write that into the table", places.len()));
         }
