@@ -103,9 +103,13 @@ const fn text_row(
 
 /// Names, addresses, counts and states.
 pub const TABLE: &[Alias] = &[
-    count_row("B", "bytes passed to the client, heads included", |record, out| {
-        out.growing(i64::try_from(record.bytes_to_client).unwrap_or(i64::MAX), record.partial);
-    }),
+    count_row(
+        "B",
+        "bytes passed to the client, heads included, also of answers that Weir makes itself; 0 for a page that answers what was no request (400, 408)",
+        |record, out| {
+            out.growing(i64::try_from(record.bytes_to_client).unwrap_or(i64::MAX), record.partial);
+        },
+    ),
     count_row("U", "bytes received from the client, heads included", |record, out| {
         out.count(record.bytes_from_client);
     }),

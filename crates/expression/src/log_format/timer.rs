@@ -75,9 +75,14 @@ pub const TIMERS: &[Alias] = &[
     timer_row("Th", Restriction::None, "time for the client's handshakes (TLS, PROXY protocol)", |record, out| {
         out.number(record.timers.handshake);
     }),
-    timer_row("Ti", Restriction::Http, "idle time before the request's first byte", |record, out| {
-        out.number(record.timers.idle);
-    }),
+    timer_row(
+        "Ti",
+        Restriction::Http,
+        "idle time before the request's first byte; over HTTP/2, of its head, since the stream before it began",
+        |record, out| {
+            out.number(record.timers.idle);
+        },
+    ),
     timer_row("Tq", Restriction::Http, "Th + Ti + TR", |record, out| out.number(record.timers.query())),
     timer_row("TR", Restriction::Http, "time to receive the whole request head", |record, out| {
         out.number(record.timers.request);

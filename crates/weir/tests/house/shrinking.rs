@@ -15,6 +15,7 @@ pub fn crate_of(file: &Path) -> String {
 ///
 /// # Panics
 /// A count differs.
+#[allow(clippy::print_stdout)]
 pub fn check(what: &str, table: &[(&str, usize)], found: &BTreeMap<String, Vec<String>>) {
     let wrong = differences(what, table, found);
     let counts: Vec<_> = found.iter().filter(|(_, places)| !places.is_empty()).collect();
