@@ -65,8 +65,10 @@ impl One {
         arguments.extend(["-f", &*file]);
         arguments.extend(more);
         let running = Running::weir(&arguments);
-        drop(connect_unix(&socket));
-        Self { running, socket, port }
+        let one = Self { running, socket, port };
+        // The socket listens before the file is opened: a command is answered once the process serves.
+        assert!(!one.ask("show version").is_empty());
+        one
     }
 
     fn ask(&self, command: &str) -> String {
