@@ -275,7 +275,7 @@ fn admit(session: &Session, connection: &Connection<'_>, crowd: Option<&Member>)
     }
 }
 
-/// What a stream begins with.
+/// The position of a stream in its connection, its waiting time and its admission.
 struct Begin {
     /// Number of the stream in its connection, from 0.
     served: u32,

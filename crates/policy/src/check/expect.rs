@@ -16,7 +16,7 @@ use wire::http::Head;
 pub struct Expect {
     /// The rule is negated (`!`): the match must fail.
     pub negated: bool,
-    /// What is matched.
+    /// The pattern and the part of the response that it is matched against.
     pub wanted: Wanted,
     /// `min-recv`: minimum number of received bytes before the match is evaluated. `None` if not specified, or -1.
     pub at_least: Option<usize>,

@@ -13,11 +13,11 @@ const PHRASES: &[(&str, usize)] = &[
     ("config", 9),
     ("conn", 452),
     ("control", 1),
-    ("docs", 115),
-    ("engine", 829),
+    ("docs", 114),
+    ("engine", 828),
     ("expression", 4),
     ("live", 2),
-    ("policy", 4),
+    ("policy", 3),
     ("tls", 3),
 ];
 
