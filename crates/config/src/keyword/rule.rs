@@ -71,7 +71,7 @@ pub(crate) const TABLE: &[Action] = &[
         TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT | QUIC_INITIAL,
         "accept",
         "",
-        "Lets the connection pass; no further rule counts.",
+        "Accepts the connection and stops the evaluation of rules.",
     ),
     works(HTTP_REQUEST | HTTP_RESPONSE, "add-acl", "(<file>) <key format>", "Adds a pattern to an ACL."),
     works(HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE, "add-header", "<name> <format>", "Adds a header field."),
@@ -85,26 +85,26 @@ pub(crate) const TABLE: &[Action] = &[
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "allow",
         "",
-        "Lets the message pass; no further rule counts.",
+        "Accepts the message and stops the evaluation of rules.",
     ),
     works(
         TCP_REQUEST_SESSION,
         "attach-srv",
         "<server> [name <expression>]",
-        "Gives the connection to a server for reverse HTTP.",
+        "Attaches the connection to a server for reverse HTTP.",
     ),
-    works(HTTP_REQUEST, "auth", "[realm <realm>]", "Asks for a user name and password."),
-    works(HTTP_REQUEST, "cache-purge", "<cache>", "Weir's own: removes what a cache has for the request."),
+    works(HTTP_REQUEST, "auth", "[realm <realm>]", "Requests HTTP authentication."),
+    works(HTTP_REQUEST, "cache-purge", "<cache>", "Weir's own: removes the cached responses of the request's URI."),
     works(HTTP_RESPONSE, "cache-store", "<cache>", "Stores the response in a cache."),
-    works(HTTP_REQUEST, "cache-use", "<cache> [no-early-hints]", "Answers from a cache."),
+    works(HTTP_REQUEST, "cache-use", "<cache> [no-early-hints]", "Serves the response from a cache."),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE | TCP_REQUEST_CONTENT,
         "capture",
         "<sample> { len <length> | id <id> }",
-        "Captures something for the log.",
+        "Captures a sample for the log.",
     ),
     works(TCP_RESPONSE_CONTENT, "close", "", "Closes the connection to the server."),
-    works(HTTP_REQUEST, "decompress-body", "[<argument>...]", "Weir's own: removes content codings of the body."),
+    works(HTTP_REQUEST, "decompress-body", "[<argument>...]", "Weir's own: decompresses the request body."),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "del-acl",
@@ -131,7 +131,7 @@ pub(crate) const TABLE: &[Action] = &[
     ),
     works(HTTP_REQUEST | HTTP_RESPONSE, "deny", "[status <code>] [<argument>...]", "Refuses the message."),
     action(QUIC_INITIAL, "dgram-drop", "", "Drops the datagram."),
-    works(HTTP_REQUEST, "disable-l7-retry", "", "Never sends this request again."),
+    works(HTTP_REQUEST, "disable-l7-retry", "", "Disables retries of this request."),
     works(
         HTTP_REQUEST
             | HTTP_RESPONSE
@@ -154,9 +154,14 @@ pub(crate) const TABLE: &[Action] = &[
     works(HTTP_REQUEST, "early-hint", "<name> <format>", "Sends 103 Early Hints."),
     works(TCP_REQUEST_CONNECTION, "expect-netscaler-cip", "layer4", "Expects NetScaler's client address header."),
     works(TCP_REQUEST_CONNECTION, "expect-proxy", "layer4", "Expects a PROXY header."),
-    works(HTTP_REQUEST, "mirror", "<backend> [sample <percent>]", "Weir's own: sends a copy to another backend."),
-    works(HTTP_REQUEST, "normalize-uri", "<normalizer>", "Brings the URI into a normal form."),
-    works(HTTP_REQUEST | HTTP_RESPONSE, "pause", "{ <time> | <expression> }", "Waits."),
+    works(
+        HTTP_REQUEST,
+        "mirror",
+        "<backend> [sample <percent>]",
+        "Weir's own: sends a copy of the request to another backend.",
+    ),
+    works(HTTP_REQUEST, "normalize-uri", "<normalizer>", "Normalizes the URI."),
+    works(HTTP_REQUEST | HTTP_RESPONSE, "pause", "{ <time> | <expression> }", "Pauses the processing of the message."),
     works(HTTP_REQUEST | HTTP_RESPONSE, "redirect", "<rule>", "Redirects the client."),
     works(
         HTTP_REQUEST
@@ -167,9 +172,14 @@ pub(crate) const TABLE: &[Action] = &[
             | QUIC_INITIAL,
         "reject",
         "",
-        "Closes the connection without an answer.",
+        "Closes the connection without a response.",
     ),
-    works(HTTP_REQUEST | HTTP_RESPONSE, "replace-body", "<match> <replacement>", "Weir's own: rewrites bodies."),
+    works(
+        HTTP_REQUEST | HTTP_RESPONSE,
+        "replace-body",
+        "<match> <replacement>",
+        "Weir's own: replaces matches in the body.",
+    ),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "replace-header",
@@ -185,7 +195,7 @@ pub(crate) const TABLE: &[Action] = &[
         "<name> <match> <replacement>",
         "Rewrites comma separated values.",
     ),
-    works(HTTP_REQUEST | HTTP_RESPONSE, "return", "[status <code>] [<argument>...]", "Answers on the spot."),
+    works(HTTP_REQUEST | HTTP_RESPONSE, "return", "[status <code>] [<argument>...]", "Returns a response."),
     works(
         HTTP_REQUEST
             | HTTP_RESPONSE
@@ -208,7 +218,7 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_RESPONSE_CONTENT,
         "sc-inc-gpc",
         "(<index>,<counter>)",
-        "Counts a general purpose counter up.",
+        "Increments a general purpose counter.",
     ),
     works(
         HTTP_REQUEST
@@ -220,7 +230,7 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_RESPONSE_CONTENT,
         "sc-inc-gpc0",
         "(<counter>)",
-        "Counts the first general purpose counter up.",
+        "Increments the first general purpose counter.",
     ),
     works(
         HTTP_REQUEST
@@ -232,7 +242,7 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_RESPONSE_CONTENT,
         "sc-inc-gpc1",
         "(<counter>)",
-        "Counts the second general purpose counter up.",
+        "Increments the second general purpose counter.",
     ),
     works(
         HTTP_REQUEST
@@ -258,9 +268,9 @@ pub(crate) const TABLE: &[Action] = &[
         "(<counter>) { <number> | <expression> }",
         "Sets the first general purpose tag.",
     ),
-    action(QUIC_INITIAL, "send-retry", "", "Makes the client prove its address."),
+    action(QUIC_INITIAL, "send-retry", "", "Sends a Retry packet to validate the client's address."),
     works(MESSAGES | HTTP_AFTER_RESPONSE, "otel-group", "<filter> <group>", "Runs a group of `filter otel`."),
-    works(MESSAGES, "send-spoe-group", "<engine> <group>", "Sends messages to an SPOE agent."),
+    works(MESSAGES, "send-spoe-group", "<engine> <group>", "Sends a group of messages to an SPOE agent."),
     works(
         MESSAGES,
         "set-bandwidth-limit",
@@ -277,7 +287,7 @@ pub(crate) const TABLE: &[Action] = &[
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "set-bc-tos",
         "{ <tos> | <expression> }",
-        "Sets the service class of packets towards the server.",
+        "Sets the TOS or DSCP value of packets towards the server.",
     ),
     works(
         HTTP_REQUEST | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
@@ -311,7 +321,7 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_RESPONSE_CONTENT,
         "set-fc-tos",
         "{ <tos> | <expression> }",
-        "Sets the service class of packets towards the client.",
+        "Sets the TOS or DSCP value of packets towards the client.",
     ),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
@@ -346,14 +356,14 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_RESPONSE_CONTENT,
         "set-mark",
         "{ <mark> | <expression> }",
-        "Older name of set-fc-mark.",
+        "Former name of set-fc-mark.",
     ),
     works(HTTP_REQUEST, "set-method", "<format>", "Changes the method."),
     tunes(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONTENT | TCP_RESPONSE_CONTENT,
         "set-nice",
         "<number>",
-        "Priority of the message's task inside the process; Weir's tasks take turns.",
+        "Scheduling priority of the message's task; Weir's tasks have equal priority.",
     ),
     works(HTTP_REQUEST, "set-path", "<format>", "Changes the path."),
     works(HTTP_REQUEST, "set-pathq", "<format>", "Changes path and query."),
@@ -361,13 +371,13 @@ pub(crate) const TABLE: &[Action] = &[
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "set-priority-class",
         "<expression>",
-        "Sets the class of priority in the queue.",
+        "Sets the priority class in the queue.",
     ),
     works(
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "set-priority-offset",
         "<expression>",
-        "Sets the place inside that class.",
+        "Sets the priority offset within the class.",
     ),
     works(HTTP_REQUEST, "set-query", "<format>", "Changes the query."),
     works(
@@ -404,7 +414,7 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_RESPONSE_CONTENT,
         "set-tos",
         "{ <tos> | <expression> }",
-        "Older name of set-fc-tos.",
+        "Former name of set-fc-tos.",
     ),
     works(HTTP_REQUEST, "set-uri", "<format>", "Changes the URI."),
     works(
@@ -440,16 +450,16 @@ pub(crate) const TABLE: &[Action] = &[
             | TCP_RESPONSE_CONTENT,
         "silent-drop",
         "[rst-ttl <ttl>]",
-        "Forgets the client without telling it.",
+        "Drops the client's connection without notifying it.",
     ),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "strict-mode",
         "{ on | off }",
-        "Whether a rule that fails is an internal error.",
+        "Whether a failing rule is an internal error.",
     ),
-    works(TCP_REQUEST_CONTENT, "switch-mode", "http [proto <name>]", "Goes on in HTTP mode."),
-    works(HTTP_REQUEST, "tarpit", "[status <code>] [<argument>...]", "Refuses the request after a while."),
+    works(TCP_REQUEST_CONTENT, "switch-mode", "http [proto <name>]", "Switches the stream to HTTP mode."),
+    works(HTTP_REQUEST, "tarpit", "[status <code>] [<argument>...]", "Refuses the request after a delay."),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | TCP_REQUEST_CONNECTION | TCP_REQUEST_SESSION | TCP_REQUEST_CONTENT,
         "track-sc",
@@ -472,7 +482,7 @@ pub(crate) const TABLE: &[Action] = &[
         HTTP_REQUEST | TCP_REQUEST_CONTENT,
         "use-service",
         "<service>",
-        "Answers by an internal service: `prometheus-exporter`; Weir's own: `haterm`.",
+        "Serves the response by an internal service: `prometheus-exporter`; Weir's own: `haterm`.",
     ),
     works(
         HTTP_REQUEST | HTTP_RESPONSE,

@@ -12,27 +12,41 @@ const TEST: (Type, Type) = (Type::Int, Type::Bool);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    Converter::new("add", NUMBER, INTEGER, "The sum with a number or a variable.", add).checked(check),
-    Converter::new("and", NUMBER, INTEGER, "The bits that a number or a variable has too.", and).checked(check),
-    Converter::new("bool", Signature::NONE, TEST, "True when it is not zero.", boolean),
-    Converter::new("cpl", Signature::NONE, INTEGER, "Every bit the other way round.", complement),
-    Converter::new("div", NUMBER, INTEGER, "The quotient; by zero, the largest number.", divide).checked(check),
-    Converter::new("even", Signature::NONE, TEST, "True when it is even.", even),
+    Converter::new("add", NUMBER, INTEGER, "Adds a number or a variable.", add).checked(check),
+    Converter::new("and", NUMBER, INTEGER, "Bitwise AND with a number or a variable.", and).checked(check),
+    Converter::new("bool", Signature::NONE, TEST, "True if the value is not zero.", boolean),
+    Converter::new("cpl", Signature::NONE, INTEGER, "Bitwise complement.", complement),
+    Converter::new(
+        "div",
+        NUMBER,
+        INTEGER,
+        "Divides by a number or a variable; a division by zero gives the largest integer.",
+        divide,
+    )
+    .checked(check),
+    Converter::new("even", Signature::NONE, TEST, "True if the value is even.", even),
     Converter::new(
         "iif",
         Signature::new(2, &[Kind::Str, Kind::Str]),
         (Type::Bool, Type::Str),
-        "The first text when it is true, the second one otherwise.",
+        "First string if the value is true, second one otherwise.",
         either,
     ),
-    Converter::new("mod", NUMBER, INTEGER, "The remainder; by zero, zero.", remainder).checked(check),
-    Converter::new("mul", NUMBER, INTEGER, "The product with a number or a variable.", multiply).checked(check),
-    Converter::new("neg", Signature::NONE, INTEGER, "The opposite number.", negate),
-    Converter::new("not", Signature::NONE, TEST, "True when it is zero.", not),
-    Converter::new("odd", Signature::NONE, TEST, "True when it is odd.", odd),
-    Converter::new("or", NUMBER, INTEGER, "Its bits and those of a number or a variable.", or).checked(check),
-    Converter::new("sub", NUMBER, INTEGER, "The difference to a number or a variable.", subtract).checked(check),
-    Converter::new("xor", NUMBER, INTEGER, "The bits that one of both has alone.", xor).checked(check),
+    Converter::new(
+        "mod",
+        NUMBER,
+        INTEGER,
+        "Remainder of the division by a number or a variable; 0 for a division by zero.",
+        remainder,
+    )
+    .checked(check),
+    Converter::new("mul", NUMBER, INTEGER, "Multiplies by a number or a variable.", multiply).checked(check),
+    Converter::new("neg", Signature::NONE, INTEGER, "Changes the sign.", negate),
+    Converter::new("not", Signature::NONE, TEST, "True if the value is zero.", not),
+    Converter::new("odd", Signature::NONE, TEST, "True if the value is odd.", odd),
+    Converter::new("or", NUMBER, INTEGER, "Bitwise OR with a number or a variable.", or).checked(check),
+    Converter::new("sub", NUMBER, INTEGER, "Subtracts a number or a variable.", subtract).checked(check),
+    Converter::new("xor", NUMBER, INTEGER, "Bitwise XOR with a number or a variable.", xor).checked(check),
 ];
 
 fn check(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {

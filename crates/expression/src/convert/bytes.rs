@@ -10,12 +10,12 @@ const CHUNKS: Signature = Signature::new(1, &[Kind::Str, Kind::Int, Kind::Int]);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    Converter::new("base2", Signature::NONE, (Type::Bin, Type::Str), "Its bits as digits.", binary_digits),
+    Converter::new("base2", Signature::NONE, (Type::Bin, Type::Str), "Converts to binary digits.", binary_digits),
     Converter::new(
         "be2dec",
         CHUNKS,
         (Type::Bin, Type::Str),
-        "Chunks of so many bytes as decimal numbers, the first byte the highest, with a separator between them.",
+        "Converts chunks of that number of big-endian bytes to decimal numbers, separated by a delimiter.",
         big_endian,
     )
     .checked(check_decimal),
@@ -23,7 +23,7 @@ pub const TABLE: &[Converter] = &[
         "be2hex",
         CHUNKS,
         (Type::Bin, Type::Str),
-        "Chunks of so many bytes as hexadecimal digits, with a separator between them.",
+        "Converts chunks of that number of bytes to hexadecimal digits, separated by a delimiter.",
         hex_chunks,
     )
     .checked(check_hex),
@@ -31,7 +31,7 @@ pub const TABLE: &[Converter] = &[
         "bytes",
         Signature::new(1, &[Kind::Str, Kind::Str]),
         (Type::Bin, Type::Bin),
-        "What begins at an offset, and so many bytes of it.",
+        "Extracts bytes from an offset on, up to a length.",
         part,
     )
     .checked(check_part),
@@ -39,30 +39,36 @@ pub const TABLE: &[Converter] = &[
         "has_ctl",
         Signature::new(0, &[Kind::Str]),
         (Type::Bin, Type::Bool),
-        "True when it holds control characters: all but tabs, or those of a mask.",
+        "True if the string contains control characters: all but tabs, or those of a mask.",
         has_control,
     )
     .checked(check_control),
-    Converter::new("hex", Signature::NONE, (Type::Bin, Type::Str), "Two hexadecimal digits a byte.", hex),
+    Converter::new(
+        "hex",
+        Signature::NONE,
+        (Type::Bin, Type::Str),
+        "Converts to hexadecimal digits, two for each byte.",
+        hex,
+    ),
     Converter::new(
         "hex2i",
         Signature::NONE,
         (Type::Str, Type::Int),
-        "The number that hexadecimal digits make.",
+        "Converts hexadecimal digits to an integer.",
         hex_to_integer,
     ),
     Converter::new(
         "htonl",
         Signature::NONE,
         (Type::Int, Type::Bin),
-        "Its lower 32 bits in the order of the network.",
+        "Lower 32 bits in network byte order.",
         network_order,
     ),
     Converter::new(
         "le2dec",
         CHUNKS,
         (Type::Bin, Type::Str),
-        "Chunks of so many bytes as decimal numbers, the first byte the lowest, with a separator between them.",
+        "Converts chunks of that number of little-endian bytes to decimal numbers, separated by a delimiter.",
         little_endian,
     )
     .checked(check_decimal),

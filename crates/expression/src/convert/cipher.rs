@@ -14,13 +14,14 @@ const GCM: Signature = Signature::new(4, &[Kind::Int, Kind::Str, Kind::Str, Kind
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    Converter::new("aes_cbc_dec", CBC, BLOCK, "Decrypted by AES-CBC, padding removed.", decrypt_cbc).checked(check_cbc),
-    Converter::new("aes_cbc_enc", CBC, BLOCK, "Padded and encrypted by AES-CBC.", encrypt_cbc).checked(check_cbc),
+    Converter::new("aes_cbc_dec", CBC, BLOCK, "Decrypts by AES-CBC and removes the padding.", decrypt_cbc)
+        .checked(check_cbc),
+    Converter::new("aes_cbc_enc", CBC, BLOCK, "Pads and encrypts by AES-CBC.", encrypt_cbc).checked(check_cbc),
     Converter::new(
         "aes_gcm_dec",
         GCM,
         BLOCK,
-        "Decrypted by AES-GCM, if the tag is that of its bytes and of the additional ones.",
+        "Decrypts by AES-GCM if the tag matches the bytes and the additional data.",
         decrypt_gcm,
     )
     .checked(|arguments, _| {
@@ -28,16 +29,15 @@ pub const TABLE: &[Converter] = &[
         to_secret(arguments, 3).map_err(|why| format!("failed to parse aead_tag : {why}"))?;
         check_extra(arguments, 4)
     }),
-    Converter::new("aes_gcm_enc", GCM, BLOCK, "Encrypted by AES-GCM; a variable gets the tag.", encrypt_gcm).checked(
-        |arguments, checking| {
+    Converter::new("aes_gcm_enc", GCM, BLOCK, "Encrypts by AES-GCM and stores the tag in a variable.", encrypt_gcm)
+        .checked(|arguments, checking| {
             check_key(arguments)?;
             let name = arguments.utf8(3).unwrap_or_default();
             let variable = Variable::parse(name).map_err(|why| format!("failed to parse aead_tag : {why}"))?;
             checking.names.declare(&variable);
             arguments.set(3, Argument::Variable(variable));
             check_extra(arguments, 4)
-        },
-    ),
+        }),
 ];
 
 fn check_key(arguments: &mut Arguments) -> Result<(), String> {

@@ -17,33 +17,33 @@ pub const TABLE: &[Converter] = &[
         "date",
         Signature::NONE,
         (Type::Str, Type::Int),
-        "Seconds since the epoch, of a date of HTTP in any of its three forms.",
+        "Converts an HTTP date in any of its three formats to a UNIX timestamp.",
         date,
     ),
     Converter::new(
         "http_date",
         Signature::new(0, &[Kind::Int, Kind::Str]),
         SHOWN,
-        "A date of HTTP, after an offset in the unit that it is in: s, ms or us.",
+        "Converts a timestamp in s, ms or us to an HTTP date, plus an offset in the same unit.",
         to_http_date,
     )
     .checked(check_http_date),
-    Converter::new("ltime", FORMAT, SHOWN, "Seconds since the epoch in a format of local time.", |c, v, a| {
+    Converter::new("ltime", FORMAT, SHOWN, "Formats seconds since the epoch in local time.", |c, v, a| {
         shown(c, v, a, 1, true)
     }),
-    Converter::new("ms_ltime", FORMAT, SHOWN, "Milliseconds since the epoch in a format of local time.", |c, v, a| {
+    Converter::new("ms_ltime", FORMAT, SHOWN, "Formats milliseconds since the epoch in local time.", |c, v, a| {
         shown(c, v, a, 1_000, true)
     }),
-    Converter::new("ms_utime", FORMAT, SHOWN, "Milliseconds since the epoch in a format of UTC.", |c, v, a| {
+    Converter::new("ms_utime", FORMAT, SHOWN, "Formats milliseconds since the epoch in UTC.", |c, v, a| {
         shown(c, v, a, 1_000, false)
     }),
-    Converter::new("us_ltime", FORMAT, SHOWN, "Microseconds since the epoch in a format of local time.", |c, v, a| {
+    Converter::new("us_ltime", FORMAT, SHOWN, "Formats microseconds since the epoch in local time.", |c, v, a| {
         shown(c, v, a, 1_000_000, true)
     }),
-    Converter::new("us_utime", FORMAT, SHOWN, "Microseconds since the epoch in a format of UTC.", |c, v, a| {
+    Converter::new("us_utime", FORMAT, SHOWN, "Formats microseconds since the epoch in UTC.", |c, v, a| {
         shown(c, v, a, 1_000_000, false)
     }),
-    Converter::new("utime", FORMAT, SHOWN, "Seconds since the epoch in a format of UTC.", |c, v, a| {
+    Converter::new("utime", FORMAT, SHOWN, "Formats seconds since the epoch in UTC.", |c, v, a| {
         shown(c, v, a, 1, false)
     }),
 ];

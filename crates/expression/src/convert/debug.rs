@@ -10,7 +10,7 @@ pub const TABLE: &[Converter] = &[Converter::new(
     "debug",
     Signature::new(0, &[Kind::Str, Kind::Str]),
     (Type::Any, Type::Any),
-    "What it was, and a line about it in an event sink: buf0, stdout, stderr or a ring.",
+    "Returns the sample unchanged and writes it to an event sink: buf0, stdout, stderr or a ring.",
     debug,
 )
 .checked(check)];

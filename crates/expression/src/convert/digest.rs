@@ -17,7 +17,7 @@ pub const TABLE: &[Converter] = &[
         "digest",
         Signature::new(1, &[Kind::Str]),
         BLOCK,
-        "Its digest by the algorithm of that name.",
+        "Message digest by the named algorithm.",
         |context, value, arguments| {
             let algorithm = arguments.made::<Algorithm>(0)?;
             algorithm.digest(context, value.bytes()?).map(Value::Bin)
@@ -28,7 +28,7 @@ pub const TABLE: &[Converter] = &[
         "hmac",
         Signature::new(2, &[Kind::Str, Kind::Str]),
         BLOCK,
-        "The code that a key in base64, or in a variable, gives it.",
+        "HMAC by the named algorithm, with a key in base64 or in a variable.",
         code,
     )
     .checked(check_code),
@@ -36,21 +36,15 @@ pub const TABLE: &[Converter] = &[
         "secure_memcmp",
         Signature::new(1, &[Kind::Str]),
         (Type::Bin, Type::Bool),
-        "Whether a variable has the same bytes, in a time that does not tell where they differ.",
+        "Compares with a variable in constant time.",
         compare,
     )
     .checked(|arguments, _| to_named_variable(arguments, 0)),
-    Converter::new("sha1", Signature::NONE, BLOCK, "Its digest by SHA-1.", |context, value, _| {
+    Converter::new("sha1", Signature::NONE, BLOCK, "SHA-1 digest.", |context, value, _| {
         Algorithm::Sha1.digest(context, value.bytes()?).map(Value::Bin)
     }),
-    Converter::new(
-        "sha2",
-        Signature::new(0, &[Kind::Int]),
-        BLOCK,
-        "Its digest by SHA-2 with 224, 256, 384 or 512 bits.",
-        sha2,
-    )
-    .checked(check_sha2),
+    Converter::new("sha2", Signature::new(0, &[Kind::Int]), BLOCK, "SHA-2 digest of 224, 256, 384 or 512 bits.", sha2)
+        .checked(check_sha2),
 ];
 
 fn check_digest(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {

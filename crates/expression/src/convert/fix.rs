@@ -10,14 +10,14 @@ pub const TABLE: &[Converter] = &[
         "fix_is_valid",
         Signature::NONE,
         (Type::Bin, Type::Bool),
-        "Whether it begins with a message of FIX whose first tags, length and checksum are right.",
+        "Whether the data starts with a FIX message with valid first tags, length and checksum.",
         is_valid,
     ),
     Converter::new(
         "fix_tag_value",
         Signature::new(1, &[Kind::Str]),
         (Type::Bin, Type::Bin),
-        "The value of a tag of FIX, by its number or its name.",
+        "Value of a FIX tag, by number or name.",
         tag_value,
     )
     .checked(check_tag),

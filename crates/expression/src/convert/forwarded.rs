@@ -12,7 +12,7 @@ pub const TABLE: &[Converter] = &[
         "rfc7239_field",
         Signature::new(1, &[Kind::Str]),
         (Type::Str, Type::Str),
-        "The parameter proto, host, for or by of a forwarded field that is right.",
+        "Parameter `proto`, `host`, `for` or `by` of a valid Forwarded field.",
         |_, value, arguments| {
             let fields = Fields::read(value.bytes()?)?;
             fields.get(arguments.text(0)?).map(Value::Str)
@@ -22,14 +22,14 @@ pub const TABLE: &[Converter] = &[
         "rfc7239_is_valid",
         Signature::NONE,
         (Type::Str, Type::Bool),
-        "Whether a forwarded field is right.",
+        "Whether a Forwarded field is valid.",
         |_, value, _| Some(Value::Bool(Fields::read(value.bytes()?).is_some())),
     ),
     Converter::new(
         "rfc7239_n2nn",
         Signature::NONE,
         (Type::Str, Type::Any),
-        "The name of a node: an address, unknown, or what hides it.",
+        "Node name: an address, `unknown`, or an obfuscated identifier.",
         |_, value, _| match node(value.bytes()?)?.0 {
             Name::Address(address) => Some(address.into()),
             Name::Text(text) => Some(Value::Str(text)),
@@ -39,7 +39,7 @@ pub const TABLE: &[Converter] = &[
         "rfc7239_n2np",
         Signature::NONE,
         (Type::Str, Type::Any),
-        "The port of a node: a number, or what hides it.",
+        "Node port: a number, or an obfuscated identifier.",
         |_, value, _| match node(value.bytes()?)?.1? {
             Port::Number(number) => Some(Value::Int(i64::from(number))),
             Port::Text(text) => Some(Value::Str(text)),
@@ -49,14 +49,14 @@ pub const TABLE: &[Converter] = &[
         "rfc7239_nn",
         Signature::NONE,
         (Type::Any, Type::Str),
-        "The name of a node, made of an address or a text.",
+        "Formats an address or a string as a node name.",
         make_name,
     ),
     Converter::new(
         "rfc7239_np",
         Signature::NONE,
         (Type::Any, Type::Str),
-        "The port of a node, made of a number or a text.",
+        "Formats a number or a string as a node port.",
         make_port,
     ),
 ];

@@ -13,7 +13,7 @@ pub const TABLE: &[Converter] = &[
         "json",
         Signature::new(1, &[Kind::Str]),
         (Type::Str, Type::Str),
-        "Escaped for a string of JSON, read as ascii or as UTF-8: utf8, utf8s, utf8p or utf8ps.",
+        "Escapes for a JSON string; the input is ascii, utf8, utf8s, utf8p or utf8ps.",
         escape,
     )
     .checked(check_escape),
@@ -21,7 +21,7 @@ pub const TABLE: &[Converter] = &[
         "json_query",
         Signature::new(1, &[Kind::Str, Kind::Str]),
         (Type::Str, Type::Any),
-        "The value at a path of JSON: a number as text, or with int as an integer.",
+        "Value at a JSON path: a number as a string, or with `int` as an integer.",
         |context, value, arguments| query(context, value.bytes()?, arguments),
     )
     .checked(check_query),

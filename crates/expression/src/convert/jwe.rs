@@ -21,7 +21,7 @@ pub const TABLE: &[Converter] = &[
         "jwt_decrypt_cert",
         ONE,
         (Type::Bin, Type::Bin),
-        "What an encrypted token holds, by the private key of a certificate that is loaded.",
+        "Decrypts a JWT with the private key of a loaded certificate.",
         |context, value, arguments| {
             let name = bytes(context, arguments, 0)?;
             let keys = context.program?.keys().tokens().find(name).ok()?;
@@ -33,7 +33,7 @@ pub const TABLE: &[Converter] = &[
         "jwt_decrypt_jwk",
         ONE,
         (Type::Bin, Type::Bin),
-        "What an encrypted token holds, by a JSON Web Key.",
+        "Decrypts a JWT with a JSON Web Key.",
         |context, value, arguments| {
             let made = arguments.made::<PrivateKey>(0);
             let read;
@@ -52,7 +52,7 @@ pub const TABLE: &[Converter] = &[
         "jwt_decrypt_secret",
         ONE,
         (Type::Bin, Type::Bin),
-        "What an encrypted token holds, by a secret in base64, or in a variable.",
+        "Decrypts a JWT with a secret in base64 or in a variable.",
         |context, value, arguments| {
             let key = PrivateKey::Secret(secret(context, arguments, 0)?.into());
             decrypt(context, value.bytes()?, &key).map(Value::Bin)

@@ -21,7 +21,7 @@ pub const TABLE: &[Converter] = &[
         "jwt_header_query",
         QUERY,
         (Type::Bin, Type::Any),
-        "The header of a token, or the value at a path in it.",
+        "Header of a JWT, or the value at a JSON path in it.",
         |context, value, arguments| {
             let parts = parts(value.bytes()?)?;
             part(context, parts.0, arguments)
@@ -32,7 +32,7 @@ pub const TABLE: &[Converter] = &[
         "jwt_payload_query",
         QUERY,
         (Type::Bin, Type::Any),
-        "The payload of a signed token, or the value at a path in it.",
+        "Payload of a signed JWT, or the value at a JSON path in it.",
         |context, value, arguments| {
             let parts = signed_parts(value.bytes()?)?;
             part(context, parts.1, arguments)
@@ -43,7 +43,7 @@ pub const TABLE: &[Converter] = &[
         "jwt_verify",
         Signature::new(2, &[Kind::Str, Kind::Str]),
         (Type::Bin, Type::Int),
-        "1 when a token is signed so by that key, 0 when not; less than 0 when that cannot be told.",
+        "1 if the signature of a JWT is valid for the algorithm and the key, 0 if not; negative on errors.",
         verify,
     )
     .checked(check_verify),
@@ -51,7 +51,7 @@ pub const TABLE: &[Converter] = &[
         "jwt_verify_cert",
         Signature::new(2, &[Kind::Str, Kind::Str]),
         (Type::Bin, Type::Int),
-        "1 when a token is signed so by the key of that certificate, 0 when not; less than 0 when that cannot be told.",
+        "1 if the signature of a JWT is valid for the algorithm and the certificate, 0 if not; negative on errors.",
         verify_cert,
     )
     .checked(check_verify_cert),

@@ -13,14 +13,14 @@ pub const TABLE: &[Converter] = &[
         "capture-req",
         SLOT,
         TEXT,
-        "Captures it in the nth slot of the request, from 0; without that slot there is no sample.",
+        "Stores the string in the request capture slot of that index, from 0; no sample without that slot.",
         |c, value, a| capture(c, value, a, true),
     ),
     Converter::new(
         "capture-res",
         SLOT,
         TEXT,
-        "Captures it in the nth slot of the answer, from 0; without that slot there is no sample.",
+        "Stores the string in the response capture slot of that index, from 0; no sample without that slot.",
         |c, value, a| capture(c, value, a, false),
     ),
 ];

@@ -46,7 +46,8 @@ const fn row(
     output: Type,
     check: fn(&mut Arguments, &Checking<'_>) -> Result<(), String>,
 ) -> Converter {
-    Converter::new(name, signature, (input, output), "What the sample stands for in a map.", map).checked(check)
+    Converter::new(name, signature, (input, output), "Value found in a map for the sample, or the default.", map)
+        .checked(check)
 }
 
 /// `map`, and `map_regm`, which has no variants.

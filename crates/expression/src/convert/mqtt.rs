@@ -13,7 +13,7 @@ pub const TABLE: &[Converter] = &[
         "mqtt_field_value",
         Signature::new(2, &[Kind::Str, Kind::Str]),
         (Type::Bin, Type::Str),
-        "A field of CONNECT or CONNACK, by its name or by the number of a property.",
+        "Field of an MQTT CONNECT or CONNACK packet, by name or by property number.",
         field_value,
     )
     .checked(check_field),
@@ -21,7 +21,7 @@ pub const TABLE: &[Converter] = &[
         "mqtt_is_valid",
         Signature::NONE,
         (Type::Bin, Type::Bool),
-        "Whether it begins with a CONNECT or CONNACK that is right.",
+        "Whether the data starts with a valid MQTT CONNECT or CONNACK packet.",
         |context, value, _| {
             let is_valid = match packet(value.bytes()?) {
                 Packet::Missing => return context.missing(Awaited::Bytes),

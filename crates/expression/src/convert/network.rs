@@ -10,7 +10,7 @@ pub const TABLE: &[Converter] = &[Converter::new(
     "ipmask",
     Signature::new(1, &[Kind::Mask4, Kind::Mask6]),
     (Type::Addr, Type::Addr),
-    "The network that an address is in; an IPv6 address needs the second mask, unless it holds one of IPv4.",
+    "Applies a network mask to an address; an IPv6 address needs the second mask, unless it is an IPv4-mapped one.",
     mask,
 )];
 

@@ -16,29 +16,31 @@ const fn row(
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    row("eth.data", Type::Bin, "What an Ethernet frame carries.", |_, value, _| {
+    row("eth.data", Type::Bin, "Payload of an Ethernet frame.", |_, value, _| {
         let bytes = value.bytes()?;
         bytes.get(ethernet(bytes)?.length..).filter(|data| !data.is_empty()).map(Value::Bin)
     }),
-    row("eth.dst", Type::Bin, "Where an Ethernet frame goes.", |_, value, _| value.bytes()?.get(..6).map(Value::Bin)),
-    row("eth.hdr", Type::Bin, "The header of an Ethernet frame, with its VLANs.", |_, value, _| {
+    row("eth.dst", Type::Bin, "Destination address of an Ethernet frame.", |_, value, _| {
+        value.bytes()?.get(..6).map(Value::Bin)
+    }),
+    row("eth.hdr", Type::Bin, "Header of an Ethernet frame, VLAN tags included.", |_, value, _| {
         let bytes = value.bytes()?;
         bytes.get(..ethernet(bytes)?.length).map(Value::Bin)
     }),
-    row("eth.proto", Type::Int, "The protocol that an Ethernet frame carries.", |_, value, _| {
+    row("eth.proto", Type::Int, "Protocol number (EtherType) of an Ethernet frame.", |_, value, _| {
         Some(Value::Int(ethernet(value.bytes()?)?.protocol))
     }),
-    row("eth.src", Type::Bin, "Where an Ethernet frame comes from.", |_, value, _| {
+    row("eth.src", Type::Bin, "Source address of an Ethernet frame.", |_, value, _| {
         value.bytes()?.get(6..12).map(Value::Bin)
     }),
-    row("eth.vlan", Type::Int, "The last VLAN of an Ethernet frame.", |_, value, _| {
+    row("eth.vlan", Type::Int, "Last VLAN ID of an Ethernet frame.", |_, value, _| {
         ethernet(value.bytes()?)?.vlan.map(Value::Int)
     }),
-    row("ip.data", Type::Bin, "What an IP packet carries.", |_, value, _| {
+    row("ip.data", Type::Bin, "Payload of an IP packet.", |_, value, _| {
         let bytes = value.bytes()?;
         bytes.get(ip(bytes)?.length..).map(Value::Bin)
     }),
-    row("ip.df", Type::Int, "1 when an IP packet must not be fragmented.", |_, value, _| {
+    row("ip.df", Type::Int, "1 if the don't-fragment flag of an IP packet is set.", |_, value, _| {
         let bytes = value.bytes()?;
         Some(Value::Int(match bytes.first()? >> 4 {
             4 => i64::from(bytes.get(6).is_some_and(|flags| flags & 0x40 != 0)),
@@ -46,68 +48,70 @@ pub const TABLE: &[Converter] = &[
             _ => return None,
         }))
     }),
-    row("ip.dst", Type::Addr, "Where an IP packet goes.", |_, value, _| Some(ip(value.bytes()?)?.destination.into())),
+    row("ip.dst", Type::Addr, "Destination address of an IP packet.", |_, value, _| {
+        Some(ip(value.bytes()?)?.destination.into())
+    }),
     Converter::new(
         "ip.fp",
         Signature::new(0, &[Kind::Int]),
         (Type::Bin, Type::Bin),
-        "What of a TCP packet tells hosts apart; the sum of 1, 2 and 4 adds TTL, options and source.",
+        "Fingerprint of a TCP SYN packet; the sum of 1, 2 and 4 adds TTL, option values and source address.",
         fingerprint,
     ),
-    row("ip.hdr", Type::Bin, "The header of an IP packet, with its options and extensions.", |_, value, _| {
+    row("ip.hdr", Type::Bin, "Header of an IP packet, with options and extensions.", |_, value, _| {
         let bytes = value.bytes()?;
         bytes.get(..ip(bytes)?.length).map(Value::Bin)
     }),
-    row("ip.proto", Type::Int, "The protocol that an IP packet carries.", |_, value, _| {
+    row("ip.proto", Type::Int, "Transport protocol number of an IP packet.", |_, value, _| {
         Some(Value::Int(i64::from(ip(value.bytes()?)?.protocol)))
     }),
-    row("ip.src", Type::Addr, "Where an IP packet comes from.", |_, value, _| Some(ip(value.bytes()?)?.source.into())),
-    row("ip.tos", Type::Int, "The type of service of an IP packet.", |_, value, _| {
+    row("ip.src", Type::Addr, "Source address of an IP packet.", |_, value, _| Some(ip(value.bytes()?)?.source.into())),
+    row("ip.tos", Type::Int, "Type of service of an IP packet.", |_, value, _| {
         service(value.bytes()?).map(|service| Value::Int(i64::from(service)))
     }),
-    row("ip.ttl", Type::Int, "How many routers an IP packet may still pass.", |_, value, _| {
+    row("ip.ttl", Type::Int, "TTL or hop limit of an IP packet.", |_, value, _| {
         Some(Value::Int(i64::from(ip(value.bytes()?)?.ttl)))
     }),
-    row("ip.ver", Type::Int, "The version of an IP packet.", |_, value, _| {
+    row("ip.ver", Type::Int, "Version of an IP packet: 4 or 6.", |_, value, _| {
         value.bytes()?.first().map(|first| Value::Int(i64::from(first >> 4)))
     }),
-    row("tcp.dst", Type::Int, "The port that a TCP packet goes to.", |_, value, _| {
+    row("tcp.dst", Type::Int, "Destination port of a TCP segment.", |_, value, _| {
         Some(Value::Int(pair(fixed(value.bytes()?)?, 2)))
     }),
-    row("tcp.flags", Type::Int, "The flags of a TCP packet.", |_, value, _| {
+    row("tcp.flags", Type::Int, "Flags of a TCP segment.", |_, value, _| {
         Some(Value::Int(i64::from(fixed(value.bytes()?)?[13])))
     }),
-    row("tcp.options.mss", Type::Int, "The longest segment of a TCP packet's options, or 0.", |_, value, _| {
+    row("tcp.options.mss", Type::Int, "Maximum segment size in the options of a TCP segment, or 0.", |_, value, _| {
         option_number(value, 2, |data| pair(data, 0), 2)
     }),
-    row("tcp.options.sack", Type::Int, "1 when a TCP packet allows selective acknowledgements.", |_, value, _| {
+    row("tcp.options.sack", Type::Int, "1 if a TCP segment has the SACK-permitted option.", |_, value, _| {
         option_number(value, 4, |_| 1, 0)
     }),
-    row("tcp.options.tsopt", Type::Int, "1 when a TCP packet has a time stamp.", |_, value, _| {
+    row("tcp.options.tsopt", Type::Int, "1 if a TCP segment has the timestamp option.", |_, value, _| {
         option_number(value, 8, |_| 1, 0)
     }),
-    row("tcp.options.tsval", Type::Int, "The time stamp of a TCP packet, or 0.", |_, value, _| {
+    row("tcp.options.tsval", Type::Int, "Timestamp value in the options of a TCP segment, or 0.", |_, value, _| {
         option_number(value, 8, |data| pair(data, 0) << 16 | pair(data, 2), 4)
     }),
-    row("tcp.options.wscale", Type::Int, "The window scale of a TCP packet, or 0.", |_, value, _| {
+    row("tcp.options.wscale", Type::Int, "Window scale in the options of a TCP segment, or 0.", |_, value, _| {
         option_number(value, 3, |data| i64::from(data[0]), 1)
     }),
-    row("tcp.options.wsopt", Type::Int, "1 when a TCP packet has a window scale.", |_, value, _| {
+    row("tcp.options.wsopt", Type::Int, "1 if a TCP segment has the window scale option.", |_, value, _| {
         option_number(value, 3, |_| 1, 0)
     }),
-    row("tcp.options_list", Type::Bin, "The kinds of a TCP packet's options.", |context, value, _| {
+    row("tcp.options_list", Type::Bin, "Kinds of the options of a TCP segment.", |context, value, _| {
         let mut text = context.text(40);
         options(tcp(value.bytes()?)?).for_each(|(kind, _)| text.push(kind));
         text.finish().map(Value::Bin)
     }),
-    row("tcp.seq", Type::Int, "The sequence number of a TCP packet.", |_, value, _| {
+    row("tcp.seq", Type::Int, "Sequence number of a TCP segment.", |_, value, _| {
         let header = fixed(value.bytes()?)?;
         Some(Value::Int(pair(header, 4) << 16 | pair(header, 6)))
     }),
-    row("tcp.src", Type::Int, "The port that a TCP packet comes from.", |_, value, _| {
+    row("tcp.src", Type::Int, "Source port of a TCP segment.", |_, value, _| {
         Some(Value::Int(pair(fixed(value.bytes()?)?, 0)))
     }),
-    row("tcp.win", Type::Int, "The window of a TCP packet, as it is written.", |_, value, _| {
+    row("tcp.win", Type::Int, "Window of a TCP segment, without scaling.", |_, value, _| {
         Some(Value::Int(pair(fixed(value.bytes()?)?, 14)))
     }),
 ];

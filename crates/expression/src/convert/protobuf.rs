@@ -14,17 +14,23 @@ pub const TABLE: &[Converter] = &[
         "protobuf",
         FIELD,
         (Type::Bin, Type::Bin),
-        "A field of a message by its numbers, as bytes or as the integer of a type.",
+        "Field of a Protocol Buffers message by its field numbers, as bytes or as an integer of a type.",
         |_, value, arguments| {
             let query = arguments.made::<Query>(0)?;
             find(value.bytes()?, &query.path).and_then(|field| query.read(field))
         },
     )
     .checked(check),
-    Converter::new("ungrpc", FIELD, (Type::Bin, Type::Bin), "The same of a message of gRPC.", |_, value, arguments| {
-        let query = arguments.made::<Query>(0)?;
-        messages(value.bytes()?).find_map(|message| find(message, &query.path)).and_then(|field| query.read(field))
-    })
+    Converter::new(
+        "ungrpc",
+        FIELD,
+        (Type::Bin, Type::Bin),
+        "Field of a gRPC message by its field numbers, as bytes or as an integer of a type.",
+        |_, value, arguments| {
+            let query = arguments.made::<Query>(0)?;
+            messages(value.bytes()?).find_map(|message| find(message, &query.path)).and_then(|field| query.read(field))
+        },
+    )
     .checked(check),
 ];
 

@@ -11,7 +11,7 @@ pub const TABLE: &[Converter] = &[Converter::new(
     "regsub",
     Signature::new(2, &[Kind::Regex, Kind::Str, Kind::Str]),
     (Type::Str, Type::Str),
-    "With what first matches replaced, or everything that does with the flag g; i takes no heed of case.",
+    "Replaces the first match of a regular expression; flag `g`: all matches, `i`: without regard to case.",
     substitute,
 )
 .checked(check)];

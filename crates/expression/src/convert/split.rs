@@ -10,21 +10,33 @@ const WITH_DEFAULT: Signature = Signature::new(1, &[Kind::Str, Kind::Str]);
 
 /// Every converter of the family.
 pub const TABLE: &[Converter] = &[
-    Converter::new("field", PARTS, TEXT, "The nth part between delimiters, and so many behind it.", field)
-        .checked(check_parts),
-    Converter::new("host_only", Signature::NONE, TEXT, "A host without its port, in lower case.", host_only),
+    Converter::new(
+        "field",
+        PARTS,
+        TEXT,
+        "Extracts the nth field between delimiters, or that number of fields from it on.",
+        field,
+    )
+    .checked(check_parts),
+    Converter::new("host_only", Signature::NONE, TEXT, "Host name without port, in lower case.", host_only),
     Converter::new(
         "language",
         WITH_DEFAULT,
         TEXT,
-        "The one of the languages, with semicolons between them, that an accept-language field likes best.",
+        "Preferred language of an Accept-Language field among a list separated by semicolons.",
         language,
     ),
-    Converter::new("param", WITH_DEFAULT, TEXT, "The value of the first parameter of that name.", param)
+    Converter::new("param", WITH_DEFAULT, TEXT, "Value of the first parameter of that name.", param)
         .checked(check_param),
-    Converter::new("port_only", Signature::NONE, (Type::Str, Type::Int), "The port behind a host, or 0.", port_only),
-    Converter::new("word", PARTS, TEXT, "The nth word between delimiters, and so many behind it.", word)
-        .checked(check_parts),
+    Converter::new("port_only", Signature::NONE, (Type::Str, Type::Int), "Port of a host name, or 0.", port_only),
+    Converter::new(
+        "word",
+        PARTS,
+        TEXT,
+        "Extracts the nth word between delimiters, or that number of words from it on.",
+        word,
+    )
+    .checked(check_parts),
 ];
 
 fn check_parts(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> {

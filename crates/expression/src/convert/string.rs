@@ -14,7 +14,7 @@ pub const TABLE: &[Converter] = &[
         "add_item",
         Signature::new(2, &[Kind::Str, Kind::Str, Kind::Str]),
         TEXT,
-        "With a variable and a text behind it; a delimiter between both, unless one of them is empty.",
+        "Appends a delimiter, unless the input is empty, then a variable and a suffix.",
         add_item,
     )
     .checked(check_add_item),
@@ -22,32 +22,32 @@ pub const TABLE: &[Converter] = &[
         "concat",
         Signature::new(1, &[Kind::Str, Kind::Str, Kind::Str]),
         TEXT,
-        "With a text, a variable and another text behind it.",
+        "Appends a string, a variable and another string.",
         concat,
     )
     .checked(check_concat),
-    Converter::new("cut_crlf", Signature::NONE, TEXT, "What stands before the first end of a line.", cut_crlf),
-    Converter::new("length", Signature::NONE, (Type::Str, Type::Int), "Its length in bytes.", length),
-    Converter::new("lower", Signature::NONE, TEXT, "Upper-case letters of ASCII become lower-case.", lower),
-    Converter::new("ltrim", ONE, TEXT, "Without those characters at its start.", trim_start),
-    Converter::new("reverse", Signature::NONE, TEXT, "Its bytes the other way round.", reverse),
+    Converter::new("cut_crlf", Signature::NONE, TEXT, "Cuts the string at the first CR or LF.", cut_crlf),
+    Converter::new("length", Signature::NONE, (Type::Str, Type::Int), "Length in bytes.", length),
+    Converter::new("lower", Signature::NONE, TEXT, "Converts ASCII letters to lower case.", lower),
+    Converter::new("ltrim", ONE, TEXT, "Removes those characters at the start.", trim_start),
+    Converter::new("reverse", Signature::NONE, TEXT, "Reverses the bytes.", reverse),
     Converter::new(
         "reverse_dom",
         Signature::NONE,
         TEXT,
-        "The labels of a domain name the other way round, without a dot at its end.",
+        "Reverses the labels of a domain name; a final dot is dropped.",
         reverse_domain,
     ),
-    Converter::new("rtrim", ONE, TEXT, "Without those characters at its end.", trim_end),
+    Converter::new("rtrim", ONE, TEXT, "Removes those characters at the end.", trim_end),
     Converter::new(
         "strcmp",
         ONE,
         (Type::Str, Type::Int),
-        "How it compares with a variable: less than, equal to or greater than zero.",
+        "Compares with a variable: negative, zero or positive, as strcmp does.",
         compare,
     )
     .checked(check_compare),
-    Converter::new("upper", Signature::NONE, TEXT, "Lower-case letters of ASCII become upper-case.", upper),
+    Converter::new("upper", Signature::NONE, TEXT, "Converts ASCII letters to upper case.", upper),
 ];
 
 fn length<'a>(_: &Context<'a>, value: Value<'a>, _: &'a Arguments) -> Option<Value<'a>> {

@@ -12,10 +12,10 @@ pub const TABLE: &[Converter] = &[
         "url_dec",
         Signature::new(0, &[Kind::Int]),
         TEXT,
-        "Decoded from percent-encoding; a plus behind a question mark, or everywhere with 1, is a space.",
+        "Decodes percent-encoding; a plus sign after a question mark, or with 1 anywhere, becomes a space.",
         decode,
     ),
-    Converter::new("url_enc", Signature::new(1, &[Kind::Str]), TEXT, "Encoded for a query.", encode)
+    Converter::new("url_enc", Signature::new(1, &[Kind::Str]), TEXT, "Percent-encodes for a query string.", encode)
         .checked(check_encode),
 ];
 

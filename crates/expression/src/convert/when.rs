@@ -11,7 +11,7 @@ pub const TABLE: &[Converter] = &[Converter::new(
     "when",
     Signature::new(1, &[Kind::Str, Kind::Str, Kind::Str]),
     (Type::Any, Type::Any),
-    "What it was, where the condition holds; else there is no sample.",
+    "Returns the sample unchanged if the condition holds; no sample otherwise.",
     when,
 )
 .checked(check)];

@@ -10,7 +10,7 @@ pub const TABLE: &[Converter] = &[Converter::new(
     "x509_v_err_str",
     Signature::NONE,
     (Type::Int, Type::Str),
-    "OpenSSL's name of a number that a verification came to; the number where it has none.",
+    "OpenSSL's name of a verification result; the number if it has none.",
     name,
 )];
 

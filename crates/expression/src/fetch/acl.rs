@@ -12,7 +12,7 @@ pub const TABLE: &[Fetch] = &[Fetch::new(
     Signature::new(1, &[Kind::Str; 12]),
     Type::Bool,
     Places::EVERYWHERE,
-    "Whether all of these ACLs match; a name behind an exclamation mark has to fail.",
+    "Whether all of the named ACLs match; `!` before a name inverts it.",
     evaluate,
 )
 .checked(check)];

@@ -6,9 +6,9 @@ use crate::sample::{Context, Places, Type, Value};
 use crate::{Arguments, Signature};
 use wire::http::Framing;
 
-const DATA: &str = "What is here of the body.";
-const LENGTH: &str = "How many bytes of the body are here.";
-const SIZE: &str = "How many bytes the body is said to have; of one that does not say so, those that are here.";
+const DATA: &str = "Bytes of the body received so far.";
+const LENGTH: &str = "Number of bytes of the body received so far.";
+const SIZE: &str = "Announced length of the body in bytes; without one, the number of bytes received so far.";
 
 const NONE: Signature = Signature::NONE;
 

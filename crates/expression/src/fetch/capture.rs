@@ -15,7 +15,7 @@ pub const TABLE: &[Fetch] = &[
         SLOT,
         Type::Str,
         Places::TRANSACTION,
-        "What the nth slot of the request holds, from 0.",
+        "Content of the request capture slot with that index, from 0.",
         |context, arguments| slot(context, arguments, true),
     )
     .checked(check_slot),
@@ -24,7 +24,7 @@ pub const TABLE: &[Fetch] = &[
         Signature::NONE,
         Type::Str,
         Places::TRANSACTION,
-        "The request's method as it came.",
+        "Method of the request as received.",
         |context, _| line(context, true),
     ),
     Fetch::new(
@@ -32,7 +32,7 @@ pub const TABLE: &[Fetch] = &[
         Signature::NONE,
         Type::Str,
         Places::TRANSACTION,
-        "The target of the request as it came, without scheme and host.",
+        "Target of the request as received, without scheme and host.",
         |context, _| line(context, false),
     ),
     Fetch::new(
@@ -40,7 +40,7 @@ pub const TABLE: &[Fetch] = &[
         Signature::NONE,
         Type::Str,
         Places::TRANSACTION,
-        "The request's version.",
+        "Version of the request.",
         |context, _| version(context.request),
     ),
     Fetch::new(
@@ -48,7 +48,7 @@ pub const TABLE: &[Fetch] = &[
         SLOT,
         Type::Str,
         Places::of("...........YYYYYYYYY.."),
-        "What the nth slot of the answer holds, from 0.",
+        "Content of the response capture slot with that index, from 0.",
         |context, arguments| slot(context, arguments, false),
     )
     .checked(check_slot),
@@ -57,7 +57,7 @@ pub const TABLE: &[Fetch] = &[
         Signature::NONE,
         Type::Str,
         Places::TRANSACTION,
-        "The answer's version.",
+        "Version of the response.",
         |context, _| version(context.response),
     ),
 ];

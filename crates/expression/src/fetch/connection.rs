@@ -6,8 +6,22 @@ use crate::{Arguments, Signature};
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    Fetch::new("dst", Signature::NONE, Type::Addr, Places::CLIENT, "The address that the client connected to.", dst),
-    Fetch::new("dst_port", Signature::NONE, Type::Int, Places::CLIENT, "The port that it connected to.", dst_port),
+    Fetch::new(
+        "dst",
+        Signature::NONE,
+        Type::Addr,
+        Places::CLIENT,
+        "Destination address of the client's connection.",
+        dst,
+    ),
+    Fetch::new(
+        "dst_port",
+        Signature::NONE,
+        Type::Int,
+        Places::CLIENT,
+        "Destination port of the client's connection.",
+        dst_port,
+    ),
     Fetch::new("src", Signature::NONE, Type::Addr, Places::CLIENT, "The client's address.", src),
     Fetch::new("src_port", Signature::NONE, Type::Int, Places::CLIENT, "The client's port.", src_port),
 ];

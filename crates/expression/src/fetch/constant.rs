@@ -6,31 +6,23 @@ use crate::{Argument, Arguments, Checking, Kind, Signature, to_variable};
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    Fetch::new("always_false", Signature::NONE, Type::Bool, Places::EVERYWHERE, "False.", always_false),
-    Fetch::new("always_true", Signature::NONE, Type::Bool, Places::EVERYWHERE, "True.", always_true),
-    Fetch::new(
-        "bool",
-        STR,
-        Type::Bool,
-        Places::EVERYWHERE,
-        "The boolean that is written: true, false, 1 or 0.",
-        boolean,
-    )
-    .checked(check_boolean),
-    Fetch::new("int", INT, Type::Int, Places::EVERYWHERE, "The integer that is written.", integer),
-    Fetch::new("str", STR, Type::Str, Places::EVERYWHERE, "The text that is written.", string),
-    Fetch::new("bin", STR, Type::Bin, Places::EVERYWHERE, "The block that is written in hexadecimal digits.", block)
+    Fetch::new("always_false", Signature::NONE, Type::Bool, Places::EVERYWHERE, "Always false.", always_false),
+    Fetch::new("always_true", Signature::NONE, Type::Bool, Places::EVERYWHERE, "Always true.", always_true),
+    Fetch::new("bool", STR, Type::Bool, Places::EVERYWHERE, "Constant boolean: true, false, 1 or 0.", boolean)
+        .checked(check_boolean),
+    Fetch::new("int", INT, Type::Int, Places::EVERYWHERE, "Constant integer.", integer),
+    Fetch::new("str", STR, Type::Str, Places::EVERYWHERE, "Constant string.", string),
+    Fetch::new("bin", STR, Type::Bin, Places::EVERYWHERE, "Constant bytes, given in hexadecimal digits.", block)
         .checked(check_block),
-    Fetch::new("ipv4", IPV4, Type::Ipv4, Places::EVERYWHERE, "The IPv4 address that is written.", ipv4),
-    Fetch::new("ipv6", IPV6, Type::Ipv6, Places::EVERYWHERE, "The IPv6 address that is written.", ipv6),
-    Fetch::new("meth", STR, Type::Method, Places::EVERYWHERE, "The method that is written.", method)
-        .checked(check_method),
+    Fetch::new("ipv4", IPV4, Type::Ipv4, Places::EVERYWHERE, "Constant IPv4 address.", ipv4),
+    Fetch::new("ipv6", IPV6, Type::Ipv6, Places::EVERYWHERE, "Constant IPv6 address.", ipv6),
+    Fetch::new("meth", STR, Type::Method, Places::EVERYWHERE, "Constant method.", method).checked(check_method),
     Fetch::new(
         "var",
         VAR,
         Type::Any,
         Places::EVERYWHERE,
-        "The value of a variable, or the default behind it.",
+        "Value of a variable, or the default given after it.",
         variable,
     )
     .checked(check_variable),

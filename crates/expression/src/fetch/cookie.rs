@@ -10,10 +10,10 @@ use crate::sample::{Context, Direction, Places, Type, Value};
 use crate::{Arguments, Kind, Signature};
 
 const NAME: Signature = Signature::new(0, &[Kind::Str]);
-const COOKIE: &str = "A cookie's value: the last one of its name, or the first one of all.";
-const COUNT: &str = "How many cookies of that name there are.";
-const NUMBER: &str = "The number that a cookie's value begins with.";
-const NAMES: &str = "The names of all cookies, one behind the other.";
+const COOKIE: &str = "Value of the last cookie of that name; without a name, of the first cookie.";
+const COUNT: &str = "Number of cookies of that name.";
+const NUMBER: &str = "Value of a cookie, as an integer.";
+const NAMES: &str = "Names of all cookies, separated by a comma or by the given character.";
 
 const fn value_row(name: &'static str, places: Places, sample: super::SampleOf, each: super::Each) -> Fetch {
     Fetch::new(name, NAME, Type::Str, places, COOKIE, sample).each(each)

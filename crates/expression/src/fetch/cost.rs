@@ -10,42 +10,58 @@ const INT: Type = Type::Int;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    plain("cpu_calls", INT, RUNNING, "How often the stream's task was called since it began.", |c, _| {
+    plain("cpu_calls", INT, RUNNING, "Number of calls of the stream's task.", |c, _| {
         Some(Value::Int(cost(c)?.calls.into()))
     }),
     plain(
         "cpu_ns_avg",
         INT,
         RUNNING,
-        "Nanoseconds of such a call, on average; 0 without profiling.tasks on.",
+        "Average processor time of a call of the stream's task, in nanoseconds; 0 without `profiling.tasks on`.",
         |c, _| average(cost(c)?, |cost| cost.busy),
     ),
-    plain("cpu_ns_tot", INT, RUNNING, "Nanoseconds of these calls; 0 without profiling.tasks on.", |c, _| {
-        Some(nanos(cost(c)?.busy))
-    }),
+    plain(
+        "cpu_ns_tot",
+        INT,
+        RUNNING,
+        "Total processor time of the stream's task, in nanoseconds; 0 without `profiling.tasks on`.",
+        |c, _| Some(nanos(cost(c)?.busy)),
+    ),
     plain(
         "cpu_usage_grp",
         INT,
         RUNNING,
-        "How busy the workers of the group were in their last turn, in percent.",
+        "Load of the thread group over the last event-loop iteration, in percent.",
         |c, _| usage(c, UsageOf::Process),
     ),
-    plain("cpu_usage_proc", INT, RUNNING, "How busy all workers were in their last turn, in percent.", |c, _| {
-        usage(c, UsageOf::Process)
-    }),
-    plain("cpu_usage_thr", INT, RUNNING, "How busy the worker was in its last turn, in percent.", |c, _| {
-        usage(c, UsageOf::Worker)
-    }),
+    plain(
+        "cpu_usage_proc",
+        INT,
+        RUNNING,
+        "Load of all threads over the last event-loop iteration, in percent.",
+        |c, _| usage(c, UsageOf::Process),
+    ),
+    plain(
+        "cpu_usage_thr",
+        INT,
+        RUNNING,
+        "Load of the current thread over the last event-loop iteration, in percent.",
+        |c, _| usage(c, UsageOf::Worker),
+    ),
     plain(
         "lat_ns_avg",
         INT,
         RUNNING,
-        "Nanoseconds that a call was late, on average; 0 without profiling.tasks on.",
+        "Average scheduling latency of a call of the stream's task, in nanoseconds; 0 without `profiling.tasks on`.",
         |c, _| average(cost(c)?, |cost| cost.late),
     ),
-    plain("lat_ns_tot", INT, RUNNING, "Nanoseconds that calls were late; 0 without profiling.tasks on.", |c, _| {
-        Some(nanos(cost(c)?.late))
-    }),
+    plain(
+        "lat_ns_tot",
+        INT,
+        RUNNING,
+        "Total scheduling latency of the stream's task, in nanoseconds; 0 without `profiling.tasks on`.",
+        |c, _| Some(nanos(cost(c)?.late)),
+    ),
 ];
 
 fn cost(context: &Context<'_>) -> Option<Cost> {

@@ -9,7 +9,7 @@ const TOKEN: Signature = Signature::new(1, &[Kind::Str, Kind::Int]);
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    Fetch::new("distcc_body", TOKEN, Type::Bin, Places::EITHER, "The bytes behind the nth token of that name.", body)
+    Fetch::new("distcc_body", TOKEN, Type::Bin, Places::EITHER, "Body of the nth distcc token of that name.", body)
         .needing("request buffer,response buffer")
         .checked(check),
     Fetch::new(
@@ -17,7 +17,7 @@ pub const TABLE: &[Fetch] = &[
         TOKEN,
         Type::Int,
         Places::EITHER,
-        "The number of the nth token of that name.",
+        "Parameter of the nth distcc token of that name.",
         parameter,
     )
     .checked(check),

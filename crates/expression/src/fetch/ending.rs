@@ -9,19 +9,19 @@ const RUNNING: Places = Places::RUNNING;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    plain("last_entity", Type::Str, RUNNING, "File and line of the rule that ended an evaluation last.", |c, _| {
+    plain("last_entity", Type::Str, RUNNING, "File and line of the last rule that ended an evaluation.", |c, _| {
         entity(c, c.probes.stream()?.last_rule?)
     }),
-    plain("last_rule_file", Type::Str, RUNNING, "The file of that rule.", |c, _| {
+    plain("last_rule_file", Type::Str, RUNNING, "File of the last rule that ended an evaluation.", |c, _| {
         file(c, c.probes.stream()?.last_rule?).map(|name| Value::Str(name.as_bytes()))
     }),
-    plain("last_rule_line", Type::Int, RUNNING, "The line of that rule.", |c, _| {
+    plain("last_rule_line", Type::Int, RUNNING, "Line of the last rule that ended an evaluation.", |c, _| {
         Some(Value::Int(c.probes.stream()?.last_rule?.line.into()))
     }),
-    plain("term_events", Type::Str, RUNNING, "Events by which layers ended: none is kept.", |c, _| {
+    plain("term_events", Type::Str, RUNNING, "Termination events of the layers; none are recorded.", |c, _| {
         c.probes.session().map(|_| Value::Str(b"{-,-,-,-,-,-,-}"))
     }),
-    plain("waiting_entity", Type::Str, RUNNING, "File and line of the rule that was waited for.", |c, _| {
+    plain("waiting_entity", Type::Str, RUNNING, "File and line of the rule or filter that was waited for.", |c, _| {
         entity(c, c.probes.stream()?.waiting_rule?)
     }),
 ];

@@ -14,9 +14,9 @@ const ANSWER: &str = "HTTP response";
 #[rustfmt::skip]
 pub const TABLE: &[Fetch] = &[
     Fetch::new("grpc_message", NONE, Type::Str, Places::SERVER_LAYER5,
-        "The server's words for the status of a gRPC call, percent-encoded. Weir's own.", message).needing(ANSWER).at_end(),
+        "Message of the status of a gRPC call, percent-encoded. Weir's own.", message).needing(ANSWER).at_end(),
     Fetch::new("grpc_status", NONE, Type::Int, Places::SERVER_LAYER5,
-        "The status of a gRPC call, from the answer's trailers or head. Weir's own.", status).needing(ANSWER).at_end(),
+        "Status of a gRPC call, from the trailers or the header of the response. Weir's own.", status).needing(ANSWER).at_end(),
 ];
 
 /// Returns a field of the trailers, or else of the head.

@@ -28,15 +28,15 @@ const fn count_row(name: &'static str, places: Places, doc: &'static str, sample
     Fetch::new(name, NAME, Type::Int, places, doc, sample).checked(check_field)
 }
 
-const VALUE: &str = "A header field's value between commas: the last one of its name, or the nth.";
-const WHOLE: &str = "A header field, whole: the last one of its name, or the nth.";
-const ADDRESS: &str = "The address that is a header field's value between commas.";
-const NUMBER: &str = "The number that a header field's value between commas begins with.";
-const VALUES: &str = "How many values between commas the fields of that name have.";
-const FIELDS: &str = "How many fields of that name there are.";
-const NAMES: &str = "The names of all header fields, one behind the other.";
-const HEAD: &str = "All header fields as lines, with the empty one behind them.";
-const BINARY: &str = "All header fields as pairs of strings with their lengths.";
+const VALUE: &str = "Last comma-separated value of the header fields of that name, or the nth one.";
+const WHOLE: &str = "Last header field of that name as a whole, or the nth one.";
+const ADDRESS: &str = "Comma-separated value of a header field, as an IP address.";
+const NUMBER: &str = "Comma-separated value of a header field, as an integer.";
+const VALUES: &str = "Number of comma-separated values of the header fields of that name.";
+const FIELDS: &str = "Number of header fields of that name.";
+const NAMES: &str = "Names of all header fields, separated by a comma or by the given character.";
+const HEAD: &str = "All header fields as lines, including the empty line at the end.";
+const BINARY: &str = "All header fields in binary form: names and values, each after its length.";
 
 /// Every fetch of the family.
 #[rustfmt::skip]

@@ -9,34 +9,49 @@ const REQUEST: Places = Places::REQUEST;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    plain("rep_ssl_hello_type", Type::Int, Places::RESPONSE, "Another name of res.ssl_hello_type.", hello_type),
-    of_client("req.ssl_alpn", Type::Str, "The first protocol that the client offers.", |context, _| {
+    plain("rep_ssl_hello_type", Type::Int, Places::RESPONSE, "Alias of `res.ssl_hello_type`.", hello_type),
+    of_client("req.ssl_alpn", Type::Str, "First protocol that the client offers by ALPN.", |context, _| {
         client(context)?.protocols().next().map(Value::Str)
     }),
-    wide("req.ssl_cipherlist", "Its cipher suites.", |context, _| Some(Value::Bin(client(context)?.ciphers))),
-    of_client("req.ssl_ec_ext", Type::Bool, "Whether it names groups.", |context, _| {
-        client(context)?.extension(extension::SUPPORTED_GROUPS).map(|_| Value::Bool(true))
+    wide("req.ssl_cipherlist", "Cipher suites that the client offers.", |context, _| {
+        Some(Value::Bin(client(context)?.ciphers))
     }),
-    of_client("req.ssl_hello_type", Type::Int, "The type of the hello: 1 from a client.", hello_type),
-    wide("req.ssl_keyshare_groups", "The groups that it offers keys for.", |context, _| {
+    of_client(
+        "req.ssl_ec_ext",
+        Type::Bool,
+        "Whether the client sends the supported groups extension.",
+        |context, _| client(context)?.extension(extension::SUPPORTED_GROUPS).map(|_| Value::Bool(true)),
+    ),
+    of_client("req.ssl_hello_type", Type::Int, "Type of the TLS hello: 1 for a client's.", hello_type),
+    wide("req.ssl_keyshare_groups", "Groups of the client's key shares.", |context, _| {
         let client = client(context)?;
         let mut groups = context.text(16);
         client.key_share_groups().for_each(|group| groups.extend(&group));
         groups.finish().filter(|groups| !groups.is_empty()).map(Value::Bin)
     }),
-    wide("req.ssl_sigalgs", "Its algorithms of signatures.", |context, _| {
+    wide("req.ssl_sigalgs", "Signature algorithms that the client offers.", |context, _| {
         client(context)?.numbers(extension::SIGNATURE_ALGORITHMS).map(Value::Bin)
     }),
-    of_client("req.ssl_sni", Type::Str, "The host name that the client asks for.", server_name),
-    of_client("req.ssl_st_ext", Type::Int, "Its session ticket: 0 none, 1 it takes one, 2 it has one.", ticket),
-    wide("req.ssl_supported_groups", "The groups that it knows.", |context, _| {
+    of_client("req.ssl_sni", Type::Str, "Server name that the client sends (SNI).", server_name),
+    of_client(
+        "req.ssl_st_ext",
+        Type::Int,
+        "Session ticket extension of the client: 0 absent, 1 empty, 2 with a ticket.",
+        ticket,
+    ),
+    wide("req.ssl_supported_groups", "Groups that the client supports.", |context, _| {
         client(context)?.numbers(extension::SUPPORTED_GROUPS).map(Value::Bin)
     }),
-    of_client("req.ssl_ver", Type::Int, "The version of the hello: the major number times 65536, the minor.", version),
-    of_client("req_ssl_hello_type", Type::Int, "Another name of req.ssl_hello_type.", hello_type),
-    of_client("req_ssl_sni", Type::Str, "Another name of req.ssl_sni.", server_name),
-    of_client("req_ssl_ver", Type::Int, "Another name of req.ssl_ver.", version),
-    plain("res.ssl_hello_type", Type::Int, Places::RESPONSE, "The type of the hello: 2 from a server.", hello_type),
+    of_client(
+        "req.ssl_ver",
+        Type::Int,
+        "Version of the client's hello: the major number times 65536, plus the minor number.",
+        version,
+    ),
+    of_client("req_ssl_hello_type", Type::Int, "Alias of `req.ssl_hello_type`.", hello_type),
+    of_client("req_ssl_sni", Type::Str, "Alias of `req.ssl_sni`.", server_name),
+    of_client("req_ssl_ver", Type::Int, "Alias of `req.ssl_ver`.", version),
+    plain("res.ssl_hello_type", Type::Int, Places::RESPONSE, "Type of the TLS hello: 2 for a server's.", hello_type),
 ];
 
 const fn of_client(name: &'static str, output: Type, doc: &'static str, eval: SampleOf) -> Fetch {

@@ -17,7 +17,7 @@ pub const TABLE: &[Fetch] = &[
         LAYERS,
         Type::Str,
         SERVER,
-        "What is known of the server's side, for debugging: layers 1, 2, 8 and 16, or 0 for all.",
+        "Internal state of the server's side, for debugging; a sum of layers: 1 stream, 2 HTTP, 8 connection, 16 socket; 0: all.",
         server,
     )
     .needing("server-side connection")
@@ -27,7 +27,7 @@ pub const TABLE: &[Fetch] = &[
         LAYERS,
         Type::Str,
         CLIENT,
-        "What is known of the client's side, for debugging: layers 1, 2, 8 and 16, or 0 for all.",
+        "Internal state of the client's side, for debugging; a sum of layers: 1 stream, 2 HTTP, 8 connection, 16 socket; 0: all.",
         client,
     )
     .of_kernel(),

@@ -11,45 +11,53 @@ const INT: Type = Type::Int;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    plain("bc_err", INT, SERVER, "The number of the error of the server's connection; 0: none.", |c, _| {
+    plain("bc_err", INT, SERVER, "Error code of the connection to the server; 0: no error.", |c, _| {
         Some(Value::Int(link(c)?.error.number().into()))
     }),
-    plain("bc_err_name", Type::Str, SERVER, "The name of that error; empty: there is none.", |c, _| {
-        Some(Value::Str(link(c)?.error.name().as_bytes()))
-    }),
-    plain("bc_err_str", Type::Str, SERVER, "The sentence about that error.", |c, _| {
+    plain(
+        "bc_err_name",
+        Type::Str,
+        SERVER,
+        "Name of the error of the connection to the server; empty: no error.",
+        |c, _| Some(Value::Str(link(c)?.error.name().as_bytes())),
+    ),
+    plain("bc_err_str", Type::Str, SERVER, "Description of the error of the connection to the server.", |c, _| {
         Some(Value::Str(link(c)?.error.message().as_bytes()))
     }),
-    plain("bc_glitches", INT, SERVER, "Glitches of the server on its connection.", |c, _| {
+    plain("bc_glitches", INT, SERVER, "Glitches counted on the connection to the server.", |c, _| {
         let glitches = link(c)?.protocol.glitches;
         speaks_http(c).then(|| Value::Int(glitches.into()))
     }),
-    plain("bc_nb_streams", INT, SERVER, "Streams of the server's connection.", |c, _| {
+    plain("bc_nb_streams", INT, SERVER, "Number of streams on the connection to the server.", |c, _| {
         Some(Value::Int(link(c)?.protocol.streams.into()))
     }),
-    plain("bc_reused", Type::Bool, SERVER, "Whether the server's connection served other requests before.", |c, _| {
+    plain("bc_reused", Type::Bool, SERVER, "Whether the connection to the server was reused.", |c, _| {
         Some(Value::Bool(c.probes.stream()?.link.is_some_and(|link| link.answers > 0)))
     }),
-    plain("bc_settings_streams_limit", INT, SERVER, "Streams at a time that the server may have.", |c, _| {
-        Some(Value::Int(link(c)?.protocol.limit.into()))
-    }),
-    plain("bs.aborted", INT, SERVER, "Whether the server reset the stream: HTTP/1 cannot say so.", |c, _| {
+    plain(
+        "bc_settings_streams_limit",
+        INT,
+        SERVER,
+        "Maximum number of concurrent streams on the connection to the server.",
+        |c, _| Some(Value::Int(link(c)?.protocol.limit.into())),
+    ),
+    plain("bs.aborted", INT, SERVER, "Always 0: stream resets of servers are not recorded.", |c, _| {
         c.probes.stream().map(|_| Value::Int(0))
     })
     .needing("server-side connection"),
-    plain("bs.id", INT, SERVER, "The request's number on the server's connection, from 0.", |c, _| {
+    plain("bs.id", INT, SERVER, "Number of the request on the connection to the server, from 0.", |c, _| {
         Some(Value::Int(link(c)?.answers.into()))
     })
     .needing("server-side connection"),
-    plain("bs.rst_code", INT, SERVER, "The code of the server's reset: HTTP/1 has none.", |_, _| None)
+    plain("bs.rst_code", INT, SERVER, "No sample: reset codes of servers are not recorded.", |_, _| None)
         .needing("server-side connection"),
-    plain("fs.aborted", INT, CLIENT, "Whether the client reset the stream: HTTP/1 cannot say so.", |c, _| {
+    plain("fs.aborted", INT, CLIENT, "Always 0: stream resets of clients are not recorded.", |c, _| {
         c.probes.stream().map(|_| Value::Int(0))
     }),
-    plain("fs.id", INT, CLIENT, "The request's number on the client's connection, from 0.", |c, _| {
+    plain("fs.id", INT, CLIENT, "Number of the request on the client's connection, from 0.", |c, _| {
         Some(Value::Int(c.probes.stream()?.client_streams.into()))
     }),
-    plain("fs.rst_code", INT, CLIENT, "The code of the client's reset: HTTP/1 has none.", |_, _| None),
+    plain("fs.rst_code", INT, CLIENT, "No sample: reset codes of clients are not recorded.", |_, _| None),
 ];
 
 fn link(context: &Context<'_>) -> Option<LinkFacts> {

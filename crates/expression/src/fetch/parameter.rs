@@ -14,12 +14,12 @@ const BODY: Signature = Signature::new(0, &[Kind::Str, Kind::Str]);
 /// Every fetch of the family.
 #[rustfmt::skip]
 pub const TABLE: &[Fetch] = &[
-    Fetch::new("req.body_param", BODY, Type::Bin, Places::REQUEST, "The value of a parameter in the body.", in_body)
+    Fetch::new("req.body_param", BODY, Type::Bin, Places::REQUEST, "Value of a parameter of a form in the request's body.", in_body)
         .each(each_in_body),
-    Fetch::new("url_param", URL, Type::Str, Places::REQUEST, "Another name of urlp.", in_url).each(each_in_url),
-    Fetch::new("urlp", URL, Type::Str, Places::REQUEST, "The value of a parameter in the URL.", in_url)
+    Fetch::new("url_param", URL, Type::Str, Places::REQUEST, "Alias of `urlp`.", in_url).each(each_in_url),
+    Fetch::new("urlp", URL, Type::Str, Places::REQUEST, "Value of a parameter of the query string.", in_url)
         .each(each_in_url),
-    Fetch::new("urlp_val", URL, Type::Int, Places::REQUEST, "The number that the value of a parameter in the URL begins with.",
+    Fetch::new("urlp_val", URL, Type::Int, Places::REQUEST, "Value of a parameter of the query string, as an integer.",
         number_in_url)
         .each(numbers_in_url),
 ];

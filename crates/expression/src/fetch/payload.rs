@@ -12,20 +12,27 @@ const RESPONSE: Places = Places::RESPONSE;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    part("payload", Places::EITHER, "Bytes from an offset on; all that are there, with a length of 0."),
-    list("payload_lv", Places::EITHER, "A block behind its length."),
-    Fetch::new("rdp_cookie", NAME, Type::Str, REQUEST, "The cookie of RDP.", rdp_cookie),
-    Fetch::new("rdp_cookie_cnt", NAME, Type::Int, REQUEST, "Whether there is a cookie of RDP.", rdp_cookie_count),
-    plain("req.len", Type::Int, REQUEST, "How many bytes have come.", length),
-    part("req.payload", REQUEST, "Bytes of the request from an offset on."),
-    list("req.payload_lv", REQUEST, "A block of the request behind its length."),
-    Fetch::new("req.rdp_cookie", NAME, Type::Str, REQUEST, "The cookie of RDP.", rdp_cookie),
-    Fetch::new("req.rdp_cookie_cnt", NAME, Type::Int, REQUEST, "Whether there is a cookie of RDP.", rdp_cookie_count),
-    plain("req_len", Type::Int, REQUEST, "Another name of req.len.", length),
-    plain("res.len", Type::Int, RESPONSE, "How many bytes of the answer have come.", length),
-    part("res.payload", RESPONSE, "Bytes of the answer from an offset on."),
-    list("res.payload_lv", RESPONSE, "A block of the answer behind its length."),
-    plain("wait_end", Type::Bool, Places::RUNNING, "True once nothing is waited for any more.", wait_end),
+    part("payload", Places::EITHER, "Bytes from an offset on; with a length of 0, all available bytes."),
+    list("payload_lv", Places::EITHER, "Bytes whose number is read from a length field."),
+    Fetch::new("rdp_cookie", NAME, Type::Str, REQUEST, "Value of the RDP cookie.", rdp_cookie),
+    Fetch::new("rdp_cookie_cnt", NAME, Type::Int, REQUEST, "1 if there is an RDP cookie, 0 if not.", rdp_cookie_count),
+    plain("req.len", Type::Int, REQUEST, "Bytes of the request received so far.", length),
+    part("req.payload", REQUEST, "Bytes of the request from an offset on; with a length of 0, all available bytes."),
+    list("req.payload_lv", REQUEST, "Bytes of the request whose number is read from a length field."),
+    Fetch::new("req.rdp_cookie", NAME, Type::Str, REQUEST, "Value of the RDP cookie.", rdp_cookie),
+    Fetch::new(
+        "req.rdp_cookie_cnt",
+        NAME,
+        Type::Int,
+        REQUEST,
+        "1 if there is an RDP cookie, 0 if not.",
+        rdp_cookie_count,
+    ),
+    plain("req_len", Type::Int, REQUEST, "Alias of `req.len`.", length),
+    plain("res.len", Type::Int, RESPONSE, "Bytes of the response received so far.", length),
+    part("res.payload", RESPONSE, "Bytes of the response from an offset on; with a length of 0, all available bytes."),
+    list("res.payload_lv", RESPONSE, "Bytes of the response whose number is read from a length field."),
+    plain("wait_end", Type::Bool, Places::RUNNING, "True once nothing remains to be waited for.", wait_end),
 ];
 
 const NAME: Signature = Signature::new(0, &[Kind::Str]);

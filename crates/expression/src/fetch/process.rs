@@ -11,20 +11,21 @@ const ALL: Places = Places::EVERYWHERE;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    Fetch::new("date", DATE, Type::Int, ALL, "The current date, moved by an offset.", date).checked(check_date),
-    plain("date_us", Type::Int, ALL, "The microseconds of the current second.", date_us),
-    Fetch::new("env", NAME, Type::Str, ALL, "A variable of the environment.", env),
-    plain("hostname", Type::Str, ALL, "The host's name.", hostname),
-    plain("nbproc", Type::Int, ALL, "Always 1: there is one process.", one),
-    plain("pid", Type::Int, ALL, "The process number.", pid),
-    plain("proc", Type::Int, ALL, "Always 1: there is one process.", one),
-    plain("quic_enabled", Type::Bool, ALL, "Whether QUIC listeners are served: they are not.", quic_enabled),
-    Fetch::new("rand", RANGE, Type::Int, ALL, "A random number, from 0 up to the range.", rand).checked(check_range),
+    Fetch::new("date", DATE, Type::Int, ALL, "The current date, plus an offset.", date).checked(check_date),
+    plain("date_us", Type::Int, ALL, "Microseconds part of the current date.", date_us),
+    Fetch::new("env", NAME, Type::Str, ALL, "Value of an environment variable.", env),
+    plain("hostname", Type::Str, ALL, "Host name of this machine.", hostname),
+    plain("nbproc", Type::Int, ALL, "Always 1, since there is a single process.", one),
+    plain("pid", Type::Int, ALL, "Process ID.", pid),
+    plain("proc", Type::Int, ALL, "Always 1, since there is a single process.", one),
+    plain("quic_enabled", Type::Bool, ALL, "Whether QUIC listeners are enabled; always false.", quic_enabled),
+    Fetch::new("rand", RANGE, Type::Int, ALL, "Random number from 0 up to the range, exclusive.", rand)
+        .checked(check_range),
     plain("stopping", Type::Bool, RUNNING, "Whether the process is stopping.", stopping),
-    plain("tgroup", Type::Int, ALL, "The group of the worker: always 0.", tgroup),
-    plain("thread", Type::Int, ALL, "The worker that evaluates, from 0.", thread),
-    plain("uptime", Type::Int, ALL, "Seconds since the start.", uptime),
-    Fetch::new("uuid", RANGE, Type::Str, ALL, "A fresh UUID of version 4 or 7.", uuid).checked(check_uuid),
+    plain("tgroup", Type::Int, ALL, "Thread group of the current thread; always 0.", tgroup),
+    plain("thread", Type::Int, ALL, "Number of the current thread, from 0.", thread),
+    plain("uptime", Type::Int, ALL, "Seconds since the process started.", uptime),
+    Fetch::new("uuid", RANGE, Type::Str, ALL, "A random UUID of version 4 or 7.", uuid).checked(check_uuid),
 ];
 
 const RUNNING: Places = Places::RUNNING;

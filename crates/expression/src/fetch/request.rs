@@ -12,28 +12,28 @@ use wire::http::Head;
 
 const NONE: Signature = Signature::NONE;
 const OPTIONS: Signature = Signature::new(0, &[Kind::Str]);
-const BASE: &str = "The host and the path.";
-const VERSION: &str = "The request's version: 1.0, 1.1.";
+const BASE: &str = "Concatenation of host and path.";
+const VERSION: &str = "Version of the request, such as 1.1.";
 
 /// Every fetch of the family.
 #[rustfmt::skip]
 pub const TABLE: &[Fetch] = &[
     Fetch::new("base", NONE, Type::Str, Places::REQUEST, BASE, base),
-    Fetch::new("base32", NONE, Type::Int, Places::REQUEST, "A hash of host and path.", base32),
-    Fetch::new("base32+src", NONE, Type::Bin, Places::REQUEST, "base32 and src as one block.", base32_and_source),
-    Fetch::new("baseq", NONE, Type::Str, Places::REQUEST, "The host, the path and the query.", baseq),
-    Fetch::new("method", NONE, Type::Method, Places::TRANSACTION, "The request's method.", method),
-    Fetch::new("path", NONE, Type::Str, Places::REQUEST, "The path, without the query.", path),
-    Fetch::new("pathq", NONE, Type::Str, Places::REQUEST, "The path with the query.", pathq),
-    Fetch::new("query", OPTIONS, Type::Str, Places::REQUEST, "What stands behind the first question mark.", query)
+    Fetch::new("base32", NONE, Type::Int, Places::REQUEST, "32-bit hash of host and path.", base32),
+    Fetch::new("base32+src", NONE, Type::Bin, Places::REQUEST, "Concatenation of `base32` and the client's address, as bytes.", base32_and_source),
+    Fetch::new("baseq", NONE, Type::Str, Places::REQUEST, "Concatenation of host, path and query string.", baseq),
+    Fetch::new("method", NONE, Type::Method, Places::TRANSACTION, "Method of the request.", method),
+    Fetch::new("path", NONE, Type::Str, Places::REQUEST, "Path of the request's URI, without the query string.", path),
+    Fetch::new("pathq", NONE, Type::Str, Places::REQUEST, "Path of the request's URI, with the query string.", pathq),
+    Fetch::new("query", OPTIONS, Type::Str, Places::REQUEST, "The query string: what follows the first question mark.", query)
         .checked(check_query),
     Fetch::new("req.ver", NONE, Type::Str, Places::TRANSACTION, VERSION, version),
     Fetch::new("req_ver", NONE, Type::Str, Places::TRANSACTION, VERSION, version),
-    Fetch::new("url", NONE, Type::Str, Places::REQUEST, "The whole target.", url),
-    Fetch::new("url32", NONE, Type::Int, Places::REQUEST, "A hash of host, path and query.", url32),
-    Fetch::new("url32+src", NONE, Type::Bin, Places::REQUEST, "url32 and src as one block.", url32_and_source),
-    Fetch::new("url_ip", NONE, Type::Ipv4, Places::REQUEST, "The IPv4 address that the target names as its host.", url_ip),
-    Fetch::new("url_port", NONE, Type::Int, Places::REQUEST, "The port that the target names beside such an address.", url_port),
+    Fetch::new("url", NONE, Type::Str, Places::REQUEST, "The request's URI as presented.", url),
+    Fetch::new("url32", NONE, Type::Int, Places::REQUEST, "32-bit hash of host, path and query string.", url32),
+    Fetch::new("url32+src", NONE, Type::Bin, Places::REQUEST, "Concatenation of `url32` and the client's address, as bytes.", url32_and_source),
+    Fetch::new("url_ip", NONE, Type::Ipv4, Places::REQUEST, "IPv4 address of the host in an absolute URI.", url_ip),
+    Fetch::new("url_port", NONE, Type::Int, Places::REQUEST, "Port of the host in an absolute URI.", url_port),
 ];
 
 fn request<'a>(context: &Context<'a>) -> Option<&'a Head> {

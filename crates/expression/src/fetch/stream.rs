@@ -18,60 +18,93 @@ const DOWN: Places = Places::TARGET;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    timer("bc.timer.connect", SERVER, "Milliseconds of connecting to the server.", |c, _| timed(c, |t| t.connect)),
-    of_stream("bc_be_queue", SERVER, "Requests processed before it in the backend's queue.", |c, _| {
+    timer("bc.timer.connect", SERVER, "Time to connect to the server, in milliseconds.", |c, _| {
+        timed(c, |t| t.connect)
+    }),
+    of_stream("bc_be_queue", SERVER, "Requests processed before this one in the backend's queue.", |c, _| {
         Some(Value::Int(stream(c)?.backend_queue.into()))
     }),
-    of_stream("bc_srv_queue", SERVER, "Requests processed before it in the server's queue.", |c, _| {
+    of_stream("bc_srv_queue", SERVER, "Requests processed before this one in the server's queue.", |c, _| {
         Some(Value::Int(stream(c)?.server_queue.into()))
     }),
-    of_stream("bytes_in", UP, "Bytes from the client.", bytes_in).at_end(),
-    of_stream("bytes_out", DOWN, "Bytes from the server.", bytes_of_server).at_end(),
-    timer("fc.timer.handshake", Places::CLIENT, "Milliseconds of the handshakes.", handshake),
-    timer("fc.timer.total", Places::CLIENT_SESSION, "Milliseconds since the accept.", |c, _| timed(c, |t| t.total))
-        .at_end(),
-    plain("prio_class", INT, Places::RUNNING, "Its class of priority.", |c, _| {
+    of_stream("bytes_in", UP, "Bytes received from the client.", bytes_in).at_end(),
+    of_stream("bytes_out", DOWN, "Bytes received from the server.", bytes_of_server).at_end(),
+    timer(
+        "fc.timer.handshake",
+        Places::CLIENT,
+        "Time of the handshakes of the client's connection, in milliseconds.",
+        handshake,
+    ),
+    timer(
+        "fc.timer.total",
+        Places::CLIENT_SESSION,
+        "Time since the connection was accepted, in milliseconds.",
+        |c, _| timed(c, |t| t.total),
+    )
+    .at_end(),
+    plain("prio_class", INT, Places::RUNNING, "Priority class of the stream.", |c, _| {
         Some(Value::Int(stream(c)?.priority.0.into()))
     }),
-    plain("prio_offset", INT, Places::RUNNING, "Its offset of priority.", |c, _| {
+    plain("prio_offset", INT, Places::RUNNING, "Priority offset of the stream.", |c, _| {
         Some(Value::Int(stream(c)?.priority.1.into()))
     }),
-    of_stream("req.bytes_in", UP, "Bytes from the client.", bytes_in).at_end(),
-    of_stream("req.bytes_out", UP, "Bytes to the server.", |c, _| count(stream(c)?.sent)).at_end(),
-    timer("req.timer.hdr", REQUEST, "Milliseconds of the request's head.", |c, _| head(c, |t| t.request)),
-    timer("req.timer.idle", REQUEST, "Milliseconds until its first byte.", |c, _| timed(c, |t| t.idle)),
-    timer("req.timer.queue", SERVER, "Milliseconds in queues.", |c, _| timed(c, |t| t.queue)),
-    timer("req.timer.tq", REQUEST, "Milliseconds until the request was there.", |c, _| head(c, |t| t.query())),
-    Fetch::new("request_date", UNIT, INT, TRANSACTION, "When the request's first byte came.", request_date)
-        .checked(check_date),
-    of_stream("res.bytes_in", DOWN, "Bytes from the server.", bytes_of_server).at_end(),
-    of_stream("res.bytes_out", DOWN, "Bytes to the client.", |c, _| count(stream(c)?.bytes_out)).at_end(),
-    timer("res.timer.data", DOWN, "Milliseconds of the answer's body.", |c, _| timed(c, |t| t.data)).at_end(),
-    timer("res.timer.hdr", Places::RESPONSE, "Milliseconds of the server's answering.", |c, _| {
-        timed(c, |t| t.response)
+    of_stream("req.bytes_in", UP, "Bytes received from the client.", bytes_in).at_end(),
+    of_stream("req.bytes_out", UP, "Bytes sent to the server.", |c, _| count(stream(c)?.sent)).at_end(),
+    timer("req.timer.hdr", REQUEST, "Time to receive the request's header, in milliseconds.", |c, _| {
+        head(c, |t| t.request)
     }),
-    of_stream("txn.conn_retries", SERVER, "Retries of its connection.", |c, _| {
+    timer("req.timer.idle", REQUEST, "Idle time before the request's first byte, in milliseconds.", |c, _| {
+        timed(c, |t| t.idle)
+    }),
+    timer("req.timer.queue", SERVER, "Time in queues, in milliseconds.", |c, _| timed(c, |t| t.queue)),
+    timer("req.timer.tq", REQUEST, "Time until the request's header was received, in milliseconds (Tq).", |c, _| {
+        head(c, |t| t.query())
+    }),
+    Fetch::new(
+        "request_date",
+        UNIT,
+        INT,
+        TRANSACTION,
+        "Date when the request's first byte was received.",
+        request_date,
+    )
+    .checked(check_date),
+    of_stream("res.bytes_in", DOWN, "Bytes received from the server.", bytes_of_server).at_end(),
+    of_stream("res.bytes_out", DOWN, "Bytes sent to the client.", |c, _| count(stream(c)?.bytes_out)).at_end(),
+    timer("res.timer.data", DOWN, "Time to transfer the response's body, in milliseconds.", |c, _| {
+        timed(c, |t| t.data)
+    })
+    .at_end(),
+    timer(
+        "res.timer.hdr",
+        Places::RESPONSE,
+        "Response time of the server, up to the end of the header, in milliseconds.",
+        |c, _| timed(c, |t| t.response),
+    ),
+    of_stream("txn.conn_retries", SERVER, "Number of connection retries.", |c, _| {
         Some(Value::Int(stream(c)?.retries.into()))
     }),
-    plain("txn.id32", INT, Places::RUNNING, "Its number among the process's streams, from 0, in 32 bits.", |c, _| {
+    plain("txn.id32", INT, Places::RUNNING, "32-bit number of the stream within the process, from 0.", |c, _| {
         Some(Value::Int(stream(c)?.number.into()))
     }),
-    plain("txn.redispatched", Type::Bool, SERVER, "Whether a retry went to another server.", |c, _| {
+    plain("txn.redispatched", Type::Bool, SERVER, "Whether the request was redispatched to another server.", |c, _| {
         Some(Value::Bool(stream(c)?.redispatched))
     }),
-    plain("txn.sess_term_state", Type::Str, Places::RUNNING, "How it ends, as the log tells.", |c, _| {
+    plain("txn.sess_term_state", Type::Str, Places::RUNNING, "Termination state of the stream, as in logs.", |c, _| {
         c.copy(&stream(c)?.termination).map(Value::Str)
     })
     .at_end(),
-    timer("txn.timer.total", TRANSACTION, "Milliseconds since the request's first byte.", |c, _| {
+    timer("txn.timer.total", TRANSACTION, "Time since the request's first byte, in milliseconds (Ta).", |c, _| {
         timed(c, |t| t.active)
     })
     .at_end(),
-    plain("unique-id", Type::Str, Places::EVERYWHERE, "What `unique-id-format` names the request.", |c, _| {
+    plain("unique-id", Type::Str, Places::EVERYWHERE, "The unique ID of the request (`unique-id-format`).", |c, _| {
         c.copy(c.probes.unique_id()?).map(Value::Str)
     }),
-    timer("txn.timer.user", TRANSACTION, "Milliseconds as the user feels them.", |c, _| timed(c, |t| t.user()))
-        .at_end(),
+    timer("txn.timer.user", TRANSACTION, "Total time as seen by the user, in milliseconds (Tu).", |c, _| {
+        timed(c, |t| t.user())
+    })
+    .at_end(),
 ];
 
 const UNIT: Signature = Signature::new(0, &[Kind::Str]);

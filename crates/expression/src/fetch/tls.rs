@@ -23,123 +23,123 @@ const POLICY: Signature = Signature::new(0, &[Kind::Str]);
 /// Every fetch of the family.
 #[rustfmt::skip]
 pub const TABLE: &[Fetch] = &[
-    plain("ssl_fc", Type::Bool, CLIENT, "Whether the client speaks TLS.", |c, _| {
+    plain("ssl_fc", Type::Bool, CLIENT, "Whether the client's connection uses TLS.", |c, _| {
         Some(Value::Bool(c.probes.session().is_some_and(|session| session.is_secure)))
     }),
-    plain("ssl_fc_alg_keysize", INT, CLIENT, "Bits of the cipher's key.", |c, _| bits(fc(c)?)),
-    plain("ssl_fc_alpn", Type::Str, CLIENT, "The protocol that ALPN chose.", |c, _| alpn(c, fc(c)?)),
-    plain("ssl_fc_cipher", Type::Str, CLIENT, "The cipher's name.", |c, _| cipher(fc(c)?)),
-    plain("ssl_fc_crtname", Type::Str, CLIENT, "Name of the certificate that the client was shown.", |c, _| {
+    plain("ssl_fc_alg_keysize", INT, CLIENT, "Key size of the cipher, in bits.", |c, _| bits(fc(c)?)),
+    plain("ssl_fc_alpn", Type::Str, CLIENT, "Protocol negotiated by ALPN.", |c, _| alpn(c, fc(c)?)),
+    plain("ssl_fc_cipher", Type::Str, CLIENT, "Name of the cipher.", |c, _| cipher(fc(c)?)),
+    plain("ssl_fc_crtname", Type::Str, CLIENT, "Name of the certificate presented to the client.", |c, _| {
         Some(Value::Str(c.copy(fc(c)?.own.as_ref()?.name.as_bytes())?))
     }),
-    plain("ssl_fc_curve", Type::Str, CLIENT, "The group that keys were exchanged over.", |c, _| curve(fc(c)?)),
-    plain("ssl_fc_err", INT, CLIENT, "Why the handshake failed, by OpenSSL's number; 0: it did not, or nothing came of it.", |c, _| {
+    plain("ssl_fc_curve", Type::Str, CLIENT, "Group of the key exchange.", |c, _| curve(fc(c)?)),
+    plain("ssl_fc_err", INT, CLIENT, "Error of the TLS handshake, as OpenSSL's number; 0: none.", |c, _| {
         let is_secure = || c.probes.session().is_some_and(|session| session.is_secure);
         fc(c).map(error).or_else(|| is_secure().then_some(Value::Int(0)))
     }),
-    plain("ssl_fc_err_str", Type::Str, CLIENT, "Why the handshake failed, in OpenSSL's words.", |c, _| error_text(c, fc(c)?)),
-    plain("ssl_fc_has_crt", Type::Bool, CLIENT, "Whether the client showed a certificate in this handshake.", |c, _| {
+    plain("ssl_fc_err_str", Type::Str, CLIENT, "Description of the error of the TLS handshake, as in OpenSSL.", |c, _| error_text(c, fc(c)?)),
+    plain("ssl_fc_has_crt", Type::Bool, CLIENT, "Whether the client presented a certificate in this handshake.", |c, _| {
         fc(c).map(|info| Value::Bool(!info.peer.is_empty() && !info.resumed))
     }),
-    plain("ssl_fc_early_rcvd", Type::Bool, CLIENT, "Whether early data has come over the connection.", |c, _| {
+    plain("ssl_fc_early_rcvd", Type::Bool, CLIENT, "Whether early data was received on the connection.", |c, _| {
         fc(c).map(|facts| Value::Bool(facts.early.is_some()))
     }),
-    plain("ssl_fc_has_early", Type::Bool, CLIENT, "Whether early data has come and the handshake is not over.", |c, _| {
+    plain("ssl_fc_has_early", Type::Bool, CLIENT, "Whether early data was received and the handshake is not complete.", |c, _| {
         fc(c).map(|facts| Value::Bool(facts.is_early()))
     }),
-    plain("ssl_fc_has_sni", Type::Bool, CLIENT, "Whether the client asked for a name.", |c, _| {
+    plain("ssl_fc_has_sni", Type::Bool, CLIENT, "Whether the client sent a server name (SNI).", |c, _| {
         Some(Value::Bool(fc(c).is_some_and(|info| info.server_name.is_some())))
     }),
-    plain("ssl_fc_is_resumed", Type::Bool, CLIENT, "Whether a session was resumed.", |c, _| {
+    plain("ssl_fc_is_resumed", Type::Bool, CLIENT, "Whether the TLS session was resumed.", |c, _| {
         Some(Value::Bool(fc(c).is_some_and(|info| info.resumed)))
     }),
-    plain("ssl_fc_npn", Type::Str, CLIENT, "What NPN chose: nothing has it any more.", |_, _| None),
-    plain("ssl_fc_protocol", Type::Str, CLIENT, "The version of TLS.", |c, _| protocol(fc(c)?)),
-    plain("ssl_fc_sni", Type::Str, CLIENT, "The name that the client asked for.", |c, _| {
+    plain("ssl_fc_npn", Type::Str, CLIENT, "No sample: NPN is not supported.", |_, _| None),
+    plain("ssl_fc_protocol", Type::Str, CLIENT, "TLS version.", |c, _| protocol(fc(c)?)),
+    plain("ssl_fc_sni", Type::Str, CLIENT, "Server name that the client sent (SNI).", |c, _| {
         Some(Value::Str(c.copy(fc(c)?.server_name.as_deref()?)?))
     }),
-    plain("ssl_fc_use_keysize", INT, CLIENT, "Bits of the cipher's key that are used.", |c, _| bits(fc(c)?)),
+    plain("ssl_fc_use_keysize", INT, CLIENT, "Effective key size of the cipher, in bits.", |c, _| bits(fc(c)?)),
 
-    plain("ssl_bc", Type::Bool, SERVER, "Whether the server's connection speaks TLS.", |c, _| {
+    plain("ssl_bc", Type::Bool, SERVER, "Whether the connection to the server uses TLS.", |c, _| {
         Some(Value::Bool(bc(c).is_some()))
     }),
-    plain("ssl_bc_alg_keysize", INT, SERVER, "Bits of the cipher's key.", |c, _| bits(&*bc(c)?)),
-    plain("ssl_bc_alpn", Type::Str, SERVER, "The protocol that ALPN chose.", |c, _| alpn(c, &*bc(c)?)),
-    plain("ssl_bc_cipher", Type::Str, SERVER, "The cipher's name.", |c, _| cipher(&*bc(c)?)),
-    plain("ssl_bc_curve", Type::Str, SERVER, "The group that keys were exchanged over.", |c, _| curve(&*bc(c)?)),
-    plain("ssl_bc_err", INT, SERVER, "Why the handshake failed, by OpenSSL's number; 0: it did not.", |c, _| {
+    plain("ssl_bc_alg_keysize", INT, SERVER, "Key size of the cipher, in bits.", |c, _| bits(&*bc(c)?)),
+    plain("ssl_bc_alpn", Type::Str, SERVER, "Protocol negotiated by ALPN.", |c, _| alpn(c, &*bc(c)?)),
+    plain("ssl_bc_cipher", Type::Str, SERVER, "Name of the cipher.", |c, _| cipher(&*bc(c)?)),
+    plain("ssl_bc_curve", Type::Str, SERVER, "Group of the key exchange.", |c, _| curve(&*bc(c)?)),
+    plain("ssl_bc_err", INT, SERVER, "Error of the TLS handshake, as OpenSSL's number; 0: none.", |c, _| {
         bc(c).map(|info| error(&info))
     }),
-    plain("ssl_bc_err_str", Type::Str, SERVER, "Why the handshake failed, in OpenSSL's words.", |c, _| error_text(c, &*bc(c)?)),
-    plain("ssl_bc_is_resumed", Type::Bool, SERVER, "Whether a session was resumed.", |c, _| {
+    plain("ssl_bc_err_str", Type::Str, SERVER, "Description of the error of the TLS handshake, as in OpenSSL.", |c, _| error_text(c, &*bc(c)?)),
+    plain("ssl_bc_is_resumed", Type::Bool, SERVER, "Whether the TLS session was resumed.", |c, _| {
         Some(Value::Bool(bc(c).is_some_and(|info| info.resumed)))
     }),
-    plain("ssl_bc_npn", Type::Str, SERVER, "What NPN chose: nothing has it any more.", |_, _| None),
-    plain("ssl_bc_protocol", Type::Str, SERVER, "The version of TLS.", |c, _| protocol(&*bc(c)?)),
-    plain("ssl_bc_sni", Type::Str, SERVER, "The name that the server was asked for.", |c, _| {
+    plain("ssl_bc_npn", Type::Str, SERVER, "No sample: NPN is not supported.", |_, _| None),
+    plain("ssl_bc_protocol", Type::Str, SERVER, "TLS version.", |c, _| protocol(&*bc(c)?)),
+    plain("ssl_bc_sni", Type::Str, SERVER, "Server name sent to the server (SNI).", |c, _| {
         Some(Value::Str(c.copy(bc(c)?.server_name.as_deref()?)?))
     }),
-    plain("ssl_bc_use_keysize", INT, SERVER, "Bits of the cipher's key that are used.", |c, _| bits(&*bc(c)?)),
+    plain("ssl_bc_use_keysize", INT, SERVER, "Effective key size of the cipher, in bits.", |c, _| bits(&*bc(c)?)),
 
-    plain("ssl_c_ca_err", INT, CLIENT, "The first error behind the client's certificate, by OpenSSL's number; 0: none.", |c, _| {
+    plain("ssl_c_ca_err", INT, CLIENT, "First error found above the client's certificate in its chain, as OpenSSL's number; 0: none.", |c, _| {
         fault(c, |fault| fault.depth > 0, |fault| fault.code)
     }),
-    plain("ssl_c_ca_err_depth", INT, CLIENT, "How deep that error was.", |c, _| {
+    plain("ssl_c_ca_err_depth", INT, CLIENT, "Depth of that error in the chain.", |c, _| {
         // HAProxy stores it in four bits.
         fault(c, |fault| fault.depth > 0, |fault| fault.depth.min(15))
     }),
-    plain("ssl_c_err", INT, CLIENT, "The first error of the client's certificate, by OpenSSL's number; 0: none.", |c, _| {
+    plain("ssl_c_err", INT, CLIENT, "First error of the client's certificate, as OpenSSL's number; 0: none.", |c, _| {
         fault(c, |fault| fault.depth == 0, |fault| fault.code)
     }),
-    plain("ssl_c_verify", INT, CLIENT, "How the client's certificate was judged, by OpenSSL's number: 0, it is good.", |c, _| {
+    plain("ssl_c_verify", INT, CLIENT, "Result of the verification of the client's certificate, as OpenSSL's number; 0: valid.", |c, _| {
         Some(Value::Int(fc(c)?.faults.last().map_or(0, |fault| fault.code.into())))
     }),
-    plain("ssl_c_used", Type::Bool, CLIENT, "Whether the session has a certificate of the client.", |c, _| {
+    plain("ssl_c_used", Type::Bool, CLIENT, "Whether the session has a client certificate.", |c, _| {
         fc(c).map(|info| Value::Bool(!info.peer.is_empty()))
     }),
-    plain("ssl_c_chain_der", Type::Bin, CLIENT, "The certificates that the client has shown behind its own.", |c, _| {
+    plain("ssl_c_chain_der", Type::Bin, CLIENT, "Certificates that the client sent after its own, in DER.", |c, _| {
         chain(c, fc(c)?.peer.get(1..).unwrap_or_default())
     }),
-    plain("ssl_c_der", Type::Bin, CLIENT, "The client's certificate.", |c, _| der(c, of_client(c)?)),
-    entry("ssl_c_i_dn", CLIENT, "Who issued the client's certificate.", |c, a| dn(c, of_client(c)?, Part::Issuer, a)),
-    plain("ssl_c_key_alg", Type::Str, CLIENT, "The algorithm of its key.", |c, _| part(c, of_client(c)?, Part::KeyAlgorithm)),
-    plain("ssl_c_notafter", Type::Str, CLIENT, "Until when it is valid.", |c, _| part(c, of_client(c)?, Part::NotAfter)),
-    plain("ssl_c_notbefore", Type::Str, CLIENT, "From when on it is valid.", |c, _| part(c, of_client(c)?, Part::NotBefore)),
-    entry("ssl_c_s_dn", CLIENT, "Whom the client's certificate names.", |c, a| dn(c, of_client(c)?, Part::Subject, a)),
-    Fetch::new("ssl_c_policies", POLICY, Type::Str, CLIENT, "The policies that it was issued under; with one, whether that is among them.", policies),
-    entry("ssl_c_r_dn", CLIENT, "The root of the client's chain.", |c, a| dn(c, root(c)?, Part::Subject, a)),
-    plain("ssl_c_san", Type::Str, CLIENT, "The other names of its subject.", |c, _| {
+    plain("ssl_c_der", Type::Bin, CLIENT, "The client's certificate in DER.", |c, _| der(c, of_client(c)?)),
+    entry("ssl_c_i_dn", CLIENT, "Issuer of the client's certificate, or one attribute of it.", |c, a| dn(c, of_client(c)?, Part::Issuer, a)),
+    plain("ssl_c_key_alg", Type::Str, CLIENT, "Key algorithm of the client's certificate.", |c, _| part(c, of_client(c)?, Part::KeyAlgorithm)),
+    plain("ssl_c_notafter", Type::Str, CLIENT, "End of validity of the client's certificate.", |c, _| part(c, of_client(c)?, Part::NotAfter)),
+    plain("ssl_c_notbefore", Type::Str, CLIENT, "Start of validity of the client's certificate.", |c, _| part(c, of_client(c)?, Part::NotBefore)),
+    entry("ssl_c_s_dn", CLIENT, "Subject of the client's certificate, or one attribute of it.", |c, a| dn(c, of_client(c)?, Part::Subject, a)),
+    Fetch::new("ssl_c_policies", POLICY, Type::Str, CLIENT, "Certificate policies of the client's certificate; with an argument, that policy if it is among them.", policies),
+    entry("ssl_c_r_dn", CLIENT, "Subject of the root of the client's chain, or one attribute of it.", |c, a| dn(c, root(c)?, Part::Subject, a)),
+    plain("ssl_c_san", Type::Str, CLIENT, "Subject alternative names of the client's certificate.", |c, _| {
         context_text(c, &x509::alternative_names(of_client(c)?)?)
     }),
-    plain("ssl_c_serial", Type::Bin, CLIENT, "Its serial number.", |c, _| serial(c, of_client(c)?)),
-    plain("ssl_c_sha1", Type::Bin, CLIENT, "Its fingerprint.", |c, _| sha1(c, of_client(c)?)),
-    plain("ssl_c_sig_alg", Type::Str, CLIENT, "The algorithm of its signature.", |c, _| part(c, of_client(c)?, Part::SignatureAlgorithm)),
-    plain("ssl_c_version", INT, CLIENT, "Its version.", |c, _| version(of_client(c)?)),
+    plain("ssl_c_serial", Type::Bin, CLIENT, "Serial number of the client's certificate.", |c, _| serial(c, of_client(c)?)),
+    plain("ssl_c_sha1", Type::Bin, CLIENT, "SHA-1 fingerprint of the client's certificate.", |c, _| sha1(c, of_client(c)?)),
+    plain("ssl_c_sig_alg", Type::Str, CLIENT, "Signature algorithm of the client's certificate.", |c, _| part(c, of_client(c)?, Part::SignatureAlgorithm)),
+    plain("ssl_c_version", INT, CLIENT, "Version of the client's certificate.", |c, _| version(of_client(c)?)),
 
-    plain("ssl_f_der", Type::Bin, CLIENT, "The certificate that the client was shown.", |c, _| der(c, of_own(c)?)),
-    entry("ssl_f_i_dn", CLIENT, "Who issued it.", |c, a| dn(c, of_own(c)?, Part::Issuer, a)),
-    plain("ssl_f_key_alg", Type::Str, CLIENT, "The algorithm of its key.", |c, _| part(c, of_own(c)?, Part::KeyAlgorithm)),
-    plain("ssl_f_notafter", Type::Str, CLIENT, "Until when it is valid.", |c, _| part(c, of_own(c)?, Part::NotAfter)),
-    plain("ssl_f_notbefore", Type::Str, CLIENT, "From when on it is valid.", |c, _| part(c, of_own(c)?, Part::NotBefore)),
-    entry("ssl_f_s_dn", CLIENT, "Whom it names.", |c, a| dn(c, of_own(c)?, Part::Subject, a)),
-    plain("ssl_f_serial", Type::Bin, CLIENT, "Its serial number.", |c, _| serial(c, of_own(c)?)),
-    plain("ssl_f_sha1", Type::Bin, CLIENT, "Its fingerprint.", |c, _| sha1(c, of_own(c)?)),
-    plain("ssl_f_sig_alg", Type::Str, CLIENT, "The algorithm of its signature.", |c, _| part(c, of_own(c)?, Part::SignatureAlgorithm)),
-    plain("ssl_f_version", INT, CLIENT, "Its version.", |c, _| version(of_own(c)?)),
+    plain("ssl_f_der", Type::Bin, CLIENT, "Certificate presented to the client, in DER.", |c, _| der(c, of_own(c)?)),
+    entry("ssl_f_i_dn", CLIENT, "Issuer of the certificate presented to the client, or one attribute of it.", |c, a| dn(c, of_own(c)?, Part::Issuer, a)),
+    plain("ssl_f_key_alg", Type::Str, CLIENT, "Key algorithm of the certificate presented to the client.", |c, _| part(c, of_own(c)?, Part::KeyAlgorithm)),
+    plain("ssl_f_notafter", Type::Str, CLIENT, "End of validity of the certificate presented to the client.", |c, _| part(c, of_own(c)?, Part::NotAfter)),
+    plain("ssl_f_notbefore", Type::Str, CLIENT, "Start of validity of the certificate presented to the client.", |c, _| part(c, of_own(c)?, Part::NotBefore)),
+    entry("ssl_f_s_dn", CLIENT, "Subject of the certificate presented to the client, or one attribute of it.", |c, a| dn(c, of_own(c)?, Part::Subject, a)),
+    plain("ssl_f_serial", Type::Bin, CLIENT, "Serial number of the certificate presented to the client.", |c, _| serial(c, of_own(c)?)),
+    plain("ssl_f_sha1", Type::Bin, CLIENT, "SHA-1 fingerprint of the certificate presented to the client.", |c, _| sha1(c, of_own(c)?)),
+    plain("ssl_f_sig_alg", Type::Str, CLIENT, "Signature algorithm of the certificate presented to the client.", |c, _| part(c, of_own(c)?, Part::SignatureAlgorithm)),
+    plain("ssl_f_version", INT, CLIENT, "Version of the certificate presented to the client.", |c, _| version(of_own(c)?)),
 
-    plain("ssl_s_chain_der", Type::Bin, SERVER, "The server's certificate and those behind it.", |c, _| {
+    plain("ssl_s_chain_der", Type::Bin, SERVER, "Certificate chain of the server in DER.", |c, _| {
         chain(c, &bc(c)?.peer)
     }),
-    plain("ssl_s_der", Type::Bin, SERVER, "The server's certificate.", |c, _| der(c, bc(c)?.peer.first()?)),
-    entry("ssl_s_i_dn", SERVER, "Who issued it.", |c, a| dn(c, bc(c)?.peer.first()?, Part::Issuer, a)),
-    plain("ssl_s_key_alg", Type::Str, SERVER, "The algorithm of its key.", |c, _| part(c, bc(c)?.peer.first()?, Part::KeyAlgorithm)),
-    plain("ssl_s_notafter", Type::Str, SERVER, "Until when it is valid.", |c, _| part(c, bc(c)?.peer.first()?, Part::NotAfter)),
-    plain("ssl_s_notbefore", Type::Str, SERVER, "From when on it is valid.", |c, _| part(c, bc(c)?.peer.first()?, Part::NotBefore)),
-    entry("ssl_s_s_dn", SERVER, "Whom it names.", |c, a| dn(c, bc(c)?.peer.first()?, Part::Subject, a)),
-    plain("ssl_s_serial", Type::Bin, SERVER, "Its serial number.", |c, _| serial(c, bc(c)?.peer.first()?)),
-    plain("ssl_s_sha1", Type::Bin, SERVER, "Its fingerprint.", |c, _| sha1(c, bc(c)?.peer.first()?)),
-    plain("ssl_s_sig_alg", Type::Str, SERVER, "The algorithm of its signature.", |c, _| part(c, bc(c)?.peer.first()?, Part::SignatureAlgorithm)),
-    plain("ssl_s_version", INT, SERVER, "Its version.", |c, _| version(bc(c)?.peer.first()?)),
+    plain("ssl_s_der", Type::Bin, SERVER, "The server's certificate in DER.", |c, _| der(c, bc(c)?.peer.first()?)),
+    entry("ssl_s_i_dn", SERVER, "Issuer of the server's certificate, or one attribute of it.", |c, a| dn(c, bc(c)?.peer.first()?, Part::Issuer, a)),
+    plain("ssl_s_key_alg", Type::Str, SERVER, "Key algorithm of the server's certificate.", |c, _| part(c, bc(c)?.peer.first()?, Part::KeyAlgorithm)),
+    plain("ssl_s_notafter", Type::Str, SERVER, "End of validity of the server's certificate.", |c, _| part(c, bc(c)?.peer.first()?, Part::NotAfter)),
+    plain("ssl_s_notbefore", Type::Str, SERVER, "Start of validity of the server's certificate.", |c, _| part(c, bc(c)?.peer.first()?, Part::NotBefore)),
+    entry("ssl_s_s_dn", SERVER, "Subject of the server's certificate, or one attribute of it.", |c, a| dn(c, bc(c)?.peer.first()?, Part::Subject, a)),
+    plain("ssl_s_serial", Type::Bin, SERVER, "Serial number of the server's certificate.", |c, _| serial(c, bc(c)?.peer.first()?)),
+    plain("ssl_s_sha1", Type::Bin, SERVER, "SHA-1 fingerprint of the server's certificate.", |c, _| sha1(c, bc(c)?.peer.first()?)),
+    plain("ssl_s_sig_alg", Type::Str, SERVER, "Signature algorithm of the server's certificate.", |c, _| part(c, bc(c)?.peer.first()?, Part::SignatureAlgorithm)),
+    plain("ssl_s_version", INT, SERVER, "Version of the server's certificate.", |c, _| version(bc(c)?.peer.first()?)),
 ];
 
 const fn entry(name: &'static str, places: Places, doc: &'static str, eval: SampleOf) -> Fetch {

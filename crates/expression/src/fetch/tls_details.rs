@@ -18,21 +18,21 @@ macro_rules! rows {
     ($side:ident, $places:ident, $whose:literal, [$($name:literal $secret:ident $of:literal),*],
      $random:literal $server_random:literal $id:literal $key:literal) => {
         &[
-            $(plain($name, Type::Str, $places, concat!("The secret ", $of, " of ", $whose, " connection, with TLS 1.3, in hexadecimal."), |c, _| {
+            $(plain($name, Type::Str, $places, concat!("Secret ", $of, " of ", $whose, " connection, with TLS 1.3, in hexadecimal."), |c, _| {
                 hexadecimal(c, $side(c)?.details.as_ref()?.secret(Secret::$secret)?)
             }).checked(details),)*
-            plain($random, Type::Bin, $places, concat!("The client's random of ", $whose, " connection."), |c, _| {
+            plain($random, Type::Bin, $places, concat!("Client random of ", $whose, " connection."), |c, _| {
                 c.copy(&$side(c)?.details.as_ref()?.client_random?).map(Value::Bin)
             }).checked(details),
-            plain($server_random, Type::Bin, $places, concat!("The server's random of ", $whose, " connection."), |c, _| {
+            plain($server_random, Type::Bin, $places, concat!("Server random of ", $whose, " connection."), |c, _| {
                 c.copy(&$side(c)?.details.as_ref()?.server_random?).map(Value::Bin)
             }).checked(details),
-            plain($id, Type::Bin, $places, concat!("The number of the session of ", $whose, " connection."), |c, _| {
+            plain($id, Type::Bin, $places, concat!("Session ID of ", $whose, " connection."), |c, _| {
                 let info = $side(c)?;
                 let id = &info.details.as_ref()?.session_id;
                 if id.is_empty() { None } else { c.copy(id).map(Value::Bin) }
             }).checked(details),
-            plain($key, Type::Bin, $places, concat!("The master secret of ", $whose, " connection, with TLS 1.2."), |c, _| {
+            plain($key, Type::Bin, $places, concat!("Master secret of ", $whose, " connection, with TLS 1.2."), |c, _| {
                 c.copy($side(c)?.details.as_ref()?.secret(Secret::Master)?).map(Value::Bin)
             }).checked(details),
         ]
@@ -66,16 +66,16 @@ pub const SERVERS: &[Fetch] = rows!(bc, SERVER, "the server's", [
 /// Fingerprints of clients, which are Weir's own.
 #[rustfmt::skip]
 pub const FINGERPRINTS: &[Fetch] = &[
-    plain("req.ssl_ja3", Type::Str, Places::REQUEST, "JA3 of a hello that is passed through. Weir's own.", |c, _| {
+    plain("req.ssl_ja3", Type::Str, Places::REQUEST, "JA3 fingerprint of a forwarded TLS ClientHello. Weir's own.", |c, _| {
         ja3(c, &fingerprint::ja3(&super::hello::client(c)?))
     }),
-    plain("req.ssl_ja4", Type::Str, Places::REQUEST, "JA4 of a hello that is passed through. Weir's own.", |c, _| {
+    plain("req.ssl_ja4", Type::Str, Places::REQUEST, "JA4 fingerprint of a forwarded TLS ClientHello. Weir's own.", |c, _| {
         c.copy(fingerprint::ja4(&super::hello::client(c)?).as_bytes()).map(Value::Str)
     }),
-    plain("ssl_fc_ja3", Type::Str, CLIENT, "JA3 of the client's hello. Weir's own.", |c, _| {
+    plain("ssl_fc_ja3", Type::Str, CLIENT, "JA3 fingerprint of the client's hello. Weir's own.", |c, _| {
         ja3(c, fc(c)?.details.as_ref()?.ja3.as_deref()?)
     }).checked(|_, checking| want(checking, Wanted::JA3)),
-    plain("ssl_fc_ja4", Type::Str, CLIENT, "JA4 of the client's hello. Weir's own.", |c, _| {
+    plain("ssl_fc_ja4", Type::Str, CLIENT, "JA4 fingerprint of the client's hello. Weir's own.", |c, _| {
         c.copy(fc(c)?.details.as_ref()?.ja4.as_ref()?.as_bytes()).map(Value::Str)
     }).checked(|_, checking| want(checking, Wanted::JA4)),
 ];

@@ -14,20 +14,20 @@ const FILTER: Signature = Signature::new(0, &[Kind::Int]);
 /// Every fetch of the family.
 #[rustfmt::skip]
 pub const TABLE: &[Fetch] = &[
-    filtered("ssl_fc_cipherlist_bin", Type::Bin, "The cipher suites that the client offers.", |c, a| list(c, a, List::Ciphers)),
-    filtered("ssl_fc_cipherlist_hex", Type::Str, "The same in hexadecimal.", hex),
-    filtered("ssl_fc_cipherlist_str", Type::Str, "The same by their names.", names),
-    plain("ssl_fc_cipherlist_xxh", Type::Int, CLIENT, "XXH64 of all of them.", |c, _| {
+    filtered("ssl_fc_cipherlist_bin", Type::Bin, "Cipher suites that the client offers.", |c, a| list(c, a, List::Ciphers)),
+    filtered("ssl_fc_cipherlist_hex", Type::Str, "Cipher suites that the client offers, in hexadecimal.", hex),
+    filtered("ssl_fc_cipherlist_str", Type::Str, "Names of the cipher suites that the client offers.", names),
+    plain("ssl_fc_cipherlist_xxh", Type::Int, CLIENT, "XXH64 hash of the cipher suites that the client offers.", |c, _| {
         Some(Value::Int(capture(c)?.hash as i64))
     }),
-    plain("ssl_fc_ecformats_bin", Type::Bin, CLIENT, "The formats of points that it offers.", |c, a| list(c, a, List::PointFormats)),
-    filtered("ssl_fc_eclist_bin", Type::Bin, "The groups that it offers.", |c, a| list(c, a, List::Groups)),
-    filtered("ssl_fc_extlist_bin", Type::Bin, "The types of its hello's extensions.", |c, a| list(c, a, List::Extensions)),
-    plain("ssl_fc_protocol_hello_id", Type::Int, CLIENT, "The version that its hello names.", |c, _| {
+    plain("ssl_fc_ecformats_bin", Type::Bin, CLIENT, "Elliptic curve point formats that the client offers.", |c, a| list(c, a, List::PointFormats)),
+    filtered("ssl_fc_eclist_bin", Type::Bin, "Groups that the client offers.", |c, a| list(c, a, List::Groups)),
+    filtered("ssl_fc_extlist_bin", Type::Bin, "Types of the extensions of the ClientHello.", |c, a| list(c, a, List::Extensions)),
+    plain("ssl_fc_protocol_hello_id", Type::Int, CLIENT, "Version of the ClientHello.", |c, _| {
         Some(Value::Int(capture(c)?.version.into()))
     }),
-    filtered("ssl_fc_sigalgs_bin", Type::Bin, "The signature algorithms that it offers.", |c, a| list(c, a, List::SignatureAlgorithms)),
-    filtered("ssl_fc_supported_versions_bin", Type::Bin, "The versions that it offers.", |c, a| list(c, a, List::Versions)),
+    filtered("ssl_fc_sigalgs_bin", Type::Bin, "Signature algorithms that the client offers.", |c, a| list(c, a, List::SignatureAlgorithms)),
+    filtered("ssl_fc_supported_versions_bin", Type::Bin, "TLS versions that the client offers.", |c, a| list(c, a, List::Versions)),
 ];
 
 const fn filtered(name: &'static str, kind: Type, doc: &'static str, eval: SampleOf) -> Fetch {

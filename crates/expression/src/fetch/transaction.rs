@@ -9,27 +9,27 @@ use crate::{Arguments, Signature};
 const NONE: Signature = Signature::NONE;
 /// HAProxy's name of the data that these fetches need.
 const ANSWER: &str = "HTTP response";
-const VERSION: &str = "The answer's version: 1.0, 1.1.";
-const HTTP: &str = "Whether what comes from the client is HTTP.";
+const VERSION: &str = "Version of the response, such as 1.1.";
+const HTTP: &str = "Whether the client's data is an HTTP request.";
 
 /// Every fetch of the family.
 #[rustfmt::skip]
 pub const TABLE: &[Fetch] = &[
-    Fetch::new("http_first_req", NONE, Type::Bool, Places::TRANSACTION, "Whether this is its connection's first request.",
+    Fetch::new("http_first_req", NONE, Type::Bool, Places::TRANSACTION, "Whether this is the first request of its connection.",
         is_first),
-    Fetch::new("internal.strm.is_htx", NONE, Type::Bool, Places::RUNNING, "Whether messages are taken apart.", is_http),
+    Fetch::new("internal.strm.is_htx", NONE, Type::Bool, Places::RUNNING, "Whether the stream is processed as HTTP.", is_http),
     Fetch::new("req.proto_http", NONE, Type::Bool, Places::TRANSACTION, HTTP, super::payload::proto_http),
     Fetch::new("req_proto_http", NONE, Type::Bool, Places::TRANSACTION, HTTP, super::payload::proto_http),
-    Fetch::new("res.comp", NONE, Type::Bool, Places::SERVER_LAYER5, "Whether the answer is compressed here.", is_compressed)
+    Fetch::new("res.comp", NONE, Type::Bool, Places::SERVER_LAYER5, "Whether Weir compresses the response.", is_compressed)
         .needing(ANSWER),
-    Fetch::new("res.comp_algo", NONE, Type::Str, Places::SERVER_LAYER5, "The algorithm that compresses the answer.",
+    Fetch::new("res.comp_algo", NONE, Type::Str, Places::SERVER_LAYER5, "Algorithm of the compression of the response.",
         algorithm).needing(ANSWER),
     Fetch::new("res.ver", NONE, Type::Str, Places::SERVER_LAYER5, VERSION, version).needing(ANSWER),
     Fetch::new("resp_ver", NONE, Type::Str, Places::SERVER_LAYER5, VERSION, version).needing(ANSWER),
-    Fetch::new("server_status", NONE, Type::Int, Places::SERVER_LAYER5, "The status that the server sent.", from_server)
+    Fetch::new("server_status", NONE, Type::Int, Places::SERVER_LAYER5, "Status of the response as received from the server.", from_server)
         .needing(ANSWER),
-    Fetch::new("status", NONE, Type::Int, Places::SERVER_LAYER5, "The answer's status.", status).needing(ANSWER),
-    Fetch::new("txn.status", NONE, Type::Int, Places::SERVER_LAYER5, "The status that is logged.", logged)
+    Fetch::new("status", NONE, Type::Int, Places::SERVER_LAYER5, "Status of the response.", status).needing(ANSWER),
+    Fetch::new("txn.status", NONE, Type::Int, Places::SERVER_LAYER5, "Status of the response as logged.", logged)
         .needing(ANSWER),
 ];
 

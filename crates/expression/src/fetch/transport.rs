@@ -13,71 +13,110 @@ const INT: Type = Type::Int;
 
 /// Every fetch of the family.
 pub const TABLE: &[Fetch] = &[
-    Fetch::new("accept_date", UNIT, INT, CLIENT, "When the connection was accepted.", accept_date).checked(check_date),
+    Fetch::new("accept_date", UNIT, INT, CLIENT, "Date when the connection was accepted.", accept_date)
+        .checked(check_date),
     plain("bc_dst", Type::Addr, SERVER, "The server's address.", |c, _| ask(c, Transport::ServerAddress)),
     plain("bc_dst_port", INT, SERVER, "The server's port.", |c, _| ask(c, Transport::ServerPort)),
-    plain("bc_http_major", INT, SERVER, "The server's version of HTTP on the wire.", |c, _| {
+    plain("bc_http_major", INT, SERVER, "Major version of HTTP on the connection to the server.", |c, _| {
         major(c, c.probes.stream()?.link?.protocol)
     }),
     rtt("bc_rtt", "Round-trip time to the server.", |c, a| in_time(c, a, Transport::ServerRtt)),
-    rtt("bc_rttvar", "How much that varies.", |c, a| in_time(c, a, Transport::ServerRttVariance)),
-    plain("bc_src", Type::Addr, SERVER, "Where the connection to the server comes from.", |c, _| {
+    rtt("bc_rttvar", "Variance of the round-trip time to the server.", |c, a| {
+        in_time(c, a, Transport::ServerRttVariance)
+    }),
+    plain("bc_src", Type::Addr, SERVER, "Source address of the connection to the server.", |c, _| {
         ask(c, Transport::ServerSource)
     }),
-    plain("bc_src_port", INT, SERVER, "The port that it comes from.", |c, _| ask(c, Transport::ServerSourcePort)),
-    plain("dst_is_local", Type::Bool, CLIENT, "Whether dst is this machine's.", |c, _| {
+    plain("bc_src_port", INT, SERVER, "Source port of the connection to the server.", |c, _| {
+        ask(c, Transport::ServerSourcePort)
+    }),
+    plain("dst_is_local", Type::Bool, CLIENT, "Whether `dst` is an address of this machine.", |c, _| {
         is_local(c, c.probes.destination().map(|address| address.ip().into()))
     }),
-    plain("fc_dst", Type::Addr, CLIENT, "Where the client really connected to.", |c, _| {
-        ask(c, Transport::ClientDestination)
-    }),
-    plain("fc_dst_is_local", Type::Bool, CLIENT, "Whether fc_dst is this machine's.", |c, _| {
+    plain(
+        "fc_dst",
+        Type::Addr,
+        CLIENT,
+        "Original destination address of the client's connection, whatever rules and PROXY headers set.",
+        |c, _| ask(c, Transport::ClientDestination),
+    ),
+    plain("fc_dst_is_local", Type::Bool, CLIENT, "Whether `fc_dst` is an address of this machine.", |c, _| {
         is_local(c, ask(c, Transport::ClientDestination))
     }),
-    plain("fc_dst_port", INT, CLIENT, "The port of fc_dst.", |c, _| ask(c, Transport::ClientDestinationPort)),
-    plain("fc_err", INT, CLIENT, "The number of the connection's error; 0: it is served.", |c, _| {
+    plain("fc_dst_port", INT, CLIENT, "Port of `fc_dst`.", |c, _| ask(c, Transport::ClientDestinationPort)),
+    plain("fc_err", INT, CLIENT, "Error code of the client's connection; 0: no error.", |c, _| {
         Some(Value::Int(error(c).number().into()))
     }),
-    plain("fc_err_name", Type::Str, CLIENT, "The name of that error; empty: there is none.", |c, _| {
-        Some(Value::Str(error(c).name().as_bytes()))
-    }),
-    plain("fc_err_str", Type::Str, CLIENT, "The sentence about that error.", |c, _| {
+    plain(
+        "fc_err_name",
+        Type::Str,
+        CLIENT,
+        "Name of the error of the client's connection; empty: no error.",
+        |c, _| Some(Value::Str(error(c).name().as_bytes())),
+    ),
+    plain("fc_err_str", Type::Str, CLIENT, "Description of the error of the client's connection.", |c, _| {
         Some(Value::Str(error(c).message().as_bytes()))
     }),
-    number("fc_fackets", "Forward acknowledgements.", |c, _| ask(c, Transport::ClientFackets)),
-    plain("fc_glitches", INT, CLIENT, "Glitches of the client on its connection.", |c, _| {
+    number("fc_fackets", "Forward acknowledgements, as counted by the kernel.", |c, _| {
+        ask(c, Transport::ClientFackets)
+    }),
+    plain("fc_glitches", INT, CLIENT, "Glitches counted on the client's connection.", |c, _| {
         let glitches = c.probes.stream().map(|_| protocol(c).glitches)?;
         speaks_http(c).then(|| Value::Int(glitches.into()))
     }),
-    plain("fc_http_major", INT, CLIENT, "The client's version of HTTP on the wire.", |c, _| major(c, protocol(c))),
-    number("fc_lost", "Segments that are thought lost.", |c, _| ask(c, Transport::ClientLost)),
-    plain("fc_nb_streams", INT, CLIENT, "Streams of the client's connection.", |c, _| {
+    plain("fc_http_major", INT, CLIENT, "Major version of HTTP on the client's connection.", |c, _| {
+        major(c, protocol(c))
+    }),
+    number("fc_lost", "Segments that the kernel considers lost.", |c, _| ask(c, Transport::ClientLost)),
+    plain("fc_nb_streams", INT, CLIENT, "Number of streams on the client's connection.", |c, _| {
         c.probes.stream().map(|_| Value::Int(protocol(c).streams.into()))
     }),
-    plain("fc_pp_authority", Type::Str, CLIENT, "The host name in the PROXY header.", |c, _| tlv(c, kind::AUTHORITY)),
-    Fetch::new("fc_pp_tlv", NAME, Type::Str, TLV, "A value of the PROXY header by its type.", fc_pp_tlv)
+    plain("fc_pp_authority", Type::Str, CLIENT, "Authority TLV of the PROXY header: the host name.", |c, _| {
+        tlv(c, kind::AUTHORITY)
+    }),
+    Fetch::new("fc_pp_tlv", NAME, Type::Str, TLV, "Value of a TLV of the PROXY header, by its type.", fc_pp_tlv)
         .each(fc_pp_tlv_each)
         .checked(check_tlv),
-    plain("fc_pp_unique_id", Type::Str, CLIENT, "The identifier in the PROXY header.", |c, _| tlv(c, kind::UNIQUE_ID)),
-    plain("fc_rcvd_proxy", Type::Bool, CLIENT, "Whether a PROXY header came.", |c, _| {
+    plain("fc_pp_unique_id", Type::Str, CLIENT, "Unique ID TLV of the PROXY header.", |c, _| tlv(c, kind::UNIQUE_ID)),
+    plain("fc_rcvd_proxy", Type::Bool, CLIENT, "Whether a PROXY header was received.", |c, _| {
         Some(Value::Bool(c.probes.session()?.header.is_some()))
     }),
-    number("fc_reordering", "How far segments may come out of order.", |c, _| ask(c, Transport::ClientReordering)),
-    number("fc_retrans", "Segments that were sent again.", |c, _| ask(c, Transport::ClientRetransmits)),
-    rtt("fc_rtt", "Round-trip time to the client.", |c, a| in_time(c, a, Transport::ClientRtt)),
-    rtt("fc_rttvar", "How much that varies.", |c, a| in_time(c, a, Transport::ClientRttVariance)),
-    number("fc_sacked", "Segments acknowledged out of order.", |c, _| ask(c, Transport::ClientSacked)),
-    plain("fc_saved_syn", Type::Bin, CLIENT, "The packet that began the connection (tcp-ss), once.", saved_syn),
-    plain("fc_settings_streams_limit", INT, TLV, "Streams at a time that the client may have.", |c, _| {
-        c.probes.stream().map(|_| Value::Int(protocol(c).limit.into()))
+    number("fc_reordering", "Reordering metric of the client's connection, as measured by the kernel.", |c, _| {
+        ask(c, Transport::ClientReordering)
     }),
-    plain("fc_src", Type::Addr, CLIENT, "Where the client really is.", |c, _| ask(c, Transport::ClientAddress)),
-    plain("fc_src_is_local", Type::Bool, CLIENT, "Whether fc_src is this machine's.", |c, _| {
+    number("fc_retrans", "Retransmitted segments.", |c, _| ask(c, Transport::ClientRetransmits)),
+    rtt("fc_rtt", "Round-trip time to the client.", |c, a| in_time(c, a, Transport::ClientRtt)),
+    rtt("fc_rttvar", "Variance of the round-trip time to the client.", |c, a| {
+        in_time(c, a, Transport::ClientRttVariance)
+    }),
+    number("fc_sacked", "Selectively acknowledged segments.", |c, _| ask(c, Transport::ClientSacked)),
+    plain(
+        "fc_saved_syn",
+        Type::Bin,
+        CLIENT,
+        "The saved SYN packet of the client's connection (`tcp-ss`); one use only.",
+        saved_syn,
+    ),
+    plain(
+        "fc_settings_streams_limit",
+        INT,
+        TLV,
+        "Maximum number of concurrent streams on the client's connection.",
+        |c, _| c.probes.stream().map(|_| Value::Int(protocol(c).limit.into())),
+    ),
+    plain(
+        "fc_src",
+        Type::Addr,
+        CLIENT,
+        "Original source address of the client's connection, whatever rules and PROXY headers set.",
+        |c, _| ask(c, Transport::ClientAddress),
+    ),
+    plain("fc_src_is_local", Type::Bool, CLIENT, "Whether `fc_src` is an address of this machine.", |c, _| {
         is_local(c, ask(c, Transport::ClientAddress))
     }),
-    plain("fc_src_port", INT, CLIENT, "The port of fc_src.", |c, _| ask(c, Transport::ClientPort)),
-    number("fc_unacked", "Segments that are not acknowledged yet.", |c, _| ask(c, Transport::ClientUnacked)),
-    plain("src_is_local", Type::Bool, CLIENT, "Whether src is this machine's.", |c, _| {
+    plain("fc_src_port", INT, CLIENT, "Port of `fc_src`.", |c, _| ask(c, Transport::ClientPort)),
+    number("fc_unacked", "Unacknowledged segments.", |c, _| ask(c, Transport::ClientUnacked)),
+    plain("src_is_local", Type::Bool, CLIENT, "Whether `src` is an address of this machine.", |c, _| {
         is_local(c, c.probes.source().map(|address| address.ip().into()))
     }),
 ];

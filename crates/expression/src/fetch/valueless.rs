@@ -7,9 +7,9 @@ use crate::sample::{Places, Type};
 /// Every fetch of the family.
 #[rustfmt::skip]
 pub const TABLE: &[Fetch] = &[
-    plain("spoe.engine-id", Type::Str, Places::EVERYWHERE, "No sample: agents are asked without a stream of their own.", |_, _| None),
+    plain("spoe.engine-id", Type::Str, Places::EVERYWHERE, "No sample: agents have no stream of their own.", |_, _| None),
     plain("ssl_bc_unique_id", Type::Bin, Places::SERVER_LAYER5, "No sample: see `ssl_fc_unique_id`.", |_, _| None),
-    plain("ssl_fc_unique_id", Type::Bin, Places::CLIENT_LAYER5, "No sample: Finished messages stay inside of the handshake.", |_, _| None),
+    plain("ssl_fc_unique_id", Type::Bin, Places::CLIENT_LAYER5, "No sample: the TLS library does not expose Finished messages.", |_, _| None),
 ];
 
 /// Returns why a fetch never has a sample; `None`: it may have one.

@@ -27,13 +27,13 @@ pub const FLAGS: &[FlagRow] = &[
     FlagRow {
         name: "X",
         flag: Flags::HEX,
-        doc: "prints addresses, ports and the numbers `%Ts` `%ms` `%pid` `%rt` `%lc` in hexadecimal",
+        doc: "prints addresses, ports, `%Ts`, `%ms`, `%pid`, `%rt` and `%lc` in hexadecimal",
     },
     FlagRow { name: "E", flag: Flags::ESCAPE, doc: "puts a backslash before `\"`, `\\` and `]`" },
     FlagRow {
         name: "bin",
         flag: Flags::BINARY,
-        doc: "for whole formats (`%{+bin}o`): samples are printed as they are, blocks of data whole",
+        doc: "for whole formats (`%{+bin}o`): samples are printed unchanged, binary data in full",
     },
     FlagRow { name: "json", flag: Flags::JSON, doc: "prints the value as JSON; not in `unique-id-format`" },
     FlagRow {

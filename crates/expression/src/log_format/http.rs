@@ -118,7 +118,7 @@ pub const TABLE: &[Alias] = &[
     row("CC", String, Http, "captured cookie of the request, \"name=value\"", |record, out| {
         out.name(record.request_cookie);
     }),
-    row("CS", String, Http, "captured cookie of the answer, \"name=value\"", |record, out| {
+    row("CS", String, Http, "captured cookie of the response, \"name=value\"", |record, out| {
         out.name(record.response_cookie);
     }),
     row("HM", String, Http, "method", |record, out| part(record, out, |line| line.method)),

@@ -21,7 +21,7 @@ pub const TABLE: &[Alias] = &[
         doc: "unique-id",
         render: |record, out| out.name(record.unique_id),
     },
-    row("lc", Kind::Numeric, "lines that the frontend has logged before", |record, out| {
+    row("lc", Kind::Numeric, "number of lines that the frontend logged before this one", |record, out| {
         out.number_or_hexadecimal(record.log_counter.into(), 4);
     }),
     Alias {
@@ -29,10 +29,10 @@ pub const TABLE: &[Alias] = &[
         kind: Kind::String,
         restriction: Restriction::Log,
         at_end: false,
-        doc: "where the line is written: \"txn_close\" and others",
+        doc: "origin of the line: \"txn_close\" and others",
         render: |record, out| out.name(Some(record.origin.name().as_bytes())),
     },
-    row("pid", Kind::Numeric, "the process", |record, out| out.number_or_hexadecimal(record.pid.into(), 4)),
+    row("pid", Kind::Numeric, "process ID", |record, out| out.number_or_hexadecimal(record.pid.into(), 4)),
     row("rt", Kind::Numeric, "requests (HTTP) or sessions (TCP) before this one", |record, out| {
         out.number_or_hexadecimal(record.request_counter.into(), 4);
     }),

@@ -69,27 +69,37 @@ pub const TIMERS: &[Alias] = &[
     timer_row("Tc", Restriction::None, "time to connect to the server, retries included", |record, out| {
         out.number(record.timers.connect);
     }),
-    timer_row("Td", Restriction::None, "time to pass the answer on: Tt - (Tq + Tw + Tc + Tr)", |record, out| {
-        out.number(record.timers.data);
-    }),
+    timer_row(
+        "Td",
+        Restriction::None,
+        "data transfer time of the response: Tt - (Tq + Tw + Tc + Tr)",
+        |record, out| {
+            out.number(record.timers.data);
+        },
+    ),
     timer_row("Th", Restriction::None, "time for the client's handshakes (TLS, PROXY protocol)", |record, out| {
         out.number(record.timers.handshake);
     }),
     timer_row(
         "Ti",
         Restriction::Http,
-        "idle time before the request's first byte; over HTTP/2, of its head, since the stream before it began",
+        "idle time before the request's first byte; over HTTP/2, time from the start of the previous stream to the request's header",
         |record, out| {
             out.number(record.timers.idle);
         },
     ),
     timer_row("Tq", Restriction::Http, "Th + Ti + TR", |record, out| out.number(record.timers.query())),
-    timer_row("TR", Restriction::Http, "time to receive the whole request head", |record, out| {
+    timer_row("TR", Restriction::Http, "time to receive the complete request header", |record, out| {
         out.number(record.timers.request);
     }),
-    timer_row("Tr", Restriction::Http, "the server's response time, to the end of its head", |record, out| {
-        out.number(record.timers.response);
-    }),
+    timer_row(
+        "Tr",
+        Restriction::Http,
+        "the server's response time, up to the end of the response header",
+        |record, out| {
+            out.number(record.timers.response);
+        },
+    ),
     timer_row("Tt", Restriction::None, "total time from accept to the last close", |record, out| {
         out.growing(record.timers.total, record.partial);
     }),

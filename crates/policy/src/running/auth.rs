@@ -17,7 +17,7 @@ pub const TABLE: &[Fetch] = &[
         LIST,
         Type::Bool,
         Places::REQUEST,
-        "Whether name and password are those of a user of the list.",
+        "Whether the credentials of the request belong to a user of the list.",
         |context, arguments| {
             basic(context)?;
             Some(Value::Bool(user(context, arguments).is_some()))
@@ -28,7 +28,7 @@ pub const TABLE: &[Fetch] = &[
         LIST,
         Type::Str,
         Places::REQUEST,
-        "The name of the user whose name and password are those of the request; in ACLs the groups of that user.",
+        "Name of the authenticated user; in ACLs, the groups of that user.",
         |context, arguments| user(context, arguments).and_then(|_| basic(context)).map(|(name, _)| Value::Str(name)),
     )
     .each(|context, arguments, visit| {
@@ -39,14 +39,14 @@ pub const TABLE: &[Fetch] = &[
         NAME,
         Type::Str,
         Places::REQUEST,
-        "The token of the scheme Bearer.",
+        "The token of the Bearer scheme.",
         http_auth_bearer,
     ),
-    plain("http_auth_pass", Type::Str, Places::REQUEST, "The password of the scheme Basic.", |context, _| {
+    plain("http_auth_pass", Type::Str, Places::REQUEST, "The password of the Basic scheme.", |context, _| {
         basic(context).map(|(_, password)| Value::Str(password))
     }),
     plain("http_auth_type", Type::Str, Places::REQUEST, "The scheme of the credentials: Basic or Bearer.", scheme),
-    plain("http_auth_user", Type::Str, Places::REQUEST, "The name of the scheme Basic.", |context, _| {
+    plain("http_auth_user", Type::Str, Places::REQUEST, "The user name of the Basic scheme.", |context, _| {
         basic(context).map(|(name, _)| Value::Str(name))
     }),
 ];

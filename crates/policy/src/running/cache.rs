@@ -15,7 +15,7 @@ pub const TABLE: &[Fetch] = &[
         Signature::NONE,
         Type::Bool,
         Places::SERVER_LAYER5,
-        "Whether the answer comes from a cache.",
+        "Whether the response comes from a cache.",
         is_hit,
     )
     .needing(ANSWER),
@@ -24,7 +24,7 @@ pub const TABLE: &[Fetch] = &[
         Signature::NONE,
         Type::Str,
         Places::SERVER_LAYER5,
-        "The name of the cache that the answer comes from; empty: it comes from none.",
+        "Name of the cache that the response comes from; empty: none.",
         name,
     )
     .needing(ANSWER),

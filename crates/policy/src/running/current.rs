@@ -8,31 +8,51 @@ use std::time::Duration;
 
 /// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
-    plain("cur_client_timeout", Type::Int, FRONT, "Its timeout client, milliseconds.", |c, _| {
-        limit(c, c.frontend(), |own| own.client, |proxy| proxy.client)
-    })
+    plain(
+        "cur_client_timeout",
+        Type::Int,
+        FRONT,
+        "Current `timeout client` of the stream, in milliseconds.",
+        |c, _| limit(c, c.frontend(), |own| own.client, |proxy| proxy.client),
+    )
     .needing("frontend"),
-    plain("cur_connect_timeout", Type::Int, BACK, "Its timeout connect, milliseconds.", |c, _| {
-        limit(c, configured(c), |own| own.connect, |proxy| proxy.connect)
-    }),
-    plain("cur_max_retries", Type::Int, BACK, "Its retries.", |c, _| {
+    plain(
+        "cur_connect_timeout",
+        Type::Int,
+        BACK,
+        "Current `timeout connect` of the stream, in milliseconds.",
+        |c, _| limit(c, configured(c), |own| own.connect, |proxy| proxy.connect),
+    ),
+    plain("cur_max_retries", Type::Int, BACK, "Current number of `retries` of the stream.", |c, _| {
         let retries = || configured(c).and_then(|proxy| proxy.backend.as_ref()).map_or(0, |backend| backend.retries);
         Some(Value::Int(c.probes.stream()?.own.retries.unwrap_or_else(retries).into()))
     }),
-    plain("cur_queue_timeout", Type::Int, BACK, "Its timeout queue, milliseconds.", |c, _| {
+    plain("cur_queue_timeout", Type::Int, BACK, "Current `timeout queue` of the stream, in milliseconds.", |c, _| {
         limit(c, configured(c), |own| own.queue, Timeouts::queued)
     }),
-    plain("cur_server_timeout", Type::Int, BACK, "Its timeout server, once it has one; milliseconds.", |c, _| {
-        let connected = c.probes.stream().is_some_and(|stream| stream.timings.connected.is_some());
-        limit(c, connected.then(|| configured(c)).flatten(), |own| own.server, |proxy| proxy.server)
-    }),
-    plain("cur_tarpit_timeout", Type::Int, EITHER, "Its timeout tarpit, milliseconds.", |c, _| {
-        let of_back = configured(c).is_some();
-        let or_connect = |proxy: &Timeouts| proxy.tarpit.or(proxy.connect.filter(|_| of_back));
-        limit(c, c.backend(), |own| own.tarpit, or_connect)
-    })
+    plain(
+        "cur_server_timeout",
+        Type::Int,
+        BACK,
+        "Current `timeout server` of the stream, in milliseconds, once the connection to the server is established.",
+        |c, _| {
+            let connected = c.probes.stream().is_some_and(|stream| stream.timings.connected.is_some());
+            limit(c, connected.then(|| configured(c)).flatten(), |own| own.server, |proxy| proxy.server)
+        },
+    ),
+    plain(
+        "cur_tarpit_timeout",
+        Type::Int,
+        EITHER,
+        "Current `timeout tarpit` of the stream, in milliseconds.",
+        |c, _| {
+            let of_back = configured(c).is_some();
+            let or_connect = |proxy: &Timeouts| proxy.tarpit.or(proxy.connect.filter(|_| of_back));
+            limit(c, c.backend(), |own| own.tarpit, or_connect)
+        },
+    )
     .needing("frontend,backend"),
-    plain("cur_tunnel_timeout", Type::Int, BACK, "Its timeout tunnel, milliseconds.", |c, _| {
+    plain("cur_tunnel_timeout", Type::Int, BACK, "Current `timeout tunnel` of the stream, in milliseconds.", |c, _| {
         limit(c, configured(c), |own| own.tunnel, |proxy| proxy.tunnel)
     }),
 ];

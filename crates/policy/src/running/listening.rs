@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 /// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
-    plain("act_conn", Type::Int, Places::EVERYWHERE, "Connections of the process.", act_conn),
-    plain("dst_conn", Type::Int, Places::CLIENT_SESSION, "Connections of the listening socket.", dst_conn),
+    plain("act_conn", Type::Int, Places::EVERYWHERE, "Current connections of the process.", act_conn),
+    plain("dst_conn", Type::Int, Places::CLIENT_SESSION, "Current connections of the listening socket.", dst_conn),
     Fetch::new("dump_all_vars", DUMP, Type::Str, Places::EVERYWHERE, "All variables with their values.", dump_all)
         .checked(check_dump),
-    plain("so_id", Type::Int, Places::CLIENT_SESSION, "The listening socket's number.", |c, _| {
+    plain("so_id", Type::Int, Places::CLIENT_SESSION, "Number (`id`) of the listening socket.", |c, _| {
         Some(Value::Int(bind(c)?.id.into()))
     }),
-    plain("so_name", Type::Str, Places::CLIENT_SESSION, "The listening socket's name.", |c, _| {
+    plain("so_name", Type::Str, Places::CLIENT_SESSION, "Name of the listening socket.", |c, _| {
         bind(c).filter(|bind| bind.is_named).map(|bind| Value::Str(bind.name.as_bytes()))
     }),
 ];

@@ -12,7 +12,7 @@ pub const TABLE: &[Converter] = &[
         "fe_exists",
         Signature::NONE,
         (Type::Str, Type::Bool),
-        "Whether there is a frontend of that name.",
+        "Whether a frontend of that name exists.",
         |context, value, _| {
             let name = value.bytes()?;
             let mut proxies = context.program()?.proxies.iter();
@@ -23,7 +23,7 @@ pub const TABLE: &[Converter] = &[
         "nbsrv",
         Signature::NONE,
         (Type::Str, Type::Int),
-        "How many servers of the backend of that name are given requests.",
+        "Number of usable servers of the named backend.",
         |context, value, _| {
             let backend = backend(context, value.bytes()?)?;
             let (servers, state) =
@@ -37,7 +37,7 @@ pub const TABLE: &[Converter] = &[
         "srv_is_up",
         Signature::NONE,
         (Type::Str, Type::Bool),
-        "Whether the server of that name, as backend/server, is up.",
+        "Whether the named server (`backend/server`) is up.",
         |context, value, _| {
             let (backend, server) = server(context, value.bytes()?)?;
             let status = context.live()?.proxies.get(backend)?.status(server)?;
@@ -48,7 +48,7 @@ pub const TABLE: &[Converter] = &[
         "srv_queue",
         Signature::NONE,
         (Type::Str, Type::Int),
-        "How many requests wait for the server of that name, as backend/server.",
+        "Queued requests of the named server (`backend/server`).",
         |context, value, _| {
             let (backend, server) = server(context, value.bytes()?)?;
             let (_, queued) = context.live()?.proxies.get(backend)?.queued(Some(server));

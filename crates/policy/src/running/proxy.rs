@@ -11,60 +11,64 @@ use std::time::Duration;
 
 /// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
-    of_backend("avg_queue", "Requests that wait in a backend, by its usable servers.", avg_queue),
-    of_backend("be_conn", "Requests that a backend holds.", be_conn),
-    of_backend("be_conn_free", "Connections that its usable servers could still take; -1: no limit.", be_conn_free),
-    of_back("be_connect_timeout", "Its timeout connect, milliseconds.", |context, _| {
+    of_backend("avg_queue", "Queued requests of a backend, divided by the number of its usable servers.", avg_queue),
+    of_backend("be_conn", "Current requests of a backend, queued ones included.", be_conn),
+    of_backend("be_conn_free", "Free connection slots of the usable servers of a backend; -1: no limit.", be_conn_free),
+    of_back("be_connect_timeout", "The backend's `timeout connect`, in milliseconds.", |context, _| {
         of_back_side(context, |timeouts| timeouts.connect)
     }),
     of_back("be_id", "The backend's number.", |context, _| Some(Value::Int(of_stream(context)?.id.into()))),
-    of_back("be_max_retries", "Its retries.", |context, _| {
+    of_back("be_max_retries", "The backend's `retries`.", |context, _| {
         let backend = of_stream(context)?.backend.as_ref();
         Some(Value::Int(backend.map_or(3, |backend| backend.retries).into()))
     }),
     plain("be_name", Type::Str, Places::BACKEND, "The backend's name.", |context, _| {
         Some(Value::Str(of_stream(context)?.name.as_bytes()))
     }),
-    of_back("be_queue_timeout", "Its timeout queue, milliseconds.", |context, _| {
+    of_back("be_queue_timeout", "The backend's `timeout queue`, in milliseconds.", |context, _| {
         of_back_side(context, Timeouts::queued)
     }),
-    of_back("be_server_timeout", "Its timeout server, milliseconds.", |context, _| {
+    of_back("be_server_timeout", "The backend's `timeout server`, in milliseconds.", |context, _| {
         of_back_side(context, |timeouts| timeouts.server)
     }),
-    of_backend("be_sess_rate", "Sessions of a backend in the last second.", be_sess_rate),
-    of_back("be_tarpit_timeout", "Its timeout tarpit, milliseconds.", |context, _| {
+    of_backend("be_sess_rate", "Session rate of a backend: sessions in the last second.", be_sess_rate),
+    of_back("be_tarpit_timeout", "The backend's `timeout tarpit`, in milliseconds.", |context, _| {
         of_back_side(context, |timeouts| timeouts.tarpit.or(timeouts.connect))
     }),
-    of_back("be_tunnel_timeout", "Its timeout tunnel, milliseconds.", |context, _| {
+    of_back("be_tunnel_timeout", "The backend's `timeout tunnel`, in milliseconds.", |context, _| {
         of_back_side(context, |timeouts| timeouts.tunnel)
     }),
-    of_backend("connslots", "Connections and waiters that a backend could still take; -1: no limit.", connslots),
+    of_backend("connslots", "Free connection and queue slots of a backend; -1: no limit.", connslots),
     plain(
         "fcgi.docroot",
         Type::Str,
         Places::REQUEST,
-        "The docroot of the backend's FastCGI application.",
+        "The `docroot` of the backend's FastCGI application.",
         |context, _| Some(Value::Str(&application(context)?.docroot)),
     ),
-    plain("fcgi.index", Type::Str, Places::REQUEST, "The index of the backend's FastCGI application.", |context, _| {
-        Some(Value::Str(application(context)?.script.as_deref()?))
-    }),
-    of_front("fe_client_timeout", "The frontend's timeout client, milliseconds.", |context, _| {
+    plain(
+        "fcgi.index",
+        Type::Str,
+        Places::REQUEST,
+        "The `index` of the backend's FastCGI application.",
+        |context, _| Some(Value::Str(application(context)?.script.as_deref()?)),
+    ),
+    of_front("fe_client_timeout", "The frontend's `timeout client`, in milliseconds.", |context, _| {
         timeout(context.frontend(), |timeouts| timeouts.client)
     }),
-    of_frontend("fe_conn", "Connections of a frontend.", fe_conn),
-    plain("fe_defbe", Type::Str, Places::CLIENT_SESSION, "The name of its default backend.", fe_defbe),
+    of_frontend("fe_conn", "Current connections of a frontend.", fe_conn),
+    plain("fe_defbe", Type::Str, Places::CLIENT_SESSION, "Name of the frontend's default backend.", fe_defbe),
     of_front("fe_id", "The frontend's number.", |context, _| Some(Value::Int(context.frontend()?.id.into()))),
     plain("fe_name", Type::Str, Places::CLIENT_SESSION, "The frontend's name.", |context, _| {
         Some(Value::Str(context.frontend()?.name.as_bytes()))
     }),
-    of_frontend("fe_req_rate", "Requests of a frontend in the last second.", fe_req_rate),
-    of_frontend("fe_sess_rate", "Sessions of a frontend in the last second.", fe_sess_rate),
-    of_front("fe_tarpit_timeout", "The frontend's timeout tarpit, milliseconds.", |context, _| {
+    of_frontend("fe_req_rate", "Request rate of a frontend: requests in the last second.", fe_req_rate),
+    of_frontend("fe_sess_rate", "Session rate of a frontend: sessions in the last second.", fe_sess_rate),
+    of_front("fe_tarpit_timeout", "The frontend's `timeout tarpit`, in milliseconds.", |context, _| {
         timeout(context.frontend(), |timeouts| timeouts.tarpit)
     }),
-    of_backend("nbsrv", "Usable servers of a backend.", nbsrv),
-    of_backend("queue", "Requests that wait in a backend and its servers.", queue),
+    of_backend("nbsrv", "Number of usable servers of a backend.", nbsrv),
+    of_backend("queue", "Queued requests of a backend and its servers.", queue),
 ];
 
 const FRONTEND: Signature = Signature::new(0, &[Kind::Frontend]);

@@ -8,10 +8,10 @@ use live::{Admin, ServerStatus};
 
 /// The fetches of this family.
 pub const TABLE: &[Fetch] = &[
-    number("srv_conn", "Requests that a server serves.", |context, arguments| {
+    number("srv_conn", "Current requests of a server.", |context, arguments| {
         Some(Value::Int(status(context, arguments)?.load.served.into()))
     }),
-    number("srv_conn_free", "Requests that it could still take; -1: no limit.", |context, arguments| {
+    number("srv_conn_free", "Free connection slots of a server; -1: no limit.", |context, arguments| {
         let load = status(context, arguments)?.load;
         let free = i64::from(load.limit.saturating_sub(load.served));
         Some(Value::Int(if load.limit == u32::MAX { -1 } else { free }))
@@ -30,24 +30,24 @@ pub const TABLE: &[Fetch] = &[
             Some(Value::Bool(status.up && status.admin != Admin::Maintenance))
         },
     ),
-    number("srv_iweight", "The weight that the configuration gives a server.", |context, arguments| {
+    number("srv_iweight", "Configured weight of a server.", |context, arguments| {
         Some(Value::Int(status(context, arguments)?.initial_weight.into()))
     }),
     plain("srv_name", Type::Str, Places::SERVER, "The server's name.", |context, _| {
         Some(Value::Str(context.server()?.name.as_bytes()))
     }),
-    number("srv_queue", "Requests that wait for a server.", |context, arguments| {
+    number("srv_queue", "Queued requests of a server.", |context, arguments| {
         Some(Value::Int(status(context, arguments)?.load.queued.into()))
     }),
-    number("srv_sess_rate", "Sessions of a server in the last second.", |context, arguments| {
+    number("srv_sess_rate", "Session rate of a server: sessions in the last second.", |context, arguments| {
         let Argument::Server(backend, server) = *arguments.get(0) else { return None };
         let serial = context.proxy(backend)?.backend.as_ref()?.servers.get(server)?.serial;
         super::proxy::server_rate(context, serial)
     }),
-    number("srv_uweight", "A server's weight as it was set.", |context, arguments| {
+    number("srv_uweight", "Current weight of a server, as configured or set at run time.", |context, arguments| {
         Some(Value::Int(status(context, arguments)?.weight.into()))
     }),
-    number("srv_weight", "A server's weight as it counts now.", |context, arguments| {
+    number("srv_weight", "Effective weight of a server.", |context, arguments| {
         Some(Value::Int(status(context, arguments)?.effective_weight.into()))
     }),
 ];

@@ -24,27 +24,27 @@ macro_rules! rows {
 /// Converters that read.
 #[rustfmt::skip]
 pub const READ: &[Converter] = rows! { read;
-    BytesInRate, "Bytes from clients, over the table's period.", "table_bytes_in_rate";
-    BytesOutRate, "Bytes to clients, over the table's period.", "table_bytes_out_rate";
-    ConnCnt, "Connections.", "table_conn_cnt";
-    ConnCur, "Connections at this moment.", "table_conn_cur";
-    ConnRate, "Connections over the table's period.", "table_conn_rate";
+    BytesInRate, "Rate of bytes from clients, over the table's period.", "table_bytes_in_rate";
+    BytesOutRate, "Rate of bytes to clients, over the table's period.", "table_bytes_out_rate";
+    ConnCnt, "Number of connections.", "table_conn_cnt";
+    ConnCur, "Current connections.", "table_conn_cur";
+    ConnRate, "Connection rate, over the table's period.", "table_conn_rate";
     Gpc0, "The first general purpose counter.", "table_gpc0";
     Gpc1, "The second general purpose counter.", "table_gpc1";
     Gpt0, "The first general purpose tag.", "table_gpt0";
-    GlitchCnt, "Oddities of the clients' protocol.", "table_glitch_cnt";
-    GlitchRate, "Oddities of the clients' protocol over the table's period.", "table_glitch_rate";
-    Gpc0Rate, "Steps of the first general purpose counter over the table's period.", "table_gpc0_rate";
-    Gpc1Rate, "Steps of the second general purpose counter over the table's period.", "table_gpc1_rate";
-    HttpErrCnt, "Requests that were wrong.", "table_http_err_cnt";
-    HttpErrRate, "Requests that were wrong, over the table's period.", "table_http_err_rate";
-    HttpFailCnt, "Requests that servers failed.", "table_http_fail_cnt";
-    HttpFailRate, "Requests that servers failed, over the table's period.", "table_http_fail_rate";
-    HttpReqCnt, "Requests.", "table_http_req_cnt";
-    HttpReqRate, "Requests over the table's period.", "table_http_req_rate";
-    SessCnt, "Sessions.", "table_sess_cnt";
-    SessRate, "Sessions over the table's period.", "table_sess_rate";
-    ServerId, "The number of the server.", "table_server_id";
+    GlitchCnt, "Number of glitches.", "table_glitch_cnt";
+    GlitchRate, "Glitch rate, over the table's period.", "table_glitch_rate";
+    Gpc0Rate, "Increment rate of the first general purpose counter, over the table's period.", "table_gpc0_rate";
+    Gpc1Rate, "Increment rate of the second general purpose counter, over the table's period.", "table_gpc1_rate";
+    HttpErrCnt, "Number of HTTP errors.", "table_http_err_cnt";
+    HttpErrRate, "HTTP error rate, over the table's period.", "table_http_err_rate";
+    HttpFailCnt, "Number of HTTP failures.", "table_http_fail_cnt";
+    HttpFailRate, "HTTP failure rate, over the table's period.", "table_http_fail_rate";
+    HttpReqCnt, "Number of requests.", "table_http_req_cnt";
+    HttpReqRate, "Request rate, over the table's period.", "table_http_req_rate";
+    SessCnt, "Number of sessions.", "table_sess_cnt";
+    SessRate, "Session rate, over the table's period.", "table_sess_rate";
+    ServerId, "Number (`id`) of the server stored in the entry.", "table_server_id";
 };
 
 /// Converters that read bytes as kilobytes.
@@ -56,46 +56,52 @@ pub const KILOBYTES: &[Converter] = rows! { kilobytes;
 
 /// Other converters.
 pub const OTHERS: &[Converter] = &[
-    row("table_clr_gpc0", "Clears the first general purpose counter.", |c, value, a| {
+    row("table_clr_gpc0", "Clears the first general purpose counter and returns its value.", |c, value, a| {
         change(c, value, a.table(0)?, |entry, table| Datum::first(DataKind::Gpc0).set(entry, table, 0))
     }),
-    row("table_clr_gpc1", "Clears the second general purpose counter.", |c, value, a| {
+    row("table_clr_gpc1", "Clears the second general purpose counter and returns its value.", |c, value, a| {
         change(c, value, a.table(0)?, |entry, table| Datum::first(DataKind::Gpc1).set(entry, table, 0))
     }),
-    row("table_inc_gpc0", "Counts the first general purpose counter up.", |c, value, a| {
+    row("table_inc_gpc0", "Increments the first general purpose counter and returns it.", |c, value, a| {
         change(c, value, a.table(0)?, |entry, table| Datum::first(DataKind::Gpc0).count(entry, table, 1))
     }),
-    row("table_inc_gpc1", "Counts the second general purpose counter up.", |c, value, a| {
+    row("table_inc_gpc1", "Increments the second general purpose counter and returns it.", |c, value, a| {
         change(c, value, a.table(0)?, |entry, table| Datum::first(DataKind::Gpc1).count(entry, table, 1))
     }),
-    indexed("table_clr_gpc", "Clears a general purpose counter.", |c, value, a| {
+    indexed("table_clr_gpc", "Clears a general purpose counter and returns its value.", |c, value, a| {
         let datum = Datum::array(DataKind::Gpc, a.int(0)?)?;
         change(c, value, a.table(1)?, |entry, table| datum.set(entry, table, 0))
     }),
-    indexed("table_inc_gpc", "Counts a general purpose counter up.", |c, value, a| {
+    indexed("table_inc_gpc", "Increments a general purpose counter and returns it.", |c, value, a| {
         let datum = Datum::array(DataKind::Gpc, a.int(0)?)?;
         change(c, value, a.table(1)?, |entry, table| datum.count(entry, table, 1))
     }),
     indexed("table_gpc", "A general purpose counter.", |c, value, a| {
         read(c, value, a.table(1)?, Datum::array(DataKind::Gpc, a.int(0)?)?)
     }),
-    indexed("table_gpc_rate", "Steps of a general purpose counter over the table's period.", |c, value, a| {
-        read(c, value, a.table(1)?, Datum::array(DataKind::GpcRate, a.int(0)?)?)
-    }),
+    indexed(
+        "table_gpc_rate",
+        "Increment rate of a general purpose counter, over the table's period.",
+        |c, value, a| read(c, value, a.table(1)?, Datum::array(DataKind::GpcRate, a.int(0)?)?),
+    ),
     indexed("table_gpt", "A general purpose tag.", |c, value, a| {
         read(c, value, a.table(1)?, Datum::array(DataKind::Gpt, a.int(0)?)?)
     }),
-    Converter::new("in_table", TABLE_NAME, (Type::Any, Type::Bool), "Whether there is an entry.", |c, value, a| {
-        stick::look_up(c, value, a.table(0)?, false, |_, _| Some(true)).map(Value::Bool)
-    })
+    Converter::new(
+        "in_table",
+        TABLE_NAME,
+        (Type::Any, Type::Bool),
+        "Whether the table has an entry for the key.",
+        |c, value, a| stick::look_up(c, value, a.table(0)?, false, |_, _| Some(true)).map(Value::Bool),
+    )
     .checked(|a, c| stick::default_table(a, c, 0)),
-    row("table_trackers", "Who tracks the entry.", |c, value, a| {
+    row("table_trackers", "Number of concurrent trackers of the entry.", |c, value, a| {
         stick::look_up(c, value, a.table(0)?, 0, |entry, _| Some(entry.trackers)).map(|found| Value::Int(found.into()))
     }),
-    or_else("table_expire", "Milliseconds that the entry stays.", |c, value, a| {
+    or_else("table_expire", "Remaining lifetime of the entry, in milliseconds.", |c, value, a| {
         age(c, value, a.table(0)?, a.int(1), |left, _| left)
     }),
-    or_else("table_idle", "Milliseconds since the entry was refreshed.", |c, value, a| {
+    or_else("table_idle", "Time since the entry was refreshed, in milliseconds.", |c, value, a| {
         age(c, value, a.table(0)?, a.int(1), |left, life| life.saturating_sub(left))
     }),
 ];

@@ -100,7 +100,7 @@ pub(crate) static FAMILIES: &[Family<BindOption>] = &[
     Family { title: "Runtime API", rows: runtime::TABLE },
     Family { title: "Socket options", rows: socket::TABLE },
     Family { title: "Owner of a UNIX socket", rows: owner::TABLE },
-    Family { title: "What comes before the client's first bytes", rows: header::TABLE },
+    Family { title: "Headers before the client's data", rows: header::TABLE },
     Family { title: "TLS", rows: tls::TABLE },
     Family { title: "QUIC", rows: quic::TABLE },
 ];

@@ -8,10 +8,10 @@ use crate::spec::AccountSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
-    supported(Arity::One, "mode", "<mode>", "Rights of a UNIX socket, in octal.", mode),
-    supported(Arity::One, "uid", "<number>", "Owner of a UNIX socket, by number.", uid),
+    supported(Arity::One, "mode", "<mode>", "Permissions of a UNIX socket, in octal.", mode),
+    supported(Arity::One, "uid", "<number>", "Owner of a UNIX socket, by user ID.", uid),
     supported(Arity::One, "user", "<name>", "Owner of a UNIX socket.", user),
-    supported(Arity::One, "gid", "<number>", "Group of a UNIX socket, by number.", gid),
+    supported(Arity::One, "gid", "<number>", "Group of a UNIX socket, by group ID.", gid),
     supported(Arity::One, "group", "<name>", "Group of a UNIX socket.", group),
 ];
 

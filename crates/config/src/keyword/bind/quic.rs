@@ -6,7 +6,7 @@ use crate::keyword::argument::Arity;
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
     not_yet(Arity::One, "quic-cc-algo", "{ cubic | newreno | bbr | nocc }[(<argument>...)]", "Congestion control."),
-    not_yet(Arity::None, "quic-force-retry", "", "Makes every client prove its address first."),
+    not_yet(Arity::None, "quic-force-retry", "", "Forces address validation by Retry packets."),
     not_yet(
         Arity::One,
         "quic-socket",

@@ -8,19 +8,19 @@ use crate::spec::{RuntimeLevel, SeverityOutput};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
-    supported(Arity::One, "level", "{ user | operator | admin }", "Rights on the runtime API.", level),
+    supported(Arity::One, "level", "{ user | operator | admin }", "Permission level on the runtime API.", level),
     supported(
         Arity::One,
         "expose-fd",
         "{ listeners }",
-        "Hands listening sockets to a successor through this socket.",
+        "Passes listening sockets to a new process through this socket.",
         expose_fd,
     ),
     supported(
         Arity::One,
         "severity-output",
         "{ none | number | string }",
-        "How the runtime API shows severities.",
+        "Format of severities in the output of the runtime API.",
         severity_output,
     ),
 ];

@@ -8,14 +8,20 @@ use crate::units::{self, TimeError};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[BindOption] = &[
-    supported(Arity::One, "interface", "<interface>", "Accepts packets of one network interface alone.", interface),
+    supported(Arity::One, "interface", "<interface>", "Restricts the socket to a network interface.", interface),
     supported(Arity::One, "namespace", "<name>", "Network namespace of the address.", namespace),
-    supported(Arity::None, "transparent", "", "Binds an address that the host does not have.", transparent),
+    supported(Arity::None, "transparent", "", "Binds a non-local address.", transparent),
     supported(Arity::None, "tfo", "", "TCP fast open.", tfo),
-    supported(Arity::One, "mss", "<size>", "Largest TCP segment to announce.", mss),
-    supported(Arity::One, "tcp-ut", "<delay>", "How long sent bytes may stay unacknowledged.", tcp_ut),
+    supported(Arity::One, "mss", "<size>", "Maximum TCP segment size to announce.", mss),
+    supported(
+        Arity::One,
+        "tcp-ut",
+        "<delay>",
+        "TCP user timeout: how long sent data may remain unacknowledged.",
+        tcp_ut,
+    ),
     supported(Arity::One, "tcp-md5sig", "<password>", "Signs TCP segments with MD5.", tcp_md5sig),
-    supported(Arity::One, "tcp-ss", "<mode>", "Keeps the SYN packet for inspection.", tcp_ss),
+    supported(Arity::One, "tcp-ss", "<mode>", "Saves the SYN packet for inspection.", tcp_ss),
     supported(Arity::One, "cc", "<algorithm>", "Congestion control of accepted connections.", cc),
 ];
 

@@ -6,16 +6,16 @@ use crate::keyword::argument::{lenient, limit};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    supported("maxcomprate", "<number>", "Kilobytes a second to compress at most.", rate),
-    supported("maxcompcpuusage", "<number>", "Processor load, in percent, from which compression is reduced.", usage),
-    supported("maxzlibmem", "<number>", "Megabytes that the states of compression may use.", memory),
+    supported("maxcomprate", "<number>", "Maximum input rate of compression, in kilobytes per second.", rate),
+    supported("maxcompcpuusage", "<number>", "Processor usage, in percent, above which compression is reduced.", usage),
+    supported("maxzlibmem", "<number>", "Maximum memory of compression, in megabytes.", memory),
     supported("tune.comp.maxlevel", "<number>", "Highest compression level.", level),
     tuning(
         "tune.zlib.memlevel",
         "<number>",
         "Memory of zlib for each stream; Weir's compressor has one size, that of level 8.",
     ),
-    supported("tune.zlib.windowsize", "<number>", "Bytes of history of a compressor, as a power of two.", window),
+    supported("tune.zlib.windowsize", "<number>", "Window size of the compressor, as a power of two.", window),
 ];
 
 fn rate(context: &mut GlobalContext<'_>, line: &Line) {

@@ -5,18 +5,18 @@ use crate::document::Line;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    tuning("debug.counters", "{ on | off }", "Developers' event counters; Weir always counts its own."),
-    tuning("profiling.memory", "{ on | off }", "Profile of memory calls; Weir leaves that to perf and its like."),
+    tuning("debug.counters", "{ on | off }", "Event counters for developers; Weir always counts its own."),
+    tuning("profiling.memory", "{ on | off }", "Profile of memory calls; use perf or similar tools with Weir."),
     supported(
         "profiling.rules",
         "{ on | off }",
-        "Weir's own: with 'on', 'show rules' has what each rule costs.",
+        "Weir's own: measures the cost of each rule, for 'show rules'.",
         rules,
     ),
     supported(
         "profiling.tasks",
         "{ auto | on | off | lock | no-lock | memory | no-memory }...",
-        "With 'on' the time is measured that tasks take and wait, for cpu_ns_tot and its like.",
+        "With 'on', measures processor time and latency of tasks, for cpu_ns_tot and similar fetches.",
         tasks,
     ),
 ];

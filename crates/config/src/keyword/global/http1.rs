@@ -10,40 +10,30 @@ use crate::text;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    supported(
-        "http-err-codes",
-        "[+-]<range>[,...] [...]",
-        "Status codes that count as errors of the client.",
-        http_err_codes,
-    ),
-    supported(
-        "http-fail-codes",
-        "[+-]<range>[,...] [...]",
-        "Status codes that count as failures of the server.",
-        http_fail_codes,
-    ),
+    supported("http-err-codes", "[+-]<range>[,...] [...]", "Status codes counted as HTTP errors.", http_err_codes),
+    supported("http-fail-codes", "[+-]<range>[,...] [...]", "Status codes counted as HTTP failures.", http_fail_codes),
     supported(
         "h1-case-adjust",
         "<from> <to>",
-        "Spelling of one header name towards bogus HTTP/1 applications.",
+        "Case of a header name for non-compliant HTTP/1 applications.",
         h1_case_adjust,
     ),
     supported(
         "h1-case-adjust-file",
         "<file>",
-        "Spellings of header names towards bogus HTTP/1 applications.",
+        "File with the case of header names for non-compliant HTTP/1 applications.",
         h1_case_adjust_file,
     ),
     supported(
         "h1-accept-payload-with-any-method",
         "",
-        "Accept a body with GET, HEAD and DELETE from HTTP/1.0 clients.",
+        "Accepts a body with GET, HEAD and DELETE from HTTP/1.0 clients.",
         accept_payload,
     ),
     supported(
         "h1-do-not-close-on-insecure-transfer-encoding",
         "",
-        "Keep the connection after a message with both Transfer-Encoding and Content-Length.",
+        "Keeps the connection after a message with both Transfer-Encoding and Content-Length.",
         keep_insecure,
     ),
 ];

@@ -11,11 +11,16 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported(
         "httpclient.resolvers.disabled",
         "{ on | off }",
-        "Never resolve names for the internal client.",
+        "Disables name resolution for the internal client.",
         disabled,
     ),
     supported("httpclient.resolvers.id", "<name>", "Resolvers section for the internal client.", section),
-    supported("httpclient.resolvers.prefer", "{ ipv4 | ipv6 }", "Preferred family of the internal client.", prefer),
+    supported(
+        "httpclient.resolvers.prefer",
+        "{ ipv4 | ipv6 }",
+        "Preferred address family of the internal client.",
+        prefer,
+    ),
     supported("httpclient.retries", "<number>", "Retries of the internal client.", retries),
     supported("httpclient.ssl.ca-file", "<file>", "CA file of the internal client.", ca_file),
     supported(

@@ -8,14 +8,9 @@ use crate::spec::KeptSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    supported(
-        "server-state-base",
-        "<directory>",
-        "Folder of state files whose names do not begin with a slash.",
-        state_base,
-    ),
-    supported("server-state-file", "<file>", "State file for all backends that ask for the global one.", state_file),
-    supported("stats-file", "<path>", "Counters to start from, as written by \"dump stats-file\".", stats_file),
+    supported("server-state-base", "<directory>", "Directory of state files with relative names.", state_base),
+    supported("server-state-file", "<file>", "State file of all backends that use the global one.", state_file),
+    supported("stats-file", "<path>", "File with initial counters, as written by \"dump stats-file\".", stats_file),
     supported(
         "shm-stats-file",
         "<name>",
@@ -25,7 +20,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported(
         "shm-stats-file-max-objects",
         "<number>",
-        "Objects that fit into the shared memory of \"shm-stats-file\" (2000).",
+        "Maximum number of objects in the shared memory of \"shm-stats-file\" (2000).",
         shared_objects,
     ),
 ];

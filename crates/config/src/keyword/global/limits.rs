@@ -7,32 +7,37 @@ use crate::keyword::argument::{leading_number, lenient, milliseconds};
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    supported("maxconn", "<number>", "Connections of clients that the process takes at once.", maxconn),
-    supported("ulimit-n", "<number>", "Number of descriptors to ask the system for.", ulimit_n),
+    supported("maxconn", "<number>", "Maximum number of concurrent client connections of the process.", maxconn),
+    supported("ulimit-n", "<number>", "Maximum number of file descriptors to request from the system.", ulimit_n),
     supported(
         "fd-hard-limit",
         "<number>",
-        "Number of descriptors never to exceed, whatever the system allows.",
+        "Upper bound on the number of file descriptors, whatever the system allows.",
         fd_hard_limit,
     ),
-    supported("nosplice", "", "Never let the kernel move bytes between sockets.", nosplice),
-    supported("maxconnrate", "<number>", "New connections a second.", maxconnrate),
-    supported("maxsessrate", "<number>", "New sessions a second.", maxsessrate),
-    supported("maxsslrate", "<number>", "New TLS sessions a second.", maxsslrate),
-    supported("maxpipes", "<number>", "Pipes to use for splicing at most.", maxpipes),
-    supported("spread-checks", "<0..50>", "Percentage by which health checks are spread in time.", spread_checks),
+    supported("nosplice", "", "Disables splicing by the kernel.", nosplice),
+    supported("maxconnrate", "<number>", "Maximum number of new connections per second.", maxconnrate),
+    supported("maxsessrate", "<number>", "Maximum number of new sessions per second.", maxsessrate),
+    supported("maxsslrate", "<number>", "Maximum number of new TLS sessions per second.", maxsslrate),
+    supported("maxpipes", "<number>", "Maximum number of pipes for splicing.", maxpipes),
+    supported(
+        "spread-checks",
+        "<0..50>",
+        "Random variation of the interval of health checks, in percent.",
+        spread_checks,
+    ),
     supported(
         "max-spread-checks",
         "<time>",
-        "Time over which the first checks of a backend are spread at most.",
+        "Maximum time over which the first health checks are spread.",
         max_spread_checks,
     ),
-    tuning("nogetaddrinfo", "", "Resolve names at start-up with gethostbyname only; Weir asks the system's resolver."),
-    tuning("noktls", "", "Never let the kernel encrypt; Weir never does."),
-    tuning("noepoll", "", "Do not use epoll; Weir has no other poller on Linux."),
-    tuning("nopoll", "", "Do not use poll; Weir never does."),
-    tuning("nokqueue", "", "Do not use kqueue; Weir never does."),
-    tuning("noevports", "", "Do not use event ports; Weir never does."),
+    tuning("nogetaddrinfo", "", "Resolves names at start-up with gethostbyname only; Weir uses the system's resolver."),
+    tuning("noktls", "", "Disables kernel TLS; Weir does not use it."),
+    tuning("noepoll", "", "Disables epoll; Weir has no other poller on Linux."),
+    tuning("nopoll", "", "Disables poll; Weir does not use it."),
+    tuning("nokqueue", "", "Disables kqueue; Weir does not use it."),
+    tuning("noevports", "", "Disables event ports; Weir does not use them."),
 ];
 
 /// Returns the only argument of a limit that may be written once. HAProxy labels a repetition an alert and continues.

@@ -10,7 +10,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported(
         "log",
         "<target> [len <length>] [format <format>] [sample <ranges>:<size>] [profile <name>] <facility> [<level> [<minimum>]]",
-        "Where log lines of all proxies that say \"log global\" go.",
+        "Log target of all proxies with \"log global\".",
         log,
     ),
     supported("log-tag", "<text>", "Program name in log lines, instead of \"haproxy\".", log_tag),

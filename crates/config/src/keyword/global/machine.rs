@@ -9,25 +9,25 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported(
         "warn-blocked-traffic-after",
         "<time>",
-        "Time after which a task that blocks its thread is reported.",
+        "Time after which a task that blocks its thread is reported by a warning.",
         warn_blocked_traffic_after,
     ),
     supported("tune.renice.runtime", "<number>", "Scheduling priority of the running process.", renice_runtime),
-    supported("tune.runqueue-depth", "<number>", "Tasks run before polling again.", runqueue_depth),
     supported(
-        "prealloc-fd",
-        "",
-        "Open the highest descriptor once at start-up, so that the table need not grow later.",
-        prealloc_fd,
+        "tune.runqueue-depth",
+        "<number>",
+        "Maximum number of tasks that run between two polls for events.",
+        runqueue_depth,
     ),
-    supported("busy-polling", "[no]", "Spin instead of sleeping while there is nothing to do.", busy_polling),
+    supported("prealloc-fd", "", "Allocates the table of file descriptors at start-up.", prealloc_fd),
+    supported("busy-polling", "[no]", "Polls without sleeping when there is nothing to do.", busy_polling),
     supported(
         "harden.reject-privileged-ports.tcp",
         "{ on | off }",
-        "Ignore TCP clients whose source port is below 1024.",
+        "Ignores TCP clients whose source port is below 1024.",
         reject_privileged_ports,
     ),
-    supported("noreuseport", "", "Do not share listening ports with SO_REUSEPORT.", noreuseport),
+    supported("noreuseport", "", "Disables SO_REUSEPORT on listening sockets.", noreuseport),
 ];
 
 fn warn_blocked_traffic_after(context: &mut GlobalContext<'_>, line: &Line) {

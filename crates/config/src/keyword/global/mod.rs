@@ -67,7 +67,7 @@ const fn removed(name: &'static str, usage: &'static str, doc: &'static str, sen
 /// Every keyword of `global`.
 pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Process", rows: process::TABLE },
-    Family { title: "Files that outlive the process", rows: kept::TABLE },
+    Family { title: "State files", rows: kept::TABLE },
     Family { title: "Limits", rows: limits::TABLE },
     Family { title: "Compression", rows: compression::TABLE },
     Family { title: "Threads and processors", rows: processors::TABLE },

@@ -13,8 +13,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "otel-exporter",
         "<url> [service <name>] [resource <name> <value>]... [header <name> <value>]... [interval <time>] [timeout <time>] \
          [queue <items>] [batch <items>]",
-        "OpenTelemetry collector that gets the spans of `otel-trace`, the lines of `log otel@` and the metrics of \
-         `otel-metrics`. Weir's own.",
+        "OpenTelemetry collector of `otel-trace`, `log otel@` and `otel-metrics`. Weir's own.",
         exporter,
     ),
     supported(

@@ -10,12 +10,12 @@ use base::processors::MOST_PROCESSORS;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
-    supported("nbthread", "<number>", "Number of threads, one worker each.", nbthread),
-    supported("thread-hard-limit", "<number>", "Most threads to start, whether counted or configured.", hard_limit),
+    supported("nbthread", "<number>", "Number of threads.", nbthread),
+    supported("thread-hard-limit", "<number>", "Upper bound on the number of threads.", hard_limit),
     supported(
         "thread-groups",
         "<number>",
-        "Number of thread groups. Weir's threads share everything; a group only names threads for \"cpu-map\" and \
+        "Number of thread groups. Weir's threads share all data; a group only names threads for \"cpu-map\" and \
          bounds their number.",
         thread_groups,
     ),
@@ -23,23 +23,23 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported(
         "max-threads-per-group",
         "<number>",
-        "Size from which another thread group is counted.",
+        "Maximum number of threads in a group; more threads form another group.",
         max_threads_per_group,
     ),
     supported(
         "cpu-map",
         "[auto:]<thread-group>[/<thread-set>] <cpu-set>[,...] [...]",
-        "Which processor each thread runs on.",
+        "Processors on which threads run.",
         cpu_map,
     ),
     supported(
         "cpu-policy",
         "<policy> [threads-per-core { 1 | auto }]",
-        "How threads are spread over the processors.",
+        "Policy by which threads are distributed over processors.",
         cpu_policy,
     ),
-    supported("cpu-set", "<directive>...", "Which processors may be used at all.", cpu_set),
-    supported("cpu-affinity", "<affinity>", "How closely threads are bound to processors.", cpu_affinity),
+    supported("cpu-set", "<directive>...", "Processors that may be used.", cpu_set),
+    supported("cpu-affinity", "<affinity>", "How strictly threads are bound to processors.", cpu_affinity),
     supported("numa-cpu-mapping", "[no]", "Whether \"cpu-policy\" may choose processors (default).", numa_cpu_mapping),
 ];
 

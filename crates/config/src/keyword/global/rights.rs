@@ -13,37 +13,37 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported(
         "chroot",
         "{ <directory> | auto }",
-        "Locks the process into a directory before it serves anyone.",
+        "Changes the root directory of the process before it serves traffic.",
         chroot,
     ),
-    supported("uid", "<number>", "User number to switch to after start-up.", uid),
-    supported("gid", "<number>", "Group number to switch to after start-up.", gid),
+    supported("uid", "<number>", "User ID to switch to after start-up.", uid),
+    supported("gid", "<number>", "Group ID to switch to after start-up.", gid),
     supported("user", "<name>", "User to switch to after start-up.", user),
     supported("group", "<name>", "Group to switch to after start-up.", group),
     supported("setcap", "<name>[,<name>...]", "Capabilities to keep when switching to another user.", setcap),
     supported(
         "set-dumpable",
         "[ on | off | libs ]",
-        "Whether a crash may leave a core dump after switching users.",
+        "Whether core dumps are allowed after switching users.",
         set_dumpable,
     ),
     supported(
         "insecure-fork-wanted",
         "[no]",
-        "Allow new processes and programs while serving; without it, confinement forbids them.",
+        "Allows new processes and programs while serving; without it, the sandbox forbids them.",
         insecure_fork_wanted,
     ),
     supported(
         "insecure-setuid-wanted",
         "",
-        "Allow programs that are called to gain rights from their files.",
+        "Allows executed programs to gain privileges from set-user-ID files.",
         insecure_setuid_wanted,
     ),
     supported(
         "confine",
         "{ auto | off | strict }",
-        "Weir's own: what the process forbids itself after start-up: what costs nothing (auto), all that serving does \
-         not need (strict), or nothing.",
+        "Weir's own: restrictions of the process after start-up: those without cost (auto), everything that serving \
+         does not need (strict), or none.",
         confine,
     ),
 ];

@@ -8,18 +8,18 @@ use crate::keyword::bind;
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("stats socket", "<address> [<option>...]", "Socket for the runtime API.", socket),
-    supported("stats timeout", "<time>", "How long an idle runtime API connection stays.", timeout),
-    supported("stats maxconn", "<number>", "Connections that the runtime API takes at once.", maxconn),
+    supported("stats timeout", "<time>", "Idle timeout of runtime API connections.", timeout),
+    supported("stats maxconn", "<number>", "Maximum number of concurrent runtime API connections.", maxconn),
     supported(
         "stats calculate-max-counters",
         "{ on | off }",
-        "Whether the counters of maxima are kept up to date.",
+        "Whether counters of maximum values are calculated.",
         calculate_max_counters,
     ),
     removed(
         "stats bind-process",
         "",
-        "Never chooses processes any more: there is one.",
+        "Process of the statistics socket; there is a single process.",
         "'stats bind-process' is not supported anymore.",
     ),
 ];

@@ -11,7 +11,7 @@ use crate::spec::AccountSpec;
 pub(super) const TABLE: &[GlobalKeyword] = &[supported(
     "unix-bind",
     "[ prefix <prefix> ] [ mode <mode> ] [ user <user> ] [ uid <uid> ] [ group <group> ] [ gid <gid> ]",
-    "Prefix, owner and rights of every UNIX listening socket.",
+    "Prefix, owner and permissions of UNIX listening sockets.",
     unix_bind,
 )];
 

@@ -37,8 +37,8 @@ pub(super) const TABLE: &[OptionKeyword] = &[
     supported(fixed(BACK), "redis-check", "", "Checks Redis servers.", method),
     supported(fixed(BACK), "smtpchk", "[{ HELO | EHLO } <domain>]", "Checks SMTP servers.", method),
     supported(fixed(BACK), "spop-check", "", "Checks SPOP agents.", method),
-    supported(fixed(BACK), "ssl-hello-chk", "", "Checks servers with an SSLv3 greeting.", method),
-    supported(fixed(BACK), "tcp-check", "", "Checks servers as tcp-check lines say.", method),
+    supported(fixed(BACK), "ssl-hello-chk", "", "Checks servers with an SSLv3 client hello.", method),
+    supported(fixed(BACK), "tcp-check", "", "Checks servers by the tcp-check rules.", method),
 ];
 
 fn method(context: &mut ProxyContext<'_>, line: &Line) {

@@ -11,12 +11,12 @@ pub(super) const TABLE: &[OptionKeyword] = &[
     supported(fixed(FRONT_DIRECTIVE), "httplog", "[clf]", "Log format of HTTP.", httplog),
     supported(fixed(FRONT_DIRECTIVE), "httpslog", "", "Log format of HTTPS.", httpslog),
     supported(fixed(FRONT_DIRECTIVE), "tcplog", "[clf]", "Log format of TCP.", tcplog),
-    supported(switch(FRONT), "dontlognull", "", "No log line for connections without a byte.", dontlognull),
+    supported(switch(FRONT), "dontlognull", "", "Does not log connections without data.", dontlognull),
     supported(switch(FRONT), "dontlog-normal", "", "Logs failures only.", dontlog_normal),
-    supported(switch(FRONT), "log-separate-errors", "", "Logs failures with a higher level.", log_separate_errors),
-    supported(switch(FRONT), "logasap", "", "Logs as soon as the head of the answer is there.", logasap),
-    tuning(switch(FRONT), "contstats", "", "Counts while a stream runs; Weir always does."),
-    supported(switch(FRONT), "socket-stats", "", "Counts for each listening address.", socket_stats),
+    supported(switch(FRONT), "log-separate-errors", "", "Logs failures at a higher level.", log_separate_errors),
+    supported(switch(FRONT), "logasap", "", "Logs as soon as the response headers are received.", logasap),
+    tuning(switch(FRONT), "contstats", "", "Updates counters while a stream runs; Weir always does."),
+    supported(switch(FRONT), "socket-stats", "", "Keeps statistics for each listening address.", socket_stats),
 ];
 
 fn dontlognull(context: &mut ProxyContext<'_>, line: &Line) {

@@ -64,7 +64,7 @@ pub(crate) static FAMILIES: &[Family<OptionKeyword>] = &[
     Family { title: "HTTP", rows: http::TABLE },
     Family { title: "Logs and counters", rows: log::TABLE },
     Family { title: "Health checks", rows: checks::TABLE },
-    Family { title: "Choice of a server", rows: persistence::TABLE },
+    Family { title: "Server selection", rows: persistence::TABLE },
 ];
 
 /// Reads an `option` line.

@@ -7,13 +7,13 @@ use crate::keyword::proxy::ProxyContext;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[OptionKeyword] = &[
-    supported(switch(BACK), "allbackups", "", "Uses all backup servers at once, not the first alone.", allbackups),
-    supported(switch(BACK), "persist", "", "Sends persistent clients to their server even when it is down.", persist),
+    supported(switch(BACK), "allbackups", "", "Uses all backup servers at once, not only the first one.", allbackups),
+    supported(switch(BACK), "persist", "", "Honours persistence even if the server is down.", persist),
     supported(
         switch(BACK),
         "prefer-last-server",
         "",
-        "Stays with the last server where that is possible.",
+        "Prefers the server of the client's previous request.",
         prefer_last_server,
     ),
 ];

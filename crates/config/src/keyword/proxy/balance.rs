@@ -12,8 +12,8 @@ use crate::units;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    supported(BACK, "balance", "<algorithm> [<argument>...]", "How a server is chosen.", balance),
-    supported(BACK, "retries", "<number>", "Attempts to connect before giving up.", retries),
+    supported(BACK, "balance", "<algorithm> [<argument>...]", "Load balancing algorithm.", balance),
+    supported(BACK, "retries", "<number>", "Number of connection retries.", retries),
     supported(
         BACK,
         "http-reuse",
@@ -25,7 +25,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         BACK_SECTION,
         "use-server",
         "<server> { if | unless } <condition>",
-        "Sends requests to one server.",
+        "Selects a server for requests that match a condition.",
         use_server,
     ),
 ];

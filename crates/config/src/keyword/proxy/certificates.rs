@@ -12,10 +12,10 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         FRONT_SECTION,
         "ssl-f-use",
         "crt <file> [<option> <value>]...",
-        "Certificate of every \"ssl\" bind line of the frontend.",
+        "Certificate for all \"ssl\" bind lines of the frontend.",
         ssl_f_use,
     ),
-    removed("crt", "<file>", "Former name of ssl-f-use; HAProxy 3.5 does not know it.", "unknown keyword 'crt'."),
+    removed("crt", "<file>", "Former name of ssl-f-use; removed from HAProxy 3.5.", "unknown keyword 'crt'."),
 ];
 
 fn ssl_f_use(context: &mut ProxyContext<'_>, line: &Line) {

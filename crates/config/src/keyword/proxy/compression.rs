@@ -13,14 +13,14 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(ANY, "compression algo", "<algorithm>...", "Compression of responses.", algorithms),
     supported(ANY, "compression algo-req", "<algorithm>", "Compression of requests.", request_algorithm),
     supported(ANY, "compression algo-res", "<algorithm>...", "Compression of responses.", algorithms),
-    supported(ANY, "compression direction", "{ request | response | both }", "What is compressed.", direction),
-    supported(ANY, "compression minsize-req", "<size>", "Smallest request worth compressing.", |context, line| {
+    supported(ANY, "compression direction", "{ request | response | both }", "Direction of compression.", direction),
+    supported(ANY, "compression minsize-req", "<size>", "Minimum size of compressed requests.", |context, line| {
         least(context, line, |spec| &mut spec.request_least);
     }),
-    supported(ANY, "compression minsize-res", "<size>", "Smallest response worth compressing.", |context, line| {
+    supported(ANY, "compression minsize-res", "<size>", "Minimum size of compressed responses.", |context, line| {
         least(context, line, |spec| &mut spec.least);
     }),
-    supported(ANY, "compression offload", "", "Take Accept-Encoding away from requests.", offload),
+    supported(ANY, "compression offload", "", "Removes Accept-Encoding from requests.", offload),
     supported(ANY, "compression type", "<type>...", "Content types to compress.", |context, line| {
         types(context, line, |spec| &mut spec.types);
     }),

@@ -12,17 +12,17 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         BACK,
         "source",
         "<address>[:<port>] [usesrc <address>] [interface <name>]",
-        "Address to connect to the servers from.",
+        "Source address of connections to the servers.",
         source_address,
     ),
     supported(
         BACK_WILL,
         "srvtcpka-cnt",
         "<number>",
-        "Keep-alive probes without an answer before a server's connection is dropped.",
+        "Number of unanswered keep-alive probes after which a server's connection is dropped.",
         probes,
     ),
-    supported(BACK_WILL, "srvtcpka-idle", "<time>", "Idle time before keep-alive probes to servers start.", idle),
+    supported(BACK_WILL, "srvtcpka-idle", "<time>", "Idle time before keep-alive probes are sent to servers.", idle),
     supported(BACK_WILL, "srvtcpka-intvl", "<time>", "Time between keep-alive probes to servers.", interval),
 ];
 

@@ -11,7 +11,7 @@ use crate::units::{self, TimeError, TimeUnit};
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
     supported(BACK, "cookie", "<name> [<option>...]", "Persistence by a cookie.", cookie),
-    supported(BACK, "dynamic-cookie-key", "<key>", "Secret of dynamic cookies.", dynamic_key),
+    supported(BACK, "dynamic-cookie-key", "<key>", "Secret key of dynamic cookies.", dynamic_key),
 ];
 
 const OPTIONS: &str = "'cookie' supports 'rewrite', 'insert', 'prefix', 'indirect', 'nocache', 'postonly', 'domain', \

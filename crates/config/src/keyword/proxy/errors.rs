@@ -13,31 +13,37 @@ use crate::text;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    supported(ANY, "errorfile", "<status> <file>", "File that holds the whole answer for a status.", errorfile),
-    supported(FRONT, "monitor-uri", "<uri>", "URI that is answered with 200 on the spot.", monitor_uri),
+    supported(ANY, "errorfile", "<status> <file>", "File with the complete response for a status.", errorfile),
+    supported(FRONT, "monitor-uri", "<uri>", "URI that is answered with 200 without a server.", monitor_uri),
     supported(
         FRONT_SECTION,
         "monitor fail",
         "{ if | unless } <condition>",
-        "When monitor-uri answers 503 instead.",
+        "Condition under which monitor-uri returns 503.",
         monitor_fail,
     ),
-    supported(ANY, "errorfiles", "<section> [<status>...]", "Takes answers from an http-errors section.", errorfiles),
-    supported(ANY, "errorloc", "<status> <url>", "Redirects (302) instead of answering with a status.", errorloc),
-    supported(ANY, "errorloc302", "<status> <url>", "Redirects (302) instead of answering with a status.", errorloc),
-    supported(ANY, "errorloc303", "<status> <url>", "Redirects (303) instead of answering with a status.", errorloc303),
+    supported(
+        ANY,
+        "errorfiles",
+        "<section> [<status>...]",
+        "Uses the responses of an http-errors section.",
+        errorfiles,
+    ),
+    supported(ANY, "errorloc", "<status> <url>", "Redirects (302) instead of returning the error.", errorloc),
+    supported(ANY, "errorloc302", "<status> <url>", "Redirects (302) instead of returning the error.", errorloc),
+    supported(ANY, "errorloc303", "<status> <url>", "Redirects (303) instead of returning the error.", errorloc303),
     supported(
         ANY,
         "http-error",
         "status <status> [content-type <type>] [{ default-errorfiles | errorfile <file> | errorfiles <section> | \
          file <file> | lf-file <file> | string <text> | lf-string <format> }] [hdr <name> <format>]...",
-        "Answer for a status, put together.",
+        "Defines the response for a status.",
         http_error,
     ),
     removed(
         "monitor-net",
         "<network>",
-        "Clients answered as a monitor.",
+        "Network of monitors.",
         "'monitor-net' doesn't exist anymore. Please use 'http-request return status 200 if { src %1 }' instead.",
     ),
 ];

@@ -19,14 +19,14 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         ANY,
         "hash-balance-factor",
         "<factor>",
-        "Load above the average that a consistent hash may give a server, per cent.",
+        "Maximum load of a server relative to the average, in percent, with consistent hashing.",
         balance_factor,
     ),
     supported(
         BACK_ONLY,
         "hash-preserve-affinity",
         "{ always | maxconn | maxqueue }",
-        "What happens when the server that a hash chose is full.",
+        "Whether requests stay on the server selected by a hash when it is full.",
         affinity,
     ),
 ];

@@ -13,10 +13,10 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         FRONT_WILL,
         "clitcpka-cnt",
         "<number>",
-        "Keep-alive probes without an answer before a client's connection is dropped.",
+        "Number of unanswered keep-alive probes after which a client's connection is dropped.",
         count,
     ),
-    supported(FRONT_WILL, "clitcpka-idle", "<time>", "Idle time before keep-alive probes to clients start.", idle),
+    supported(FRONT_WILL, "clitcpka-idle", "<time>", "Idle time before keep-alive probes are sent to clients.", idle),
     supported(FRONT_WILL, "clitcpka-intvl", "<time>", "Time between keep-alive probes to clients.", interval),
 ];
 

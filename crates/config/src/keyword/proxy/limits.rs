@@ -8,22 +8,28 @@ use crate::spec::RetryOn;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    supported(FRONT_WILL, "rate-limit sessions", "<number>", "New sessions a second.", rate_limit_sessions),
+    supported(
+        FRONT_WILL,
+        "rate-limit sessions",
+        "<number>",
+        "Maximum number of new sessions per second.",
+        rate_limit_sessions,
+    ),
     supported(
         FRONT,
         "max-session-srv-conns",
         "<number>",
-        "Idle server connections that one client may hold.",
+        "Maximum number of idle server connections of a client session.",
         max_session_srv_conns,
     ),
     supported(
         BACK_WILL,
         "max-keep-alive-queue",
         "<number>",
-        "Queue length from which a kept connection is given up for another server.",
+        "Maximum queue length up to which a request waits for the server of a kept connection.",
         max_keep_alive_queue,
     ),
-    supported(BACK_ONLY, "retry-on", "<event>...", "Failures after which a request is sent again.", retry_on),
+    supported(BACK_ONLY, "retry-on", "<event>...", "Conditions under which a request is retried.", retry_on),
 ];
 
 /// Parses a number that HAProxy rejects if other characters follow it. The sentences begin with the keyword's name.

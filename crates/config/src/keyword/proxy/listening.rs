@@ -13,18 +13,30 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         DEFAULT_SERVER,
         "default-server",
         "[name <name>] [from <origin>] <option>...",
-        "Options of the servers declared after it.",
+        "Options of the servers declared after this line.",
         default_server,
     ),
-    supported(BACK, "http-send-name-header", "<name>", "Header that tells a server its name.", http_send_name_header),
+    supported(
+        BACK,
+        "http-send-name-header",
+        "<name>",
+        "Header field in which the server's name is sent to it.",
+        http_send_name_header,
+    ),
     supported(
         SERVER,
         "server-template",
         "<prefix> <count or range> <address>[:<port>] [<option>...]",
-        "Many servers from one line.",
+        "Declares several servers from one line.",
         server_template,
     ),
-    supported(BACK_ONLY_SECTION, "be-unpublished", "", "Rules that lead to the backend are passed over.", unpublished),
+    supported(
+        BACK_ONLY_SECTION,
+        "be-unpublished",
+        "",
+        "Excludes the backend from the rules that select backends.",
+        unpublished,
+    ),
 ];
 
 fn bind(context: &mut ProxyContext<'_>, line: &Line) {

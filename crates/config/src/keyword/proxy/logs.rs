@@ -13,13 +13,7 @@ use crate::suggest::nearest;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    supported(
-        ANY,
-        "log",
-        "{ global | <target> [<argument>...] <facility> [<level> [<minimum>]] }",
-        "Where log lines go.",
-        log,
-    ),
+    supported(ANY, "log", "{ global | <target> [<argument>...] <facility> [<level> [<minimum>]] }", "Log target.", log),
     supported(ANY, "log-tag", "<text>", "Program name in this proxy's log lines.", log_tag),
     supported(FRONT_DIRECTIVE, "log-format", "<format>", "Own log format.", log_format),
     supported(FRONT_DIRECTIVE, "log-format-sd", "<format>", "Structured data of RFC 5424 log lines.", log_format_sd),

@@ -9,48 +9,48 @@ use crate::spec::PersistRuleSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    supported(ANY, "persist rdp-cookie", "[(<name>)]", "Persistence by the cookie of remote desktops.", rdp_cookie),
+    supported(ANY, "persist rdp-cookie", "[(<name>)]", "Persistence by the RDP cookie.", rdp_cookie),
     supported(
         BACK_SECTION,
         "force-persist",
         "{ if | unless } <condition>",
-        "Keeps persistence to servers that are down.",
+        "Forces persistence to servers that are down.",
         force_persist,
     ),
-    supported(BACK_SECTION, "ignore-persist", "{ if | unless } <condition>", "Skips persistence.", ignore_persist),
+    supported(BACK_SECTION, "ignore-persist", "{ if | unless } <condition>", "Ignores persistence.", ignore_persist),
     supported(
         BACK_SECTION,
         "stick match",
         "<expression> [table <table>] [{ if | unless } <condition>]",
-        "Persistence from a table.",
+        "Applies persistence from a table.",
         stick,
     ),
     supported(
         BACK_SECTION,
         "stick on",
         "<expression> [table <table>] [{ if | unless } <condition>]",
-        "Learns and applies persistence.",
+        "Stores and applies persistence.",
         stick,
     ),
     supported(
         BACK_SECTION,
         "stick store-request",
         "<expression> [table <table>] [{ if | unless } <condition>]",
-        "Learns persistence from requests.",
+        "Stores persistence entries from requests.",
         stick,
     ),
     supported(
         BACK_SECTION,
         "stick store-response",
         "<expression> [table <table>] [{ if | unless } <condition>]",
-        "Learns persistence from responses.",
+        "Stores persistence entries from responses.",
         stick,
     ),
     supported(
         STICK_TABLE,
         "stick-table",
         "type <type> size <size> [<option>...]",
-        "Table that rules keep counters and servers in.",
+        "Table of counters and server entries for rules.",
         table,
     ),
 ];

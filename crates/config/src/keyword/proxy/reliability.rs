@@ -13,21 +13,21 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "eject-outliers",
         "[errors <percent>] [latency <factor>] [window <time>] [min-requests <number>] [time <time>] [max-time <time>] \
          [max-ejected <percent>]",
-        "Weir's own: servers whose requests fail or take longer than those of the others get none for a while.",
+        "Weir's own: temporarily excludes servers whose requests fail or are slower than those of the others.",
         eject_outliers,
     ),
     supported(
         BACK,
         "retry-budget",
         "<percent> [min <number>]",
-        "Weir's own: how many of all requests may be sent again, over ten seconds.",
+        "Weir's own: maximum share of retries among all requests, over ten seconds.",
         retry_budget,
     ),
     supported(
         BACK,
         "hedge-requests",
         "after { <time> | p<percentile> } [budget <percent>] [min <number>]",
-        "Weir's own: a request that is answered too late goes to a second server as well; the first answer counts.",
+        "Weir's own: sends a late request to a second server as well and uses the first response.",
         hedge_requests,
     ),
 ];

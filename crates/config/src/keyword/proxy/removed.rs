@@ -7,7 +7,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     removed(
         "appsession",
         "<cookie> [<argument>...]",
-        "Persistence learnt from application cookies; stick tables replaced it.",
+        "Persistence by application cookies; replaced by stick tables.",
         "'appsession' is not supported anymore since HAProxy 1.6.",
     ),
     removed("bind-process", "<set>", "Processes that serve a proxy.", "'bind-process' is not supported anymore."),
@@ -26,7 +26,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     removed(
         "dispatch",
         "<address>:<port>",
-        "One server without a name.",
+        "A single unnamed server.",
         "support for 'dispatch' was removed in version 3.5. The modern way to do the same is to create a server with the same address, and possibly to assign any extra server a weight of zero if any:\n    server dispatch %1",
     ),
     removed(
@@ -171,7 +171,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
     removed(
         "transparent",
         "",
-        "Sends connections where the client meant to go.",
+        "Connects to the client's original destination.",
         "support for 'transparent' was removed in version 3.5. The modern way to do the same is to create a server with address 0.0.0.0.",
     ),
     removed("usesrc", "", "Part of a source line.", "'usesrc' only allowed after a 'source' statement."),

@@ -11,7 +11,7 @@ use crate::spec::RulesSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    supported(NAMED, "acl", "<name> <expression> [<flag>...] [<value>...]", "Names a condition.", acl),
+    supported(NAMED, "acl", "<name> <expression> [<flag>...] [<value>...]", "Defines an ACL.", acl),
     group(
         NAMED,
         "http-request",
@@ -89,7 +89,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         "Redirects requests.",
         redirect,
     ),
-    group(FILTER, "filter", "<name> [<argument>...]", "Puts a filter into the way of the data.", filter::read),
+    group(FILTER, "filter", "<name> [<argument>...]", "Adds a filter to the streams of the proxy.", filter::read),
     supported(
         FILTER,
         "filter-sequence",
@@ -101,7 +101,7 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         BACK_ONLY_EVERYWHERE,
         "use-fcgi-app",
         "<section>",
-        "FastCGI application behind the servers.",
+        "FastCGI application of the servers.",
         filter::use_fcgi_app,
     ),
 ];

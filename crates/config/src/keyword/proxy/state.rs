@@ -11,16 +11,10 @@ pub(super) const TABLE: &[ProxyKeyword] = &[
         BACK,
         "load-server-state-from-file",
         "{ global | local | none }",
-        "Take the servers' last states from a file.",
+        "Loads the previous server states from a file.",
         source,
     ),
-    supported(
-        BACK,
-        "server-state-file-name",
-        "[ { use-backend-name | <file> } ]",
-        "The file of this backend, instead of one of its name.",
-        file,
-    ),
+    supported(BACK, "server-state-file-name", "[ { use-backend-name | <file> } ]", "State file of this backend.", file),
 ];
 
 fn source(context: &mut ProxyContext<'_>, line: &Line) {

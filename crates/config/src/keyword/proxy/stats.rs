@@ -9,27 +9,33 @@ use crate::spec::StatsPageSpec;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    supported(NO_DEFAULTS, "stats admin", "{ if | unless } <condition>", "Who may change servers on the page.", admin),
-    supported(ANY, "stats auth", "<user>:<password>", "Who may see the page.", auth),
+    supported(
+        NO_DEFAULTS,
+        "stats admin",
+        "{ if | unless } <condition>",
+        "Condition under which servers can be changed on the page.",
+        admin,
+    ),
+    supported(ANY, "stats auth", "<user>:<password>", "Credentials for the page.", auth),
     supported(ANY, "stats dashboard", "", "Weir's own: a live dashboard and a JSON API below the page.", dashboard),
     supported(ANY, "stats enable", "", "Shows the page.", enable),
-    supported(ANY, "stats hide-version", "", "Does not show the version.", hide_version),
+    supported(ANY, "stats hide-version", "", "Hides the version.", hide_version),
     supported(
         NO_DEFAULTS,
         "stats http-request",
         "<action> [{ if | unless } <condition>]",
-        "Rules on requests for the page.",
+        "Rules for requests to the page.",
         http_request,
     ),
     supported(ANY, "stats realm", "<text>", "Realm of the authentication.", realm),
-    supported(ANY, "stats refresh", "<time>", "How often the page loads itself again.", refresh),
+    supported(ANY, "stats refresh", "<time>", "Refresh interval of the page.", refresh),
     supported(ANY, "stats scope", "{ <proxy> | \".\" }", "Proxies to show.", scope),
     supported(ANY, "stats show-desc", "[<text>]", "Shows a description.", show_desc),
-    supported(ANY, "stats show-legends", "", "Shows more details when pointed at.", show_legends),
+    supported(ANY, "stats show-legends", "", "Shows details as tooltips.", show_legends),
     supported(ANY, "stats show-modules", "", "Shows counters of modules.", show_modules),
     supported(ANY, "stats show-node", "[<name>]", "Shows the node's name.", show_node),
     supported(ANY, "stats show-version", "", "Shows the version.", show_version),
-    supported(ANY, "stats uri", "<prefix>", "Where the page is.", uri),
+    supported(ANY, "stats uri", "<prefix>", "URI prefix of the page.", uri),
 ];
 
 /// Returns the page described by the proxy's lines: the proxy's first line about it replaces an inherited one, as in

@@ -10,25 +10,19 @@ use crate::suggest::nearest;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ProxyKeyword] = &[
-    supported(
-        FRONT,
-        "default_backend",
-        "<backend>",
-        "Backend of requests that no rule sent elsewhere.",
-        default_backend,
-    ),
+    supported(FRONT, "default_backend", "<backend>", "Backend used when no use_backend rule matches.", default_backend),
     supported(
         FRONT_SECTION,
         "use_backend",
         "<backend> [{ if | unless } <condition>]",
-        "Sends requests to a backend.",
+        "Selects a backend for requests that match a condition.",
         use_backend,
     ),
     supported(
         FRONT_ONLY_SECTION,
         "force-be-switch",
         "{ if | unless } <condition>",
-        "Allows choosing a backend that is disabled or not published.",
+        "Allows switching to a disabled or unpublished backend.",
         force_switching,
     ),
 ];

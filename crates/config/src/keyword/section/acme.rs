@@ -10,23 +10,28 @@ use crate::units;
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
     supported("account-key", "<file>", "Key of the account.", account_key),
-    supported("acme-vars", "<text>", "Variables handed to challenge programs.", words),
+    supported("acme-vars", "<text>", "Variables passed to programs that set DNS records.", words),
     supported("bits", "<number>", "Size of RSA keys.", bits),
-    supported("challenge", "{ http-01 | dns-01 | dns-persist-01 }", "Kind of proof.", challenge),
-    supported("challenge-ready", "<condition>[,<condition>...]", "When a challenge may be checked.", challenge_ready),
+    supported("challenge", "{ http-01 | dns-01 | dns-persist-01 }", "Type of challenge.", challenge),
+    supported(
+        "challenge-ready",
+        "<condition>[,<condition>...]",
+        "Conditions under which a challenge is ready.",
+        challenge_ready,
+    ),
     supported("contact", "<mail>", "Address of the account.", words),
     supported("curves", "<curve>", "Curve of elliptic keys.", curves),
     supported("directory", "<url>", "The server's directory.", words),
-    supported("dns-delay", "<time>", "Pause between two looks at a DNS record.", times),
-    supported("dns-timeout", "<time>", "Longest wait for a DNS record.", times),
+    supported("dns-delay", "<time>", "Interval of the checks for a DNS record.", times),
+    supported("dns-timeout", "<time>", "Maximum time to wait for a DNS record.", times),
     supported("eab-key-id", "<file>", "File with the key id of external account binding.", words),
     supported("eab-mac-alg", "{ HS256 | HS384 | HS512 }", "Algorithm of external account binding.", mac_algorithm),
     supported("eab-mac-key", "<file>", "File with the key of external account binding.", words),
-    supported("keytype", "{ RSA | ECDSA }", "Kind of keys.", keytype),
-    supported("map", "<map>", "Map that answers challenges.", words),
-    supported("profile", "<name>", "Profile asked for.", words),
-    supported("provider-name", "<text>", "DNS provider told to challenge programs.", words),
-    supported("reuse-key", "{ on | off }", "Keep the key when a certificate is renewed.", reuse_key),
+    supported("keytype", "{ RSA | ECDSA }", "Type of keys.", keytype),
+    supported("map", "<map>", "Map in which challenges are stored.", words),
+    supported("profile", "<name>", "Requested certificate profile.", words),
+    supported("provider-name", "<text>", "DNS provider passed to programs that set DNS records.", words),
+    supported("reuse-key", "{ on | off }", "Keeps the key when a certificate is renewed.", reuse_key),
 ];
 
 /// Opens a section.

@@ -16,33 +16,38 @@ const LARGEST_FILE: u32 = 1 << 24;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("coalesce", "<time>", "Weir's own: how long a request waits for another one of the same.", coalesce),
-    supported("disk", "<file> <megabytes>", "Weir's own: where entries go that leave the memory.", disk),
+    supported(
+        "coalesce",
+        "<time>",
+        "Weir's own: how long requests wait for the response to a concurrent request for the same resource.",
+        coalesce,
+    ),
+    supported("disk", "<file> <megabytes>", "Weir's own: file for entries evicted from memory.", disk),
     supported(
         "early-hints",
         "{ on | off | only } [ratio <1..99>]",
-        "Sends early hints from what was cached.",
+        "Sends 103 responses from cached links.",
         early_hints,
     ),
-    supported("max-age", "<seconds>", "Longest life of an entry.", max_age),
-    supported("max-object-size", "<bytes>", "Largest entry.", max_object_size),
-    supported("max-secondary-entries", "<number>", "Variants of one entry.", max_secondary_entries),
+    supported("max-age", "<seconds>", "Maximum lifetime of an entry.", max_age),
+    supported("max-object-size", "<bytes>", "Maximum size of an entry.", max_object_size),
+    supported("max-secondary-entries", "<number>", "Maximum number of variants of an entry.", max_secondary_entries),
     supported("process-vary", "{ on | off }", "Whether Vary is honoured.", process_vary),
-    supported("ranges", "{ on | off }", "Weir's own: whether ranges are answered.", ranges),
-    supported("rfc9111", "{ on | off }", "Weir's own: whether all of RFC 9111 counts, beyond HAProxy.", standard),
+    supported("ranges", "{ on | off }", "Weir's own: whether range requests are served.", ranges),
+    supported("rfc9111", "{ on | off }", "Weir's own: whether all of RFC 9111 applies, beyond HAProxy.", standard),
     supported(
         "stale-if-error",
         "<seconds>",
-        "Weir's own: how long an old entry is used while its server fails.",
+        "Weir's own: how long a stale entry is used while its server fails.",
         stale_if_error,
     ),
     supported(
         "stale-while-revalidate",
         "<seconds>",
-        "Weir's own: how long an old entry is used while another is fetched.",
+        "Weir's own: how long a stale entry is used while it is refreshed.",
         stale,
     ),
-    supported("tag-header", "<name>", "Weir's own: the field that names the tags of an entry.", tag_header),
+    supported("tag-header", "<name>", "Weir's own: header field with the tags of an entry.", tag_header),
     supported("total-max-size", "<megabytes>", "Size of the cache.", total_max_size),
 ];
 

@@ -14,15 +14,15 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported("client-sigalgs", "<algorithms>", "Signature algorithms accepted from clients' certificates.", elsewhere),
     supported("crl-file", "<file>", "Revocation list for clients' certificates.", elsewhere),
     supported("curves", "<curves>", "Key exchange groups.", elsewhere),
-    supported("ecdhe", "<curve>", "Key exchange group, by an older keyword.", elsewhere),
-    supported("ktls", "{ on | off }", "Lets the kernel encrypt where it can; Weir encrypts itself.", elsewhere),
+    supported("ecdhe", "<curve>", "Key exchange group; former keyword of curves.", elsewhere),
+    supported("ktls", "{ on | off }", "Kernel TLS; Weir encrypts itself.", elsewhere),
     supported("no-alpn", "", "Offers no ALPN.", elsewhere),
     supported("no-ca-names", "", "Does not announce CA names to clients.", elsewhere),
     supported("npn", "<protocols>", "Protocols offered by NPN, the forerunner of ALPN.", elsewhere),
     supported("sigalgs", "<algorithms>", "Signature algorithms.", elsewhere),
     supported("ssl-max-ver", "<version>", "Highest TLS version.", elsewhere),
     supported("ssl-min-ver", "<version>", "Lowest TLS version.", elsewhere),
-    supported("verify", "{ none | optional | required }", "Whether clients need a certificate.", elsewhere),
+    supported("verify", "{ none | optional | required }", "Whether clients must present a certificate.", elsewhere),
 ];
 
 /// [`crate::crt_list`] parses these lines, which are in files of their own.

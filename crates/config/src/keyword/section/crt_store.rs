@@ -8,8 +8,8 @@ use crate::spec::{CrtStoreSpec, LoadSpec};
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("crt-base", "<directory>", "Folder of certificates.", base),
-    supported("key-base", "<directory>", "Folder of keys.", base),
+    supported("crt-base", "<directory>", "Base directory of certificates.", base),
+    supported("key-base", "<directory>", "Base directory of private keys.", base),
     supported("load", "[crt <file>] [<option> <value>]...", "Loads a certificate.", load),
 ];
 

@@ -5,21 +5,26 @@ use crate::document::Line;
 
 /// Every keyword of the kind.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("acme", "<section>", "ACME section that renews it.", elsewhere),
-    supported("alias", "<name>", "Name to refer to it by.", elsewhere),
+    supported("acme", "<section>", "ACME section that renews the certificate.", elsewhere),
+    supported("alias", "<name>", "Name to refer to the certificate by.", elsewhere),
     supported("bits", "<number>", "Size of a generated key.", elsewhere),
     supported("crt", "<file>", "The certificate.", elsewhere),
     supported("curves", "<curve>", "Curve of a generated key.", elsewhere),
     supported("domains", "<name>[,<name>...]", "Names that the certificate is for.", elsewhere),
-    supported("generate-dummy", "{ on | off }", "Starts with a certificate made on the spot.", elsewhere),
+    supported(
+        "generate-dummy",
+        "{ on | off }",
+        "Generates a self-signed certificate if the file is missing.",
+        elsewhere,
+    ),
     supported("ips", "<address>[,<address>...]", "Addresses that the certificate is for.", elsewhere),
     supported("issuer", "<file>", "Certificate of the issuer.", elsewhere),
-    supported("jwt", "{ on | off }", "Whether tokens may be verified with it.", elsewhere),
+    supported("jwt", "{ on | off }", "Whether JWTs may be verified with the certificate.", elsewhere),
     supported("key", "<file>", "The private key.", elsewhere),
-    supported("keytype", "{ RSA | ECDSA }", "Kind of a generated key.", elsewhere),
-    supported("ocsp", "<file>", "OCSP answer.", elsewhere),
-    supported("ocsp-update", "{ on | off }", "Keeps the OCSP answer fresh.", elsewhere),
-    supported("sctl", "<file>", "Signed certificate timestamps, which are checked and not sent.", elsewhere),
+    supported("keytype", "{ RSA | ECDSA }", "Type of a generated key.", elsewhere),
+    supported("ocsp", "<file>", "File with the OCSP response.", elsewhere),
+    supported("ocsp-update", "{ on | off }", "Updates the OCSP response automatically.", elsewhere),
+    supported("sctl", "<file>", "Signed certificate timestamps, which are validated and not sent.", elsewhere),
 ];
 
 /// [`crate::keyword::load_options`] parses them.

@@ -10,21 +10,26 @@ use crate::spec::{FcgiAppSpec, FcgiRuleSpec};
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("acl", "<name> <expression> [<flag>...] [<value>...]", "Names a condition.", acl),
-    supported("docroot", "<path>", "Folder of scripts on the application's host.", docroot),
-    supported("index", "<script>", "Script behind a URI that ends with a slash.", index),
-    supported("log-stderr", "{ global | <target> ... }", "Where the application's standard error goes.", log_stderr),
-    supported("option get-values", "", "Asks the application for its limits.", option),
-    supported("option keep-conn", "", "Keeps connections to the application.", option),
-    supported("option max-reqs", "<number>", "Requests at once on a connection.", max_requests),
-    supported("option mpxs-conns", "", "Several requests at once on a connection.", option),
+    supported("acl", "<name> <expression> [<flag>...] [<value>...]", "Defines an ACL.", acl),
+    supported("docroot", "<path>", "Document root on the application's host.", docroot),
+    supported("index", "<script>", "Script name appended to a URI that ends with a slash.", index),
+    supported("log-stderr", "{ global | <target> ... }", "Log target of the application's standard error.", log_stderr),
+    supported("option get-values", "", "Retrieves the application's limits.", option),
+    supported("option keep-conn", "", "Keeps connections to the application open.", option),
+    supported("option max-reqs", "<number>", "Maximum number of concurrent requests on a connection.", max_requests),
+    supported("option mpxs-conns", "", "Multiplexes several requests on a connection.", option),
     supported(
         "pass-header",
         "<name> [{ if | unless } <condition>]",
         "Passes a request header to the application.",
         rule,
     ),
-    supported("path-info", "<regex>", "What is script and what is path info.", path_info),
+    supported(
+        "path-info",
+        "<regex>",
+        "Regular expression that splits the path into script name and path info.",
+        path_info,
+    ),
     supported("set-param", "<name> <format> [{ if | unless } <condition>]", "Sets a parameter.", rule),
 ];
 

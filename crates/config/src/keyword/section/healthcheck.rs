@@ -11,7 +11,7 @@ use crate::spec::{CheckMethod, CheckSpec, HealthcheckSpec, ProtocolCheck, RuleLi
 pub(super) const TABLE: &[SectionKeyword] = &[
     supported("http-check", "<step> [<argument>...]", "A step of an HTTP check.", http),
     supported("tcp-check", "<step> [<argument>...]", "A step of a TCP check.", tcp),
-    supported("type", "<type> [<argument>...]", "Kind of check.", kind),
+    supported("type", "<type> [<argument>...]", "Type of check.", kind),
 ];
 
 /// Opens a section.

@@ -8,7 +8,7 @@ use crate::spec::HttpErrorsSpec;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] =
-    &[supported("errorfile", "<status> <file>", "File that holds the whole answer for a status.", errorfile)];
+    &[supported("errorfile", "<status> <file>", "File with the complete response for a status.", errorfile)];
 
 /// Opens a section.
 pub(super) fn open(context: &mut SectionContext<'_>, line: &Line) -> bool {

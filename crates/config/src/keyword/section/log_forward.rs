@@ -11,15 +11,20 @@ use crate::suggest;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("backlog", "<number>", "Connections the kernel holds until they are accepted.", backlog),
-    supported("bind", "<address> [<option>...]", "Address for log lines over TCP.", stream),
-    supported("dgram-bind", "<address> [<option>...]", "Address for log lines over UDP.", datagrams),
-    supported("log", "{ global | <target> ... }", "Where log lines go.", log),
-    supported("maxconn", "<number>", "Connections at once.", maxconn),
-    supported("option assume-rfc6587-ntf", "", "Every line ends with a line feed.", option),
-    supported("option dont-parse-log", "", "Relays lines as they are.", option),
-    supported("option host", "{ replace | fill | keep | append }", "What happens to the host name in a line.", option),
-    supported("timeout client", "<time>", "Silence of a sender.", timeout_client),
+    supported("backlog", "<number>", "Maximum number of connections waiting to be accepted in the kernel.", backlog),
+    supported("bind", "<address> [<option>...]", "Address on which log messages are received over TCP.", stream),
+    supported(
+        "dgram-bind",
+        "<address> [<option>...]",
+        "Address on which log messages are received over UDP.",
+        datagrams,
+    ),
+    supported("log", "{ global | <target> ... }", "Log target.", log),
+    supported("maxconn", "<number>", "Maximum number of concurrent connections.", maxconn),
+    supported("option assume-rfc6587-ntf", "", "Assumes that messages are delimited by line feeds (RFC 6587).", option),
+    supported("option dont-parse-log", "", "Forwards messages without parsing them.", option),
+    supported("option host", "{ replace | fill | keep | append }", "Treatment of the host name of a message.", option),
+    supported("timeout client", "<time>", "Maximum inactivity of a sender.", timeout_client),
 ];
 
 /// Opens a section.

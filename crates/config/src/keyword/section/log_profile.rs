@@ -9,8 +9,8 @@ use crate::spec::{LogProfileSpec, LogProfileStepSpec, LogStep};
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("log-tag", "<text>", "Program name in the lines.", log_tag),
-    supported("on", "<step> [drop] [format <format>] [sd <format>]", "What to log at an event.", on),
+    supported("log-tag", "<text>", "Program name in log lines.", log_tag),
+    supported("on", "<step> [drop] [format <format>] [sd <format>]", "Log line of an event.", on),
 ];
 
 /// Opens a section.

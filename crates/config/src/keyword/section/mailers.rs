@@ -12,7 +12,7 @@ use crate::units::{self, TimeError};
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
     supported("mailer", "<name> <address>:<port>", "A mail server.", mailer),
-    supported("timeout mail", "<time>", "Time for a mail.", timeout),
+    supported("timeout mail", "<time>", "Maximum time to send a mail.", timeout),
 ];
 
 /// Opens a section.

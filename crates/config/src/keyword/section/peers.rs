@@ -12,15 +12,15 @@ use crate::spec::{AddressSpec, PeerSpec, PeerTableSpec, PeersSpec, PortSpec, Soc
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("bind", "<address> [<option>...]", "This instance's address.", bind_line),
-    supported("default-bind", "<option>...", "Options of the address.", default_bind),
+    supported("bind", "<address> [<option>...]", "Listening address of this instance.", bind_line),
+    supported("default-bind", "<option>...", "Options of the listening address.", default_bind),
     supported("default-server", "<option>...", "Options of the peers.", default_server),
-    supported("disabled", "", "The section is not used.", disabled),
+    supported("disabled", "", "Disables the section.", disabled),
     supported("enabled", "", "Undoes \"disabled\".", enabled),
-    supported("log", "{ global | <target> ... }", "Where log lines go.", log),
+    supported("log", "{ global | <target> ... }", "Log target.", log),
     supported("peer", "<name> [<address>] [<option>...]", "A peer.", peer),
     supported("server", "<name> [<address>] [<option>...]", "A peer, with the options of a server.", peer),
-    supported("shards", "<number>", "Number of parts that keys are spread over.", shards),
+    supported("shards", "<number>", "Number of shards over which keys are distributed.", shards),
     supported("table", "<name> type <type> size <size> [<option>...]", "A shared stick table.", table),
 ];
 

@@ -4,8 +4,8 @@ use super::{SectionKeyword, not_yet};
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    not_yet("command", "<command> [<argument>...]", "What to run."),
-    not_yet("group", "<name>", "Group to run it as."),
-    not_yet("option start-on-reload", "[no]", "Whether a reload starts it again."),
-    not_yet("user", "<name>", "User to run it as."),
+    not_yet("command", "<command> [<argument>...]", "Command to run."),
+    not_yet("group", "<name>", "Group of the program."),
+    not_yet("option start-on-reload", "[no]", "Whether a reload restarts the program."),
+    not_yet("user", "<name>", "User of the program."),
 ];

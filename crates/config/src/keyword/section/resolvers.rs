@@ -12,19 +12,19 @@ use crate::units::{self, TimeError};
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("accepted_payload_size", "<number>", "Largest answer that is announced as acceptable.", payload),
-    supported("hold", "<status> <time>", "How long an answer of a kind is kept.", hold),
+    supported("accepted_payload_size", "<number>", "Maximum size of responses announced to name servers.", payload),
+    supported("hold", "<status> <time>", "How long the last response is used after a status.", hold),
     supported("nameserver", "<name> <address>:<port> [<option>...]", "A name server.", nameserver),
     supported("parse-resolv-conf", "", "Takes name servers from /etc/resolv.conf.", of_system),
     removed(
         "resolution_pool_size",
         "<number>",
-        "Older limit of resolutions at once.",
+        "Former limit of concurrent resolutions.",
         "'resolution_pool_size' directive is not supported anymore (it never appeared in a stable release).",
     ),
-    supported("resolve_retries", "<number>", "Questions before giving up.", retries),
+    supported("resolve_retries", "<number>", "Number of queries before a resolution fails.", retries),
     supported("timeout resolve", "<time>", "Time between two resolutions of a name.", timeout),
-    supported("timeout retry", "<time>", "Time between two questions.", timeout),
+    supported("timeout retry", "<time>", "Interval between two queries.", timeout),
 ];
 
 /// Opens a section.

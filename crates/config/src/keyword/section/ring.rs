@@ -10,16 +10,16 @@ use crate::units;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("backing-file", "<path>", "File that the ring's lines stand in as well.", backing_file),
-    supported("description", "<text>", "Text shown about the ring.", description),
+    supported("backing-file", "<path>", "File that backs the contents of the ring.", backing_file),
+    supported("description", "<text>", "Description of the ring.", description),
     supported("format", "<format>", "Format of the lines.", format),
-    supported("maxlen", "<length>", "Longest line.", maxlen),
-    supported("server", "<name> <address> [<option>...]", "A server that gets the lines.", server),
+    supported("maxlen", "<length>", "Maximum length of a line.", maxlen),
+    supported("server", "<name> <address> [<option>...]", "Server to which lines are forwarded.", server),
     supported("size", "<size>", "Size of the ring.", size),
-    tuning("timeout client", "<time>", "Has no effect here, nor in HAProxy: a ring has no clients."),
-    supported("timeout connect", "<time>", "Connection to the server.", timeout_connect),
-    supported("timeout server", "<time>", "Silence of the server.", timeout_server),
-    supported("timeout", "[<name> [<time>]]", "Any other timeout has no effect here, nor in HAProxy.", no_timeout),
+    tuning("timeout client", "<time>", "No effect, as in HAProxy: a ring has no clients."),
+    supported("timeout connect", "<time>", "Maximum time to connect to the server.", timeout_connect),
+    supported("timeout server", "<time>", "Maximum inactivity of the server.", timeout_server),
+    supported("timeout", "[<name> [<time>]]", "Other timeouts have no effect, as in HAProxy.", no_timeout),
 ];
 
 /// The ring that always exists.

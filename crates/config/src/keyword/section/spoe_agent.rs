@@ -13,7 +13,7 @@ use crate::spec::SpoeAgentSpec;
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
     supported("groups", "<group>...", "Groups that rules may send.", groups),
-    supported("log", "{ global | <target> ... }", "Where log lines go.", log),
+    supported("log", "{ global | <target> ... }", "Log target.", log),
     supported("max-frame-size", "<number>", "Bytes of a frame at most.", max_frame_size),
     tuning("max-waiting-frames", "<number>", "Without effect, as in HAProxy."),
     tuning("maxconnrate", "<number>", "Without effect, as in HAProxy."),

@@ -10,7 +10,7 @@ use crate::suggest;
 
 /// Every keyword of the section.
 pub(super) const TABLE: &[SectionKeyword] = &[
-    supported("acl", "<name> <expression> [<flag>...] [<value>...]", "Names a condition.", acl),
+    supported("acl", "<name> <expression> [<flag>...] [<value>...]", "Defines an ACL.", acl),
     supported("args", "[<name>=]<sample>...", "What is sent.", arguments),
     supported("event", "<event> [{ if | unless } <condition>]", "When it is sent.", event),
 ];

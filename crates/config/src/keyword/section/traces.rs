@@ -8,7 +8,7 @@ use crate::spec::TraceLineSpec;
 pub(super) const TABLE: &[SectionKeyword] = &[supported(
     "trace",
     "<source> <argument>...",
-    "Switches a trace on, as the command of the runtime API does.",
+    "Configures a trace, as the command of the runtime API does.",
     trace,
 )];
 

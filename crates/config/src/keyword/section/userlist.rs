@@ -12,7 +12,7 @@ pub(super) const TABLE: &[SectionKeyword] = &[
     supported(
         "user",
         "<name> [password|insecure-password <password>] [groups <group>[,<group>...]]",
-        "A user; the password as crypt(3) hides it, or as it is.",
+        "A user, with a password hashed by crypt(3) or in clear.",
         user,
     ),
 ];

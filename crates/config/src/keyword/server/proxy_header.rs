@@ -11,7 +11,13 @@ use crate::spec::ProxyFieldSpec;
 pub(super) const TABLE: &[ServerOption] = &[
     supported(Arity::None, "send-proxy", "", "Sends a PROXY header.", send),
     supported(Arity::None, "send-proxy-v2", "", "Sends a PROXY v2 header.", send_v2),
-    supported(Arity::One, "proxy-v2-options", "<option>[,<option>...]", "What a PROXY v2 header tells.", options),
+    supported(
+        Arity::One,
+        "proxy-v2-options",
+        "<option>[,<option>...]",
+        "Optional contents of the PROXY v2 header.",
+        options,
+    ),
     supported(Arity::One, "set-proxy-v2-tlv-fmt", "(<type>) <format>", "Adds a field to the PROXY v2 header.", field),
     supported(Arity::None, "send-proxy-v2-ssl", "", "Sends a PROXY v2 header with TLS details.", send_v2_ssl),
     supported(

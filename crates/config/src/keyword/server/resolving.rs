@@ -11,10 +11,10 @@ const MOST_NETWORKS: usize = 5;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ServerOption] = &[
-    supported(Arity::One, "resolvers", "<section>", "Resolvers section that looks the name up.", resolvers),
+    supported(Arity::One, "resolvers", "<section>", "Resolvers section for the server's name.", resolvers),
     supported(Arity::One, "resolve-net", "<network>[,<network>...]", "Networks to prefer.", networks),
     supported(Arity::One, "resolve-opts", "<option>[,<option>...]", "Options of the resolution.", options),
-    supported(Arity::One, "resolve-prefer", "{ ipv4 | ipv6 }", "Family to prefer.", prefer),
+    supported(Arity::One, "resolve-prefer", "{ ipv4 | ipv6 }", "Address family to prefer.", prefer),
 ];
 
 fn resolvers(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
