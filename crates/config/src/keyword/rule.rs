@@ -154,12 +154,7 @@ pub(crate) const TABLE: &[Action] = &[
     works(HTTP_REQUEST, "early-hint", "<name> <format>", "Sends 103 Early Hints."),
     works(TCP_REQUEST_CONNECTION, "expect-netscaler-cip", "layer4", "Expects NetScaler's client address header."),
     works(TCP_REQUEST_CONNECTION, "expect-proxy", "layer4", "Expects a PROXY header."),
-    works(
-        HTTP_REQUEST,
-        "mirror",
-        "<backend> [sample <percent>]",
-        "Weir's own: sends a copy of the request to another backend.",
-    ),
+    works(HTTP_REQUEST, "mirror", "<backend> [sample <percent>]", "Weir's own: copies requests to another backend."),
     works(HTTP_REQUEST, "normalize-uri", "<normalizer>", "Normalizes the URI."),
     works(HTTP_REQUEST | HTTP_RESPONSE, "pause", "{ <time> | <expression> }", "Pauses the processing of the message."),
     works(HTTP_REQUEST | HTTP_RESPONSE, "redirect", "<rule>", "Redirects the client."),
@@ -174,12 +169,7 @@ pub(crate) const TABLE: &[Action] = &[
         "",
         "Closes the connection without a response.",
     ),
-    works(
-        HTTP_REQUEST | HTTP_RESPONSE,
-        "replace-body",
-        "<match> <replacement>",
-        "Weir's own: replaces matches in the body.",
-    ),
+    works(HTTP_REQUEST | HTTP_RESPONSE, "replace-body", "<match> <replacement>", "Weir's own: rewrites the body."),
     works(
         HTTP_REQUEST | HTTP_RESPONSE | HTTP_AFTER_RESPONSE,
         "replace-header",

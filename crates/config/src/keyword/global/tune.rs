@@ -13,12 +13,7 @@ use crate::units;
 /// Every keyword of the family.
 pub(super) const TABLE: &[GlobalKeyword] = &[
     supported("tune.bufsize", "<size>", "Size of a buffer; the headers of a message must fit into one.", bufsize),
-    supported(
-        "tune.bufsize.large",
-        "<size>",
-        "Size of a large buffer, for a body that a rule waits for.",
-        large_bufsize,
-    ),
+    supported("tune.bufsize.large", "<size>", "Size of a buffer for a body that a rule waits for.", large_bufsize),
     supported("tune.maxrewrite", "<number>", "Space reserved in a buffer for header rewriting.", maxrewrite),
     supported("tune.http.maxhdr", "<number>", "Maximum number of header fields of a message.", http_maxhdr),
     supported("tune.http.logurilen", "<number>", "Maximum length of the request line in logs.", http_logurilen),
@@ -36,24 +31,9 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
          internal error.",
         evaluation_time,
     ),
-    supported(
-        "tune.maxaccept",
-        "<number>",
-        "Maximum number of connections accepted in a row; -1: no limit.",
-        maxaccept,
-    ),
-    supported(
-        "tune.peers.max-updates-at-once",
-        "<number>",
-        "Maximum number of table updates sent to a peer in a row.",
-        peers_updates,
-    ),
-    supported(
-        "tune.maxpollevents",
-        "<number>",
-        "Maximum number of events fetched from the kernel at once.",
-        maxpollevents,
-    ),
+    supported("tune.maxaccept", "<number>", "Limit of connections accepted in a row; -1: none.", maxaccept),
+    supported("tune.peers.max-updates-at-once", "<number>", "Limit of updates sent to a peer in a row.", peers_updates),
+    supported("tune.maxpollevents", "<number>", "Maximum number of events per poll.", maxpollevents),
     supported(
         "tune.idle-pool.shared",
         "{ full | on | off }",
@@ -114,21 +94,16 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
     supported(
         "tune.notsent-lowat.client",
         "<size>",
-        "Maximum number of unsent bytes in the kernel's buffers of a client connection.",
+        "Limit of unsent bytes in the kernel for a client.",
         unsent_client,
     ),
     supported(
         "tune.notsent-lowat.server",
         "<size>",
-        "Maximum number of unsent bytes in the kernel's buffers of a server connection.",
+        "Limit of unsent bytes in the kernel for a server.",
         unsent_server,
     ),
-    supported(
-        "tune.cli.max-payload-size",
-        "<size>",
-        "Maximum size of the payload of a runtime API command.",
-        max_payload,
-    ),
+    supported("tune.cli.max-payload-size", "<size>", "Maximum payload of a runtime API command.", max_payload),
     supported(
         "tune.defaults.purge",
         "[{ all | none | <element>[,...] }]",
@@ -211,11 +186,7 @@ pub(super) const TABLE: &[GlobalKeyword] = &[
         "<event>[,...]",
         "Epoll events to ignore, a workaround for kernel bugs; Weir tries sockets whatever the kernel reports.",
     ),
-    tuning(
-        "tune.events.max-events-at-once",
-        "<number>",
-        "Maximum number of internal events handled in a row; Weir has no such events.",
-    ),
+    tuning("tune.events.max-events-at-once", "<number>", "Internal events handled in a row; Weir has no such events."),
     tuning("tune.fail-alloc", "<percent>", "Rate of failing memory allocations, for developers; Weir has none."),
     tuning("tune.fd.edge-triggered", "{ on | off }", "Edge-triggered polling; always on in Weir."),
     tuning(
