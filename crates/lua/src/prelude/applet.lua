@@ -1,4 +1,4 @@
--- Applets: what a service is given.
+-- Applets: the argument of a service.
 local native = ...
 local kit = native.kit
 local class, given, fail, shared = kit.class, kit.given, kit.fail, kit.shared

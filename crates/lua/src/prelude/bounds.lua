@@ -1,11 +1,11 @@
--- Functions of Lua that never look at the clock: finalizers, during which Lua asks no hook, and functions of the table library, whose
--- loops are as long as they are told. `native` ends them where their script is ended. What is short is Lua's own functions' business.
+-- Bounds on functions of Lua that no hook interrupts: finalizers, during which Lua calls no hook, and functions of the table library, whose
+-- loops have the length of their arguments. `native` ends them when their script is ended. Short lists are passed to Lua's own functions.
 local native = ...
 local type, rawget, rawset, select, error = type, rawget, rawset, select, error
 local setmetatable_ = setmetatable
 local finalize, check = native.finalize, native.check
 
--- What Lua's own functions say, which would not know their names here.
+-- Raises the error of Lua's own function, which would not contain the function's name here.
 local function expect_table(value, name)
     if type(value) ~= "table" and type(value) ~= "userdata" then
         local got = value == nil and "no value" or type(value)
@@ -13,7 +13,7 @@ local function expect_table(value, name)
     end
 end
 
--- A finalizer runs in a coroutine of its own, where hooks are asked, and no longer than a burst.
+-- A finalizer runs in a coroutine of its own, where hooks are called, for a burst at most.
 local ours = setmetatable_({}, { __mode = "k" })
 function setmetatable(object, meta)
     expect_table(object, "setmetatable")
@@ -33,14 +33,14 @@ end
 
 if not table then return end
 local move, concat, insert, remove, sort = table.move, table.concat, table.insert, table.remove, table.sort
--- Elements that one call of Lua's own functions passes.
+-- Number of elements per call of Lua's own functions.
 local PIECE = 10000
 
 local function is_integer(value)
     return type(value) == "number" and value == value and value % 1 == 0 and value >= -0x1p62 and value < 0x1p62
 end
 
--- In pieces, in the order that Lua's own function has.
+-- Moves in pieces, in the order of Lua's own function.
 local function move_long(from, first, last, to, target)
     local descends = to <= last and to > first and (target == nil or target == from)
     if descends then
@@ -122,7 +122,7 @@ function table.remove(list, ...)
     return remove(list, ...)
 end
 
--- What is compared by a function of Lua is asked for its time there.
+-- A comparison by a Lua function can be interrupted by the hook.
 local function less(first, second) return first < second end
 function table.sort(list, before)
     expect_table(list, "sort")

@@ -1,12 +1,12 @@
--- HAProxy's classes, as scripts see them. What has to be done outside of Lua is asked of `native`, which never raises, or
--- of `ask`, which reaches the stream that is at hand. Uses no library but base and coroutine: scripts may have no other.
+-- HAProxy's classes, as scripts see them. `native` executes operations outside of Lua and never raises; `ask` accesses the
+-- current stream. Uses no libraries but base and coroutine: scripts may have no others.
 local native, mark = ...
 local error, type, tostring, setmetatable = error, type, tostring, setmetatable
 local pairs, ipairs, rawset, select, tonumber = pairs, ipairs, rawset, select, tonumber
 local pause = coroutine.yield
 local ask, fetch, convert = native.ask, native.fetch, native.convert
 
--- Asks the driver, which knows a pause of ours by its mark. Before the process serves there is nothing to wait for but time.
+-- Pauses; the driver recognises the pause by its mark. Before the process serves, functions can wait for time only.
 local function yield(mark, name, ...)
     if native.starting() and name ~= "sleep" and name ~= "wait" and name ~= "yield" and name ~= "done" then
         error("'" .. name .. "' is not allowed before the process serves", 3)
@@ -14,7 +14,7 @@ local function yield(mark, name, ...)
     return pause(mark, name, ...)
 end
 
--- Raises a message with the place of the script that called.
+-- Raises a message with the calling position in the script.
 local function fail(message, level) error(message, level or 3) end
 
 local function given(value, index, name, expected, level)
@@ -33,13 +33,13 @@ local function given(value, index, name, expected, level)
     return value
 end
 
--- An answer of `ask`, or its error.
+-- Returns the result of `ask`, or raises its error.
 local function answered(value, wrong)
     if wrong ~= nil then error(wrong, 3) end
     return value
 end
 
--- A class: its methods, and the text that its objects show as.
+-- A class: its methods, and the string form of its objects.
 native.classes = {}
 local function class(name, methods)
     native.classes[name] = methods
@@ -60,7 +60,7 @@ function act:wake_time(milliseconds)
     native.wake_time(milliseconds > 0 and milliseconds or 0)
 end
 
--- Logs.
+-- Logging.
 local log_line = native.log
 local function given_level(level, index)
     level = given(level, index, "log", "integer")
@@ -76,7 +76,7 @@ function core.Info(message) log_line(6, given(message, 1, "Info", "string")) end
 function core.Warning(message) log_line(4, given(message, 1, "Warning", "string")) end
 function core.Alert(message) log_line(1, given(message, 1, "Alert", "string")) end
 
--- What pauses.
+-- Functions that pause.
 function core.sleep(seconds) yield(mark, "sleep", given(seconds, 1, "sleep", "integer") * 1000) end
 function core.msleep(milliseconds) yield(mark, "sleep", given(milliseconds, 1, "msleep", "integer")) end
 function core.yield() yield(mark, "yield") end
@@ -197,7 +197,7 @@ end
 function core.parse_addr(address) return native.parse_addr(given(address, 1, "parse_addr", "string")) end
 function core.match_addr(one, other) return (native.match_addr(one, other)) end
 
--- Texts.
+-- Strings.
 function core.tokenize(text, separators, noblank)
     text, separators = given(text, 1, "tokenize", "string"), given(separators, 2, "tokenize", "string")
     return native.tokenize(text, separators, noblank and true or false)
@@ -263,7 +263,7 @@ Regex = {
     end,
 }
 
--- Fetches and converters: methods are made when they are first asked for.
+-- Fetches and converters: methods are created on first use.
 local function callable(kind, name, as_text)
     local real = native.real_name(kind, name)
     if not real then return nil end
@@ -293,7 +293,7 @@ end
 local fetches, string_fetches = table_of("fetch", false, "Fetches"), table_of("fetch", true, "Fetches")
 local converters, string_converters = table_of("converter", false, "Converters"), table_of("converter", true, "Converters")
 
--- The message's head.
+-- The headers of a message.
 local function changer(side, kind, name)
     return function(_, ...)
         local first = given((...), 2, name, kind == "status" and "integer" or "string")
@@ -316,7 +316,7 @@ end
 http_methods.res_set_status = changer("res", "status", "res_set_status")
 local http = setmetatable({}, class("HTTP", http_methods))
 
--- Answers. What is of the wrong type is as if it were not there.
+-- Replies. Values of the wrong type are ignored.
 local function default_reply(reply)
     reply.status = native.integer(reply.status) or 200
     if type(reply.reason) ~= "string" then reply.reason = native.reason(reply.status) end
@@ -387,7 +387,7 @@ function txn_methods.done(_, reply)
     if reply ~= nil then reply = default_reply(given(reply, 2, "done", "table")) end
     yield(mark, "done", mark, reply)
 end
--- Transactions of HTTP and of TCP: what they have in common with all others of their kind is in their class.
+-- Transactions of HTTP and of TCP: the members that all transactions of a kind share are in their class.
 local function transaction_class(is_http)
     local methods = { f = fetches, sf = string_fetches, c = converters, sc = string_converters }
     for name, method in pairs(txn_methods) do methods[name] = method end
@@ -398,7 +398,7 @@ end
 local http_txn, tcp_txn
 function native.open_transactions() http_txn, tcp_txn = transaction_class(true), transaction_class(false) end
 function native.transaction() return setmetatable({}, ask("is_http") and http_txn or tcp_txn) end
--- Calls a function with its transaction, and with what follows.
+-- Calls a function with its transaction and the remaining arguments.
 function native.with_transaction(func, is_http, ...) return func(setmetatable({}, is_http and http_txn or tcp_txn), ...) end
 
 local function unsupported(name)
@@ -416,7 +416,7 @@ local function map_lookup(name, otherwise)
 end
 local map_methods = { lookup = map_lookup("lookup"), slookup = map_lookup("slookup", "") }
 local map_class = class("Map", map_methods)
--- HAProxy's numbers; a map has a method for those that have a place of their own.
+-- HAProxy's numbers of match methods; maps support those that have an entry in `map_places`.
 local map_places = {}
 Map = {
     lookup = map_methods.lookup,

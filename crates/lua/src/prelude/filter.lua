@@ -1,11 +1,11 @@
--- Filters, and the channels and messages that they and actions see.
+-- Filters, and the channels and messages of filters and actions.
 local native = ...
 local kit = native.kit
 local class, given, given_function, fail, ask = kit.class, kit.given, kit.given_function, kit.fail, kit.ask
 local register_check, answered, fetches = kit.register_check, kit.answered, kit.fetches
 local setmetatable, type, error, select, tostring = setmetatable, type, error, select, tostring
 
--- A call on a payload, or HAProxy's error.
+-- Calls a function on a payload, or raises HAProxy's error.
 local function payload(self, name, ...)
     local value, wrong = native.payload(self[0], name, ...)
     if wrong then error(wrong, 0) end
@@ -17,7 +17,7 @@ local function numbers(method, offset, length)
     return offset, length
 end
 
--- Channels. One that has a payload is a filter's; others are an action's, which sees what has come.
+-- Channels. One with a payload belongs to a filter; others belong to an action, which sees the received data.
 local function may_change(self, method)
     if self.http then error("Cannot manipulate HAProxy channels in HTTP mode.", 0) end
     if not self[0] then

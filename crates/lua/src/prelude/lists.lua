@@ -1,10 +1,10 @@
--- Lists of patterns, certificates, and what is proved for them.
+-- Pattern lists, certificates, and ACME challenges.
 local native = ...
 local kit = native.kit
 local class, given, fail, kinds = kit.class, kit.given, kit.fail, native.event_kinds
 local pairs, ipairs, setmetatable, type, error, select, tostring = pairs, ipairs, setmetatable, type, error, select, tostring
 
--- All live entries, page by page.
+-- Iterates over all live entries, page by page.
 local function entries_of(name)
     local last, page, index = 0, {}, 0
     return function()
@@ -21,14 +21,14 @@ local function entries_of(name)
     end
 end
 
--- What was prepared is kept here until it is committed as a whole.
+-- Prepared entries are stored here until they are committed as a whole.
 local function find(pending, key)
     for _, row in ipairs(pending.rows) do
         if row[1] == key then return row end
     end
     return nil
 end
--- What a change returns: true alone, or nil and what is wrong.
+-- The result of a change: true alone, or nil and the error.
 local function outcome(done, wrong)
     if done then return true end
     return nil, wrong

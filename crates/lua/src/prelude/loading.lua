@@ -1,5 +1,5 @@
--- What makes functions of texts, without what makes them of compiled code: nothing checks that, and it can read and write
--- memory that is not its own. Called before any script.
+-- Functions that load source text, and refuse compiled code: nothing validates compiled code, which can read and write
+-- arbitrary memory. Called before any script.
 local kept = { load = load, loadfile = loadfile }
 local error, select = error, select
 
@@ -27,7 +27,7 @@ function dofile(file)
     return chunk()
 end
 
--- `require` of a file.
+-- `require` of a Lua file.
 if package then
     package.searchers[2] = function(name)
         local file, why = package.searchpath(name, package.path)

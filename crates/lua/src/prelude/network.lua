@@ -10,7 +10,7 @@ local socket = class("Socket", methods)
 
 function core.tcp() return setmetatable({ [0] = native.socket() }, socket) end
 
--- Raises an error in the script where a method was called with something that is no socket.
+-- Raises an error in the script if a method was called with something other than a socket.
 local function check(self, name)
     if type(self) ~= "table" or getmetatable(self) ~= socket then
         error("bad argument #1 to '" .. name .. "' (Socket expected)", 3)

@@ -1,11 +1,11 @@
--- Proxies, servers, listeners, stick tables, and what happens to them.
+-- Proxies, servers, listeners, stick tables, and their events.
 local native = ...
 local kit = native.kit
 local class, given, given_function, fail = kit.class, kit.given, kit.given_function, kit.fail
 local pairs, ipairs, setmetatable, type, error, tostring = pairs, ipairs, setmetatable, type, error, tostring
 local select, next = select, next
 
--- A class whose objects have attributes that are made when they are asked for.
+-- A class whose objects have attributes that are computed on access.
 local function lively(name, methods, attributes)
     local meta = class(name, nil)
     native.classes[name] = setmetatable({}, {
@@ -19,7 +19,7 @@ local function lively(name, methods, attributes)
     return meta
 end
 
--- A change that the runtime API makes. What it says against it is returned.
+-- Executes a command of the runtime API. Returns its error message, if any.
 local function ordered(...)
     local answer = native.command({ ... })
     if answer == nil then fail("not available in this context", 4) end
@@ -200,7 +200,7 @@ local listener_class = class("Listener", {
 
 -- Stick tables.
 local operators = { eq = true, ne = true, le = true, lt = true, ge = true, gt = true }
--- Adds a condition of a filter to `words`; returns what is wrong with it.
+-- Adds a condition of a filter to `words`; returns the error, if any.
 local function condition(words, row, columns)
     if type(row) ~= "table" or #row ~= 3 then return 'Filter table entry must be a triplet: {"data_col", "op", val}' end
     local column, operator, value = row[1], row[2], row[3]
@@ -209,7 +209,7 @@ local function condition(words, row, columns)
     if type(operator) ~= "string" then return "Filter table operator must be string" end
     if not operators[operator] then return "Unknown operator in filter table" end
     words[#words + 1], words[#words + 2] = column, operator
-    -- HAProxy takes what is no integer as 0.
+    -- HAProxy treats values that are not integers as 0.
     words[#words + 1] = tostring(native.integer(value) or 0)
 end
 local table_class = class("StickTable", {
@@ -217,7 +217,7 @@ local table_class = class("StickTable", {
     lookup = function(self, key)
         local name = own(self, "StickTable", "lookup").name
         if type(key) == "number" then key = tostring(key) end
-        -- HAProxy finds nothing where the key is no string.
+        -- HAProxy finds nothing if the key is not a string.
         if type(key) ~= "string" then return nil end
         return native.table_entry(name, key)
     end,

@@ -1,12 +1,12 @@
--- The functions of the string library that look for patterns. A text that is short enough for its pattern is Lua's own
--- functions' business; in a longer one `native` looks, which can be ended.
+-- The functions of the string library that search for patterns. A text that is short enough for its pattern is passed to
+-- Lua's own functions; a longer one is searched by `native`, which can be ended.
 local native, string = ...
 local error, type, tostring, select = error, type, tostring, select
 local find, match, gmatch, gsub = string.find, string.match, string.gmatch, string.gsub
 local sub, byte = string.sub, string.byte
 local given, seek, expand = native.kit.given, native.seek, native.expand
 
--- The longest texts, by pattern.
+-- Maximum length of a text for Lua's own functions, by pattern.
 local longest, count = {}, 0
 local function longest_text(pattern)
     local known = longest[pattern]
@@ -18,7 +18,7 @@ local function longest_text(pattern)
     return known
 end
 
--- Where a search begins, counted from 0.
+-- Start of a search, counted from 0.
 local function begin(text, init, name)
     if init == nil then return 0 end
     init = given(init, 3, name, "integer")
@@ -26,7 +26,7 @@ local function begin(text, init, name)
     return init < 1 and 0 or init - 1
 end
 
--- What a search found, without the places, or its error.
+-- The captures of a search without its positions, or its error.
 local function captures(first, last, ...)
     if first == false then error(last, 2) end
     if first ~= nil then return ... end
@@ -44,7 +44,7 @@ function string.find(text, pattern, init, plain)
     end
     local from = begin(text, init, "find")
     if from > #text then return nil end
-    -- What has no magic letter is a text.
+    -- A pattern without magic characters is plain text.
     if plain or not find(pattern, "[%^%$%*%+%?%.%(%[%%%-]") then return native.seek_text(text, pattern, from) end
     return places(seek(text, pattern, from, nil, false, byte(pattern) == 94))
 end
@@ -78,7 +78,7 @@ function string.gmatch(text, pattern, init)
     end
 end
 
--- What a match becomes: by the kind of the replacement.
+-- The replacement of a match, by the type of the replacement argument.
 local function value_of(replacement, kind, whole, ...)
     local value
     if kind == "function" then
@@ -106,7 +106,7 @@ function string.gsub(text, pattern, replacement, most)
             .. (kind == "nil" and "no value" or kind) .. ")", 2)
     end
     if most ~= nil then most = given(most, 4, "gsub", "integer") end
-    -- Lua's own function is called with as many arguments as were given.
+    -- Lua's own function is called with the same number of arguments.
     if #text <= (longest[pattern] or longest_text(pattern)) then
         if most == nil then return gsub(text, pattern, replacement) end
         return gsub(text, pattern, replacement, most)
