@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Records what HAProxy does with good and bad chains of certificates, and with the names of servers.
+"""Records how HAProxy verifies valid and invalid certificate chains, and the names of servers.
 
     bench/certificates.py HAPROXY [FOLDER]
 
-Writes `chains.txt` and `hosts.txt` into FOLDER (`crates/tls/tests/table`), which tests of Weir read. `chains.txt` has for every kind of
-chain the files of the line and the chain that a client shows, as numbers of the lines of Base64 at its beginning, what `ssl_c_verify`, `ssl_c_err`, `ssl_c_ca_err` and `ssl_c_ca_err_depth` are
-where every error is ignored, and the alert where none is; and the same chain's alert, or `open`, from a `server` line. `hosts.txt` has
-the names of a certificate, the name that the handshake asks for, `verifyhost`, and whether the server was believed. Needs Python's
-`cryptography`. Listeners are UNIX sockets in a temporary folder.
+Writes `chains.txt` and `hosts.txt` into FOLDER (`crates/tls/tests/table`), which tests of Weir read. `chains.txt` contains for every kind
+of chain the files of the line and the chain that a client presents, as numbers of the Base64 lines at its beginning; `ssl_c_verify`,
+`ssl_c_err`, `ssl_c_ca_err` and `ssl_c_ca_err_depth` if every error is ignored, and the alert if none is; and the alert of the same chain, or
+`open`, for a `server` line. `hosts.txt` contains the names of a certificate, the SNI of the handshake, `verifyhost`, and whether the server
+was accepted. Needs Python's `cryptography`. Listeners are UNIX sockets in a temporary folder.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def usage(*wanted):
 
 def make(subject, issuer=None, key=None, signer=None, ca=None, path=None, ku=None, eku=None, begin=BEGIN, end=END,
          extra=(), issuer_name=None, akid=True, skid=True, serial=None):
-    """A certificate; `issuer` is another one of these."""
+    """A certificate; `issuer` is another object of this class."""
     key = key or key_of(subject if isinstance(subject, str) else str(subject))
     own = name(subject) if isinstance(subject, str) else subject
     above = issuer_name or (issuer["cert"].subject if issuer else own)
@@ -100,7 +100,7 @@ def crl(issuer, revoked=(), begin=BEGIN, end=END, key=None, extra=()):
 
 
 def damaged(certificate):
-    """The same certificate with another signature."""
+    """Returns the same certificate with another signature."""
     der = bytearray(certificate["cert"].public_bytes(serialization.Encoding.DER))
     der[-1] ^= 1
     return {"cert": x509.load_der_x509_certificate(bytes(der)), "key": certificate["key"]}
@@ -363,7 +363,7 @@ def start(haproxy, folder, text, ready):
 
 
 def ask(path, case, folder):
-    """The body of the answer, or the alert."""
+    """Returns the body of the response, or the alert."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -385,7 +385,7 @@ def ask(path, case, folder):
 
 
 def serve(path, context, answers):
-    """A server whose connections are over after an answer; what its handshakes end with is noted."""
+    """A server that closes each connection after a response, and records the results of its handshakes."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen(64)
@@ -467,7 +467,7 @@ def record_chains(haproxy, folder, out):
 
 
 def write_chains(cases, out):
-    """Every certificate, list and key once, as a line of Base64, and the cases with their numbers."""
+    """Formats every certificate, list and key once, as a line of Base64, and the cases with their numbers."""
     known, rows = {}, []
 
     def numbers(text):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Records the names that checks of HAProxy ask for in their handshakes, and which certificates they believe.
+"""Records the SNI of HAProxy's health checks, and which certificates they accept.
 
     bench/check_names.py HAPROXY TABLE
 
-A line of TABLE has the lines of a backend (`;` between them), the options of its server, the name that its checks asked for (`-`: none),
-and whether they passed. The server's certificate is that of `a.example`. crates/engine/tests/simulated/check_names reads it. Uses
+A line of TABLE contains the lines of a backend (separated by `;`), the options of its server, the SNI of its checks (`-`: none),
+and whether they passed. The server's certificate is for `a.example`. crates/engine/tests/simulated/check_names reads it. Uses
 loopback addresses only.
 """
 
@@ -55,7 +55,7 @@ def certificates(folder):
 
 
 async def listen(folder, asked):
-    """A server by TLS that answers whatever comes, and notes the names that it is asked for."""
+    """A TLS server that answers every request and records the SNI of its clients."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(os.path.join(folder, "a.pem"), os.path.join(folder, "a.key"))
     context.sni_callback = lambda _, name, __: asked.add(name)
@@ -72,7 +72,7 @@ async def listen(folder, asked):
 
 
 async def states(path):
-    """Of every backend whether its server is up, once all of them have been checked."""
+    """Returns for every backend whether its server is up, after all of them have been checked."""
     while True:
         reader, writer = await asyncio.open_unix_connection(path)
         writer.write(b"show servers state\n")
@@ -100,7 +100,7 @@ async def record(program, folder, rows):
         out.write(text)
     process = subprocess.Popen([program, "-db", "-f", config], stderr=subprocess.DEVNULL)
     try:
-        # Each has been checked by then, more than once.
+        # Each has been checked more than once by then.
         await asyncio.sleep(5)
         passed = await states(socket)
     finally:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What clients see when one of four servers dies, hangs or resets connections under load.
+"""Measures what clients see when one of four servers dies, hangs or resets connections under load.
 
     bench/failures.py WEIR [HAPROXY]... [--seconds N] [--clients N]
 
-Each program serves the same configuration, one after the other, under the same load of keep-alive and fresh connections;
-in the middle of each run one server is killed, stopped (it accepts and says nothing) or resets every connection. Printed is
-how many requests were sent, and how many did not end with the server's own answer, by what the client saw instead.
+The programs serve the same configuration, one after the other, under the same load of kept and new connections;
+in the middle of each run one server is killed, stopped (it accepts connections and does not respond) or resets every connection. Prints
+the number of requests, and the number of those that did not get the server's response, by what the client saw instead.
 """
 
 import argparse
@@ -50,7 +50,7 @@ RULES = {
 
 
 def serve(port):
-    """A server in a process of its own. SIGUSR1: it resets connections from then on."""
+    """A server in a separate process. After SIGUSR1 it resets all connections."""
     resetting = False
 
     def reset(*_):
@@ -87,7 +87,7 @@ def free_port():
 
 
 async def client(port, until, kept, seen):
-    """Asks again and again, over one connection or a new one each time."""
+    """Sends requests repeatedly, over one connection or over a new one each time."""
     reader = writer = None
     while time.monotonic() < until:
         try:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares how long a quiet client waits for an answer beside clients that send one burst of requests after the other, all of
-which the proxy answers itself.
+"""Compares the latency of a quiet client next to clients that send bursts of requests, all of which the proxy answers
+itself.
 
     bench/fairness.py PROXY [PROXY...] [--seconds 4] [--rounds 3] [--only costly,small,resets,storm,…] [--processor N]
 
 `costly`: ten clients whose requests take a millisecond or more each (a search of quadratic cost in a header). `small`: twenty
-whose requests take microseconds. `resets`: 2,500 connections a second that send a request and reset the connection at once; `storm`: as many of
-them as there is time for; `served-resets`, `served-storm`: the same where a server answers. With
-`--processor` everything runs on one processor, which the proxy shares with its clients then. The quiet client has a connection of its own and
-sends a request every two milliseconds. Each round starts every proxy anew with one thread. Printed are the latencies of the quiet client and the rate of the others.
+whose requests take microseconds. `resets`: 2,500 connections per second that send a request and reset the connection at once; `storm`: the
+same at the maximum rate; `served-resets`, `served-storm`: the same with responses of a server. With `--processor` everything runs on one
+processor, which the proxy shares with its clients. The quiet client has one connection and sends a request every two milliseconds. Each round
+restarts every proxy with one thread. Prints the latencies of the quiet client and the rate of the others.
 Linux only; nothing is changed outside of a temporary folder.
 """
 
@@ -71,7 +71,7 @@ def request(path, length=0):
 
 
 def keep_busy(port, clients, length, until):
-    """Sends bursts, each when the one before has been answered, until the time is over; the rate of requests."""
+    """Sends bursts until the time is over, each after the previous one was answered; returns the rate of requests."""
     one = request("/busy", length)
     burst = one * max(1, BUSY_BYTES // len(one))
     depth = len(burst) // len(one)
@@ -123,7 +123,7 @@ def serve(listener):
 
 
 def reset(port, rate, until):
-    """Connections that send a request and reset the connection, so many a second; the rate of them."""
+    """Opens connections at a rate, sends a request and resets each; returns the actual rate."""
     one, begun, count = request("/busy"), time.time(), 0
     while time.time() < until:
         due = int((time.time() - begun) * rate)

@@ -3,13 +3,12 @@
 
     bench/finality.py HAPROXY TABLE
 
-For each fetch there are proxies with `tcp-request content` or `tcp-response content` rules that ask for it under an inspect-delay, in
-TCP and in HTTP mode, and proxies that ask for it in `tcp-request connection`, `tcp-request session`, `http-request` and `http-response`
+For each fetch there are proxies with `tcp-request content` or `tcp-response content` rules that use it under an inspect-delay, in
+TCP and in HTTP mode, and proxies that use it in `tcp-request connection`, `tcp-request session`, `http-request` and `http-response`
 rules. Clients and a server send nothing, a part of a message, or a whole one, over plain connections, TLS and HTTP/2.
-A line of TABLE is a fetch with its arguments and a letter for each scene: `w` where the rule waited for the whole delay, `d` where it
-was decided at once, `W` and `D` where a condition found a value, `-` where HAProxy refuses the configuration, `!` where the fetch ends
-the process. crates/engine/tests/simulated/finality reads it. Uses loopback
-addresses only.
+A line of TABLE is a fetch with its arguments and a letter for each scene: `w` if the rule waited for the whole delay, `d` if it
+was decided at once, `W` and `D` if a condition found a value, `-` if HAProxy refuses the configuration, `!` if the fetch crashes
+the process. crates/engine/tests/simulated/finality reads it. Uses loopback addresses only.
 """
 
 import argparse
@@ -29,7 +28,7 @@ ARGUMENTS = [
     "(::1)", "(a,b)", "(1)", "(HOME)", "(cli)",
 ]
 
-# Converters that know whether bytes are of their protocol.
+# Converters that detect whether bytes belong to their protocol.
 CONVERTED = [
     "req.payload(0,0),mqtt_is_valid", "req.payload(0,0),mqtt_field_value(connect,client_identifier)",
     "req.payload(0,0),mqtt_field_value(connect,flags)", "req.payload(0,0),fix_is_valid", "req.payload(0,0),fix_tag_value(35)",
@@ -70,7 +69,7 @@ def h2(method, path, ends, body=b""):
     return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"") + head + (frame(0, 0, 1, body) if body else b"")
 
 
-# Name, kind of proxy, whether over TLS, and what the client sends.
+# Name, kind of proxy, whether over TLS, and the bytes that the client sends.
 HELLO = hello()
 SCENES = [
     ("tcp/none", "T", False, b""),
@@ -167,7 +166,7 @@ frontend f
 """
 
 
-# Of HAProxy's own state, of another protocol, and one that needs a list of groups.
+# Fetches of HAProxy's internal state, of another protocol, and one that needs a list of groups.
 UNSUITABLE = ("internal.", "quic_", "http_auth_group")
 
 
@@ -184,8 +183,8 @@ def section(kind, number, fetch, crt, server):
 
 
 def refused(program, folder, crt, wanted):
-    """Pairs of a number and a kind of proxy that the program refuses, of those wanted, each with its fetch: what it reports names their
-    lines. It does not report everything at once."""
+    """Returns those of the wanted pairs of a number and a kind of proxy that the program refuses, each with its fetch, by the
+    lines in its messages. It does not report all of them at once."""
     text, owners, begin = [COMMON], {}, COMMON.count("\n")
     for number, kind, fetch in wanted:
         text.append(section(kind, number, fetch, crt, "127.10.0.1:1")[0])
@@ -201,14 +200,14 @@ def refused(program, folder, crt, wanted):
 
 
 def without_refused(program, folder, crt, wanted):
-    """Those wanted that the program accepts: it reports fifty errors at a time."""
+    """Returns those wanted that the program accepts; it reports fifty errors at a time."""
     while wrong := refused(program, folder, crt, wanted):
         wanted = [(number, kind, fetch) for number, kind, fetch in wanted if (number, kind) not in wrong]
     return wanted
 
 
 def choose(program, folder, crt, wanted):
-    """Every fetch with the first arguments that the program accepts, and the kinds of proxies that it accepts it in."""
+    """Returns every fetch with the first arguments that the program accepts, and the kinds of proxies in which it is accepted."""
     chosen = {}
     for place, arguments in enumerate(ARGUMENTS):
         left = [name for name, needs in wanted if name not in chosen and (place > 0 or not needs)]
@@ -255,7 +254,7 @@ async def ask(port, tls, data):
 
 
 class Program:
-    """HAProxy with its log, started again where it has ended by itself."""
+    """HAProxy with its log; it is restarted if it has crashed."""
 
     def __init__(self, program, config, log, port):
         self.program, self.config, self.log, self.port, self.process = program, config, log, port, None
@@ -272,7 +271,7 @@ class Program:
                 await asyncio.sleep(0.2)
 
     async def ask(self, places, data, found):
-        """Sends a scene's bytes to the ports of some fetches, and notes their letters. False: the program has ended."""
+        """Sends a scene's bytes to the ports of some fetches, and records their letters. Returns False if the program has ended."""
         await asyncio.gather(*(ask(*place, data) for place in places.values()))
         await asyncio.sleep(0.3)
         if self.process.poll() is not None:
@@ -321,7 +320,7 @@ async def record(options):
                     places = {number: (ports[kind, number][1 if tls else 0], tls) for number in batch}
                     if await program.ask(places, data, found):
                         continue
-                    # Some fetch has ended the process: each is asked for alone.
+                    # One of the fetches has crashed the process: each is tested separately.
                     for number, place in places.items():
                         if not await program.ask({number: place}, data, found):
                             found[number] = "!"

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Measures what one address that opens as many requests as it can leaves to others.
+"""Measures the service that other clients get while one address opens as many requests as it can.
 
     bench/greedy.py PROXY [PROXY...] [--connections 2000] [--streams 100] [--seconds 6] [--only plain,maxconn,memory] [--rows]
 
-Every proxy runs with one thread on the first processor, in front of a server that answers GET at once and leaves POST without an answer. A greedy
-client at 127.0.0.2 opens so many connections of HTTP/2 and as many POST requests on each, whose bodies never end; where the proxy ends a
-connection, it opens another one. A quiet client at 127.0.0.3 sends a GET every five milliseconds on a connection of HTTP/1, and gives up a request after three
-seconds. `plain`: the server has no limit of its own. `maxconn`: it takes 200 requests at a time. `memory`: no limit of its own, and
-the proxy may have 256 MB (`-m 256`). Printed: the quiet client's median and 99th percentile in milliseconds and the part of its requests that have failed, before
-the attack and during it; the proxy's processor time a second, and the largest memory. Run it by `nice -n -20` on a machine that does something else as well.
+Every proxy runs with one thread on the first processor, in front of a server that answers GET at once and never answers POST. A greedy
+client at 127.0.0.2 opens the given numbers of HTTP/2 connections and of POST requests on each, whose bodies never end; if the proxy closes a
+connection, it opens another one. A quiet client at 127.0.0.3 sends a GET every five milliseconds on an HTTP/1 connection, and gives up a
+request after three seconds. `plain`: the server has no limit. `maxconn`: it accepts 200 requests at a time. `memory`: the server has no limit,
+and the proxy has 256 MB (`-m 256`). Prints the quiet client's median and 99th percentile in milliseconds and the share of its requests that
+failed, before and during the attack; the proxy's processor time per second, and its largest memory. Run it by `nice -n -20` on a machine with
+other load.
 
 Linux only; nothing is changed outside of a temporary folder.
 """
@@ -53,7 +54,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
 def serve(port):
-    """Answers GET, keeps what else comes."""
+    """Answers GET requests and holds all others."""
     listener = socket.create_server(("127.0.0.1", port), backlog=4096)
     listener.setblocking(False)
     poller, connections = select.epoll(), {}
@@ -84,7 +85,7 @@ def serve(port):
 
 
 def attack(port, connections, streams, until):
-    """Keeps so many connections with so many requests open."""
+    """Keeps a number of connections with a number of requests each open."""
     os.nice(10)
     payload = h2.PREFACE + h2.SETTINGS + b"".join(h2.post(2 * number + 1) for number in range(streams))
     poller, opened = select.epoll(), {}
@@ -114,7 +115,7 @@ def attack(port, connections, streams, until):
 
 
 def ask(one):
-    """One request; how long it took in seconds, and whether it was answered well."""
+    """Sends a request; returns its duration in seconds, and whether the response was valid."""
     begin = time.perf_counter()
     try:
         one.sendall(b"GET /quiet HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -139,7 +140,7 @@ def connect(port):
 
 
 def quiet(port, seconds, look):
-    """Times of requests in milliseconds, and the part of them that failed."""
+    """Returns the durations of requests in milliseconds, and the share of failed ones."""
     times, failed, end, one = [], 0, time.monotonic() + seconds, None
     while time.monotonic() < end:
         begin = time.perf_counter()

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Measures what attacks by HTTP/2 cost a proxy: processor time for each megabyte that an attacker sends.
+"""Measures the cost of HTTP/2 attacks for a proxy: processor time per megabyte that an attacker sends.
 
     bench/h2_attacks.py PROXY [PROXY...] [--megabytes 2] [--rounds 3] [--only NAME[,NAME...]] [--rows]
     bench/h2_attacks.py PROXY [PROXY...] --quiet [--seconds 3] [--attackers 4] [--yielding 19] [--only NAME] [--rows]
 
 Every proxy runs the same configuration with one thread on the first processor. It answers by itself, except in attacks "to a server",
-whose server answers nothing. An attacker on the second processor sends the frames of an attack, as fast as they are taken, and opens another
-connection whenever one ends. Printed for each attack: milliseconds of processor time (user and system) for each megabyte that the
-attacker has sent, the median of all rounds, in which the proxies alternate; connections that were needed; and the ratio of the
-first proxy to the last one. `--rows` prints rows of a table in Markdown.
+whose server never responds. An attacker on the second processor sends the frames of an attack as fast as they are accepted, and opens another
+connection whenever one ends. Prints for each attack: milliseconds of processor time (user and system) per megabyte sent by the
+attacker, as the median of all rounds, in which the proxies alternate; the number of connections; and the ratio of the
+first proxy to the last one. `--rows` prints rows of a Markdown table.
 
-With `--quiet`, what other clients feel: a quiet client sends a request every two milliseconds on a connection of HTTP/1; attackers, whose
-priority is lower by `--yielding`, share the second processor with it. Printed for each attack: the quiet client's median and 99th
-percentile, in milliseconds and beside those without an attack, processor time of the proxy a second, the largest memory beyond that
-before, in all and for each attacker, and the pieces that attackers got through. On a machine that does something else as well, run it by
+`--quiet` measures the effect on other clients: a quiet client sends a request every two milliseconds on an HTTP/1 connection; attackers, whose
+priority is lower by `--yielding`, share the second processor with it. Prints for each attack: the quiet client's median and 99th
+percentile, in milliseconds, next to those without an attack; processor time of the proxy per second; the largest increase of memory,
+in total and per attacker; and the pieces that attackers sent. On a machine with other load, run it by
 `nice -n -20 ... --yielding 10`.
 
 Linux only; nothing is changed outside of a temporary folder.
@@ -53,7 +53,7 @@ backend servers
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 GET, POST = b"\x82\x86\x84\x01\x01a", b"\x83\x86\x84\x01\x01a"
-# The same with the path `/s`: what follows has to begin with a field.
+# The same with the path `/s`: the next bytes have to begin with a field.
 GET_SERVER, POST_SERVER = b"\x82\x86\x04\x02/s\x01\x01a", b"\x83\x86\x04\x02/s\x01\x01a"
 
 
@@ -65,7 +65,7 @@ def number(value):
     return struct.pack(">I", value)
 
 
-# Seconds of processor time from which on a measurement means something.
+# Minimum processor time in seconds for a meaningful measurement.
 LEAST = 0.03
 
 SETTINGS = frame(4, 0, 0)
@@ -91,7 +91,7 @@ def post(stream, block=POST):
 
 
 def pieces_of(stream, block, count):
-    """A head in a HEADERS frame with its first byte and `count` CONTINUATION frames."""
+    """Returns a head as a HEADERS frame with its first byte and `count` CONTINUATION frames."""
     size = -(-(len(block) - 1) // count)
     parts = [block[1 + at * size : 1 + (at + 1) * size] for at in range(count)]
     pieces = [frame(9, 4 if at == count - 1 else 0, stream, part) for at, part in enumerate(parts)]
@@ -101,9 +101,9 @@ def pieces_of(stream, block, count):
 WINDOWS = b"".join(struct.pack(">HI", 4, 65535 - index % 2) for index in range(170))
 LONG = b"\x00\x01b\x7f\x81\x03" + b"v" * 512
 
-# Everything that an attacker does on a connection, piece by piece. Then it waits for the end of that one, and opens another.
+# The pieces that an attacker sends on a connection. Then it waits for the end of the connection, and opens another.
 ATTACKS = {
-    # Frames of the connection.
+    # Connection frames.
     "settings": flood(SETTINGS),
     "settings, 1 unknown": flood(frame(4, 0, 0, struct.pack(">HI", 0x99, 1))),
     "settings, 170 windows": flood(frame(4, 0, 0, WINDOWS), count=200),
@@ -120,14 +120,14 @@ ATTACKS = {
     "unknown frames of a stream": flood(frame(0xFA, 0, 1)),
     "priority updates": flood(frame(16, 0, 0, number(3) + b"u=1")),
     "origin frames": flood(frame(12, 0, 0)),
-    # Frames of a stream.
+    # Stream frames.
     "priorities": flood(frame(2, 0, 1, bytes(5))),
     "priorities of idle streams": flood(frame(2, 0, 9, bytes(5))),
     "empty payload": flood(frame(0, 0, 1)),
     "payload byte by byte": flood(frame(0, 0, 1, b"x")),
     "padding": flood(frame(0, 8, 1, b"\xff" + bytes(255))),
     "resets of a closed stream": [PREFACE + SETTINGS + get(1)] + [frame(3, 0, 1, number(8)) * 20] * 3000,
-    # Requests that are taken back, or that the proxy has to reset.
+    # Requests that are cancelled, or that the proxy has to reset.
     "rapid reset": streams(lambda stream: get(stream) + frame(3, 0, stream, number(8))),
     "rapid reset, to a server": streams(lambda stream: get(stream, GET_SERVER) + frame(3, 0, stream, number(8))),
     "rapid reset of posts, to a server": streams(
@@ -193,7 +193,7 @@ ATTACKS = {
     "many fields": streams(lambda stream: get(stream, GET + b"\x00\x01b\x01c" * 90), count=1000),
     "many cookies": streams(lambda stream: get(stream, GET + b"\x0f\x11\x03a=b" * 90), count=1000),
     "requests, no window": streams(get, NO_WINDOW),
-    # What ends a connection at once.
+    # Frames that end a connection at once.
     "broken strings": streams(lambda stream: get(stream, GET + b"\x00\x81\xff\x81\xff"), count=1),
     "settings of 5 bytes": flood(frame(4, 0, 0, bytes(5)), count=100),
     "promises": flood(frame(5, 4, 1, number(2) + GET), count=100),
@@ -216,7 +216,7 @@ def free_ports(count):
 
 
 def cpu(pid):
-    """Processor time of a process, in seconds: of its threads by the scheduler (/proc/PID/task/TID/schedstat), which counts nanoseconds."""
+    """Returns the processor time of the threads of a process in seconds, by /proc/PID/task/TID/schedstat, which counts nanoseconds."""
     spent = 0
     for task in os.listdir(f"/proc/{pid}/task"):
         try:
@@ -227,7 +227,7 @@ def cpu(pid):
 
 
 def memory(pid):
-    """Resident memory of a process, in bytes."""
+    """Returns the resident memory of a process, in bytes."""
     return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{pid}/status").read())[1]) * 1024
 
 
@@ -242,7 +242,7 @@ def wait_for(port):
 
 
 def silent_server(port):
-    """Takes connections and what they say, and answers nothing."""
+    """Accepts connections, reads their data, and never responds."""
     listener = socket.create_server(("127.0.0.1", port), backlog=1000)
     poller, connections = select.poll(), {}
     poller.register(listener, select.POLLIN)
@@ -263,8 +263,8 @@ def silent_server(port):
 
 
 def send_all(port, data, most):
-    """Sends `data`, but no more than `most` bytes of it and the question whether they were read, on a connection of its own, until that
-    is answered or the connection ends. Returns how many bytes were taken."""
+    """Sends at most `most` bytes of `data` and then a PING, on a new connection, until the PING is acknowledged or the connection
+    ends. Returns the number of bytes accepted."""
     sent, data = 0, bytes(data[:most]) + frame(6, 0, 0, ASKED)
     try:
         with socket.create_connection(("127.0.0.1", port), 5) as connection:
@@ -273,7 +273,7 @@ def send_all(port, data, most):
             poller.register(connection, select.POLLIN | select.POLLOUT)
             tail = b""
             while True:
-                # A proxy that reads no more has nothing more to do.
+                # A proxy that no longer reads has no more work.
                 events = poller.poll(300)
                 if not events or events[0][1] & (select.POLLERR | select.POLLHUP):
                     break
@@ -293,12 +293,12 @@ def send_all(port, data, most):
 
 
 def cost(process, port, pieces, options):
-    """Milliseconds of processor time for a megabyte, and connections for it."""
+    """Returns milliseconds of processor time per megabyte, and the number of connections."""
     data, most = b"".join(pieces), options.megabytes * 1e6
     data = memoryview(data)
     before, sent, connections = cpu(process.pid), 0, 0
     end = time.monotonic() + options.longest
-    # What costs little is repeated until it can be told from what the system does beside it.
+    # Cheap attacks are repeated until their cost exceeds the noise of the system.
     while (sent < most or cpu(process.pid) - before < LEAST) and time.monotonic() < end:
         sent += send_all(port, data, max(int(most - sent), int(options.megabytes * 5e5)))
         connections += 1
@@ -336,7 +336,7 @@ def attack(port, pieces, counted, seconds, yielding):
 
 
 def quiet(port, seconds, look):
-    """Times of requests, in milliseconds. Looks at the proxy now and then."""
+    """Returns the durations of requests, in milliseconds. Samples the proxy periodically."""
     times, end = [], time.monotonic() + seconds
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.settimeout(10)
@@ -371,7 +371,7 @@ def measure(process, port, pieces, options):
 
 
 class Proxy:
-    """A program that runs with the configuration."""
+    """A proxy that runs with the configuration."""
 
     def __init__(self, program, folder, server, payload):
         self.program, (self.port,) = program, free_ports(1)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what a storm of TLS handshakes does to plain requests that the same thread serves.
+"""Measures the effect of a storm of TLS handshakes on plain requests that the same thread serves.
 
     bench/handshakes.py WEIR HAPROXY [HAPROXY...] [--clients 64] [--rate 500] [--seconds 5] [--rounds 3]
 
-The first program is also the load (`weir load`). Each proxy has one thread on a processor of its own, and two listeners that answer
-themselves. A client asks the plain one at a constant rate; its times count from when a request is due. In the storm others shake
-hands with the other one as fast as they can, without resumption. Medians of the rounds, which alternate. Needs Python's
-`cryptography`. Linux only, two processors; nothing is changed outside of a temporary folder.
+The first program also generates the load (`weir load`). Each proxy has one thread on a processor of its own, and two listeners without
+servers. A client sends requests to the plain one at a constant rate; latencies count from the time when a request is due. During the storm
+other clients perform handshakes with the other one as fast as they can, without resumption. Prints medians of the rounds, which alternate.
+Needs Python's `cryptography`. Linux only, two processors; nothing is changed outside of a temporary folder.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def configuration(plain, secure, folder):
 
 
 def pinned(processor, urgent=False):
-    """What a child does before it runs: keeps to a processor; the one that measures comes before others where that is permitted."""
+    """Binds a child process to a processor; raises the priority of the one that measures, if permitted."""
 
     def before():
         try:
@@ -55,7 +55,7 @@ def load(weir, arguments, urgent=False):
 
 
 def measure(program, folder, options, storm):
-    """Microseconds at 50 % and 99 % of the plain requests, and handshakes a second."""
+    """Returns the latency of the plain requests at 50 % and 99 % in microseconds, and handshakes per second."""
     plain, secure = free_port(), free_port()
     text = configuration(plain, secure, folder)
     are_open = lambda: listens(plain) and listens(secure)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What very large configurations cost: how long a process takes until it serves, its processor time for that, and its memory then.
+"""Measures the start with very large configurations: the time until the process serves, its processor time, and its memory.
 
     bench/large_configurations.py                   100,000 servers, and a map of a million entries; Weir and HAProxy
     bench/large_configurations.py --servers 10000 --entries 100000 --only weir
     WEIR=target/release/weir HAPROXY=/path/to/haproxy bench/large_configurations.py
 
-Every start is repeated; the medians are printed. Nothing is sent but one request that shows that the process serves.
+Every start is repeated; the medians are printed. Only one request is sent, which shows that the process serves.
 """
 import argparse, os, shutil, signal, statistics, subprocess, tempfile, time
 from proxies import memory, processor
@@ -33,7 +33,7 @@ def request(port):
 
 
 def servers(folder, count, port):
-    """So many servers, a hundred in a backend."""
+    """Returns lines of that number of servers, a hundred per backend."""
     lines = [HEAD.format(port=port), "    http-request return status 200\n"]
     for backend in range(max(count // 100, 1)):
         lines.append(f"backend b{backend}\n")
@@ -42,7 +42,7 @@ def servers(folder, count, port):
 
 
 def entries(folder, count, port):
-    """A map of so many entries."""
+    """Writes a map with that number of entries."""
     name = os.path.join(folder, "large.map")
     with open(name, "w") as file:
         file.writelines(f"/k{entry} value{entry}\n" for entry in range(count))

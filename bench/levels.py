@@ -3,9 +3,9 @@
 
     bench/levels.py HAPROXY COMMANDS TABLE
 
-Every line of COMMANDS is sent over sockets of the levels `user`, `operator` and `admin` to a HAProxy that has something of each kind. A
-line of TABLE is a command and the lowest level at which it is not denied. crates/engine/tests/simulated/levels reads it, and is the
-list of commands for the next record: COMMANDS may be an older TABLE. Uses loopback addresses and a temporary folder only.
+Every line of COMMANDS is sent over sockets of the levels `user`, `operator` and `admin` to a HAProxy with at least one object of each kind.
+A line of TABLE is a command and the lowest level at which it is not denied. crates/engine/tests/simulated/levels reads it. COMMANDS may be an
+older TABLE. Uses loopback addresses and a temporary folder only.
 """
 
 import argparse
@@ -42,7 +42,7 @@ backend b
 backend t
  stick-table type string size 10 store gpc0
 """
-# A command that is denied without that word: its answer cannot be composed below its level.
+# A command that is denied without the usual message: its output cannot be generated below its level.
 DENIED = ("Permission denied", "Can't allocate memory!")
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares what a call of a Lua function costs Weir and HAProxy, in processor time a request.
+"""Compares the cost of a call of a Lua function in Weir and HAProxy, in processor time per request.
 
     bench/lua.py WEIR HAPROXY [HAPROXY...] [--rate 2000] [--seconds 5] [--rounds 5] [--threads 2]
 
-All programs serve the same rate of requests at once, each with a configuration of its own kind: without Lua, with a fetch
-that returns a constant, with one that asks for the path and a header, with a converter, and with an action that sets a
-variable; with one state for all threads, and with one for each. The load comes from `weir load`. The first column is the
-processor time of a request without Lua, in microseconds; the others are what the call adds: medians of the rounds.
+All programs serve the same rate of requests at the same time, each with several configurations: without Lua, with a fetch
+that returns a constant, with one that reads the path and a header, with a converter, and with an action that sets a
+variable; with one state for all threads, and with one for each. `weir load` generates the load. The first column is the
+processor time of a request without Lua, in microseconds; the others are the additional time of the call: medians of the rounds.
 Linux only; nothing is changed outside of a temporary folder.
 """
 
@@ -45,7 +45,7 @@ def configuration(port, threads, keyword, script, rule):
 
 
 def measure(programs, keyword, rule, options):
-    """Processor seconds a request of each, under the same load at once."""
+    """Returns the processor seconds per request of each program, under the same load at the same time."""
     with contextlib.ExitStack() as stack:
         running = []
         for program in programs:

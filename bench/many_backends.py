@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What many small backends cost, each with two servers and a line of a map of hosts, by their number: the start, `-c`, memory for each
+"""Measures the cost of many small backends, each with two servers and a line in a map of hosts, by their number: the start, `-c`, memory per
 backend, a reload in place, commands of the runtime API, memory over many reloads, and very many additions and removals.
 
     bench/many_backends.py                       1,000, 4,000 and 10,000 backends, Weir and HAProxy
@@ -38,12 +38,12 @@ BACKEND = """backend site{number} from base
     server b 127.0.0.1:9
 """
 
-# Commands of each kind, and how many go in one connection.
+# Number of commands of each kind, and number per connection.
 COMMANDS, BATCH = 200, 20
 
 
 class Site:
-    """A configuration with many backends in a folder of its own."""
+    """Writes a configuration with many backends into a separate folder."""
 
     def __init__(self, folder, name, size, way):
         self.folder, self.port, self.size, self.way = os.path.join(folder, f"{name}{size}"), free_port(), size, way
@@ -53,7 +53,7 @@ class Site:
         self.write()
 
     def write(self, weight=1, more=False):
-        """The files, with another weight of one server, or with one more backend above all others."""
+        """Writes the files, with another weight of one server, or with an additional backend before all others."""
         with open(os.path.join(self.folder, "hosts.map"), "w", encoding="ascii") as out:
             out.writelines(f"www{number}.example site{number}\n" for number in range(self.size))
         with open(self.file, "w", encoding="ascii") as out:
@@ -67,7 +67,7 @@ class Site:
             process = subprocess.Popen([program, *flags, "-f", self.file], stdout=log, stderr=log)
         try:
             wait_for(self.port)
-            # Addresses are open before everything that serves is made.
+            # Addresses are bound before the process is ready to serve.
             self.ask("show version")
             yield process
         finally:
@@ -75,12 +75,12 @@ class Site:
             process.wait(timeout=PATIENCE)
 
     def ask(self, line):
-        """All answers to commands with `;` between them."""
+        """Returns the answers to commands that are separated by `;`."""
         return ask(self.api, line)
 
 
 def check(program, site):
-    """Processor seconds of `-c`."""
+    """Returns the processor seconds of `-c`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([program, "-c", "-f", site.file], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -88,7 +88,7 @@ def check(program, site):
 
 
 def cost(process, site, lines, expected):
-    """Milliseconds of processor time for one command."""
+    """Returns milliseconds of processor time per command."""
     began = spent(process.pid)
     for at in range(0, len(lines), BATCH):
         told = site.ask(";".join(lines[at : at + BATCH]))
@@ -98,7 +98,7 @@ def cost(process, site, lines, expected):
 
 
 def commands(process, site):
-    """What each kind of command costs."""
+    """Measures the cost of each kind of command."""
     names = [f"new{number}" for number in range(COMMANDS)]
     servers = [f"{name}/s{server}" for name in names for server in range(2)]
     hosts = os.path.join(site.folder, "hosts.map")
@@ -118,12 +118,12 @@ def commands(process, site):
     return {what: cost(process, site, lines, expected) for what, lines, expected in rows}
 
 
-# Backends that are added at run time for their memory.
+# Number of backends that are added at run time to measure their memory.
 GROWTH = 1000
 
 
 def growth(process, site):
-    """Bytes that a backend with two servers takes that commands add."""
+    """Returns the memory in bytes of a backend with two servers that commands add."""
     before = memory(process.pid, "VmRSS")
     for at in range(0, GROWTH, BATCH):
         names = [f"grown{number}" for number in range(at, at + BATCH)]
@@ -132,7 +132,7 @@ def growth(process, site):
 
 
 def churn(process, site, count):
-    """Backends with a server each that are added and removed, and then servers of one backend: processor time and memory of each half."""
+    """Adds and removes backends with one server each, then servers of one backend; returns processor time and memory of each half."""
     rows = []
     for half in range(2):
         began = spent(process.pid)
@@ -158,7 +158,7 @@ def churn(process, site, count):
 
 
 def used(master):
-    """Processor seconds of a master and of its workers, with those of processes that have ended."""
+    """Returns the processor seconds of a master and of its workers, including terminated ones."""
     total = 0
     for pid in [master, *children(master)]:
         with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
@@ -167,12 +167,12 @@ def used(master):
     return total
 
 
-# What each reload changes, in turn.
+# The changes of the reloads, in turn.
 CHANGES = [("weight", {"weight": 2}), ("backend added", {"weight": 2, "more": True}), ("backend removed", {"weight": 2}), ("weight", {})]
 
 
 def reloads(program, site, count):
-    """Reloads with a change each: what it is, processor seconds, kilobytes of the workers after it, and whether it was in place."""
+    """Reloads with one change each; returns the change, processor seconds, kilobytes of the workers after it, and whether it was in place."""
     rows = []
     with site.serving(program, "-W", "-S", site.master) as process:
         for number in range(count):

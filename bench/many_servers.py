@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
-"""What it costs to ask a proxy with very many servers how they are: times of `show stat`, of the exporter for Prometheus, of the
-statistics page and of the JSON API, and how long requests take that are served meanwhile, beside what they take alone.
+"""Measures the cost of statistics of a proxy with very many servers: durations of `show stat`, of the Prometheus exporter, of the
+statistics page and of the JSON API, and the latency of requests that are served at the same time, next to their latency alone.
 
     bench/many_servers.py                  10,000 servers in 100 backends, Weir and HAProxy
     bench/many_servers.py --servers 1000 --only weir
     WEIR=target/debug/weir HAPROXY=/path/to/haproxy bench/many_servers.py
 
-Each kind of question is asked one after the other for some seconds while `weir load` sends requests at a fixed rate. The proxy has
-one thread and one processor; the load, the origin and the reader of the answers have another one. Where the kernel allows it, all of
-them have real-time priorities, so that other programs of the machine do not stand in their way: the load and the origin above the proxy,
-the reader below it. Rounds alternate between the proxies and between the questions; medians of the rounds are printed, so that a machine that
-stands still for some milliseconds (a hypervisor's) spoils one round, not a row. Traffic stays on 127.0.0.1.
+Each kind of query is repeated for some seconds while `weir load` sends requests at a fixed rate. The proxy has
+one thread and one processor; the load, the origin and the reader of the statistics have another one. If the kernel permits it, all of
+them have real-time priorities, so that other programs of the machine do not interfere: the load and the origin above the proxy,
+the reader below it. Rounds alternate between the proxies and between the queries; medians of the rounds are printed, so that a pause of the
+machine of some milliseconds (by a hypervisor) affects one round, not a row. Traffic stays on 127.0.0.1.
 """
 import argparse, collections, contextlib, os, shutil, signal, statistics, subprocess, sys, tempfile, time
 from proxies import processor
 from restarts import PATIENCE, ROOT, connect, free_port, wait_for
 from reloads import ask, summary
 
-# Questions that are asked alone, for their processor time.
+# Number of queries without other load, to measure their processor time.
 ALONE = 10
-# Seconds of requests that are not counted, before each measurement.
+# Warm-up in seconds before each measurement.
 WARM = 0.5
 # Real-time priorities.
 READER, PROXY, CLIENT = 1, 2, 3
@@ -47,7 +47,7 @@ frontend stats
 
 
 def place(processors, priority):
-    """Puts this process on one of the processors, the first or the last, with a priority where that is allowed."""
+    """Binds this process to the first or the last processor, with a priority if permitted."""
     allowed = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {allowed[processors]})
     if priority:
@@ -75,7 +75,7 @@ def percentile(found, wanted):
 
 
 class Proxy:
-    """A proxy that serves, and what was measured of it."""
+    """A running proxy and its measurements."""
 
     def __init__(self, name, program, options, folder, origin):
         self.name, self.port, stats = name, free_port(), free_port()
@@ -101,7 +101,7 @@ class Proxy:
         self.found = {what: collections.defaultdict(list) for what in self.questions}
 
     def cost(self, question):
-        """Milliseconds of processor time for one question, while nothing else is asked."""
+        """Returns milliseconds of processor time per query without other load."""
         before = processor(self.process.pid)
         for _ in range(ALONE):
             question()

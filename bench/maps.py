@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares what a map costs Weir and HAProxy to load, in processor time, and what memory it holds.
+"""Compares the processor time and memory that Weir and HAProxy need to load a map.
 
     bench/maps.py WEIR HAPROXY [HAPROXY...] [--entries 1000000] [--rounds 5]
 
-Every program is started with a configuration that names the map, and with the same one without it, in alternating
-rounds. Once it listens, its user and system time and its anonymous memory are read; what the map cost is the difference
-of the medians. The second look is a second later: what a program has given back by then does not count.
+Every program is started with a configuration that uses the map, and with the same one without it, in alternating
+rounds. Once it listens, its user and system time and its anonymous memory are read; the cost of the map is the difference
+of the medians. Memory is read again a second later, without what the program has freed by then.
 Linux only; nothing is changed outside of a temporary folder.
 """
 
@@ -22,7 +22,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def mixed(number):
-    """Another number for each, in no order."""
+    """Returns a different number for each index, without order."""
     number = (number ^ (number >> 16)) * 0x85EBCA6B & 0xFFFFFFFF
     number = (number ^ (number >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
     return number ^ (number >> 16)
@@ -43,7 +43,7 @@ def path(number):
     return "".join(f"/{part:x}" for part in turned)
 
 
-# Each kind: the expression, what a key looks like, and which share of the entries it gets.
+# Each kind: the expression, the format of a key, and its share of the entries.
 KINDS = {
     "str": ("req.hdr(host),map_str", lambda number: f"site-{number}.example.org", 1),
     "beg": ("path,map_beg", path, 1),
@@ -65,14 +65,14 @@ def configuration(port, expression, file):
 
 
 def spent(process):
-    """Processor seconds, also of threads that have ended."""
+    """Returns processor seconds, including those of terminated threads."""
     with open(f"/proc/{process}/stat", encoding="ascii") as stat:
         fields = stat.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
 def start(program, folder, expression, file):
-    """Processor seconds until it listens, and kilobytes it holds then."""
+    """Returns processor seconds until it listens, and its memory in kilobytes then."""
     port = free_port()
     with serving(program, configuration(port, expression, file), folder, lambda: listens(port)) as process:
         time.sleep(1)

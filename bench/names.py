@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares what many certificates cost Weir and HAProxy: to start with them, to hold them, to shake hands for the last one.
+"""Compares the cost of many certificates in Weir and HAProxy: start, memory, and handshakes for the last one.
 
     bench/names.py WEIR HAPROXY [HAPROXY...] [--names 10000] [--rounds 3] [--handshakes 300]
 
-As many self-signed certificates as names are made (a key on P-256 for each hundred), and a crt-list that names them all. Every
-program is started with it in alternating rounds. What counts is the time, and the processor time, until a handshake for the last
-name has brought its certificate, the resident memory then, and the processor time of each of some more such handshakes with what
-it was with one certificate beside it. Medians of the rounds. Needs Python's `cryptography`. Linux only; nothing is changed outside
+Generates one self-signed certificate per name (a P-256 key for each hundred), and a crt-list with all of them. Every
+program is started with it in alternating rounds. Measures the time and the processor time until a handshake for the last
+name returns its certificate, the resident memory then, and the processor time of further such handshakes, next to
+that with a single certificate. Prints medians of the rounds. Needs Python's `cryptography`. Linux only; nothing is changed outside
 of a temporary folder.
 """
 
@@ -37,7 +37,7 @@ def name(number):
 
 
 def make(folder, names):
-    """The certificates, and lists of all of them and of the last one."""
+    """Writes the certificates, and lists of all of them and of the last one."""
     for number in range(names):
         if number % 100 == 0:
             key = ec.generate_private_key(ec.SECP256R1())
@@ -72,7 +72,7 @@ def configuration(port, list_of):
 
 
 def shake(port, wanted):
-    """A handshake; False: nothing listens yet."""
+    """Performs a handshake; returns False if nothing listens yet."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -87,7 +87,7 @@ def shake(port, wanted):
 
 
 def run(program, folder, file, options):
-    """Seconds and processor seconds to the first handshake, KB, microseconds of processor time for each handshake."""
+    """Returns seconds and processor seconds to the first handshake, memory in KB, and microseconds of processor time per handshake."""
     port, wanted = free_port(), name(options.names - 1)
     began = time.monotonic()
     text = configuration(port, os.path.join(folder, file))

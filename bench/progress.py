@@ -3,12 +3,12 @@
 
     bench/progress.py HAPROXY TABLE
 
-A row is a place that waits for more bytes, and a peer that sends something at once and then a piece every 50 ms, where the timeout is
-200 ms. A line of TABLE has the place, the name of the row, the bytes that are sent at once, the pieces, and what came of it: the status
-and the state at disconnection of the log line, or what it says of a connection that failed, and `late` where that was at the timeout,
-`whole` where it was not. Of the client of the process (`process`), the status and length of its answer are recorded. Bytes are escaped; units of TLS are records with their type (`23:` is payload, `22:` a message of the handshake),
-`~` before one sends it byte by byte. crates/engine/tests/simulated/progress reads it. Needs Python's `cryptography`. Uses loopback
-addresses only.
+A row is a state that waits for more bytes, and a peer that sends data at once and then a piece every 50 ms, with a timeout of
+200 ms. A line of TABLE contains the state, the name of the row, the bytes that are sent at once, the pieces, and the result: the status
+and the termination state of the log line, or its message about a failed connection, and `late` if that was at the timeout,
+`whole` if not. For the client of the process (`process`), the status and length of its response are recorded. Bytes are escaped; units of
+TLS are records with their type (`23:` is payload, `22:` a handshake message), `~` before one sends it byte by byte.
+crates/engine/tests/simulated/progress reads it. Needs Python's `cryptography`. Uses loopback addresses only.
 """
 
 import argparse
@@ -44,12 +44,12 @@ def often(piece):
     return [piece] * PIECES
 
 
-# The payload of a chunk of sixteen bytes, and the end of the body at once.
+# The payload of a chunk of sixteen bytes, followed by the end of the body.
 PAYLOAD = each(b"a" * 16) + [b"\r\n0\r\n\r\n"]
 
 
 def record(kind, content):
-    """A record of FastCGI."""
+    """A FastCGI record."""
     return bytes([1, kind, 0, 1]) + len(content).to_bytes(2, "big") + b"\0\0" + content
 
 
@@ -71,7 +71,7 @@ POST_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS + frame(1, 4, 1, block(
 
 
 class Unit:
-    """A record of TLS, which is sealed when it is sent."""
+    """A TLS record, which is sealed when it is sent."""
 
     def __init__(self, kind, content, slow=False):
         self.kind, self.content, self.slow = kind, content, slow
@@ -144,7 +144,7 @@ def request_head_rows():
 
 
 def without_payload(before, rest):
-    """Records that carry nothing of the message that `before` begins, and one that comes slowly."""
+    """Returns records without data of the message that `before` begins, and one that is sent slowly."""
     before = [data(before)] if before else []
     yield "empty records", before, often(data(b""))
     yield "key updates", before, often(UPDATE)
@@ -187,7 +187,7 @@ def tls_tunnel_rows():
 
 
 def hello_rows():
-    """The begin of a ClientHello or a ServerHello, whose records are longer."""
+    """Returns the start of a ClientHello or a ServerHello, whose records are longer."""
     yield "one record", b"", each(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 20)
     yield "a message in records", b"", often(b"\x16\x03\x01\0\1\x01")
     yield "empty records", b"", often(b"\x16\x03\x01\0\0")
@@ -222,7 +222,7 @@ BUFFERS = " option http-buffer-request\n"
 LIMIT = " timeout client 200ms\n"
 BODY = LIMIT + " timeout http-request 9s\n"
 
-# Place, side that is slow, its protocol, lines of the section, options of `bind` and `server`, and rows.
+# State, slow side, its protocol, lines of the section, options of `bind` and `server`, and rows.
 PLACES = [
     ("server", "S", "", " timeout server 200ms\n", "", "", server_rows),
     ("server/fcgi", "S", "", " timeout server 200ms\n use-fcgi-app a\n", "", "proto fcgi", fcgi_rows),
@@ -268,7 +268,7 @@ fcgi-app b
  option mpxs-conns
 """
 
-# The HTTP client of the process, for a server of the first place each.
+# The HTTP client of the process, with one server of the first state for each.
 LUA = """core.register_task(function()
   core.msleep(500)
   for at, port in ipairs({{{ports}}}) do
@@ -290,7 +290,7 @@ def expand(secret, label, length, algorithm):
 
 
 class Sealer:
-    """Seals records of TLS 1.3 by a traffic secret."""
+    """Seals TLS 1.3 records with a traffic secret."""
 
     def __init__(self, suite, secret):
         self.algorithm = hashes.SHA384() if suite.endswith("SHA384") else hashes.SHA256()
@@ -316,7 +316,7 @@ class Sealer:
 
 
 async def shake(reader, writer, serves, crt, protocol):
-    """Shakes hands by TLS 1.3. Returns what seals records, and whether something came after the handshake."""
+    """Performs a TLS 1.3 handshake. Returns the sealer of records, and whether data followed the handshake."""
     with tempfile.TemporaryDirectory() as folder:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serves else ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
@@ -348,7 +348,7 @@ async def shake(reader, writer, serves, crt, protocol):
 
 
 async def drip(reader, writer, sealer, first, pieces):
-    """Sends what a row has, until the connection ends. Returns the seconds until then."""
+    """Sends the bytes of a row until the connection ends. Returns the seconds until then."""
     begun, ended = time.monotonic(), []
 
     async def wait():
@@ -404,7 +404,7 @@ async def slow_server(crt, place, row, results, key):
 
 
 async def prompt_server(reader, writer):
-    """Answers once all of a request has come; sends back what is no request."""
+    """Answers each complete request; echoes data that is not a request."""
     seen, answered = b"", False
     try:
         while more := await reader.read(10000):
@@ -512,7 +512,7 @@ async def run(options):
 
         for at, (place, row) in enumerate(all):
             said, took = found.get(f"F{at}", (failed.get(f"F{at}", "none"), results.get(at)))
-            # The line of an idle connection is that of its request.
+            # The log line of an idle connection is that of its request.
             write(place[0], row, outcome(said, results.get(at) if place[0] == "idle/tls" else took))
         for at, row in enumerate(process_rows, 1):
             write("process", row, outcome(client.get(f"H{at}", "none"), results.get(f"H{at}")))

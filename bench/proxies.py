@@ -1,4 +1,4 @@
-"""What comparisons of proxies have in common: ports, the start and the end of a proxy, and what it has used."""
+"""Common functions of comparisons of proxies: ports, start and end of a proxy, and its resource usage."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ def listens(port):
 
 
 def spent(process):
-    """Processor seconds of its threads, exactly; those of threads that have ended are not among them."""
+    """Returns the exact processor seconds of its threads, without terminated ones."""
     total = 0
     for thread in os.listdir(f"/proc/{process}/task"):
         with open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as stat:
@@ -30,21 +30,21 @@ def spent(process):
 
 
 def processor(process):
-    """Processor seconds of the process, threads that have ended among them."""
+    """Returns the processor seconds of the process, including terminated threads."""
     with open(f"/proc/{process}/stat", encoding="ascii") as stat:
         fields = stat.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(process, kind):
-    """Kilobytes of a kind, as /proc calls it."""
+    """Returns kilobytes of a kind, by its name in /proc."""
     with open(f"/proc/{process}/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(kind))
 
 
 @contextlib.contextmanager
 def serving(program, configuration, folder, is_ready, before=None):
-    """A proxy with that configuration, from when it `is_ready` to when it is not needed any more."""
+    """Runs a proxy with that configuration; yields it once it `is_ready`, and stops it afterwards."""
     config = os.path.join(folder, "proxy.cfg")
     with open(config, "w", encoding="ascii") as out:
         out.write(configuration)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Reloads a master again and again under load, in place and by new workers, and counts what is lost.
+"""Reloads a master repeatedly under load, in place and by new workers, and counts lost requests.
 
 While the configuration changes and is reloaded, `weir load` sends requests at a fixed rate, half of them on kept connections,
-half on new ones; some downloads go on from the first reload to the last, and WebSocket tunnels are idle. At the end each
-tunnel has to echo, and a stick table and the counters are compared with what was there before.
+half on new ones; some downloads continue from the first reload to the last, and WebSocket tunnels are idle. At the end each
+tunnel has to echo, and a stick table and the counters are compared with their earlier contents.
 
     bench/reloads.py                     1,000 reloads under 2,000 requests a second: Weir in place, Weir and HAProxy otherwise
     bench/reloads.py -n 20 -r 500 --only in-place
@@ -44,8 +44,8 @@ backend app
 
 
 def slow_origin(port):
-    """Answers /long/tunnel with a tunnel that echoes, all else with a body that grows by one piece every 50 ms until it is asked
-    to end by a connection that sends `end`."""
+    """Answers /long/tunnel with a tunnel that echoes, all other requests with a body that grows by one piece every 50 ms until a
+    connection sends `end`."""
     import asyncio
 
     ending = asyncio.Event()
@@ -134,7 +134,7 @@ def children(pid):
 
 
 def resident(pid):
-    """Kilobytes of the master's workers, and how many there are."""
+    """Returns the memory of the master's workers in kilobytes, and their number."""
     total, workers = 0, children(pid)
     for worker in workers:
         try:
@@ -177,7 +177,7 @@ def measure(name, program, weir, way, options, origin, slow):
     config = os.path.join(folder, "service.cfg")
 
     def write(number):
-        # Another server each time: by its name, its weight and the pace of its checks.
+        # A different server each time: by its name, its weight or the interval of its checks.
         more = "server other%d 127.0.0.1:%d weight %d check inter %ds" % (number, origin, 1 + number % 9, 1 + number % 5)
         more = more if number % 2 else ""
         text = CONFIGURATION.format(

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Restarts a proxy again and again under load and counts the requests that are lost, for Weir beside HAProxy.
+"""Restarts a proxy repeatedly under load and counts lost requests, for Weir and HAProxy.
 
-Each restart is what an operator does: a new process takes the listening sockets over (-x) and tells the old one to finish
-(-sf). Clients send requests at a steady rate meanwhile, half of them on connections of their own, half on connections
-that are kept. Lost is a request that got no whole answer; on a kept connection that the proxy closed before the request
-was sent, the client connects anew, as every client does.
+Each restart is that of an operator: a new process takes over the listening sockets (-x) and signals the old one to finish
+(-sf). Clients send requests at a steady rate in the meantime, half of them on new connections, half on kept ones.
+A request without a complete response is lost; if the proxy has closed a kept connection before the request
+was sent, the client connects again, as every client does.
 
     bench/restarts.py                          100 restarts under 2,000 requests a second, Weir and HAProxy
     bench/restarts.py -n 10 -r 500 --only weir
@@ -42,7 +42,7 @@ def free_port():
 
 
 def answer(stream):
-    """Reads one answer. None: there was none, or not the whole of it."""
+    """Reads one response. Returns None if there was none or an incomplete one."""
     data = b""
     while b"\r\n\r\n" not in data:
         more = stream.recv(4096)
@@ -71,7 +71,7 @@ def closed(stream):
 
 
 def client(port, interval, stop, tell):
-    """Sends a request every `interval` seconds; kept and fresh connections take turns."""
+    """Sends a request every `interval` seconds, alternately on kept and new connections."""
     counts = {"answered": 0, "fresh lost": 0, "kept lost": 0}
     kept, turn, due = None, 0, time.monotonic()
     while not stop.is_set():
@@ -154,7 +154,7 @@ def restart_by_successor(program, config, folder, old, log):
 def reload_of_master(folder, old):
     with socket.socket(socket.AF_UNIX) as master:
         master.settimeout(PATIENCE)
-        # HAProxy's master closes its socket for a moment when it starts itself anew.
+        # HAProxy's master closes its socket briefly when it restarts itself.
         end = time.monotonic() + PATIENCE
         while master.connect_ex(f"{folder}/master") != 0 and time.monotonic() < end:
             time.sleep(0.01)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Records what HAProxy warns of, and in which order.
+"""Records the warnings of HAProxy and their order.
 
     bench/warnings.py HAPROXY
 
 Checks crates/weir/tests/process/check_order/order.cfg and writes warnings.txt beside it, which a test compares with Weir's
-warnings. What differs from machine to machine is replaced: process numbers, folders, and measured times.
+warnings. Values that depend on the machine are replaced: process IDs, folders, and measured times.
 """
 import argparse
 import pathlib

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Builds Weir with the profile `dist` and arranges its machine code by what traffic runs: BOLT, the optimiser for linked programs of
-# LLVM (Debian's package bolt-19), counts what an instrumented copy runs under scenarios of `weir bench` on loopback, puts the blocks
-# of all requests together, and behind them what few requests need. docs/performance.md has what that gains. The linker has to
+# Builds Weir with the profile `dist` and optimises its code layout by a profile of traffic: BOLT, LLVM's optimiser for linked programs
+# (Debian's package bolt-19), profiles an instrumented copy under scenarios of `weir bench` on loopback, and places the blocks
+# of all requests together, followed by rarely used ones. docs/performance.md describes the gain. The linker has to
 # support --emit-relocs, as lld and GNU ld do.
 #
 #   contrib/layout.sh                      builds target/dist/weir
-#   contrib/layout.sh PROGRAM RESULT       arranges a program that has its symbols and relocations
+#   contrib/layout.sh PROGRAM RESULT       optimises a program with symbols and relocations
 #
 #   BOLT=llvm-bolt-20 MERGE=merge-fdata-20 contrib/layout.sh     another version of BOLT
-#   SECONDS_EACH=3 contrib/layout.sh                             runs each scenario for so long (1)
+#   SECONDS_EACH=3 contrib/layout.sh                             seconds per scenario (default 1)
 set -eu
 
-# What is run: requests over connections that stay and that close, rules, the cache, applications, compression, TCP, TLS, HTTP/2.
+# Scenarios: requests over kept and closing connections, rules, the cache, applications, compression, TCP, TLS, HTTP/2.
 SCENARIOS="keep-alive-onecore client-close-onecore bodies-http-onecore rules-10-onecore cache-hits-onecore fastcgi-onecore
     fastcgi-multiplexed-onecore compression bodies-tcp-onecore tls-keep-alive tls-handshake-full h2-h1 h2-h2 h2-1m"
 
@@ -20,7 +20,7 @@ fail() {
     exit 1
 }
 
-# The file of the first of these commands that there is: BOLT looks for its runtime beside that.
+# Prints the path of the first of these commands that exists: BOLT searches its runtime next to it.
 find_command() {
     for name; do
         if command -v "$name" >/dev/null; then
@@ -31,7 +31,7 @@ find_command() {
     fail "$1 is missing: apt-get install bolt-19"
 }
 
-# The interpreter of Lua jumps to addresses that it computes.
+# The interpreter of Lua jumps to computed addresses.
 SKIPPED=luaV_execute.*
 
 bolt=${BOLT:-$(find_command llvm-bolt-19 llvm-bolt)}
@@ -51,7 +51,7 @@ fi
 
 "$bolt" "$program" -instrument -skip-funcs="$SKIPPED" -o "$folder/weir" --instrumentation-file="$folder/profile" \
     --instrumentation-file-append-pid >"$folder/log" 2>&1 || fail "$(tail -n 1 "$folder/log")"
-# Counts are written at the end of the process: SIGTERM does not wait for that, and the sandbox does not permit it.
+# The profile is written at the end of the process: SIGTERM does not wait for that, and the sandbox forbids it.
 printf 'global\n    confine off\n' >"$folder/open.cfg"
 cat >"$folder/proxy" <<END
 #!/bin/sh
