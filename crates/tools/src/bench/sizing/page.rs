@@ -166,7 +166,7 @@ fn assumed(page: &mut String, subject: &Costs) {
         "The model: a request costs the CPU of the proxy and that of the packets which come in, and the cores are shared out between \
          the two so that both are full. Their number, times what each of them keeps beside the others, divided by that cost, is \
          the rate at which they run out; the limit is called CPU where the proxy has most of them, packets where the interface has. \
-         The link carries clients and servers together: what comes in on one side goes out on the other, so each direction \
+         The link carries clients and servers together: data received on one side is sent on the other, so each direction \
          carries a request and an answer. Memory and descriptors follow from the clients that are open at such a rate.",
     );
 }
@@ -174,8 +174,8 @@ fn assumed(page: &mut String, subject: &Costs) {
 fn extrapolated(page: &mut String, subject: &Costs) {
     *page += "## Extrapolated: requests a second\n\n";
     *page += &paragraph(
-        "Every figure of this section is extrapolated (e), by cores and by the speed of the link; behind it stands what runs out \
-         first. A star says that more descriptors than the kernel's default are needed before that. Memory is that of the connections open at the highest rate of the row, the kernel's with it.",
+        "Every figure of this section is extrapolated (e), by cores and by the speed of the link; the limit that is reached \
+         first follows it. A star says that more descriptors than the kernel's default are needed before that. Memory is that of the connections open at the highest rate of the row, the kernel's with it.",
     );
     let shares: Vec<String> =
         CORES.iter().map(|cores| format!("{cores}: {:.2}", efficiency(subject, &ASSUMED, *cores))).collect();
@@ -230,8 +230,8 @@ fn rates(page: &mut String, subject: &Costs, style: Style, size: u64) {
 fn next_limits(page: &mut String, subject: &Costs) {
     *page += "## What runs out next\n\n";
     *page += &paragraph(
-        "Every limit of a machine with 16 cores and 25 Gbit/s, kept connections, the first one first. What is far behind the \
-         first does not matter; what is close to it is the next thing to buy. Descriptors are a setting (`fs.nr_open`), and cost \
+        "Every limit of a machine with 16 cores and 25 Gbit/s, kept connections, the first one first. A limit far above the \
+         first does not matter; one close to it is the next to raise. Descriptors are a setting (`fs.nr_open`), and cost \
          nothing to raise.",
     );
     let mut columns = vec!["object".to_owned()];
@@ -288,7 +288,7 @@ fn others(page: &mut String, all: &[Costs]) {
     *page += "## Published by others\n\n";
     *page += &paragraph(
         "Figures from 2009 to 2021, as their authors published them (p): other machines, other kernels, real links. The last but \
-         one column divides by the cores of the proxy, the one in brackets by those for interrupts as well, where they were told.",
+         one column divides by the cores of the proxy, the one in brackets by those for interrupts as well, where they are published.",
     );
     *page += &head(&["date", "program", "what", "figure", "cores", "a core", "machine and source"].map(str::to_owned));
     for figure in FIGURES {
@@ -338,8 +338,8 @@ fn beside(page: &mut String, all: &[Costs]) {
     *page += "### A core, theirs and ours\n\n";
     *page += &paragraph(
         "What one core carries when the proxy has all of it and no interface to serve: a million divided by the CPU of a \
-         request that was measured here. The programs that are measured here stand beside each other; to set them beside a published \
-         figure is to compare machines too.",
+         request that was measured here. The programs measured here are comparable with each other; a comparison with a published \
+         figure also compares machines.",
     );
     let mut columns = vec!["a core and second".to_owned(), "published".to_owned()];
     columns.extend(all.iter().map(|costs| format!("{}, here", costs.version)));

@@ -50,14 +50,14 @@ pub const SOURCES: &[(&str, &str)] = &[
         "HAProxy Technologies, \"HAProxy Forwards Over 2 Million HTTP Requests per Second on a Single Arm-based AWS Graviton2 \
          Instance\", April 2021",
         "https://www.haproxy.com/blog/haproxy-forwards-over-2-million-http-requests-per-second-on-a-single-aws-arm-instance/. \
-         The size of the object, and whether connections were kept, do not stand in what was read of it. The commands that go with it \
+         The size of the object, and whether connections were kept, are not mentioned in the text that was read. The commands that go with it \
          (https://gist.github.com/haproxytechblog/1013c08a5bc0d24670c8b1901c6067fd) spread the interrupts of the interface over 16 queues.",
     ),
     (
         "NGINX, \"Testing the Performance of NGINX and NGINX Plus Web Servers\", 2017-08-24",
-        "https://www.nginx.com/blog/testing-the-performance-of-nginx-and-nginx-plus-web-servers/ tells the method; the table was \
-         read as https://e-whisper.com/posts/56821/ repeats it. The date is that of a copy of the article. A web server that answers by itself: no connection to a server \
-         behind it. Two machines, dual 40 Gbit/s, 50 connections, a process for each CPU.",
+        "https://www.nginx.com/blog/testing-the-performance-of-nginx-and-nginx-plus-web-servers/ describes the method; the table was \
+         read as https://e-whisper.com/posts/56821/ repeats it. The date is that of a copy of the article. A web server that answers by itself, without connections \
+         to servers. Two machines, dual 40 Gbit/s, 50 connections, a process for each CPU.",
     ),
 ];
 
@@ -101,7 +101,7 @@ pub const BANDWIDTHS: &[(&str, &str, &str, usize)] = &[
         "91,640 requests of 100 KB a second (75 Gbit/s), and no more with 16 to 36 CPUs",
         3,
     ),
-    ("2021", "HAProxy 2.4, 64 cores", "100 Gbit/s (the size of the objects is not told)", 1),
+    ("2021", "HAProxy 2.4, 64 cores", "100 Gbit/s (the size of the objects is not published)", 1),
 ];
 
 /// Figures that were searched and not found, or found without values.
