@@ -12,7 +12,7 @@ use super::mover::{Mover, Newest};
 use super::{Counts, Ping, Role, Stream, Terms};
 use crate::h1::Server;
 
-/// A connection whose preface was received.
+/// A connection of which the preface was seen.
 pub struct Connection<'a> {
     server: &'a mut Server,
     mover: Mover,
@@ -20,14 +20,13 @@ pub struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    /// Takes over a connection whose input begins with the preface.
+    /// Goes on with a connection whose input begins with the preface.
     pub fn new(server: &'a mut Server, terms: Terms) -> Self {
         server.input.consume(PREFACE.len());
         Self { server, mover: Mover::new(Role::Server, terms), opened: 0 }
     }
 
-    /// Takes over a connection that Weir has opened, and on which the peer sends requests: Weir sends the preface
-    /// (reverse HTTP).
+    /// Goes on with a connection that we have opened, and on which the peer asks: the preface is ours (reverse HTTP).
     pub fn reversed(server: &'a mut Server, terms: Terms) -> Self {
         Self { server, mover: Mover::reversed(terms), opened: 0 }
     }
