@@ -7,7 +7,7 @@ use base::buffer::Buffer;
 
 use crate::upstream::Upstream;
 
-/// Length of the beginning of an answer that contains the first digits of its status.
+/// Length of the beginning of an answer up to its status, inclusive.
 const STATUS_LINE: usize = 12;
 
 /// The standing of an attempt.

@@ -60,13 +60,13 @@ pub(super) struct Half {
     pub(super) refused: bool,
     /// Whether our message has ended.
     pub(super) complete: bool,
-    /// The peer's window: bytes that it may still send.
+    /// The receive window: bytes that the peer may still send.
     pub(super) credit: i64,
-    /// Bytes taken that are not credited to the window yet.
+    /// Bytes taken that are not credited to the receive window yet.
     pub(super) owed: u32,
-    /// Its share of the shared window, in bytes.
+    /// Its share of the shared receive window, in bytes.
     pub(super) share: u32,
-    /// Our window: bytes of payload that may still be sent.
+    /// The send window: bytes of payload that may still be sent to the peer.
     pub(super) window: i64,
     /// The priority of the answer, set by the client.
     pub(super) priority: Priority,
@@ -202,7 +202,7 @@ impl Half {
         self.draining = left;
     }
 
-    /// Changes our window. Returns false if it becomes larger than allowed (RFC 9113, section 6.9.1). The task is woken
+    /// Changes the send window. Returns false if it becomes larger than allowed (RFC 9113, section 6.9.1). The task is woken
     /// only if the window was used up.
     pub(super) fn enlarge_window(&mut self, by: i64) -> bool {
         let was_closed = self.window <= 0;

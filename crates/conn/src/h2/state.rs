@@ -25,7 +25,7 @@ const FULL_RANKED: usize = 3 * wire::h2::MAX_FRAME_SIZE;
 /// queued in addition to the streams' bytes.
 const STUFFED: usize = FULL + 16 * 1024;
 
-/// The connection's window in bytes; it is credited at once, because each stream has a window of its own.
+/// The connection's receive window in bytes; it is credited at once, because each stream has a window of its own.
 const CONNECTION_WINDOW: u32 = 1 << 20;
 
 /// The most bytes of a request that are read and dropped after its answer: many clients ignore the answer on a stream
@@ -96,13 +96,13 @@ pub(super) struct State {
     /// The last frame queued for a message, whose END_STREAM flag may still be set.
     last: Option<(u32, usize)>,
     pub(super) queue: Queue,
-    /// The connection's window: bytes of payload that the client accepts on all streams.
+    /// The connection's send window: bytes of payload that the peer accepts on all streams.
     pub(super) window: i64,
-    /// Initial window of each new stream, in bytes of payload that the client accepts.
+    /// Initial send window of each new stream, in bytes of payload that the peer accepts.
     pub(super) stream_window: i64,
-    /// Bytes of payload received and not credited to the connection's window.
+    /// Bytes of payload received and not credited to the connection's receive window.
     owed: u32,
-    /// Bytes of the shared window not assigned to a stream.
+    /// Bytes of the shared receive window not assigned to a stream.
     shareable: u32,
     /// The connection's task.
     task: Option<Waker>,
@@ -525,7 +525,7 @@ impl State {
         }
     }
 
-    /// Grants a request more window if its payload may not fit the initial one.
+    /// Enlarges a request's receive window if its payload may not fit the initial one.
     pub(super) fn welcome_payload(&mut self, stream: u32) {
         let unread = self.unread_window();
         let Some(half) = self.half(stream) else { return };
@@ -545,7 +545,7 @@ impl State {
         if half.ended || half.failed || half.owed < ((window + half.share) / 2).max(1) {
             return;
         }
-        // The rest of the payload fits the peer's window.
+        // The rest of the payload fits the receive window.
         if half.announced.is_some_and(|left| i64::try_from(left).is_ok_and(|left| left <= half.credit - unread)) {
             return;
         }

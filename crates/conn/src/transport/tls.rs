@@ -93,7 +93,7 @@ pub fn open_connections() -> u64 {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// A stream with TLS over it, after [`Tls::begin`]. Dropping it sends a `close_notify` alert.
+/// A stream with TLS over it, after `Tls::begin`. Dropping it sends a `close_notify` alert.
 #[derive(Debug)]
 pub struct Tls {
     stream: Under,
