@@ -164,7 +164,7 @@ impl<'a> Upstream<'a> {
         matches!(self, Self::H2(_) | Self::FcgiShare(_))
     }
 
-    /// The request asks for another protocol. `is_possible`: it has no body, which a stream could not carry then.
+    /// Marks the request as one for another protocol. `is_possible`: false with a body, which extended CONNECT cannot carry.
     pub fn extend(&mut self, is_possible: bool) {
         if let Self::H2(request) = self {
             request.extend(is_possible);

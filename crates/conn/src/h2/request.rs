@@ -66,8 +66,8 @@ impl Request {
         true
     }
 
-    /// Marks the request as one for another protocol on its stream (RFC 8441). `is_possible`: it has no body, which
-    /// would make that impossible.
+    /// Marks the request as one for another protocol on its stream (RFC 8441). `is_possible`: false with a body, which
+    /// extended CONNECT cannot carry.
     pub fn extend(&mut self, is_possible: bool) {
         self.extension = if is_possible { Extension::Asked } else { Extension::Impossible };
     }
