@@ -1,4 +1,4 @@
-//! What is known of a connection to a server, for requests that do not have it for themselves. Must never move a byte.
+//! Properties of a server connection, for requests that share it. Must never move a byte.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -8,17 +8,16 @@ use tls::HandshakeInfo;
 
 use crate::transport::Transport;
 
-/// What is known of a connection to a server, whoever moves its bytes.
+/// Properties of a server connection, independent of the owner of its transport.
 #[derive(Debug, Clone)]
 pub struct About {
-    /// What its handshake has found, once that is over.
+    /// The result of its TLS handshake, set once that is complete.
     pub tls: OnceCell<Arc<HandshakeInfo>>,
     /// Queries about its socket.
     pub socket: SocketQuery,
 }
 
 impl About {
-    /// Of no connection.
     #[cfg(any(test, feature = "machine"))]
     pub(crate) fn of_none() -> Self {
         Self { tls: OnceCell::new(), socket: SocketQuery::of_none() }

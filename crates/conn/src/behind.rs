@@ -1,23 +1,23 @@
-//! What has come of a message behind its head. Owns the way from there to the payload; must never take a byte away.
+//! The bytes received after a message's head. Owns how payload is found in them; must never take a byte away.
 
 use wire::h1::{ChunkDecoder, ChunkError, ChunkState};
 use wire::http::{Fields, Framing};
 
-/// Bytes that came behind a head and were not used yet.
+/// Bytes received after a head and not consumed yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Behind<'a> {
-    /// The bytes as they came.
+    /// The bytes as received.
     pub data: &'a [u8],
-    /// They are those of a connection of HTTP/1: the head says how the body is delimited and coded in them. Otherwise they
-    /// are payload.
+    /// Whether they come from a connection of HTTP/1, so that the head determines how the body is delimited and coded
+    /// in them. Otherwise they are payload.
     pub coded: bool,
 }
 
 impl Behind<'_> {
-    /// Nothing.
+    /// No bytes.
     pub const NONE: Self = Self { data: &[], coded: false };
 
-    /// How a body is delimited in them whose head says this.
+    /// How the body is delimited in these bytes, given the framing in its head.
     pub fn framing_of(&self, said: Framing) -> Framing {
         match said {
             Framing::Chunked if !self.coded => Framing::UntilClose,
@@ -25,11 +25,11 @@ impl Behind<'_> {
         }
     }
 
-    /// How many of the bytes are a body whose head says that framing, and its payload, where all of it is here. `ended`: what is
-    /// not coded has come to its end.
+    /// Returns the number of bytes that the body takes, and its payload, if all of the body with that framing was
+    /// received. `ended`: the input has ended, which completes a body that is not coded.
     ///
     /// # Errors
-    /// It breaks the chunked coding.
+    /// The chunked coding is invalid.
     pub fn whole(&self, said: Framing, ended: bool) -> Result<Option<(usize, Vec<u8>)>, ChunkError> {
         let data = self.data;
         Ok(match self.framing_of(said) {
@@ -49,8 +49,8 @@ impl Behind<'_> {
     }
 }
 
-/// The payload in what has come behind a head of HTTP/1 with that framing. Chunks are taken apart on what `copy` makes; what
-/// breaks the coding has no payload, and is refused when the body flows.
+/// Returns the payload in the bytes after a head of HTTP/1 with that framing. Chunks are decoded in the copy that
+/// `copy` makes. Bytes that break the coding have no payload; they are refused when the body flows.
 pub fn payload<'a>(framing: Framing, data: &'a [u8], copy: impl FnOnce(&'a [u8]) -> &'a mut [u8]) -> &'a [u8] {
     match framing {
         Framing::None => &[],
@@ -90,7 +90,7 @@ mod tests {
         }
     }
 
-    /// Whatever has come of a chunked body, the payload is the beginning of the whole one's.
+    /// Whatever part of a chunked body was received, its payload is a prefix of the whole body's payload.
     #[test]
     fn every_part_of_a_chunked_body_has_the_beginning_of_its_payload() {
         let body = b"3\r\nabc\r\n00a;ext=1\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nGET / HTTP/1.1\r\n";

@@ -1,5 +1,5 @@
-//! What carries requests to a server and their answers back: a connection of its own, or one stream of a connection that
-//! carries several at a time. Must never choose one.
+//! The carrier of requests to a server and of its answers: a connection of its own, or one stream of a multiplexed
+//! connection. Must never choose one.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::fcgi;
 use crate::h2;
 use crate::transport::Transport;
 
-/// What carries a request.
+/// The connection, or share of one, that carries a request.
 pub enum Carrier {
     /// A connection of HTTP/1, or in TCP mode: one request after the other.
     Own(Transport),
@@ -23,20 +23,20 @@ pub enum Carrier {
     H2(Box<h2::Request>),
     /// A connection of FastCGI: one request after the other.
     Fcgi(Box<fcgi::Connection>),
-    /// A request of FastCGI on a connection that carries several.
+    /// A request of FastCGI on a multiplexed connection.
     FcgiShare(Box<fcgi::Request>),
 }
 
-/// How a connection of several requests is used.
+/// The use of a multiplexed connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedUse {
-    /// The major version of HTTP that it speaks; 1 where it is another protocol.
+    /// The major version of HTTP; 1 for another protocol.
     pub major: u32,
-    /// Glitches of the server.
+    /// The number of the server's glitches.
     pub glitches: u32,
-    /// Requests that are under way.
+    /// The number of requests in progress.
     pub open: usize,
-    /// Requests that may be under way at a time.
+    /// The number of requests that may be in progress at a time.
     pub limit: usize,
 }
 
@@ -57,7 +57,7 @@ pub enum RequestFormat {
     H1,
     /// As frames of a stream that has no number yet (RFC 9113).
     H2,
-    /// As records with parameters, which somebody else makes of the head (FastCGI).
+    /// As records with parameters, which are built from the head elsewhere (FastCGI).
     Fcgi,
 }
 
@@ -67,7 +67,7 @@ impl RequestFormat {
         self == Self::H1
     }
 
-    /// Writes a head.
+    /// Encodes a head.
     ///
     /// # Errors
     /// It does not fit.
@@ -75,7 +75,7 @@ impl RequestFormat {
         match self {
             Self::H1 => h1::encode_request(head, edits, out),
             Self::H2 => wire::h2::encode_request(0, head, edits, out),
-            // What is to be said there is not in the head.
+            // FastCGI parameters contain more than the head.
             Self::Fcgi => Err(Overflow),
         }
     }
@@ -95,17 +95,17 @@ macro_rules! on {
 }
 
 impl Carrier {
-    /// The connection, where bytes of the request's own go over it: for TCP mode and tunnels.
+    /// The connection, if the request owns it and its bytes are the stream's own: for TCP mode and tunnels.
     pub fn transport(&mut self) -> Option<&mut Transport> {
         on!(self, own => Some(own), _stream => None, _fcgi => None, _share => None)
     }
 
-    /// The connection, where it is the request's own, and no request is under way on it.
+    /// The connection, if the request owns it and no request is in progress on it.
     pub fn into_transport(self) -> Option<Transport> {
         on!(self, own => Some(own), _stream => None, fcgi => fcgi.into_transport(), _share => None)
     }
 
-    /// How heads of requests are written.
+    /// The format of request heads.
     pub fn request_format(&self) -> RequestFormat {
         match self {
             Self::Own(_) => RequestFormat::H1,
@@ -114,7 +114,7 @@ impl Carrier {
         }
     }
 
-    /// The connection of several requests that it is a share of.
+    /// The use of the multiplexed connection that carries the request.
     pub fn shared(&self) -> Option<SharedUse> {
         match self {
             Self::Own(_) | Self::Fcgi(_) => None,
@@ -123,27 +123,27 @@ impl Carrier {
         }
     }
 
-    /// What the handshake of the connection has found.
+    /// The result of the connection's TLS handshake.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         on!(self, own => own.handshake_info(), stream => stream.about().tls.get(), fcgi => fcgi.transport().handshake_info(), share => share.about().tls.get())
     }
 
-    /// Whether the handshake of the connection is not over: what goes out is early data.
+    /// Whether the handshake of the connection is not complete, so that what is sent is early data.
     pub fn is_early(&self) -> bool {
         on!(self, own => !own.is_whole(), stream => stream.requests().is_early(), fcgi => !fcgi.transport().is_whole(), share => share.requests().is_early())
     }
 
-    /// The protocol of early data, while the handshake of a connection that was just opened is not over.
+    /// The protocol of early data, while the handshake of a new connection is not complete.
     pub fn early_protocol(&self) -> Option<&[u8]> {
         on!(self, own => own.early_protocol(), _stream => None, _fcgi => None, _share => None)
     }
 
-    /// Queries about the socket of the connection, for as long as that exists.
+    /// Queries about the socket of the connection, valid as long as the socket exists.
     pub fn socket(&self) -> SocketQuery {
         on!(self, own => own.socket(), stream => stream.about().socket, fcgi => fcgi.transport().socket(), share => share.about().socket)
     }
 
-    /// The address of this end of the connection. A system call.
+    /// Returns the local address of the connection. A system call.
     ///
     /// # Errors
     /// The socket's.
@@ -151,53 +151,54 @@ impl Carrier {
         on!(self, own => own.local_address(), stream => stream.about().socket.local_address(), fcgi => fcgi.transport().local_address(), share => share.about().socket.local_address())
     }
 
-    /// The number of its descriptor, where it is the request's own.
+    /// The connection's file descriptor, if the request owns the connection.
     pub fn descriptor(&self) -> Option<i32> {
         on!(self, own => Some(own.number()), _stream => None, fcgi => Some(fcgi.transport().number()), _share => None)
     }
 
-    /// Closing the connection resets it, where it is the request's own.
+    /// Makes closing the connection reset it, if the request owns it.
     pub fn set_linger_zero(&mut self) {
         on!(self, own => drop(own.set_linger_zero()), _stream => {}, fcgi => drop(fcgi.transport_mut().set_linger_zero()), _share => {});
     }
 
-    /// Has it carry another request, where the last one was answered whole. False: nothing but its end is to be expected.
+    /// Prepares the carrier for another request, after a complete answer. Returns false if only the end of the
+    /// connection can follow.
     pub fn renew(&mut self) -> bool {
         on!(self, own => own.is_clean(), stream => stream.renew(), fcgi => fcgi.renew(), share => share.renew())
     }
 
-    /// Whether its protocol lets another request follow the one that was answered, now or after [`Self::poll_rest`]. Waits for
-    /// nothing.
+    /// Whether the protocol lets another request follow the one that was answered, now or after [`Self::poll_rest`].
+    /// Does not wait.
     pub fn may_follow(&mut self) -> bool {
         on!(self, _own => true, _stream => true, fcgi => fcgi.may_rest(), _share => true)
     }
 
-    /// Whether another request may follow now, where [`Self::may_follow`] was true.
+    /// Whether another request may follow now, given that [`Self::may_follow`] was true.
     pub fn is_at_rest(&mut self) -> bool {
         on!(self, _own => true, _stream => true, fcgi => fcgi.is_at_rest(), _share => true)
     }
 
-    /// Waits for the word that the request, whose answer was passed on, has ended. Ready with whether another one may follow.
+    /// Waits for the end of the request after its answer was forwarded. Ready with whether another request may follow.
     pub fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         on!(self, _own => { let _ = cx; Poll::Ready(true) }, _stream => Poll::Ready(true), fcgi => fcgi.poll_rest(cx), _share => Poll::Ready(true))
     }
 
-    /// No other request begins on the connection of several requests that it is a share of.
+    /// Lets no other request begin on the multiplexed connection.
     pub fn retire(&self) {
         on!(self, _own => {}, stream => stream.requests().close(), _fcgi => {}, share => share.requests().close());
     }
 
-    /// The request is given up before its answer has ended.
+    /// Aborts the request before its answer has ended.
     pub fn abort(&mut self) {
         on!(self, _own => {}, _stream => {}, fcgi => fcgi.abort(), share => share.abort());
     }
 
-    /// Messages of standard error that a FastCGI application has written.
+    /// Takes the messages that a FastCGI application has written to standard error.
     pub fn take_errors(&mut self) -> Vec<Vec<u8>> {
         on!(self, _own => Vec::new(), _stream => Vec::new(), fcgi => fcgi.take_errors(), share => share.take_errors())
     }
 
-    /// Speaks FastCGI from here on, over a connection that is the request's own. `fresh`: it was just opened.
+    /// Switches a connection that the request owns to FastCGI. `fresh`: it was just opened.
     pub fn into_fcgi(self, options: fcgi::Options, fresh: bool) -> Self {
         match self {
             Self::Own(transport) if fresh => Self::Fcgi(Box::new(fcgi::Connection::new(transport, options))),
@@ -206,7 +207,7 @@ impl Carrier {
         }
     }
 
-    /// Ready when something happens on it that a carrier which nobody uses is not to show.
+    /// Ready on an event that an idle carrier must not have: input, its end, or that its multiplexed connection closes.
     pub fn poll_disturbed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         on!(self, own => own.poll_readable(cx), stream => {
             let _ = cx;

@@ -1,6 +1,6 @@
-//! One copy of a request on its way to a server whose answer is of no use (`mirror`): head and body are sent over HTTP/1.1,
-//! the answer is read for its end alone. Owns what was not sent yet, which is bounded. Must never choose a server, read a
-//! clock, or make the request itself wait.
+//! One copy of a request to a server whose answer is ignored (`mirror`): head and body are sent over HTTP/1.1, the
+//! answer is read only to find its end. Owns the bytes not sent yet, whose number is bounded. Must never choose a
+//! server, read a clock, or make the request itself wait.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,16 +17,16 @@ use crate::flow::FlowStep;
 use crate::transport::Transport;
 use crate::upstream::Upstream;
 
-/// Bytes of a body that may wait to be sent: a server that is slower than its client by more than that gets no copy.
+/// The most bytes of a body that may wait to be sent: a server that is slower than its client by more gets no copy.
 pub const LAG: usize = 256 * 1024;
 
-/// Bytes that are sent before other tasks are served.
+/// Bytes that are sent before the task yields.
 const BUDGET: usize = 256 * 1024;
 
-/// Steps of reading heads before other tasks are served.
+/// Steps of reading heads before the task yields.
 const HEADS: usize = 256;
 
-/// The payload of one request on its way to its copy.
+/// The payload of one request, queued for its copy.
 #[derive(Default)]
 pub struct Feed {
     queue: VecDeque<u8>,
@@ -44,11 +44,11 @@ enum FeedState {
     Aborted,
 }
 
-/// A feed, as the request and its copy share it.
+/// A feed, shared by the request and its copy.
 pub type SharedFeed = Rc<RefCell<Feed>>;
 
 impl Feed {
-    /// An empty one. `chunked`: what comes is framed.
+    /// Creates an empty feed. `chunked`: payload is framed in chunks.
     pub fn new(chunked: bool) -> Self {
         Self { chunked, ..Self::default() }
     }
@@ -64,7 +64,7 @@ impl Feed {
         self.wake();
     }
 
-    /// Appends payload. The feed ends where more waits than [`LAG`].
+    /// Appends payload. The feed stops if more than [`LAG`] bytes wait.
     pub fn push(&mut self, payload: &[u8]) {
         if self.state != FeedState::Open || payload.is_empty() {
             return;
@@ -82,7 +82,7 @@ impl Feed {
         self.wake();
     }
 
-    /// The body has ended. Trailers are not copied.
+    /// Ends the body. Trailers are not copied.
     pub fn end(&mut self) {
         if self.state == FeedState::Open {
             if self.chunked {
@@ -93,53 +93,53 @@ impl Feed {
         }
     }
 
-    /// Nothing more comes, and the body has not ended.
+    /// Stops the feed before the end of the body.
     pub fn abort(&mut self) {
         if self.state == FeedState::Open {
             self.stop(FeedState::Aborted);
         }
     }
 
-    /// Whether the server was too slow.
+    /// Whether the feed stopped because the server was too slow.
     pub fn has_lagged(&self) -> bool {
         self.state == FeedState::Lagged
     }
 
-    /// Whether more may come.
+    /// Whether more payload may be appended.
     pub fn is_open(&self) -> bool {
         self.state == FeedState::Open
     }
 }
 
-/// Why a copy was given up.
+/// Why a copy was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// More of its body had to wait than [`LAG`].
+    /// More than [`LAG`] bytes of its body waited.
     Lagged,
-    /// The client has left before the end of its request.
+    /// The client closed before the end of its request.
     Aborted,
-    /// The server closed the connection, or the answer is none of HTTP/1.
+    /// The server closed the connection, or its answer is not HTTP/1.
     Broken,
 }
 
-/// A copy that is being sent.
+/// A copy in progress.
 pub struct Copy {
     transport: Transport,
-    /// What is left of the head.
+    /// The rest of the head.
     head: Buffer,
     feed: Option<SharedFeed>,
     answer: Answer,
     answer_head: Head,
-    /// The head of the answer was read.
+    /// Whether the head of the answer was read.
     in_body: bool,
     method: Method,
     limits: HeadLimits,
-    /// The server keeps the connection.
+    /// Whether the server keeps the connection open.
     keeps: bool,
 }
 
 impl Copy {
-    /// Sends this head, and then the feed where there is one. `is_head`: the method is HEAD.
+    /// Creates a copy that sends this head, and then the feed if there is one. `is_head`: the method is HEAD.
     pub fn new(
         transport: Transport,
         head: Buffer,
@@ -160,20 +160,20 @@ impl Copy {
         }
     }
 
-    /// Whether all of the request is here: what takes time from now on is the server's fault.
+    /// Whether all of the request is available: from now on only the server causes delays.
     pub fn is_fed(&self) -> bool {
         self.feed.as_ref().is_none_or(|feed| !feed.borrow().is_open())
     }
 
-    /// The connection, once the copy is over.
+    /// Returns the connection after the end of the copy.
     pub fn into_transport(self) -> Transport {
         self.transport
     }
 
-    /// Goes on until the answer has ended. Returns whether the connection may carry another request.
+    /// Sends the request and reads the answer to its end. Returns whether the connection may carry another request.
     ///
     /// # Errors
-    /// Why it was given up; the connection is to be closed.
+    /// Why the copy was aborted; the connection is to be closed.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Failure>> {
         let sent = self.poll_send(cx);
         if let Poll::Ready(Err(failure)) = sent {
@@ -222,7 +222,7 @@ impl Copy {
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(Failure::Broken)),
                 Poll::Pending => {
-                    // An end without the rest is to be seen as well.
+                    // The end of the feed has to wake the task as well.
                     feed.waker = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
@@ -230,7 +230,7 @@ impl Copy {
         }
     }
 
-    /// Reads the answer and drops it.
+    /// Reads and discards the answer.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
         let Self { transport, answer, answer_head, in_body, method, limits, keeps, .. } = self;
         let mut upstream = Upstream::H1(transport);
@@ -248,7 +248,7 @@ impl Copy {
                     Came::Closed => return Poll::Ready(Err(())),
                 },
                 Found::Interim => answer_head.clear(),
-                // Nobody asked for another protocol.
+                // The request did not ask for another protocol.
                 Found::Final if answer_head.status() == 101 => return Poll::Ready(Err(())),
                 Found::Final => {
                     *keeps = answer_head.keeps_alive() && answer_head.framing != Framing::UntilClose;

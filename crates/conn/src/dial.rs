@@ -1,5 +1,5 @@
-//! Opens connections that carry no request: to peers, to servers of log lines, to name servers. Must never wait by itself:
-//! callers poll it within their own deadlines.
+//! Opens connections that carry no request: to peers, log servers and name servers. Must never wait by itself: callers
+//! poll it within their own deadlines.
 
 use std::io;
 
@@ -8,25 +8,25 @@ use tls::{Client, Connection, asked_name};
 
 use crate::transport::{self, Insecure, Transport};
 
-/// How a connection is secured.
+/// How a connection is secured by TLS.
 #[derive(Debug, Clone, Copy)]
 pub struct Security<'a> {
-    /// What is asked of the other end.
+    /// The client configuration: versions, ciphers, verification of the server.
     pub client: &'a Client,
-    /// The name that the handshake asks for (RFC 6066, section 3).
+    /// The server name sent in the handshake (RFC 6066, section 3).
     pub name: Option<&'a str>,
 }
 
-/// Why there is no connection.
+/// Why the connection failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The system's reason.
+    /// An error of the operating system.
     System(io::Error),
-    /// The other end is connected, and the handshake failed.
+    /// The connection was established, and the TLS handshake failed.
     Insecure(Insecure),
 }
 
-/// Connects, and shakes hands where the connection is to be secured.
+/// Connects, and completes the TLS handshake if the connection is to be secured.
 ///
 /// # Errors
 /// The connection is closed.

@@ -1,5 +1,5 @@
-//! The client's end of an exchange: a connection that carries one request after the other, or one stream of a connection
-//! that carries several. Owns what both have to offer to a request; must never choose an answer.
+//! The client's end of an exchange: a connection that carries one request after the other, or one stream of a
+//! multiplexed connection. Owns the operations that both provide to a request; must never choose an answer.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
@@ -16,9 +16,9 @@ use crate::h1::{Received, Server, first_payload};
 use crate::h2::{self, Kill};
 use crate::transport::{Insecure, Transport};
 
-/// Where a request comes from, and where its answer goes.
+/// The source of a request, and the sink of its answer.
 ///
-/// Errors of its methods are those of the connection; a client that returned one gets nothing more.
+/// Errors of its methods are those of the connection; nothing more is sent to a client after one.
 pub enum Downstream {
     /// A connection of HTTP/1.
     H1(Server),
@@ -26,12 +26,12 @@ pub enum Downstream {
     H2(Box<h2::Stream>),
 }
 
-/// How the head of an answer is written for a client.
+/// The format of answer heads for a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeadFormat {
     /// As text (RFC 9112); the body may be chunked.
     H1,
-    /// As frames of the stream with that number (RFC 9113).
+    /// As frames of the stream with this identifier (RFC 9113).
     H2(u32),
 }
 
@@ -41,7 +41,7 @@ impl HeadFormat {
         self == Self::H1
     }
 
-    /// Writes a head.
+    /// Encodes a head.
     ///
     /// # Errors
     /// It does not fit.
@@ -70,28 +70,29 @@ macro_rules! on {
 }
 
 impl Downstream {
-    /// A connection of HTTP/1, or in TCP mode, of which nothing was read.
+    /// Creates the client's end of a new connection of HTTP/1, or in TCP mode, of which nothing was read.
     pub fn new(transport: Transport) -> Self {
         Self::H1(Server::new(transport))
     }
 
-    /// The connection as a byte stream, and what was read of it: for sessions in TCP mode, and for tunnels. `None`: a
-    /// stream, whose connection is not the request's own.
+    /// The connection as a byte stream, and the bytes read and not consumed: for sessions in TCP mode, and for tunnels.
+    /// `None`: it is a stream, which does not own its connection.
     pub fn bytes(&mut self) -> Option<(&mut Transport, &mut Buffer)> {
         on!(self, server => Some(server.bytes()), _stream => None)
     }
 
-    /// Whether the connection is the request's own, so that it ends with the request where that has to be.
+    /// Whether the request owns the connection, so that closing it ends only this request.
     pub fn is_connection(&self) -> bool {
         on!(self, _server => true, _stream => false)
     }
 
-    /// What was read and not used: behind a head, the beginning of its body.
+    /// The bytes read and not consumed: after a head, the beginning of its body.
     pub fn received(&self) -> &[u8] {
         on!(self, either => either.received())
     }
 
-    /// The payload at the beginning of a body with that framing, of what was read and not used: at most the first chunk.
+    /// The payload at the beginning of a body with that framing, in the bytes read and not consumed: at most the first
+    /// chunk.
     pub fn first_payload(&self, framing: Framing) -> &[u8] {
         on!(self, server => first_payload(framing, server.received()), stream => {
             let _ = framing;
@@ -99,17 +100,17 @@ impl Downstream {
         })
     }
 
-    /// What was read behind a head and not used.
+    /// The bytes read after a head and not consumed.
     pub fn behind(&self) -> Behind<'_> {
         Behind { data: self.received(), coded: self.is_connection() }
     }
 
-    /// Whether something of a request has come that was not used.
+    /// Whether bytes of a request were received and not consumed.
     pub fn has_received(&self) -> bool {
         on!(self, either => either.has_received())
     }
 
-    /// Whether the request has failed already: its client has reset it, or has made that necessary.
+    /// Whether the request has failed already: the client has reset the stream, or caused a stream error.
     pub fn is_withdrawn(&self) -> bool {
         match self {
             Self::H1(_) => false,
@@ -117,7 +118,7 @@ impl Downstream {
         }
     }
 
-    /// Whether all of a request that has failed had come.
+    /// Whether a request that has failed was received whole.
     pub fn was_whole(&self) -> bool {
         match self {
             Self::H1(_) => false,
@@ -125,7 +126,7 @@ impl Downstream {
         }
     }
 
-    /// Whether nothing is left to be read of a request whose end is told apart from its payload.
+    /// Whether the input has ended, for a request whose end is signalled separately from its payload.
     pub fn has_ended(&self) -> bool {
         match self {
             Self::H1(_) => false,
@@ -133,17 +134,17 @@ impl Downstream {
         }
     }
 
-    /// Takes what was read and not used.
+    /// Takes the bytes read and not consumed.
     pub fn take_received(&mut self) -> Buffer {
         on!(self, either => either.take_received())
     }
 
-    /// Gives an empty buffer back.
+    /// Releases the input buffer if it is empty.
     pub fn release(&mut self) {
         on!(self, either => either.release());
     }
 
-    /// Ready when a read may return something. Reads nothing.
+    /// Ready when a read may return something. Does not read.
     pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         on!(self, either => either.poll_readable(cx))
     }
@@ -161,7 +162,7 @@ impl Downstream {
     /// As [`Transport::poll_whole_handshake`]; pending for a stream, whose connection is read by another task.
     ///
     /// # Errors
-    /// It has failed.
+    /// The handshake failed.
     pub fn poll_whole_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
         on!(self, server => server.transport.poll_whole_handshake(cx), _stream => Poll::Pending)
     }
@@ -180,24 +181,24 @@ impl Downstream {
         })
     }
 
-    /// Writes bytes of a prepared answer, a text of HTTP/1: its head is whole in the first call. `last`: the connection's
-    /// end follows at once.
+    /// Writes bytes of a prepared answer, in the text format of HTTP/1; the first call contains the whole head. `last`:
+    /// the end of the connection follows at once.
     ///
     /// # Errors
-    /// The transport's; `InvalidData` where a stream cannot carry the text.
+    /// The transport's; `InvalidData` if a stream cannot carry the text.
     pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8], last: bool) -> Poll<io::Result<usize>> {
         on!(self, server => server.poll_send(cx, bytes, last), stream => stream.poll_send(cx, bytes))
     }
 
-    /// Whether [`Downstream::poll_write_slices`] may be called, and copies nothing.
+    /// Whether [`Downstream::poll_write_slices`] is supported and saves a copy.
     pub fn takes_slices(&self) -> bool {
         on!(self, server => server.transport.takes_slices(), _stream => false)
     }
 
-    /// Writes parts of an answer from where they lie.
+    /// Writes parts of an answer from their own memory.
     ///
     /// # Errors
-    /// The transport's; `Unsupported` where [`Downstream::takes_slices`] says so.
+    /// The transport's; `Unsupported` if [`Downstream::takes_slices`] is false.
     pub fn poll_write_slices(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         on!(self, server => server.transport.poll_write_slices(cx, slices, false), _stream => {
             let _ = (cx, slices);
@@ -205,7 +206,7 @@ impl Downstream {
         })
     }
 
-    /// How heads of answers are written.
+    /// The format of answer heads.
     pub fn head_format(&self) -> HeadFormat {
         match self {
             Self::H1(_) => HeadFormat::H1,
@@ -213,8 +214,8 @@ impl Downstream {
         }
     }
 
-    /// All of the answer was written. An answer without that was cut off, which a stream tells its client.
-    /// `trailers` are for a stream.
+    /// Marks the answer as complete. A stream that ends without this call resets, so that its client detects the
+    /// truncation. `trailers` are sent on a stream only.
     pub fn complete(&mut self, trailers: Option<&Fields>) {
         match self {
             Self::H1(_) => {}
@@ -227,40 +228,41 @@ impl Downstream {
         on!(self, either => either.poll_closed(cx))
     }
 
-    /// Whether an end of the connection is reported without [`Downstream::poll_closed`] having to ask for that first.
+    /// Whether the end of the connection is reported without a call of [`Downstream::poll_closed`].
     pub fn is_watched(&self) -> bool {
         on!(self, server => server.is_watched(), _stream => true)
     }
 
-    /// Whether everything that the client has sent was read, as far as is known: closing then resets nothing.
+    /// Whether everything that the client has sent was read, as far as is known: closing then causes no reset.
     pub fn is_settled(&self) -> bool {
         on!(self, server => server.is_settled(), _stream => true)
     }
 
-    /// As [`Downstream::is_settled`], and asks the system where that is not known.
+    /// As [`Downstream::is_settled`], with a system call if that is not known.
     pub fn is_surely_settled(&mut self) -> bool {
         on!(self, server => server.is_surely_settled(), _stream => true)
     }
 
-    /// Makes the end invisible to the client (`silent-drop`). A connection of several streams ends with all of them.
+    /// Hides the close from the client (`silent-drop`). A multiplexed connection is closed with all its streams.
     pub fn forget(&mut self, hops: Option<u8>) {
         on!(self, server => server.forget(hops), stream => stream.kill(Kill::Forget(hops)));
     }
 
-    /// The connection ends with the request that ends now, and those of its other streams with it (`reject`).
+    /// Closes the connection with this request, and with it all its other streams (`reject`).
     pub fn end_connection(&mut self) {
         on!(self, _server => {}, stream => stream.kill(Kill::Close));
     }
 
-    /// Sets whether dropping a connection resets it: from the start to the end of a close-delimited answer (RFC 9112, section 6.3).
-    /// No effect on a stream, whose end is a flag of a frame.
+    /// Sets whether dropping a connection resets it: from the start to the end of a close-delimited answer (RFC 9112,
+    /// section 6.3). No effect on a stream, whose end is a flag of a frame.
     pub fn set_resets(&mut self, resets: bool) {
         on!(self, server => server.set_resets(resets), _stream => {
             let _ = resets;
         });
     }
 
-    /// Ends a connection, which is closed when the ending is dropped. `None`: it is closed already, or a stream that is let go.
+    /// Ends a connection, which is closed when the ending is dropped. `None`: it is closed already, or is a stream,
+    /// which is released.
     pub fn end(self, manner: Manner, now: Moment) -> Option<Ending> {
         match self {
             Self::H1(server) => server.end(manner, now),
@@ -268,7 +270,7 @@ impl Downstream {
         }
     }
 
-    /// Whether it is a stream of several whose request is not all here, and that keeps nothing.
+    /// Whether it is a stream whose request was not received whole, and that keeps nothing.
     #[inline]
     pub fn is_uploading(&self) -> bool {
         match self {
@@ -277,7 +279,7 @@ impl Downstream {
         }
     }
 
-    /// Whether the client has reset it: it gets no answer.
+    /// Whether the client has reset it, so that an answer cannot be delivered.
     pub fn is_reset(&mut self) -> bool {
         match self {
             Self::H1(server) => server.is_reset(),
@@ -285,7 +287,7 @@ impl Downstream {
         }
     }
 
-    /// Keeps something as long as the stream; a connection keeps nothing.
+    /// Keeps a value alive as long as the stream; a connection keeps nothing.
     pub fn keep(&mut self, what: Box<dyn std::any::Any>) {
         match self {
             Self::H1(_) => {}
@@ -298,8 +300,8 @@ impl Downstream {
         on!(self, either => either.begin_buffering());
     }
 
-    /// Where it is one stream of several, it ends with the word that nothing was done for its request, which the client may send
-    /// again (RFC 9113, section 8.7), unless it is answered before. Whether that can be said.
+    /// Marks a stream as refused: unless it is answered before it ends, it is reset with REFUSED_STREAM, so that the
+    /// client may send the request again (RFC 9113, section 8.7). Returns whether the protocol supports this.
     pub fn refuse(&mut self) -> bool {
         match self {
             Self::H1(_) => false,
@@ -310,7 +312,8 @@ impl Downstream {
         }
     }
 
-    /// Whether the last [`Downstream::poll_buffer`] has completed something: of frames that come in parts, all of one.
+    /// Whether the last [`Downstream::poll_buffer`] has completed something; for frames received in parts, a whole
+    /// frame.
     pub fn completes(&mut self) -> bool {
         match self {
             Self::H1(_) => true,
@@ -321,7 +324,7 @@ impl Downstream {
     /// As [`Server::poll_buffer`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Server::poll_buffer`].
     pub fn poll_buffer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<usize>>> {
         on!(self, either => either.poll_buffer(cx))
     }
@@ -336,8 +339,8 @@ impl Downstream {
         on!(self, either => either.grow(large))
     }
 
-    /// Puts another body in the place of one that has come whole and takes `length` bytes of what was received. Whoever starts
-    /// its flow says so ([`crate::h1::UnreadBody::replaced`]).
+    /// Replaces a body that was received whole, `length` bytes of the input, by another. The code that starts the
+    /// body's flow has to mark it as replaced ([`crate::h1::UnreadBody::replaced`]).
     pub fn replace_body(&mut self, length: usize, body: &[u8]) {
         on!(self, either => either.replace_body(length, body));
     }

@@ -1,5 +1,4 @@
-//! A tunnel: two byte flows between two streams, each with its own end. Owns the half-closes; must never know
-//! timeouts.
+//! A tunnel: two byte flows between two streams, each with its own end. Owns the half-closes; must never know timeouts.
 
 use std::task::Context;
 
@@ -15,13 +14,13 @@ use crate::transport::Transport;
 
 /// One end of a tunnel: a connection, or a stream of one.
 pub trait TunnelEnd: ByteSource + ByteSink {
-    /// Nothing more is sent.
+    /// Ends this side's direction: nothing more is sent.
     fn end(&mut self);
 }
 
 impl TunnelEnd for Transport {
     fn end(&mut self) {
-        // One that is gone already tells so in its own direction.
+        // If it was closed already, the other direction reports that.
         let _ = self.shutdown_write();
     }
 }
@@ -38,12 +37,12 @@ impl TunnelEnd for h2::Request {
     }
 }
 
-/// Which side of the proxy.
+/// A side of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The one that connected to us.
+    /// The peer that connected to Weir.
     Client,
-    /// The one that we connected to.
+    /// The peer that Weir connected to.
     Server,
 }
 
@@ -53,29 +52,29 @@ pub struct Duplex {
     pub up: Flow,
     /// From the server to the client.
     pub down: Flow,
-    /// The end of `up` was passed on.
+    /// Whether the end of `up` was forwarded.
     up_closed: bool,
-    /// The end of `down` was passed on.
+    /// Whether the end of `down` was forwarded.
     down_closed: bool,
 }
 
-/// What a poll brought about.
+/// The result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DuplexStep {
     /// Both directions have ended.
     Finished,
-    /// The budget of this turn is used up; there is more to do.
+    /// The budget of this event-loop iteration is used up; there is more to do.
     Exhausted,
     /// Waits for either side.
     Waits,
 }
 
 impl Duplex {
-    /// A tunnel; `client_input` and `server_input` were read before it began, and go out first, behind `head`, which
-    /// goes to the client.
+    /// Creates a tunnel. `client_input` and `server_input` were read before it began and are forwarded first; `head` is
+    /// sent to the client before `server_input`.
     ///
     /// # Errors
-    /// Never for plain bytes; the type is the flow's.
+    /// Never for plain bytes; the type is that of [`Flow::start`].
     pub fn new(client_input: Buffer, head: Buffer, server_input: Buffer) -> Result<Self, FlowError> {
         let (mut up, mut down) = (Flow::idle(), Flow::idle());
         up.start(client_input, Framing::UntilClose, false)?;
@@ -86,17 +85,17 @@ impl Duplex {
         Ok(Self { up, down, up_closed: false, down_closed: false })
     }
 
-    /// Whether the client has ended its direction.
+    /// Whether the client has closed its direction.
     pub fn client_ended(&self) -> bool {
         self.up.source_ended()
     }
 
-    /// Whether the server has ended its direction.
+    /// Whether the server has closed its direction.
     pub fn server_ended(&self) -> bool {
         self.down.source_ended()
     }
 
-    /// Whether something waits to be written to that side.
+    /// Whether bytes wait to be written to that side.
     pub fn writes_to(&self, side: Side) -> bool {
         match side {
             Side::Client => !self.down.is_flushed(),
@@ -104,7 +103,7 @@ impl Duplex {
         }
     }
 
-    /// The first moment at which a direction goes on that is held back; `None`: neither is.
+    /// The earliest time at which a direction that is held back continues; `None`: neither is held back.
     pub fn held_until(&self) -> Option<Moment> {
         match (self.up.held_until(), self.down.held_until()) {
             (Some(up), Some(down)) => Some(up.min(down)),
@@ -112,10 +111,10 @@ impl Duplex {
         }
     }
 
-    /// Moves what can be moved, in both directions.
+    /// Moves as many bytes as possible, in both directions.
     ///
     /// # Errors
-    /// The direction's source side and what happened; both streams should be dropped.
+    /// The source side of the direction that failed, and the error; both streams should be dropped.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -137,10 +136,10 @@ impl Duplex {
 }
 
 impl Duplex {
-    /// As [`Duplex::poll`], between whatever both ends are.
+    /// As [`Duplex::poll`], for any kinds of ends.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Duplex::poll`].
     pub fn poll_between(
         &mut self,
         cx: &mut Context<'_>,
@@ -162,15 +161,15 @@ impl Duplex {
             (Downstream::H2(client), Carrier::H2(server)) => {
                 self.poll(cx, &mut **client, &mut **server, moved_up, moved_down)
             }
-            // No answer of an application opens a tunnel.
+            // An application's answer cannot open a tunnel.
             (_, Carrier::Fcgi(_) | Carrier::FcgiShare(_)) => Err((Side::Server, FlowError::Truncated)),
         }
     }
 
-    /// Moves what can be moved from the client to the server alone: the server's direction has not begun.
+    /// Moves as many bytes as possible from the client to the server only: the server's direction has not begun.
     ///
     /// # Errors
-    /// What happened; both streams should be dropped.
+    /// The flow's error; both streams should be dropped.
     pub fn poll_up(
         &mut self,
         cx: &mut Context<'_>,

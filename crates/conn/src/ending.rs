@@ -1,9 +1,10 @@
-//! How a client's connection ends: what was written to it arrives, or the client sees that it does not. Owns the connection
-//! from there on, and the limits of the wait; must never know time: moments are arguments.
+//! Lingering close of a client's connection: bytes written to the client arrive, or the client detects that they do
+//! not. Owns the connection from there on, and the limits of the wait; must never know time: moments are arguments.
 //!
-//! A socket that is closed with unread input, or that gets input after it was closed, answers with a reset, and the kernel drops
-//! what it has not sent by then (RFC 9112, section 9.6). So an ending sends what is left, shuts down the direction to the client, and
-//! reads and drops what the client still sends, until the client has closed its direction as well, or a limit is reached.
+//! If a socket is closed with unread input, or receives input after it was closed, the kernel answers with a reset and
+//! drops the bytes that it has not sent by then (RFC 9112, section 9.6). So an ending sends the bytes that are left,
+//! shuts down the direction to the client, and reads and drops further input until the client has closed its direction
+//! as well, or a limit is reached.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -12,33 +13,33 @@ use base::moment::Moment;
 
 use crate::transport::Transport;
 
-/// Bytes of input that one ending drops at most.
+/// The most bytes of input that one ending drops.
 const MOST_DROPPED: u64 = 1 << 30;
-/// How long one may last at least, whatever the client does.
+/// The time allowed for any ending, independent of the client's progress.
 const BASE: Duration = Duration::from_secs(30);
-/// Bytes of input that extend this by a second.
+/// Bytes of input that extend this time by a second.
 const DROPPED_A_SECOND: u64 = 1 << 20;
-/// Bytes that the client's kernel acknowledges which extend it by a second.
+/// Bytes acknowledged by the client's kernel that extend this time by a second.
 const TAKEN_A_SECOND: u64 = 4 << 10;
-/// How long a client that has got everything may be silent before the connection is closed.
+/// How long a client that has received everything may be silent before the connection is closed.
 const SILENCE: Duration = Duration::from_secs(2);
-/// How often it is looked whether the client has got everything.
+/// Interval of the checks whether the client has received everything.
 const LOOK: Duration = Duration::from_secs(1);
-/// The end of a direction takes the place of a byte, and says nothing that the client needs.
+/// The FIN takes one sequence number, and carries no data that the client needs.
 const END: usize = 1;
-/// How often it is looked, at first, where the connection is closed then.
+/// The first interval of these checks for endings that close the connection as soon as everything is acknowledged.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
-/// The end that a client is to see.
+/// How the client is to see the end of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// An orderly one: the client has got everything that it was promised, or sees from the message that it has not.
+    /// An orderly close: the client has received everything promised, or detects from the message that it has not.
     Close,
-    /// An orderly one of a client that may still be sending.
+    /// An orderly close for a client that may still be sending.
     CloseWhileSending,
-    /// An orderly one of a client at fault: once what was written has arrived, what the client still sends is refused.
+    /// An orderly close for a client at fault: after the bytes written have arrived, further input is refused.
     Refuse,
-    /// A reset, once what was written has arrived: what the end of the connection would delimit was cut off.
+    /// A reset, once the bytes written have arrived, because a body delimited by the close was truncated.
     Reset,
 }
 
@@ -49,21 +50,21 @@ pub struct Ending {
     resets: bool,
     refuses: bool,
     began: Moment,
-    /// When the client was last seen to send or to take something.
+    /// When the client last sent bytes or acknowledged some.
     moved: Moment,
     dropped: u64,
     taken: u64,
-    /// Bytes that the client's kernel had not acknowledged at the last look.
+    /// Bytes that the client's kernel had not acknowledged at the last check.
     unacknowledged: usize,
     looks: u32,
 }
 
 impl Ending {
-    /// Begins to end a connection. `None`: nothing has to be waited for, and it is closed.
+    /// Begins to end a connection. `None`: there is nothing to wait for, and it is closed.
     pub fn begin(mut transport: Transport, manner: Manner, now: Moment) -> Option<Self> {
         let (resets, refuses) = (manner == Manner::Reset, manner == Manner::Refuse);
         if resets {
-            // Whatever drops it from here on resets it.
+            // From here on, dropping the transport resets the connection.
             transport.set_resets(true);
             transport.give_up_write();
         } else {
@@ -80,7 +81,7 @@ impl Ending {
             return None;
         }
         if refuses && unacknowledged <= END {
-            // Else the reset that answers unread input would come before the end.
+            // Otherwise the reset caused by unread input would arrive before the end.
             transport.drop_received();
             return None;
         }
@@ -97,8 +98,8 @@ impl Ending {
         })
     }
 
-    /// Sends what is left, and drops what the client sends. Ready where the client has closed its direction, or the connection has
-    /// failed, or too much was dropped.
+    /// Sends the bytes that are left, and drops input. Ready if the client has closed its direction, the connection has
+    /// failed, or the limit of dropped bytes is reached.
     pub fn poll(&mut self, cx: &mut Context<'_>, now: Moment) -> Poll<()> {
         while self.dropped < MOST_DROPPED {
             match self.transport.poll_drop_input(cx) {
@@ -106,7 +107,7 @@ impl Ending {
                     self.moved = now;
                     self.dropped += count as u64;
                 }
-                // What is to be reset waits for the client to take the rest.
+                // A connection to be reset waits until the client has received the rest.
                 Poll::Ready(Ok(_)) if self.resets => return Poll::Pending,
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
@@ -115,8 +116,8 @@ impl Ending {
         Poll::Ready(())
     }
 
-    /// Looks how far the client is: when to look again, or `None` where nothing more is waited for. `patience` is how long a client
-    /// may take nothing of what it has not got.
+    /// Checks the client's progress. Returns when to check again, or `None` if nothing more is waited for. `patience`
+    /// is how long a client may acknowledge nothing while bytes are outstanding.
     pub fn look(&mut self, now: Moment, patience: Duration) -> Option<Moment> {
         let unacknowledged = self.transport.unacknowledged();
         if unacknowledged < self.unacknowledged {

@@ -1,5 +1,5 @@
-//! One direction of a message's body, from one stream to the other. Owns where the body ends, how it is framed on the
-//! way out, and the buffer in between. A full buffer pauses its source. Must never know why the body flows.
+//! One direction of a message's body, from one stream to the other. Owns how the end of the body is found, its framing
+//! for the sink, and the buffer in between. A full buffer pauses the source. Must never know why the body flows.
 
 mod body_filter;
 mod buffers;
@@ -31,85 +31,84 @@ pub use moved::Moved;
 use splice::Splicing;
 pub(crate) use whole::Untouched;
 
-/// Room kept in front of chunked data, so that the chunk's size line is written without moving it: eight hexadecimal
-/// digits, CR, LF; and before it the CR LF of the chunk before.
+/// Space kept in front of chunked data, so that the chunk's size line is written without moving the data: CR LF of the
+/// previous chunk, then eight hexadecimal digits, CR, LF.
 const HEADROOM: usize = 2 + 10;
 
-/// Room kept behind chunked data for its CR LF, the last chunk and an empty trailer.
+/// Space kept after chunked data for its CR LF, the last chunk and an empty trailer section.
 const TAILROOM: usize = 2 + 5;
 
-/// How the source ends.
+/// How the source is delimited.
 enum Source {
-    /// Not known: the flow was not started.
+    /// Unknown: the flow was not started.
     Unknown,
-    /// After so many bytes.
+    /// By its length in bytes.
     Length(u64),
     Chunked(Box<Chunks>),
-    /// With the stream.
+    /// By the end of the stream.
     UntilClose,
     /// It has ended.
     Ended,
 }
 
-/// What a poll brought about.
+/// The result of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowStep {
     /// Everything was written.
     Finished,
-    /// The budget of this turn is used up; there is more to do.
+    /// The budget of this event-loop iteration is used up; there is more to do.
     Exhausted,
     /// Waits for the source.
     AwaitsSource,
     /// Waits for the sink.
     AwaitsSink,
-    /// Waits for the moment that [`Flow::held_until`] tells: a filter holds bytes back.
+    /// Waits for the time of [`Flow::held_until`]: a filter holds bytes back.
     Held,
 }
 
-/// One direction of a body.
 pub struct Flow {
     source: Source,
-    /// How the source has failed while a head waited: said once that has gone out.
+    /// An error of the source while a head waited to be written; returned after the head was written.
     failed: Option<Box<FlowError>>,
-    /// The sink is framed in chunks.
+    /// Whether the sink is framed in chunks.
     chunked: bool,
-    /// What goes out first: a head.
+    /// Bytes written first: a head.
     head: Buffer,
-    /// What goes out behind it.
+    /// Bytes written after the head.
     body: Buffer,
-    /// What goes out last: the end of a chunked body that found no room in `body`.
+    /// Bytes written last: the end of a chunked body that did not fit in `body`.
     tail: Buffer,
-    /// Trailers for a sink that takes them apart from the body.
+    /// Trailers for a sink that takes them separately from the body.
     last: Option<Box<Fields>>,
-    /// Trailers as they were received, whatever the sink gets.
+    /// Trailers as received, independent of the sink's form.
     came: Option<Box<Fields>>,
-    /// Bytes that came behind the body's end: the next message.
+    /// Bytes received after the end of the body: the next message.
     rest: Buffer,
-    /// The last read filled its buffer: the next one gets a large buffer.
+    /// Whether the last read filled its buffer: the next one gets a large buffer.
     large: bool,
-    /// The last read was a short one.
+    /// Whether the last read was short.
     faltered: bool,
-    /// The source's receive low-water mark in bytes; 0: it is the normal one.
+    /// The source's receive low-water mark in bytes; 0: the normal one.
     mark: u64,
-    /// Bytes of the sink's segments; 0: nobody has asked yet.
+    /// The sink's segment size in bytes; 0: not queried yet.
     segment: usize,
-    /// Bytes that the sink takes at least, since it was asked last, before a large piece was read.
+    /// The least number of bytes that the sink accepts, queried before a large read.
     capacity: usize,
-    /// How the kernel moves the body (`option splice-*`).
+    /// Use of the kernel to move the body (`option splice-*`).
     splicing: Splicing,
-    /// What stands in the way of the body.
+    /// The filter of the body.
     filter_stage: Option<Box<FilterStage>>,
-    /// All that goes out behind the head, so that it can go out again (`retry-on`). Dropped when it does not fit.
+    /// Everything written after the head, so that it can be sent again (`retry-on`). Dropped when it does not fit.
     record: Option<Buffer>,
-    /// The sink closes behind this body: its last write may carry the FIN.
+    /// Whether the sink closes after this body: the last write may carry the FIN.
     pub closes: bool,
-    /// What becomes of the trailers; to be said before the flow is started.
+    /// The handling of trailers; to be set before the flow is started.
     pub trailers: Trailers,
 }
 
 impl Flow {
-    /// A flow of which nothing but a head goes out before it is started. It has not ended, and never does without a start:
-    /// callers cannot take it for a body that was read.
+    /// Creates a flow that writes nothing but a head until it is started. It does not count as ended, so callers cannot
+    /// take it for a body that was read.
     pub fn idle() -> Self {
         Self {
             source: Source::Unknown,
@@ -134,15 +133,16 @@ impl Flow {
         }
     }
 
-    /// Keeps from now on what goes out behind the head, as long as it fits in one buffer. Nothing of the body may have
-    /// gone out yet.
+    /// Starts to record what is written after the head, as long as it fits in one buffer. To be called before any of
+    /// the body is written.
     pub fn record(&mut self) {
         self.splicing.cancel();
         self.record = Some(rt::buffer());
         self.note();
     }
 
-    /// For who has to wait before anything flows: what came of a short body lies in a buffer of its size.
+    /// Moves the received part of a short body into a buffer of its size, for a flow that has to wait before anything
+    /// is written.
     pub fn shrink(&mut self) {
         shrink(&mut self.body);
         if let Some(filter_stage) = &mut self.filter_stage {
@@ -150,18 +150,18 @@ impl Flow {
         }
     }
 
-    /// True while all that went out behind the head is still here.
+    /// Whether everything written after the head is still recorded.
     pub fn is_recorded(&self) -> bool {
         self.record.is_some()
     }
 
-    /// What went out is not needed again.
+    /// Drops the recording.
     pub fn forget_record(&mut self) {
         self.record = None;
     }
 
-    /// What was recorded goes out again, behind a new head and in front of what is still to come. False: it was not
-    /// recorded.
+    /// Queues the recorded bytes again, after a new head and before the bytes still to be received. Returns false if
+    /// they were not recorded.
     pub fn rewind(&mut self) -> bool {
         let Some(record) = &self.record else { return false };
         (self.head, self.body, self.tail) = (Buffer::empty(), Buffer::empty(), Buffer::empty());
@@ -172,11 +172,11 @@ impl Flow {
         true
     }
 
-    /// Records what was just admitted.
+    /// Records the bytes just admitted.
     fn note(&mut self) {
         if let Some(record) = &mut self.record {
             if record.room() < self.body.len() + self.tail.len() {
-                // It may have been cut to its size.
+                // It may have been shrunk.
                 expand(record);
             }
             if !(record.push(self.body.data()) && record.push(self.tail.data())) {
@@ -185,7 +185,7 @@ impl Flow {
         }
     }
 
-    /// What goes out before the body: heads are written here. Gets a buffer when it has none.
+    /// The buffer of the head, which is written before the body. Allocated when there is none.
     pub fn head_mut(&mut self) -> &mut Buffer {
         if self.head.capacity() == 0 {
             self.head = rt::buffer();
@@ -193,16 +193,16 @@ impl Flow {
         &mut self.head
     }
 
-    /// Takes back what was written to [`Flow::head_mut`] and not sent yet.
+    /// Takes back the bytes of [`Flow::head_mut`] that were not sent yet.
     pub fn take_head(&mut self) -> Buffer {
         std::mem::replace(&mut self.head, Buffer::empty())
     }
 
-    /// Starts a message's body: `input` is what was read behind the received head; `chunked` frames the sink in chunks.
-    /// Returns how many bytes of `input` belong to the body.
+    /// Starts a message's body: `input` is what was read after the received head; `chunked` frames the sink in chunks.
+    /// Returns the number of bytes of `input` that belong to the body.
     ///
     /// # Errors
-    /// [`FlowError::Malformed`] when the bytes that are here already break the chunked coding.
+    /// [`FlowError::Malformed`] if the bytes of `input` break the chunked coding.
     pub fn start(&mut self, input: Buffer, framing: Framing, chunked: bool) -> Result<usize, FlowError> {
         self.source = match framing {
             Framing::None | Framing::Length(0) => Source::Ended,
@@ -226,7 +226,8 @@ impl Flow {
         Ok(length - self.surplus())
     }
 
-    /// The source has failed: what was read of it last, and not understood, must not go out, whatever else still does.
+    /// Drops the bytes read last of a failed source, which were not decoded and must not be written; other bytes still
+    /// may be.
     fn drop_unframed(&mut self) {
         self.body = Buffer::empty();
         self.rest = Buffer::empty();
@@ -235,46 +236,47 @@ impl Flow {
         }
     }
 
-    /// Bytes that were read behind the end of the body.
+    /// The number of bytes read after the end of the body.
     fn surplus(&self) -> usize {
         if self.source_ended() { self.rest.len() } else { 0 }
     }
 
-    /// True once the source has ended and nothing is left to write.
+    /// Whether the source has ended and nothing is left to write.
     pub fn is_finished(&self) -> bool {
         self.no_more_comes() && self.is_flushed()
     }
 
-    /// Nothing will be added to what waits to be written.
+    /// Whether nothing will be added to the bytes that wait to be written.
     fn no_more_comes(&self) -> bool {
         self.source_ended() && self.filter_stage.as_ref().is_none_or(|filter_stage| filter_stage.is_done())
     }
 
-    /// True once the source's end was seen: never of a flow that was not started.
+    /// Whether the end of the source was seen; false for a flow that was not started.
     pub fn source_ended(&self) -> bool {
         matches!(self.source, Source::Ended)
     }
 
-    /// Bytes of the body, where all of it is here and nothing went out. `ended`: nothing is left to be read of its source.
+    /// The length of the body if all of it was received and nothing was written. `ended`: nothing is left to be read of
+    /// its source.
     pub fn whole_length(&self, ended: bool) -> Option<u64> {
         let waits = self.body.len() + self.tail.len();
         let whole = self.no_more_comes() || ended && self.filter_stage.is_none();
         (whole && self.splicing.is_empty()).then_some(waits as u64)
     }
 
-    /// True when nothing waits to be written.
+    /// Whether nothing waits to be written.
     pub fn is_flushed(&self) -> bool {
         let spliced = self.splicing.is_empty() && !self.splicing.open;
         let sifted = self.filter_stage.as_ref().is_none_or(|filter_stage| filter_stage.is_empty());
         spliced && sifted && self.head.is_empty() && self.body.is_empty() && self.tail.is_empty()
     }
 
-    /// True when something of the head still waits to be written.
+    /// Whether a part of the head waits to be written.
     pub fn head_pending(&self) -> bool {
         !self.head.is_empty()
     }
 
-    /// Bytes of the head that wait to be written.
+    /// The number of bytes of the head that wait to be written.
     pub fn head_length(&self) -> usize {
         self.head.len()
     }
@@ -282,7 +284,7 @@ impl Flow {
     /// Takes the trailers of a body that has ended, for a sink that is not chunked.
     pub fn take_trailers(&mut self) -> Option<Box<Fields>> {
         match &mut self.record {
-            // What may be sent again keeps them, and waits in a buffer of its size.
+            // A body that may be sent again keeps its trailers, and its record waits in a buffer of its size.
             Some(record) => {
                 shrink(record);
                 self.last.clone()
@@ -291,17 +293,17 @@ impl Flow {
         }
     }
 
-    /// Takes the trailers as they were received, of a body that has ended.
+    /// Takes the trailers of a body that has ended, as received.
     pub fn take_received_trailers(&mut self) -> Option<Box<Fields>> {
         self.came.take()
     }
 
-    /// Takes the bytes that followed the body: the next message of the source.
+    /// Takes the bytes after the body: the source's next message.
     pub fn take_rest(&mut self) -> Buffer {
         std::mem::replace(&mut self.rest, Buffer::empty())
     }
 
-    /// The sink is gone: what waited to be written is dropped.
+    /// Drops the bytes that wait to be written, because the sink was closed.
     pub fn abandon_sink(&mut self) {
         self.splicing.cancel();
         self.filter_stage = None;
@@ -311,7 +313,7 @@ impl Flow {
         self.tail = Buffer::empty();
     }
 
-    /// Moves what can be moved. Never reads while something waits to be written. `budget` bounds the rounds.
+    /// Moves as many bytes as possible. Never reads while bytes wait to be written. A call makes at most eight rounds.
     ///
     /// # Errors
     /// See [`FlowError`]; the flow must not be polled again.
@@ -336,7 +338,8 @@ impl Flow {
             Err(error) => {
                 if !matches!(error, FlowError::Write(_)) {
                     self.drop_unframed();
-                    // What came before a source's failure is whole, as far as the sink takes it now.
+                    // What was received before a source's failure is complete; as much as the sink accepts now is
+                    // written.
                     if self.splicing.open {
                         let _ = self.poll_flush(cx, sink, moved);
                     }
@@ -345,7 +348,7 @@ impl Flow {
             }
         };
         if self.splicing.open && !matches!(step, FlowStep::AwaitsSink | FlowStep::Exhausted) {
-            // Nothing comes at once that could carry the end of the chunk.
+            // No data follows at once that could carry the end of the chunk.
             match self.poll_flush(cx, sink, moved) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Err(FlowError::Write(error)),
@@ -408,7 +411,7 @@ impl Flow {
         Ok(FlowStep::Exhausted)
     }
 
-    /// Writes all that waits until nothing is left.
+    /// Writes all bytes that wait.
     ///
     /// # Errors
     /// The sink's.
@@ -422,8 +425,8 @@ impl Flow {
         self.poll_flush_ready(cx, sink, moved)
     }
 
-    /// Writes head, body, pipe and tail, in that order; the end of a chunk that went through the pipe may stay behind,
-    /// to go out with what follows.
+    /// Writes head, body, pipe and tail, in that order. The end of a chunk that went through the pipe may be left, to
+    /// be written with the data that follows.
     fn poll_flush_ready(
         &mut self,
         cx: &mut Context<'_>,
@@ -448,7 +451,7 @@ impl Flow {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads and drops the body: its sink is gone, its source must be brought to the end.
+    /// Reads and drops the body up to its end, because its sink was closed.
     ///
     /// # Errors
     /// As [`Flow::poll`].
@@ -484,7 +487,7 @@ impl Flow {
         moved: &mut Moved,
     ) -> Result<Poll<()>, FlowError> {
         if matches!(self.source, Source::Unknown) {
-            // Where it was not started, nothing is known of an end.
+            // A flow that was not started has no known end.
             return Err(FlowError::Truncated);
         }
         if self.body.capacity() == 0 && rt::poll_memory(cx, rt::Stage::Underway).is_pending() {
@@ -494,7 +497,7 @@ impl Flow {
         let room = self.body.room();
         match source.poll_read(cx, &mut self.body) {
             Poll::Pending => {
-                // Whoever waits holds no buffer, but for a part of a chunk's line.
+                // A flow that waits holds no buffer, unless a part of a chunk's line was read.
                 let body = std::mem::replace(&mut self.body, Buffer::empty());
                 self.rest = if body.is_empty() { Buffer::empty() } else { body };
                 Ok(Poll::Pending)
@@ -521,8 +524,8 @@ impl Flow {
         }
     }
 
-    /// Gets a buffer to read into: large for the bulk of a long body while there are such, with room around it for chunk
-    /// framing.
+    /// Gets a buffer to read into: a large one for the bulk of a long body if available, with space around the data for
+    /// chunk framing.
     fn prepare(&mut self) {
         let capacity = self.body.capacity();
         if capacity == 0 || capacity < rt::buffer_size() || self.large != (capacity > rt::buffer_size()) {
@@ -531,7 +534,7 @@ impl Flow {
         self.body.clear();
         if self.chunked || matches!(self.source, Source::Chunked(_)) {
             self.body.reserve_around(HEADROOM, TAILROOM);
-            // A part of a chunk's line that was read before goes first.
+            // The part of a chunk's line that was read before comes first.
             let line = self.take_rest();
             let placed = self.body.push(line.data());
             debug_assert!(placed, "the decoder bounds its lines below a buffer's size");
@@ -540,7 +543,7 @@ impl Flow {
         }
     }
 
-    /// Bytes that are known to come still.
+    /// The number of bytes known to follow.
     fn remaining(&self) -> u64 {
         match &self.source {
             Source::Length(remaining) => *remaining,
@@ -548,8 +551,8 @@ impl Flow {
         }
     }
 
-    /// Frames the bytes that were just read: what belongs to the body stays in `body`, what follows goes to `rest`. Whether they
-    /// bring payload or the end of the body.
+    /// Decodes the bytes just read: those of the body stay in `body`, those after it go to `rest`. Returns whether they
+    /// contain payload or the end of the body.
     fn admit(&mut self) -> Result<bool, FlowError> {
         let admitted = self.unframe();
         self.hold();

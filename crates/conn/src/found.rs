@@ -1,31 +1,31 @@
-//! What the head of an answer is, whichever protocol it came by. Must never read one.
+//! The kind of an answer's head, for all protocols. Must never read one.
 
 use crate::progress::TimeoutProgress;
 
-/// What is wrong with a head of HTTP/1.
+/// Why a head of HTTP/1 is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// The rule that it breaks.
+    /// The rule that it violates.
     pub reason: &'static str,
-    /// Where, in bytes from its first.
+    /// The offset of the violation in bytes.
     pub position: usize,
 }
 
-/// What was found in what has come of an answer.
+/// The result of parsing the bytes received of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// A part of a head.
+    /// An incomplete head.
     Part,
     /// The head of an interim answer (1xx but for 101).
     Interim,
     /// The head of the answer.
     Final,
-    /// No head of an answer. What is wrong is not known of HTTP/2.
+    /// Not a head of an answer. The details are known only for HTTP/1.
     Invalid(Option<Fault>),
 }
 
 impl Found {
-    /// A whole head makes progress, a part of one makes none.
+    /// The progress made: a whole head counts, a part of one does not.
     #[inline]
     pub fn progress(&self) -> Option<TimeoutProgress> {
         match self {

@@ -1,17 +1,18 @@
-//! What follows from glitches: what a peer does that a sound one would not do, counted on each connection. Must never count one.
+//! Limits of glitches: protocol violations and oddities of a peer, counted on each connection. Must never count one.
 
-/// From how many glitches on a connection is not kept.
+/// The limits of glitches on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GlitchLimits {
-    /// So many end the connection (`tune.h2.fe.glitches-threshold` and the like); three quarters of them end it gracefully. 0:
-    /// none do.
+    /// The number that ends the connection (`tune.h2.fe.glitches-threshold` and the like); three quarters of it end it
+    /// gracefully. 0: no limit.
     pub threshold: u32,
-    /// But they end it at once only while the worker is so busy, in percent (`tune.glitches.kill.cpu-usage`).
+    /// CPU usage of the worker, in percent, below which the connection is not ended at once
+    /// (`tune.glitches.kill.cpu-usage`).
     pub usage: u32,
 }
 
 impl GlitchLimits {
-    /// Whether a connection with so many is to end as soon as that disturbs nothing.
+    /// Whether a connection with that number of glitches is to end once no request is disturbed by it.
     pub fn leaves(self, glitches: u32) -> bool {
         self.threshold > 0 && u64::from(glitches) * 4 >= u64::from(self.threshold) * 3
     }

@@ -1,9 +1,9 @@
-//! What comes on an accepted connection before the first byte of its protocol: the address of a client that a balancer in
-//! front tells, by NetScaler's header or by the PROXY protocol. Headers are read exactly, within a time. Must never guess
-//! whether one comes: whoever accepts says so.
+//! Headers received on an accepted connection before its protocol begins: the client's address as announced by a proxy
+//! in front, in NetScaler's header or by the PROXY protocol. Reads headers exactly, within a deadline. Must never guess
+//! whether a header follows: the caller specifies that.
 //!
-//! Header and first bytes mostly come together: they are read at once into one buffer, of which the protocol gets what the
-//! header leaves. Looking first (`MSG_PEEK`) would cost two system calls more for each connection.
+//! Headers and the first bytes mostly arrive together: they are read at once into one buffer, and the protocol gets the
+//! bytes after the headers. Peeking first (`MSG_PEEK`) would cost two more system calls for each connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,60 +17,60 @@ use wire::{client_ip, proxy_protocol};
 
 use crate::transport::{self, Transport};
 
-/// The headers that have to come. With both, NetScaler's is the first.
+/// The headers required. If there are both, NetScaler's comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Expected {
-    /// NetScaler's, with this magic number.
+    /// NetScaler's CIP header, with this magic number.
     pub netscaler: Option<u32>,
-    /// The PROXY protocol's.
+    /// The PROXY protocol header.
     pub proxy: bool,
 }
 
 impl Expected {
-    /// Whether there is any.
+    /// Whether any header is required.
     pub fn is_some(self) -> bool {
         self.proxy || self.netscaler.is_some()
     }
 }
 
-/// One of the headers.
+/// The kind of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The PROXY protocol's.
+    /// The PROXY protocol header.
     Proxy,
-    /// NetScaler's.
+    /// NetScaler's CIP header.
     NetScaler,
 }
 
-/// Why a connection ends before anything was served.
+/// Why a connection is closed before it was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// The client closed without a byte.
+    /// The client closed without sending a byte.
     Empty(Kind),
-    /// It closed within the header, or the rest of that did not come in time.
+    /// The client closed within the header, or the rest of the header did not arrive in time.
     Truncated(Kind),
     /// The connection failed.
     Aborted(Kind),
-    /// Nothing of the header came in time.
+    /// No byte of the header arrived in time.
     Expired(Kind),
-    /// What came is no PROXY protocol header.
+    /// The bytes received are not a PROXY protocol header.
     Proxy(proxy_protocol::Malformed),
-    /// What came is no NetScaler header.
+    /// The bytes received are not a NetScaler header.
     NetScaler(client_ip::Malformed),
 }
 
-/// What the headers have told. Whoever gave up may have been told something, too.
+/// Contents of the headers read. May be set in part if a later header failed.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// Who the client is, and whom it called.
+    /// The client's address and the destination address.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
-    /// All that the PROXY header says.
+    /// The whole PROXY header.
     pub proxy: Option<proxy_protocol::Header>,
-    /// Whether a byte has come.
+    /// Whether a byte was received.
     pub received: bool,
 }
 
-/// Reads the headers that are expected, none longer than `most` bytes, until `deadline`. Returns what came behind them.
+/// Reads the required headers, none longer than `most` bytes, until `deadline`. Returns the bytes after them.
 ///
 /// # Errors
 /// The connection is to be closed.
@@ -85,29 +85,29 @@ pub async fn receive(
     reader.timer.arm(deadline);
     reader.headers(expected, most).await?;
     let input = reader.input;
-    // Somebody who has not begun to speak holds no buffer.
+    // A client that has not sent anything yet holds no buffer.
     Ok(if input.is_empty() { Buffer::empty() } else { input })
 }
 
 /// A connection that is ready for its protocol.
 pub struct Accepted {
-    /// It.
+    /// The connection.
     pub transport: Transport,
-    /// What came behind the headers.
+    /// The bytes received after the headers.
     pub input: Buffer,
 }
 
-/// What a connection begins with.
+/// The layers before a connection's protocol.
 #[derive(Debug, Clone, Default)]
 pub struct Entrance {
-    /// The headers.
+    /// The headers required.
     pub expected: Expected,
-    /// TLS behind them; `None`: bytes go as they are.
+    /// TLS after the headers; `None`: plain bytes.
     pub tls: Option<Arc<tls::Server>>,
 }
 
-/// Takes an accepted connection over, for those who do not care whose it is: reads the headers that are expected, none
-/// longer than a buffer, and shakes hands, within `patience`. `None`: it did not come to that.
+/// Takes an accepted connection over, for callers that do not need the client's address: reads the required headers,
+/// none longer than a buffer, and completes the TLS handshake, within `patience`. `None`: this failed or timed out.
 pub async fn accept(socket: OwnedSocket, entrance: Entrance, patience: Option<Duration>) -> Option<Accepted> {
     let mut transport = match &entrance.tls {
         None => transport::accept(socket),
@@ -173,7 +173,7 @@ impl Reader<'_> {
         decode: impl Fn(&[u8]) -> Result<Option<(T, usize)>, Failure>,
     ) -> Result<T, Failure> {
         loop {
-            // Bytes may be left from the header before.
+            // Bytes may be left after the previous header.
             if !self.input.is_empty()
                 && let Some((header, consumed)) = decode(self.input.data())?
             {
@@ -184,12 +184,12 @@ impl Reader<'_> {
         }
     }
 
-    /// Why a header did not come in time.
+    /// The failure of a header that did not arrive in time.
     fn late(&self, kind: Kind) -> Failure {
         if self.input.is_empty() { Failure::Expired(kind) } else { Failure::Truncated(kind) }
     }
 
-    /// Reads some bytes. A buffer is held from the first one on only.
+    /// Reads some bytes. No buffer is held before the first byte.
     async fn read(&mut self, kind: Kind) -> Result<(), Failure> {
         std::future::poll_fn(|cx| {
             if self.input.capacity() == 0 {
@@ -209,7 +209,7 @@ impl Reader<'_> {
                 Poll::Ready(Err(_)) => Poll::Ready(Err(Failure::Aborted(kind))),
                 Poll::Pending => {
                     if !self.told.received {
-                        // It was not readable after all.
+                        // It was not readable.
                         self.input = Buffer::empty();
                     }
                     self.timer.poll_expired(cx).map(|()| Err(self.late(kind)))

@@ -1,6 +1,7 @@
-//! Links to servers and the pool of idle ones. An idle link is plain `Send` data: no task, no future. It lies in a
-//! locked list per server and worker; a worker takes from its own list first, then steals. An event on an idle link removes
-//! it, unless its transport says that it means nothing: unsolicited bytes never reach a request. Must never choose a server.
+//! Links to servers and the pool of idle ones. An idle link is plain `Send` data without a task or a future. It is
+//! stored in a locked list per server and worker; a worker takes from its own list first, then steals. An event on an
+//! idle link removes it, unless its transport ignores the event: unsolicited bytes never reach a request. Must never
+//! choose a server.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -14,31 +15,31 @@ use crate::pool_key::{OwnedPoolKey, PoolKey};
 use crate::quota::{Quota, Reservation};
 use crate::transport::{Parked, Transport, Verdict};
 
-/// A server's number in the pool: servers of all backends counted through.
+/// Index of a server in the pool, over the servers of all backends.
 pub type ServerId = usize;
 
 /// A connection to a server, or a share of one, that serves one request at a time.
 pub struct Link {
-    /// What carries the request.
+    /// The connection or stream that carries the request.
     pub carrier: Carrier,
-    /// Answers that were received whole over it; above zero it has proved that it can be reused.
+    /// Complete answers received over it; a number above zero proves that the server allows reuse.
     pub answers: u32,
-    /// Glitches of the server so far, where the connection is the request's own.
+    /// Glitches of the server so far, if the request owns the connection.
     pub glitches: u32,
-    /// It belongs to one client's session, and never lies in the pool.
+    /// Whether it belongs to one client's session, so that it is never put into the pool.
     pub private: bool,
-    /// It was opened for the first request of a session, which may not use every idle one (`http-reuse safe`).
+    /// Whether it was opened for the first request of a session, which may not use every idle link (`http-reuse safe`).
     pub first: bool,
-    /// The generation of its server that it leads to, see [`Pool::generation`].
+    /// The generation of the server's address that it was connected to, see [`Pool::generation`].
     pub generation: u32,
-    /// Its place in the count of its server, where connections are counted.
+    /// Its slot in the server's count of connections, if they are counted.
     pub place: Option<Reservation>,
-    /// What is particular about it; `None` where nothing is.
+    /// The key of a connection that not every request may use; `None`: a common one.
     pub pool_key: Option<Box<OwnedPoolKey>>,
 }
 
 impl Link {
-    /// A fresh connection like all others to its server.
+    /// Creates a link over a new connection with the common key.
     pub fn new(stream: Transport) -> Self {
         Self {
             carrier: Carrier::Own(stream),
@@ -52,23 +53,23 @@ impl Link {
         }
     }
 
-    /// An answer was received whole; the server has so many glitches on its connection by now.
+    /// Records a complete answer, and the total of the server's glitches on the connection.
     pub fn note_answer(&mut self, glitches: u32) {
         (self.answers, self.glitches) = (self.answers.saturating_add(1), glitches);
     }
 
-    /// Whether a request that needs such a connection may use this one.
+    /// Whether a request that needs a connection with this key may use this one.
     pub fn is(&self, wanted_key: PoolKey<'_>) -> bool {
         wanted_key.fits(self.pool_key.as_deref())
     }
 }
 
-/// What a server's idle links are allowed.
+/// Limits of a server's idle links.
 #[derive(Debug, Clone, Copy)]
 pub struct IdleLimits {
-    /// Idle links kept at most over all workers (`pool-max-conn`).
+    /// The maximum number of idle links over all workers (`pool-max-conn`).
     pub most: usize,
-    /// Idle links over all workers up to which workers leave each other's alone (`pool-low-conn`).
+    /// The number of idle links over all workers up to which a worker does not take those of others (`pool-low-conn`).
     pub unshared: usize,
 }
 
@@ -86,12 +87,12 @@ struct Idle {
     pool_key: Option<Box<OwnedPoolKey>>,
 }
 
-/// One worker's idle links to one server. Aligned so that two workers never share a cache line.
+/// One worker's idle links to one server. Aligned so that lists of two workers never share a cache line.
 #[repr(align(128))]
 struct List {
-    /// Number of links, readable without the lock.
+    /// The number of links, readable without the lock.
     length: AtomicUsize,
-    /// Connections of several requests at a time on which none is under way: they lie with their worker.
+    /// The number of idle multiplexed connections, which stay with their worker.
     shared: AtomicUsize,
     links: Mutex<Links>,
 }
@@ -99,7 +100,7 @@ struct List {
 #[derive(Default)]
 struct Links {
     queue: VecDeque<Idle>,
-    /// The fewest links that lay here since the last purge: these were never needed.
+    /// The least number of links in the list since the last purge: that number of links was never needed.
     spare: usize,
 }
 
@@ -108,12 +109,12 @@ impl List {
         Self { length: AtomicUsize::new(0), shared: AtomicUsize::new(0), links: Mutex::new(Links::default()) }
     }
 
-    /// A poisoned lock holds a list that is whole: every change to it is a single push or removal.
+    /// Locks the list. A list is consistent even if the lock is poisoned: every change is a single push or removal.
     fn lock(&self) -> MutexGuard<'_, Links> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes everything out.
+    /// Removes and returns all links.
     fn empty(&self) -> VecDeque<Idle> {
         let mut links = self.lock();
         self.length.store(0, Ordering::Relaxed);
@@ -127,7 +128,7 @@ impl List {
         }
         let mut links = self.lock();
         let idle = if newest && links.queue.back().is_some_and(|idle| wanted.admits(idle)) {
-            // The usual case, at no search.
+            // The usual case, without a search.
             links.queue.pop_back()?
         } else {
             let mut order = links.queue.iter();
@@ -145,12 +146,12 @@ impl List {
     }
 }
 
-/// Which idle links will do.
+/// Which idle links are acceptable.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// Only those that were reused before.
+    /// Only links that were reused before.
     pub(crate) proven: bool,
-    /// Only those of this kind; `None`: any.
+    /// Only links with this key; `None`: any.
     pub(crate) wanted_key: Option<PoolKey<'a>>,
 }
 
@@ -163,11 +164,11 @@ impl Wanted<'_> {
 
 struct Server {
     limits: IdleLimits,
-    /// How often the server has moved.
+    /// How often the server's address has changed.
     generation: AtomicU32,
-    /// Idle links over all workers. Kept only where there is a limit: it is a cache line that all workers share.
+    /// Idle links over all workers. Counted only if there is a limit, because all workers share this cache line.
     idle: AtomicUsize,
-    /// All connections, where that is asked for.
+    /// All connections, if the server's connections are counted.
     quota: Quota,
     lists: Box<[List]>,
 }
@@ -176,35 +177,35 @@ struct Server {
 pub struct Pool {
     servers: AppendOnlyVec<Server>,
     workers: usize,
-    /// False: a worker never takes another's links (`tune.idle-pool.shared off`).
+    /// Whether a worker may take another worker's links (`tune.idle-pool.shared`).
     shared: bool,
 }
 
 impl Pool {
-    /// A pool for servers with these limits, and so many workers.
+    /// Creates a pool for servers with these limits, and for that number of workers.
     pub fn new(limits: &[IdleLimits], workers: usize, shared: bool) -> Self {
         let servers = limits.iter().map(|&limits| Server::new(limits, workers)).collect();
         Self { servers, workers, shared }
     }
 
-    /// One more server; its number, or `None` where there are too many.
+    /// Adds a server. Returns its number, or `None` if there are too many.
     pub fn add(&self, limits: IdleLimits) -> Option<ServerId> {
         self.servers.push(|_| Server::new(limits, self.workers)).ok()
     }
 
-    /// An idle link to `server` of that kind which is open and silent, the most recently used of this worker first.
-    /// With `proven` only links that were reused before (`http-reuse aggressive`).
+    /// Takes an open and silent idle link to `server` with that key; of this worker's, the most recently used first.
+    /// With `proven` only a link that was reused before (`http-reuse aggressive`).
     pub fn take(&self, server: ServerId, worker: usize, proven: bool, wanted_key: PoolKey<'_>) -> Option<Link> {
         self.find(server, worker, Wanted { proven, wanted_key: Some(wanted_key) }).map(|(link, _)| link)
     }
 
-    /// Closes an idle link to `server`, whatever its kind. False: there is none that this worker may touch.
+    /// Closes an idle link to `server` with any key. Returns false if there is none that this worker may take.
     pub fn evict(&self, server: ServerId, worker: usize) -> bool {
         self.find(server, worker, Wanted { proven: false, wanted_key: None }).is_some()
     }
 
-    /// A place for one more connection to `server`, of which there are at most `most`; an idle one is closed for it,
-    /// whichever worker has it. `None`: all are in use.
+    /// Reserves a slot for one more connection to `server`, of at most `most`; if necessary an idle connection of any
+    /// worker is closed for it. `None`: all are in use.
     pub fn reserve(&self, server: ServerId, most: usize) -> Option<Reservation> {
         let server = self.servers.get(server)?;
         loop {
@@ -213,13 +214,13 @@ impl Pool {
                 return place;
             }
             let wanted = Wanted { proven: false, wanted_key: None };
-            // Closed by now, so that its place is free.
+            // It is closed here, which frees its slot.
             drop(server.lists.iter().find_map(|list| list.take(wanted, false))?);
             server.leave(1);
         }
     }
 
-    /// Closes an idle link of `worker` to any server. False: it has none.
+    /// Closes an idle link of `worker` to any server. Returns false if there is none.
     pub fn evict_any(&self, worker: usize) -> bool {
         let wanted = Wanted { proven: false, wanted_key: None };
         self.servers.iter().any(|server| {
@@ -231,7 +232,8 @@ impl Pool {
         })
     }
 
-    /// Counts an idle connection that lies with its worker alone. False: there are enough.
+    /// Counts an idle connection that only its worker can use. Returns false if the limit of idle connections is
+    /// reached.
     pub(crate) fn enter(&self, server: ServerId, worker: usize) -> bool {
         let Some(server) = self.servers.get(server).filter(|server| server.enter()) else { return false };
         if let Some(list) = server.lists.get(worker) {
@@ -240,7 +242,7 @@ impl Pool {
         true
     }
 
-    /// The opposite of [`Pool::enter`].
+    /// Undoes [`Pool::enter`].
     pub(crate) fn leave(&self, server: ServerId, worker: usize) {
         let Some(server) = self.servers.get(server) else { return };
         server.leave(1);
@@ -249,7 +251,7 @@ impl Pool {
         }
     }
 
-    /// A link, and whether another worker had it.
+    /// Takes an idle link. Returns it, and whether another worker had it.
     pub(crate) fn find(&self, id: ServerId, worker: usize, wanted: Wanted<'_>) -> Option<(Link, bool)> {
         let server = self.servers.get(id)?;
         while let Some(idle) = server.lists.get(worker)?.take(wanted, true) {
@@ -279,10 +281,10 @@ impl Pool {
             .is_some_and(|server| !server.limited() || server.idle.load(Ordering::Relaxed) < server.limits.most)
     }
 
-    /// Lays an idle link down; closes it where the server's limit is reached.
+    /// Stores an idle link, or closes it if the server's limit is reached.
     pub(crate) fn put(&self, server: ServerId, worker: usize, link: Link) -> Option<ParkedId> {
         let server = self.servers.get(server)?;
-        // A share of a connection is given back by letting go of it.
+        // A stream of a multiplexed connection is returned by dropping it.
         let Link { carrier, answers, glitches, generation, place, pool_key, .. } = link;
         let transport = carrier.into_transport()?;
         if !server.enter() {
@@ -292,7 +294,7 @@ impl Pool {
         let id = parked.id();
         let list = server.lists.get(worker)?;
         let mut links = list.lock();
-        // Under the lock: who moves the server empties the list under it, too, and later.
+        // Compared under the lock: `forget` increments the generation first, and then empties the list under the lock.
         if generation != server.generation.load(Ordering::Relaxed) {
             drop(links);
             server.leave(1);
@@ -303,8 +305,8 @@ impl Pool {
         Some(id)
     }
 
-    /// Does what an event on an idle link means, if it still lies here: mostly the link is closed. A link that its
-    /// transport has read from, and that may be idle again, is given back.
+    /// Handles an event on an idle link, if it is still in the list: mostly the link is closed. Returns a link whose
+    /// transport has consumed the event and that may be idle again.
     pub(crate) fn heed(&self, server: ServerId, worker: usize, id: ParkedId) -> Option<Link> {
         let server = self.servers.get(server)?;
         let list = server.lists.get(worker)?;
@@ -331,8 +333,8 @@ impl Pool {
         stream.settle().then(|| Link { answers, glitches, generation, place, pool_key, ..Link::new(stream) })
     }
 
-    /// Closes half of those links of `worker` to `server` that nobody needed since the last call, oldest first
-    /// (`pool-purge-delay`). Returns how many were closed.
+    /// Closes half of the links of `worker` to `server` that were not needed since the last call, oldest first
+    /// (`pool-purge-delay`). Returns the number closed.
     pub fn purge(&self, server: ServerId, worker: usize) -> usize {
         let Some(server) = self.servers.get(server) else { return 0 };
         let Some(list) = server.lists.get(worker) else { return 0 };
@@ -351,7 +353,7 @@ impl Pool {
         closed.len()
     }
 
-    /// Closes every idle link of `worker` (a stop).
+    /// Closes every idle link of `worker` (on a stop).
     pub fn clear(&self, worker: usize) {
         for server in &self.servers {
             let Some(list) = server.lists.get(worker) else { continue };
@@ -359,13 +361,14 @@ impl Pool {
         }
     }
 
-    /// How often a server has moved. To be read before its address is; what is connected then is of this generation.
+    /// How often a server's address has changed. To be read before the address is: a link connected after that is of
+    /// this generation.
     pub fn generation(&self, server: ServerId) -> u32 {
         self.servers.get(server).map_or(0, |server| server.generation.load(Ordering::Acquire))
     }
 
-    /// A server has moved: every idle link to it is closed, and those that are in use now will not be kept. To be called
-    /// after the new address can be seen.
+    /// Closes every idle link to a server whose address has changed; links that are in use will not be kept. To be
+    /// called after the new address is visible.
     pub fn forget(&self, server: ServerId) {
         let Some(server) = self.servers.get(server) else { return };
         server.generation.fetch_add(1, Ordering::Release);
@@ -375,32 +378,31 @@ impl Pool {
         }
     }
 
-    /// Number of idle links to `server` that a worker holds.
+    /// The number of idle links to `server` that a worker holds.
     pub fn idle_of(&self, server: ServerId, worker: usize) -> usize {
         let list = self.servers.get(server).and_then(|server| server.lists.get(worker));
         list.map_or(0, |list| list.length.load(Ordering::Relaxed))
     }
 
-    /// Number of idle connections to `server` that a worker holds: links, and connections of several requests at a time without
-    /// one.
+    /// The number of idle connections to `server` that a worker holds: links, and idle multiplexed connections.
     pub fn idle_connections_of(&self, server: ServerId, worker: usize) -> usize {
         let list = self.servers.get(server).and_then(|server| server.lists.get(worker));
         list.map_or(0, |list| list.length.load(Ordering::Relaxed) + list.shared.load(Ordering::Relaxed))
     }
 
-    /// The descriptors of the idle links to `server` that a worker holds, and whether each is secured.
+    /// File descriptors of the idle links to `server` that a worker holds, and whether each uses TLS.
     pub fn idle_descriptors(&self, server: ServerId, worker: usize) -> Vec<(i32, bool)> {
         let list = self.servers.get(server).and_then(|server| server.lists.get(worker));
         let Some(list) = list.filter(|list| list.length.load(Ordering::Relaxed) > 0) else { return Vec::new() };
         list.lock().queue.iter().map(|idle| (idle.parked.number(), idle.parked.is_secure())).collect()
     }
 
-    /// The same over all workers.
+    /// The number of idle connections to `server` over all workers, as counted by [`Pool::idle_connections_of`].
     pub fn idle_connections(&self, server: ServerId) -> usize {
         (0..self.workers).map(|worker| self.idle_connections_of(server, worker)).sum()
     }
 
-    /// Number of idle links to `server` over all workers.
+    /// The number of idle links to `server` over all workers.
     pub fn idle(&self, server: ServerId) -> usize {
         let lists = self.servers.get(server).map(|server| server.lists.iter());
         lists.into_iter().flatten().map(|list| list.length.load(Ordering::Relaxed)).sum()
@@ -422,7 +424,7 @@ impl Server {
         self.limits.most != usize::MAX
     }
 
-    /// Counts one link more, unless the limit is reached.
+    /// Counts one more idle link, unless the limit is reached.
     fn enter(&self) -> bool {
         if self.limited() && self.idle.fetch_add(1, Ordering::Relaxed) >= self.limits.most {
             self.idle.fetch_sub(1, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 
 use crate::ports::SourcePort;
 
-/// What a request needs of a connection, written down as bytes: equal bytes, equal connections.
+/// The connection that a request needs, encoded as bytes: connections with equal bytes are interchangeable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolKey<'a> {
     hash: u64,
@@ -11,10 +11,10 @@ pub struct PoolKey<'a> {
 }
 
 impl<'a> PoolKey<'a> {
-    /// A connection like all others to its server.
+    /// The key of a connection that every request to its server may use.
     pub const COMMON: Self = Self { hash: 0, bytes: &[] };
 
-    /// The key with these bytes.
+    /// Creates the key with these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { hash: hash(bytes), bytes }
     }
@@ -23,12 +23,12 @@ impl<'a> PoolKey<'a> {
     pub fn fits(self, pool_key: Option<&OwnedPoolKey>) -> bool {
         match pool_key {
             None => self.bytes.is_empty(),
-            // The hash alone could be made to agree.
+            // Hashes alone could be made to collide.
             Some(pool_key) => self.hash == pool_key.hash && *self.bytes == *pool_key.bytes,
         }
     }
 
-    /// The key of a connection that is made for it and holds that source port; `None` for a connection without a key.
+    /// Returns the key to store with a new connection that holds that source port; `None`: it needs no key.
     pub fn keep(self, port: Option<SourcePort>) -> Option<Box<OwnedPoolKey>> {
         if self.bytes.is_empty() && port.is_none() {
             return None;
@@ -37,23 +37,23 @@ impl<'a> PoolKey<'a> {
     }
 }
 
-/// What is particular about a connection.
+/// The key of a connection, owned.
 #[derive(Debug)]
 pub struct OwnedPoolKey {
     hash: u64,
     bytes: Box<[u8]>,
-    /// The port of its source's range: free again when the connection is closed.
+    /// The port of the source's range, which is released when the connection is closed.
     _port: Option<SourcePort>,
 }
 
 impl OwnedPoolKey {
-    /// The key that the connection was made for.
+    /// The key that the connection was opened for.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// FNV-1a: it only saves comparisons.
+/// FNV-1a; it only saves comparisons.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

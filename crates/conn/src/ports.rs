@@ -1,16 +1,16 @@
-//! The ports of a source's range (`source 10.0.0.1:1000-2000`), shared by all workers: each is used by one connection at
-//! a time. Must never open anything.
+//! The ports of a source's range (`source 10.0.0.1:1000-2000`), shared by all workers: each is used by one connection
+//! at a time. Must never open anything.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The ports that no connection uses, those first that were free for longest.
+/// The free ports, longest unused first.
 #[derive(Debug)]
 pub struct SourcePorts {
     free: Mutex<VecDeque<u16>>,
 }
 
-/// A port that is in use. Dropping it makes it free again.
+/// A port in use. Dropping it frees it.
 #[derive(Debug)]
 pub struct SourcePort {
     ports: Arc<SourcePorts>,
@@ -18,30 +18,29 @@ pub struct SourcePort {
 }
 
 impl SourcePorts {
-    /// All ports from `first` to `last`.
+    /// Creates the range from `first` to `last`, inclusive.
     pub fn new(first: u16, last: u16) -> Arc<Self> {
         Arc::new(Self { free: Mutex::new((first..=last).collect()) })
     }
 
-    /// Takes a port; `None` when all are in use.
+    /// Takes a port; `None` if all are in use.
     pub fn take(self: &Arc<Self>) -> Option<SourcePort> {
         let port = self.lock().pop_front()?;
         Some(SourcePort { ports: Arc::clone(self), port })
     }
 
-    /// How many are free.
+    /// The number of free ports.
     pub fn free(&self) -> usize {
         self.lock().len()
     }
 
-    /// A poisoned lock holds a list that is whole.
+    /// Locks the list. It is consistent even if the lock is poisoned.
     fn lock(&self) -> MutexGuard<'_, VecDeque<u16>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SourcePort {
-    /// Its number.
     pub fn number(&self) -> u16 {
         self.port
     }

@@ -1,8 +1,9 @@
-//! The proof that restarts a timeout: a peer has completed something. Owns how the proof is made; must never make it of bytes
-//! that complete nothing, so that a peer cannot hold a connection by a byte of a line now and then.
+//! The proof of progress that restarts a timeout: a peer has completed something. Owns how the proof is made; must
+//! never make it of bytes that complete nothing, so that a peer cannot hold a connection by sending a byte of a line
+//! now and then.
 
-/// Proof that a peer has completed a unit: a head, payload, a frame that carries payload, the end of a message, or that it has taken
-/// what was written to it. Functions that restart a timeout ask for one.
+/// Proof that a peer has completed a unit: a head, payload, a frame that carries payload, the end of a message, or that
+/// it has accepted bytes written to it. Functions that restart a timeout take one as argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeoutProgress(());
 
@@ -12,30 +13,31 @@ impl TimeoutProgress {
         Self(())
     }
 
-    /// So many bytes were read or written of which every one counts.
+    /// `bytes` of payload were read or written, each of which counts.
     pub(crate) fn of_payload(bytes: usize) -> Option<Self> {
         Self::when(bytes > 0)
     }
 
-    /// Something was completed, if so.
+    /// Something was completed if `completes`.
     pub(crate) fn when(completes: bool) -> Option<Self> {
         completes.then_some(Self(()))
     }
 }
 
-/// Payload of a longer frame or record that counts before the rest is here: a buffer of the usual size.
+/// Payload of a longer frame or record that counts before the rest was received: a buffer of the usual size.
 const PART: usize = 16_384;
 
-/// Payload of frames or records that comes in parts: it counts once its frame has all of it, or once it fills a buffer.
+/// Progress of frames or records received in parts: payload counts once its frame is complete, or once it fills a
+/// buffer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FrameProgress {
-    /// Bytes that have come since something was completed.
+    /// Bytes received since something was completed.
     part: usize,
     completed: bool,
 }
 
 impl FrameProgress {
-    /// Payload has come; `is_whole`: its frame has no more.
+    /// Records received payload; `is_whole`: its frame is complete.
     #[inline]
     pub(crate) fn note(&mut self, payload: usize, is_whole: bool) {
         self.part += payload;
@@ -44,7 +46,7 @@ impl FrameProgress {
         }
     }
 
-    /// Whether something was completed since this was asked before.
+    /// Whether something was completed since the last call.
     #[inline]
     pub(crate) fn take(&mut self) -> bool {
         std::mem::take(&mut self.completed)

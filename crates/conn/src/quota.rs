@@ -1,18 +1,18 @@
-//! How many connections to a server there are, where that is bounded exactly (`strict-maxconn`). Must never open one.
+//! The number of connections to a server, if it has an exact limit (`strict-maxconn`). Must never open one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The count of one server.
+/// The count of one server's connections.
 #[derive(Debug, Default)]
 pub struct Quota(Arc<AtomicUsize>);
 
-/// One connection in the count, busy or idle. Dropping it takes it out.
+/// One counted connection, busy or idle. Dropping it decrements the count.
 #[derive(Debug)]
 pub struct Reservation(Arc<AtomicUsize>);
 
 impl Quota {
-    /// Counts one connection more, unless there are `most`.
+    /// Counts one more connection, unless there are `most`.
     pub fn reserve(&self, most: usize) -> Option<Reservation> {
         let one_more = |count: usize| (count < most).then(|| count + 1);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;

@@ -1,5 +1,5 @@
-//! Services: answers that are made inside the process and streamed like a server's. Owns what a service has to offer.
-//! Must never know which services there are.
+//! Services: answers made inside the process and streamed like a server's. Owns the interface of a service. Must never
+//! know which services there are.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
@@ -10,47 +10,48 @@ use wire::http::{Framing, Head};
 use crate::flow::{ByteSink, ByteSource};
 use crate::progress::TimeoutProgress;
 
-/// A service could not go on: before its head the client gets an internal error, after it the connection is cut.
+/// A service failed: before its head the client gets an internal error, after it the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed;
 
-/// One answer that is made inside. It is polled on the worker of its request, and dropped when the request ends, whether it
-/// has finished or not. A call returns within microseconds: what takes longer returns `Pending`, or a part.
+/// One answer made inside the process. It is polled on the worker of its request, and dropped when the request ends,
+/// whether it has finished or not. A call returns within microseconds: longer work returns `Pending`, or a part.
 pub trait Service {
-    /// Writes the answer's head with [`respond`]. Called until it is ready; `request` is the request as rules have left it.
+    /// Writes the answer's head with [`respond`]. Called until it is ready; `request` is the request as modified by
+    /// rules.
     ///
     /// # Errors
     /// There is no answer.
     fn poll_head(&mut self, cx: &mut Context<'_>, request: &Head, answer: &mut Head) -> Poll<Result<(), Failed>>;
 
-    /// Appends payload to `out`, at most its free space, and returns how many bytes that were; 0 is the end. Called again
-    /// only after the client has taken what came before: a slow client holds one buffer.
+    /// Appends payload to `out`, at most its free space, and returns the number of bytes; 0 is the end. Called again
+    /// only after the client has accepted the previous payload: a slow client holds one buffer.
     ///
     /// # Errors
     /// The rest cannot be made.
     fn poll_data(&mut self, cx: &mut Context<'_>, out: &mut Buffer) -> Poll<Result<usize, Failed>>;
 
-    /// Whether its payload lies in memory as long as the service: [`Service::slices`] works, beside [`Service::poll_data`].
+    /// Whether the payload is in memory as long as the service, so that [`Service::slices`] can be used beside
+    /// [`Service::poll_data`].
     fn can_lend(&self) -> bool {
         false
     }
 
-    /// Lends the payload that comes next, in order, and returns how many slices that are; no more than the length that its head
-    /// has named.
+    /// Lends the next payload, in order, and returns the number of slices; no more than the length named in its head.
     fn slices<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
         let _ = into;
         0
     }
 
-    /// The client has taken so many bytes of what was lent.
+    /// Consumes `count` bytes of the slices lent, which the client has accepted.
     fn advance(&mut self, count: usize) {
         let _ = count;
     }
 
-    /// Takes payload of the request out of `payload`. A service that is not interested in it drops it.
+    /// Takes payload of the request out of `payload`. The default discards it.
     ///
     /// # Errors
-    /// It cannot be used.
+    /// The payload cannot be used.
     fn poll_take(&mut self, cx: &mut Context<'_>, payload: &mut Buffer) -> Poll<Result<(), Failed>> {
         let _ = cx;
         payload.clear();
@@ -58,19 +59,19 @@ pub trait Service {
     }
 
     /// All of the request's payload was taken. Called once, also for a request without payload; never after a failure.
-    /// Data that waited for it is asked for next.
+    /// Data that waited for it is polled next.
     fn end_request(&mut self) {}
 }
 
-/// Begins an answer: its status, and how long its payload is; `None` where that is not known before its end. Fields are
-/// appended after it.
+/// Begins an answer with its status and the length of its payload; `None` if that is not known before its end. Fields
+/// are appended after it.
 pub fn respond(answer: &mut Head, status: u16, reason: &[u8], length: Option<u64>) {
     answer.clear();
     answer.set_status(status, reason);
     answer.framing = length.map_or(Framing::Chunked, Framing::Length);
 }
 
-/// Asks a service for its answer's head, see [`Service::poll_head`].
+/// Polls a service for its answer's head, see [`Service::poll_head`].
 ///
 /// # Errors
 /// There is no answer.
@@ -129,9 +130,10 @@ impl ByteSink for Intake<'_, '_> {
     }
 }
 
-/// A service on the bytes of a connection. It is polled on the worker of its session, and dropped when that ends.
+/// A service for the bytes of a connection. It is polled on the worker of its session, and dropped when that ends.
 pub trait ByteService {
-    /// Goes on: takes from `input` what it wants of what has come, and appends to `output`, which holds what the client has
-    /// not taken yet. `ended`: no more comes. Ready when it has ended. A call returns within milliseconds.
+    /// Runs the service: takes from `input` any number of the bytes received, and appends to `output`, which holds the
+    /// bytes that the client has not accepted yet. `ended`: no more input follows. Ready when the service has ended. A
+    /// call returns within milliseconds.
     fn poll(&mut self, cx: &mut Context<'_>, input: &mut Vec<u8>, ended: bool, output: &mut Vec<u8>) -> Poll<()>;
 }

@@ -1,5 +1,5 @@
-//! Connections that carry several streams at a time, to clients and to servers. Owns the choice between their protocols; must
-//! never serve a stream.
+//! Multiplexed connections, to clients and to servers. Owns the choice between their protocols; must never serve a
+//! stream.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,8 +17,8 @@ use crate::transport::Transport;
 
 /// A client's connection whose protocol carries several streams.
 ///
-/// Its task polls it and starts a task for each stream. It is polled until it has ended; then the streams are told, and it
-/// is kept until they have let go.
+/// Its task polls it and starts a task for each stream. It is polled until it has ended; then the streams fail, and it is
+/// kept until they were released.
 pub enum Connection<'a> {
     /// HTTP/2.
     H2(h2::Connection<'a>),
@@ -67,31 +67,31 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Moves what can be moved in both directions. Ready with a stream that the client has opened, or with `None`: the
-    /// connection has ended.
+    /// Moves frames in both directions. Ready with a stream that the client has opened, or with `None`: the connection
+    /// has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Downstream>> {
         match self {
             Self::H2(protocol) => protocol.poll(cx).map(|stream| stream.map(|stream| Downstream::H2(Box::new(stream)))),
         }
     }
 
-    /// Whether a stream is served.
+    /// Whether a stream is being served.
     pub fn has_streams(&self) -> bool {
         on!(self, protocol => protocol.has_streams())
     }
 
-    /// Streams that the client has opened so far.
+    /// The number of streams that the client has opened so far.
     pub fn opened(&self) -> u32 {
         on!(self, protocol => protocol.opened())
     }
 
-    /// The client is told to begin no more streams. The connection ends with the last one once it knows that; with `lasts` the
-    /// client ends it (`option idle-close-on-response`).
+    /// Announces to the client that it is to begin no more streams. The connection ends with the last stream once the
+    /// client has acknowledged that; with `lasts` the client closes it (`option idle-close-on-response`).
     pub fn leave(&mut self, lasts: bool) {
         on!(self, protocol => protocol.leave(lasts));
     }
 
-    /// Time passes. When it is to be called again at the latest.
+    /// Updates the time. Returns when this has to be called again at the latest.
     pub fn advance(&mut self, now: Moment) -> Option<Moment> {
         on!(self, protocol => protocol.advance(now))
     }
@@ -101,42 +101,42 @@ impl<'a> Connection<'a> {
         on!(self, protocol => protocol.take_counts())
     }
 
-    /// Streams that are served, and how many the client may have.
+    /// The number of streams being served, and the maximum.
     pub fn streams(&self) -> (usize, usize) {
         on!(self, protocol => protocol.streams())
     }
 
-    /// Asks the client of an idle connection every `interval` whether it is there, where its protocol can.
+    /// Sends a ping to the client of an idle connection every `interval`, if its protocol has one.
     pub fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
         on!(self, protocol => protocol.ping(now, interval))
     }
 
-    /// How often it has answered.
+    /// The number of pings that the client has acknowledged.
     pub fn pongs(&self) -> u32 {
         on!(self, protocol => protocol.pongs())
     }
 
-    /// Tells the streams that the connection has ended.
+    /// Ends all streams, because the connection has ended.
     pub fn close(&mut self) {
         on!(self, protocol => protocol.close());
     }
 
-    /// Whether the client has closed its direction, or nothing can be sent to it, or is to be.
+    /// Whether the client has closed its direction, or nothing can or may be sent to it.
     pub fn is_gone(&self) -> bool {
         on!(self, protocol => protocol.is_gone())
     }
 
-    /// Whether it has ended because the client broke the protocol, or exhausted its budget.
+    /// Whether it has ended because the client violated the protocol, or exhausted its budget.
     pub fn has_faulted(&self) -> bool {
         on!(self, protocol => protocol.has_faulted())
     }
 
-    /// Sends what is left once it was closed. Ready with how many bytes went; 0: nothing is left.
+    /// Sends remaining bytes after the connection was closed. Ready with the number of bytes sent; 0: nothing is left.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         on!(self, protocol => protocol.poll_flush(cx))
     }
 
-    /// Ready when the last stream has been let go.
+    /// Ready when the last stream was released.
     pub fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         on!(self, protocol => protocol.poll_settled(cx))
     }
@@ -167,7 +167,7 @@ pub enum ServerConnection {
     Fcgi(Box<fcgi::ServerConnection>),
 }
 
-/// The same connection, as requests have it that may be sent over it.
+/// Handle of the same connection for tasks that begin requests on it.
 #[derive(Clone)]
 pub enum Requests {
     /// HTTP/2.
@@ -187,7 +187,7 @@ macro_rules! on_server {
 }
 
 impl ServerConnection {
-    /// Speaks `protocol` on a transport that stands.
+    /// Starts `protocol` on an established transport.
     pub fn new(protocol: Protocol, transport: Transport, terms: h2::Terms) -> (Self, Requests) {
         match protocol {
             Protocol::H2 => {
@@ -197,14 +197,14 @@ impl ServerConnection {
         }
     }
 
-    /// Speaks FastCGI on a transport that stands.
+    /// Starts FastCGI on an established transport.
     pub fn of_fcgi(transport: Transport, terms: fcgi::Terms, now: Moment) -> (Self, Requests) {
         let (connection, requests) = fcgi::ServerConnection::new(transport, terms, now);
         (Self::Fcgi(Box::new(connection)), Requests::Fcgi(requests))
     }
 
-    /// Goes on with a client's connection whose input begins with the preface of such a protocol, as one to a server (reverse
-    /// HTTP). `None`: it begins otherwise.
+    /// Takes over a client's connection whose input begins with the preface of such a protocol, as one to a server
+    /// (reverse HTTP). `None`: there is no such preface.
     pub fn reversed(client: Downstream, terms: h2::Terms) -> Option<(Self, Requests)> {
         let Downstream::H1(server) = client else { return None };
         if !server.received().starts_with(wire::h2::PREFACE) {
@@ -214,13 +214,12 @@ impl ServerConnection {
         Some((Self::H2(Box::new(connection)), Requests::H2(requests)))
     }
 
-    /// Moves what can be moved in both directions. Ready when the connection has ended, also because nobody may use it any
-    /// more.
+    /// Moves frames in both directions. Ready when the connection has ended, also because it is unused.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         on_server!(self, protocol => protocol.poll(cx))
     }
 
-    /// Asks the server of an idle connection every `interval` whether it is there, where its protocol can. `None`: it cannot.
+    /// Sends a ping to the server of an idle connection every `interval`. `None`: its protocol has none.
     pub fn ping(&mut self, now: Moment, interval: Duration) -> Option<Ping> {
         match self {
             Self::H2(protocol) => Some(protocol.ping(now, interval)),
@@ -228,12 +227,12 @@ impl ServerConnection {
         }
     }
 
-    /// Time passes.
+    /// Updates the time.
     pub fn advance(&mut self, now: Moment) {
         on_server!(self, protocol => protocol.advance(now));
     }
 
-    /// When time is to pass at the latest, where requests wait for one of them.
+    /// When [`Self::advance`] has to be called at the latest, if requests wait for another one.
     pub fn deadline(&self) -> Option<Moment> {
         match self {
             Self::H2(_) => None,
@@ -241,7 +240,7 @@ impl ServerConnection {
         }
     }
 
-    /// Whether another worker may go on with it: no request is under way, and nothing of a frame is here.
+    /// Whether another worker may take it over: no request is in progress, and no part of a frame was received.
     pub fn is_movable(&self) -> bool {
         match self {
             Self::H2(protocol) => protocol.is_movable(),
@@ -270,7 +269,7 @@ impl ServerConnection {
 pub struct Parcel(h2::Parcel);
 
 impl Parcel {
-    /// Goes on with the connection on the current worker. `None`: it is lost.
+    /// Resumes the connection on the current worker. `None`: it is lost.
     pub fn unpack(self) -> Option<(ServerConnection, Requests)> {
         let (connection, requests) = self.0.unpack()?;
         Some((ServerConnection::H2(Box::new(connection)), Requests::H2(requests)))
@@ -278,14 +277,14 @@ impl Parcel {
 }
 
 impl Requests {
-    /// The task of the connection looks what is to be done.
+    /// Wakes the connection's task.
     pub fn wake(&self) {
         if let Self::H2(requests) = self {
             requests.wake();
         }
     }
 
-    /// Begins a request; `None`: as many as the connection carries are under way, or it is about to end.
+    /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.
     pub fn begin(&self) -> Option<Carrier> {
         match self {
             Self::H2(requests) => requests.begin().map(|request| Carrier::H2(Box::new(request))),
@@ -293,12 +292,12 @@ impl Requests {
         }
     }
 
-    /// Whether it takes no requests any more.
+    /// Whether no more requests can begin on it.
     pub fn is_closing(&self) -> bool {
         on_server!(self, protocol => protocol.is_closing())
     }
 
-    /// Whether the server has said what it takes.
+    /// Whether the server has sent its parameters (SETTINGS).
     pub fn is_settled(&self) -> bool {
         match self {
             Self::H2(requests) => requests.is_settled(),
@@ -306,22 +305,22 @@ impl Requests {
         }
     }
 
-    /// Requests that are under way.
+    /// The number of requests in progress.
     pub fn open(&self) -> usize {
         on_server!(self, protocol => protocol.open())
     }
 
-    /// No request begins any more; the connection ends with the last one.
+    /// Lets no more requests begin; the connection ends with the last one.
     pub fn close(&self) {
         on_server!(self, protocol => protocol.close());
     }
 
-    /// Answers that were received whole.
+    /// The number of answers received whole.
     pub fn answers(&self) -> u32 {
         on_server!(self, protocol => protocol.answers())
     }
 
-    /// Whether the handshake is not over: a request that begins may go out as early data.
+    /// Whether the handshake is not complete: a request that begins may be sent as early data.
     pub fn is_early(&self) -> bool {
         on_server!(self, protocol => protocol.is_early())
     }
@@ -331,17 +330,17 @@ impl Requests {
         on_server!(self, protocol => protocol.socket())
     }
 
-    /// What the handshake has found, once it is over.
+    /// The result of the handshake, once it is complete.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         on_server!(self, protocol => protocol.handshake_info())
     }
 
-    /// Requests that may be under way at a time.
+    /// The number of requests that may be in progress at a time.
     pub fn limit(&self) -> usize {
         on_server!(self, protocol => protocol.limit())
     }
 
-    /// Whether both are of the same connection.
+    /// Whether both are handles of the same connection.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::H2(own), Self::H2(other)) => own.is(other),

@@ -1,5 +1,5 @@
-//! Connections of one worker to servers that carry several requests at a time: which of them has room for one more, and which
-//! nobody needs. They stay with their worker, and each has a task that moves its frames. Must never choose a server.
+//! Multiplexed server connections of one worker: which of them have free capacity, and which are unused. They stay with
+//! their worker, and each has a task that moves its frames. Must never choose a server.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use crate::pool_key::{OwnedPoolKey, PoolKey};
 use crate::quota::Reservation;
 use crate::several::Requests;
 
-/// The connections of one worker.
+/// The multiplexed connections of one worker.
 pub(crate) struct Shared {
     worker: usize,
     connections: RefCell<Vec<Connection>>,
@@ -18,24 +18,24 @@ struct Connection {
     server: ServerId,
     generation: u32,
     pool_key: Option<Box<OwnedPoolKey>>,
-    /// Its place in the count of its server; given back with the connection.
+    /// Its slot in the server's count of connections; released with the connection.
     _place: Option<Reservation>,
     requests: Requests,
-    /// The server has opened it: nobody here could open another one in its place.
+    /// Whether the server opened it (reverse HTTP), so that Weir could not open another one in its place.
     reversed: bool,
-    /// No request is under way, and the server's count of idle connections has it.
+    /// Whether no request is in progress, and it is in the server's count of idle connections.
     idle: bool,
-    /// It was idle since the last purge.
+    /// Whether it was idle since the last purge.
     spare: bool,
 }
 
 impl Shared {
-    /// Of the worker with this number.
+    /// For the worker with this number.
     pub(crate) fn new(worker: usize) -> Self {
         Self { worker, connections: RefCell::default() }
     }
 
-    /// Remembers a connection that a link has opened, for later requests.
+    /// Stores a connection that a link has opened, for later requests.
     pub(crate) fn add(&self, server: ServerId, link: &mut Link, requests: &Requests) {
         self.connections.borrow_mut().push(Connection {
             server,
@@ -49,7 +49,7 @@ impl Shared {
         });
     }
 
-    /// Remembers a connection that the server has opened.
+    /// Stores a connection that the server has opened.
     pub(crate) fn attach(
         &self,
         server: ServerId,
@@ -71,8 +71,9 @@ impl Shared {
         self.connections.borrow_mut().push(own);
     }
 
-    /// A request's share of a connection that fits and has room. With `proven` only of one that was used before.
-    /// `may_share`: whether the request goes over a connection of others, given whether the handshake of that one is not over.
+    /// Begins a request on a connection with that key and free capacity. With `proven` only on one that was used
+    /// before. `may_share` decides whether the request may share a connection, given whether its handshake is
+    /// incomplete.
     pub(crate) fn take(
         &self,
         pool: &Pool,
@@ -109,11 +110,12 @@ impl Shared {
         })
     }
 
-    /// The last request of a connection has ended: it lies idle, or is closed where there are enough of those.
+    /// Handles the end of a connection's last request: it becomes idle, or is closed if the limit of idle connections
+    /// is reached.
     pub(crate) fn note_idle(&self, pool: &Pool, requests: &Requests) {
         let mut connections = self.connections.borrow_mut();
         let Some(own) = connections.iter_mut().find(|own| own.requests.is(requests)) else {
-            // Nobody else knows it.
+            // The connection is not stored here.
             return requests.close();
         };
         if own.idle {
@@ -126,7 +128,7 @@ impl Shared {
         }
     }
 
-    /// Has the tasks look what is to be done whose connections the server has opened, and carry no request.
+    /// Wakes the tasks of connections that the server has opened and that carry no request.
     pub(crate) fn rouse(&self, server: ServerId, wanted: PoolKey<'_>) {
         let connections = self.connections.borrow();
         let fitting = connections.iter().filter(|own| {
@@ -135,7 +137,7 @@ impl Shared {
         fitting.for_each(|own| own.requests.wake());
     }
 
-    /// Connections to where a server was before it moved, or went out of service, take no more requests.
+    /// Lets no more requests begin on connections to a server's former address, or to one that went out of service.
     pub(crate) fn close_stale(&self, pool: &Pool, server: ServerId) {
         let generation = pool.generation(server);
         let connections = self.connections.borrow();
@@ -143,19 +145,19 @@ impl Shared {
         stale.for_each(|own| own.requests.close());
     }
 
-    /// Those that their servers have opened take no more requests.
+    /// Lets no more requests begin on connections that servers have opened.
     pub(crate) fn release(&self) {
         for own in self.connections.borrow().iter().filter(|own| own.reversed) {
             own.requests.close();
         }
     }
 
-    /// Every connection: its server, and what it carries.
+    /// Returns every connection, with its server.
     pub(crate) fn connections(&self) -> Vec<(ServerId, Requests)> {
         self.connections.borrow().iter().map(|own| (own.server, own.requests.clone())).collect()
     }
 
-    /// A connection has ended.
+    /// Removes a connection that has ended.
     pub(crate) fn remove(&self, pool: &Pool, requests: &Requests) {
         let mut connections = self.connections.borrow_mut();
         let Some(place) = connections.iter().position(|own| own.requests.is(requests)) else { return };
@@ -166,7 +168,7 @@ impl Shared {
         }
     }
 
-    /// Closes idle connections to a server that nobody needed since the last call, and those to where it was before it moved.
+    /// Closes idle connections to a server that were not needed since the last call, and those to its former address.
     pub(crate) fn purge(&self, pool: &Pool, server: ServerId) -> usize {
         let mut closed = 0;
         let generation = pool.generation(server);
@@ -180,7 +182,7 @@ impl Shared {
         closed
     }
 
-    /// Closes an idle connection, to that server or to any. False: there is none.
+    /// Closes an idle connection, to that server or to any. Returns false if there is none.
     pub(crate) fn evict(&self, server: Option<ServerId>) -> bool {
         let connections = self.connections.borrow();
         let mut idle = connections.iter().filter(|own| {

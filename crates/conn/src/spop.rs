@@ -16,24 +16,24 @@ use wire::spop::{self, AgentHello, Frame, Hello, Notify, Status, kind};
 use crate::progress::TimeoutProgress;
 use crate::transport::Transport;
 
-/// Requests that wait on a connection whose agent can answer in another order, as HAProxy has it.
+/// Requests in progress on a connection whose agent can answer out of order; HAProxy's value.
 const PIPELINED: usize = 20;
 
-/// Reads in a row that one poll makes.
+/// The most reads of one poll.
 const READS: usize = 16;
 
-/// What holds for a connection.
+/// Parameters of a connection.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// Bytes that a frame may have on this side.
+    /// Maximum frame size on this side, in bytes.
     pub max_frame_size: u32,
-    /// Several requests may wait at a time, if the agent permits it.
+    /// Whether several requests may be in progress at a time, if the agent permits it.
     pub pipelining: bool,
-    /// What identifies the engine.
+    /// The engine's identifier (`engine-id`).
     pub engine_id: Box<str>,
-    /// Requests that the connection carries at most.
+    /// The maximum number of requests over the connection's lifetime.
     pub max_total: u32,
-    /// When the agent has to have greeted.
+    /// The deadline of the agent's HELLO.
     pub greeting: Option<Moment>,
     /// How long the agent may be silent while an answer is due.
     pub silence: Option<Duration>,
@@ -41,33 +41,33 @@ pub struct Terms {
     pub idle: Duration,
 }
 
-/// How far a connection is.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It is being established, up to the agent's greeting.
+    /// It is being established, up to the agent's HELLO.
     Opening,
-    /// Requests go out.
+    /// Requests are sent.
     Open(AgentHello),
-    /// It is over.
+    /// It has ended.
     Closed(Ended),
 }
 
 /// How a connection has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Why.
+    /// The reason.
     pub status: Status,
-    /// The agent has left, or was silent for too long; else this side has ended it.
+    /// Whether the agent disconnected, or was silent for too long; otherwise this side has ended it.
     pub by_agent: bool,
 }
 
-/// A request.
+/// The state of a request.
 enum Waiter {
-    /// No answer has come.
+    /// No answer was received.
     Waits(Option<Waker>),
     /// The payload of its answer.
     Answered(Vec<u8>),
-    /// Its owner has given up: the answer, if it still comes, is for nobody.
+    /// Its owner has given up: the answer is discarded if it is received.
     Abandoned,
 }
 
@@ -75,17 +75,17 @@ struct State {
     stage: Stage,
     pipelining: bool,
     max_total: u32,
-    /// Requests so far; the last one's identifier.
+    /// The number of requests so far, which is the last one's identifier.
     begun: u32,
     waiting: HashMap<u64, Waiter>,
-    /// Requests that wait for the connection to open.
+    /// The number of requests that wait for the connection to open.
     claims: usize,
-    /// What is to be written.
+    /// Bytes to be written.
     output: Vec<u8>,
     /// Tasks that wait for the connection to open.
     openers: Vec<Waker>,
     mover: Option<Waker>,
-    /// The server has taken the connection; its greeting may still be to come.
+    /// Whether the server has accepted the connection; the agent's HELLO may not have been received yet.
     connected: bool,
 }
 
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// Answers that the agent owes.
+    /// The number of answers that the agent owes.
     fn due(&self) -> usize {
         self.waiting.values().filter(|waiter| !matches!(waiter, Waiter::Answered(_))).count()
     }
@@ -131,21 +131,21 @@ impl State {
     }
 }
 
-/// A connection as those see it that have requests.
+/// Handle of a connection for the tasks that send requests on it.
 #[derive(Clone)]
 pub struct Requests(Rc<RefCell<State>>);
 
-/// Why a request cannot go out on a connection.
+/// Why a request cannot be sent on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// Its frame is larger than the agent permits.
     TooBig,
-    /// The connection has no room for it any more: another one may.
+    /// The connection has no free capacity; another one may have some.
     Full,
 }
 
 impl Requests {
-    /// Of a connection that is not established yet.
+    /// For a connection that is not established yet.
     pub fn new(terms: &Terms) -> Self {
         Self(Rc::new(RefCell::new(State {
             stage: Stage::Opening,
@@ -161,12 +161,12 @@ impl Requests {
         })))
     }
 
-    /// Whether another request may go out, or wait for the connection to open.
+    /// Whether another request may be sent, or wait for the connection to open.
     pub fn has_capacity(&self) -> bool {
         self.0.borrow().has_capacity()
     }
 
-    /// Whether it is over.
+    /// Whether it has ended.
     pub fn is_closed(&self) -> bool {
         matches!(self.0.borrow().stage, Stage::Closed(_))
     }
@@ -176,31 +176,31 @@ impl Requests {
         matches!(self.0.borrow().stage, Stage::Open(_))
     }
 
-    /// A place for a request that waits for the connection to open.
+    /// Reserves a slot for a request that waits for the connection to open.
     pub fn claim(&self) -> Claim {
         self.0.borrow_mut().claims += 1;
         Claim(self.clone())
     }
 
-    /// The connection could not be established, has failed, or was ended by the agent or by its silence.
+    /// Closes a connection that could not be established, has failed, or was ended by the agent or by its silence.
     pub fn fail(&self, status: Status) {
         self.0.borrow_mut().close(Ended { status, by_agent: true });
     }
 }
 
-/// A request that waits for a connection to open. Dropping it gives the place back.
+/// A request that waits for a connection to open. Dropping it frees its slot.
 pub struct Claim(Requests);
 
 impl Claim {
-    /// Whether the server had taken the connection, of one that is over.
+    /// Whether the server had accepted the connection, for one that has ended.
     pub fn was_connected(&self) -> bool {
         self.0.0.borrow().connected
     }
 
-    /// Ready once the connection is open, or over.
+    /// Ready once the connection is open or has ended.
     ///
     /// # Errors
-    /// Why it is over.
+    /// Why it has ended.
     pub fn poll_open(&self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         let state = &mut *self.0.0.borrow_mut();
         match state.stage {
@@ -218,7 +218,7 @@ impl Claim {
     /// Sends a request on the connection, which is open.
     ///
     /// # Errors
-    /// It cannot go out there.
+    /// It cannot be sent there.
     pub fn send(self, notify: &Notify) -> Result<Ticket, Refused> {
         let requests = self.0.clone();
         drop(self);
@@ -247,7 +247,7 @@ impl Drop for Claim {
 /// The identifier of the only frame of a stream.
 const FRAME: u64 = 1;
 
-/// A request that waits for its answer. Dropping it gives up on that.
+/// A request that waits for its answer. Dropping it abandons the answer.
 pub struct Ticket {
     requests: Requests,
     stream: u64,
@@ -257,7 +257,7 @@ impl Ticket {
     /// The payload of the answer.
     ///
     /// # Errors
-    /// The connection has ended before it came.
+    /// The connection has ended before the answer was received.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Ended>> {
         let state = &mut *self.requests.0.borrow_mut();
         match state.waiting.get_mut(&self.stream) {
@@ -282,7 +282,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let state = &mut *self.requests.0.borrow_mut();
         match state.waiting.get_mut(&self.stream) {
-            // The agent may still answer, and has no room for others until then.
+            // The agent may still answer, and the slot stays in use until then.
             Some(waiter @ Waiter::Waits(_)) => *waiter = Waiter::Abandoned,
             Some(Waiter::Answered(_)) => {
                 state.waiting.remove(&self.stream);
@@ -292,23 +292,23 @@ impl Drop for Ticket {
     }
 }
 
-/// The end of a connection that its task moves.
+/// The connection as seen by the task that moves its frames.
 pub struct Connection {
     transport: Transport,
     requests: Requests,
     terms: Terms,
     input: Buffer,
-    /// What is being written, and how much of it was taken.
+    /// The bytes being written, and the number of them written already.
     writing: Vec<u8>,
     written: usize,
-    /// When the agent's last frame has come, or something began to wait for it.
+    /// When the agent's last frame was received, or the first request began to wait for an answer.
     heard: Moment,
-    /// It has to be told that the connection ends, with this status.
+    /// Whether a DISCONNECT frame with a status is sent to the agent.
     farewell: bool,
 }
 
 impl Connection {
-    /// Speaks on a connection that was just opened.
+    /// Starts the protocol on a connection that was just opened.
     pub fn new(transport: Transport, requests: Requests, terms: Terms, now: Moment) -> Self {
         let hello = Hello {
             max_frame_size: terms.max_frame_size,
@@ -321,7 +321,7 @@ impl Connection {
         Self { transport, requests, terms, input: Buffer::empty(), writing, written: 0, heard: now, farewell: false }
     }
 
-    /// When it ends unless something happens before.
+    /// When it ends unless something is received before.
     pub fn deadline(&self) -> Option<Moment> {
         if self.is_opening() {
             self.terms.greeting
@@ -336,13 +336,14 @@ impl Connection {
         self.requests.0.borrow().stage == Stage::Opening
     }
 
-    /// Whether the agent has to say something.
+    /// Whether a frame of the agent is due.
     fn waits(&self) -> bool {
         let state = self.requests.0.borrow();
         state.stage == Stage::Opening || state.due() > 0 || state.claims > 0 || self.farewell
     }
 
-    /// The deadline has come. True: the connection is over, because the agent does not even take the word that it ends.
+    /// Handles the deadline. Returns true if the connection has ended because the agent does not even accept the
+    /// DISCONNECT frame.
     pub fn expire(&mut self, now: Moment) -> bool {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return false;
@@ -352,7 +353,7 @@ impl Connection {
         }
         let status = if self.waits() { Status::TIMEOUT } else { Status::NORMAL };
         if self.is_opening() {
-            // As where there is no connection in time.
+            // The same status as for a connection that was not established in time.
             self.requests.fail(Status::IO);
         } else if self.waits() {
             self.requests.fail(Status::TIMEOUT);
@@ -361,7 +362,7 @@ impl Connection {
         false
     }
 
-    /// Ends the connection, and tells the agent why.
+    /// Ends the connection, and sends the agent a DISCONNECT frame with the reason.
     fn end(&mut self, status: Status) {
         if self.farewell {
             return;
@@ -371,14 +372,14 @@ impl Connection {
         self.requests.0.borrow_mut().close(Ended { status: seen, by_agent: false });
         self.writing.drain(..self.written);
         self.written = 0;
-        // A frame that was begun is finished first.
+        // A frame that is sent in part is completed first.
         self.writing.extend(spop::disconnect(status));
     }
 
-    /// Moves what can be moved. Ready: the connection has ended.
+    /// Moves as many frames as possible. Ready: the connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>, now: Moment) -> Poll<()> {
         self.requests.0.borrow_mut().mover = Some(cx.waker().clone());
-        // Where this side ends it, that is said below.
+        // The status of an end by this side is set below.
         if !self.farewell
             && let Err(Some(status)) = self.receive(cx, now)
         {
@@ -387,7 +388,7 @@ impl Connection {
         }
         match self.send(cx, now) {
             Poll::Ready(Ok(())) if self.farewell => {
-                // What the agent answers to that is of no use.
+                // The agent's answer to the DISCONNECT frame is ignored.
                 let _ = self.transport.shutdown_write();
                 Poll::Ready(())
             }
@@ -399,7 +400,7 @@ impl Connection {
         }
     }
 
-    /// Writes what waits to be written. Ready: all of it was.
+    /// Writes the bytes that wait. Ready: all were written.
     fn send(&mut self, cx: &mut Context<'_>, now: Moment) -> Poll<Result<(), ()>> {
         loop {
             if self.written == self.writing.len() {
@@ -425,7 +426,7 @@ impl Connection {
         }
     }
 
-    /// Reads frames. `Err(Some)`: the connection is over; `Err(None)`: this side ends it.
+    /// Reads frames. `Err(Some)`: the connection has ended; `Err(None)`: this side ends it.
     fn receive(&mut self, cx: &mut Context<'_>, now: Moment) -> Result<(), Option<Status>> {
         for _ in 0..READS {
             if self.input.capacity() == 0 {
@@ -451,12 +452,12 @@ impl Connection {
         Ok(())
     }
 
-    /// The agent has said something.
+    /// Records that a frame of the agent was received.
     fn hear(&mut self, now: Moment, _: TimeoutProgress) {
         self.heard = now;
     }
 
-    /// Takes every whole frame that has come.
+    /// Handles every complete frame received.
     fn take_frames(&mut self, now: Moment) -> Result<(), Option<Status>> {
         loop {
             let most = match self.requests.0.borrow().stage {
@@ -508,22 +509,22 @@ impl Connection {
                     Some(Waiter::Abandoned) => {
                         state.waiting.remove(&frame.stream);
                     }
-                    // Nobody waits for it.
+                    // No request waits for it.
                     Some(Waiter::Answered(_)) | None => {}
                 }
                 Ok(())
             }
-            // An answer to a frame that was never sent is passed over, and so are unknown frames, as HAProxy does.
+            // An answer to a frame that was never sent is ignored, and so are unknown frames, as in HAProxy.
             (_, Stage::Open(_)) => Ok(()),
             _ => Err(Told::Wrong(Status::INVALID)),
         }
     }
 }
 
-/// What a frame means for its connection.
+/// Why a frame ends its connection.
 enum Told {
     /// The agent closes it.
     Farewell(Status),
-    /// It makes no sense: this side closes it.
+    /// The frame is invalid: this side closes it.
     Wrong(Status),
 }

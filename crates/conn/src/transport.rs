@@ -1,7 +1,7 @@
-//! The transport of a connection: what carries bytes between Weir and a peer. Owns how such a connection is accepted and
-//! opened; must never know the protocol that it carries.
+//! The transport of a connection: the carrier of bytes between Weir and a peer. Owns how such a connection is accepted
+//! and opened; must never know the protocol that it carries.
 //!
-//! Bytes go as they are, or by TLS. Tests have one more variant, in a simulated network that asks for it
+//! Bytes are sent plainly, or by TLS. Tests have one more variant, enabled by a simulated network
 //! ([`rt::sim::Network::shuffle_records`]).
 
 mod closing;
@@ -26,11 +26,11 @@ pub use tls::{Insecure, open_connections as open_tls_connections};
 
 /// A connection of the current worker.
 ///
-/// Errors of the `poll_` and `try_` methods are the socket's own, unless they say otherwise; a transport that returned one
-/// should be dropped.
+/// Errors of the `poll_` and `try_` methods are the socket's own, unless documented otherwise; a transport that
+/// returned one should be dropped.
 #[derive(Debug)]
 pub enum Transport {
-    /// Bytes as they are.
+    /// Plain bytes.
     Plain(Stream),
     /// TLS.
     Tls(Box<tls::Tls>),
@@ -39,7 +39,7 @@ pub enum Transport {
     Records(Box<records::Records>),
 }
 
-// Who speaks plainly pays nothing for those who do not.
+// Plain connections pay nothing for the other variants.
 const _: () = assert!(size_of::<Transport>() == size_of::<Stream>());
 
 /// Matches on the variants, which mostly do the same.
@@ -67,7 +67,7 @@ fn shuffled(records: records::Records) -> Transport {
     Transport::Records(Box::new(records))
 }
 
-/// The transport over a connection of the kernel's, or of the simulated network.
+/// Returns the transport over a connection of the kernel, or of the simulated network.
 fn over(stream: Stream) -> Transport {
     #[cfg(feature = "fakes")]
     if rt::sim::shuffles_records() {
@@ -83,12 +83,12 @@ fn secure(tls: tls::Tls) -> Transport {
 /// Starts a connection, without waiting.
 ///
 /// # Errors
-/// What the kernel refuses at once: no descriptors, no free port, a full backlog of a UNIX socket, no route.
+/// Errors that the kernel returns at once: no descriptors, no free port, a full backlog of a UNIX socket, no route.
 pub fn connect(to: &Address, options: &ConnectOptions) -> io::Result<Opening> {
     Stream::connect(to, options).map(Opening)
 }
 
-/// As [`connect`], for callers that have to know which step failed.
+/// As [`connect`], for callers that need to know which step failed.
 ///
 /// # Errors
 /// As for [`connect`].
@@ -101,7 +101,7 @@ pub fn accept(socket: OwnedSocket) -> Transport {
     over(Stream::adopt(socket))
 }
 
-/// The same for a connection over which TLS begins once [`Transport::begin_tls`] says so.
+/// As [`accept`], for a connection over which TLS begins at the call of [`Transport::begin_tls`].
 pub fn accept_tls(socket: OwnedSocket, server: &Arc<::tls::Server>) -> Transport {
     secure(tls::Tls::new(Stream::adopt(socket), Connection::of_server(Arc::clone(server))))
 }
@@ -118,7 +118,7 @@ impl Opening {
     /// As [`Connecting::into_stream`].
     ///
     /// # Errors
-    /// The future has returned the transport already.
+    /// The future has already returned the transport.
     pub fn into_transport(self) -> io::Result<Transport> {
         self.0.into_stream().map(over)
     }
@@ -133,8 +133,8 @@ impl Future for Opening {
 }
 
 impl Transport {
-    /// Has TLS begin over a connection that was opened, as this side of it is made; what it sends before is plain.
-    /// Nothing, where TLS is there already.
+    /// Wraps an opened connection in TLS with this configuration; bytes sent before are plain. No effect if it uses TLS
+    /// already.
     pub fn with_tls(self, client: Connection) -> Self {
         match self {
             Self::Plain(stream) => secure(tls::Tls::new(stream, client)),
@@ -144,20 +144,20 @@ impl Transport {
         }
     }
 
-    /// The handshake begins, where there is to be one; `early` is what has come of the peer's bytes.
+    /// Begins the handshake, if the transport uses TLS; `early` are bytes of the peer that were read already.
     pub fn begin_tls(&mut self, early: &[u8]) {
         if let Self::Tls(tls) = self {
             tls.begin(early);
         }
     }
 
-    /// Whether bytes go by TLS, or are to.
+    /// Whether the transport uses TLS, or will after its handshake.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// Ready when the handshake is over, at once where there is none, or as soon as data goes over the connection before that
-    /// (early data). A handshake that failed has said so to the peer.
+    /// Ready when the handshake is complete, at once if there is none, or as soon as early data can be exchanged. If
+    /// the handshake fails, an alert was sent to the peer.
     pub fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
         match self {
             Self::Tls(tls) => tls.poll_handshake(cx),
@@ -165,7 +165,8 @@ impl Transport {
         }
     }
 
-    /// Ready when the handshake is over, whatever went over the connection before; early data that was not read stays.
+    /// Ready when the handshake is complete, even if early data was exchanged before; early data that was not read
+    /// stays.
     pub fn poll_whole_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
         match self {
             Self::Tls(tls) => tls.poll_whole_handshake(cx),
@@ -173,7 +174,7 @@ impl Transport {
         }
     }
 
-    /// Whether the handshake is over, or there is none.
+    /// Whether the handshake is complete, or there is none.
     pub fn is_whole(&self) -> bool {
         match self {
             Self::Tls(tls) => tls.is_whole(),
@@ -181,7 +182,7 @@ impl Transport {
         }
     }
 
-    /// The protocol of early data that goes to a server, where that depends on what the handshake agrees on.
+    /// The protocol of early data sent to a server, if it depends on the result of the handshake.
     pub fn early_protocol(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(tls) => tls.early_protocol(),
@@ -189,7 +190,8 @@ impl Transport {
         }
     }
 
-    /// Whether the server does not speak the protocol of early data: it has seen nothing of that, and the connection has failed.
+    /// Whether the server does not support the protocol of the early data: it has not seen that data, and the
+    /// connection has failed.
     pub fn has_refused_early(&self) -> bool {
         match self {
             Self::Tls(tls) => tls.has_refused_early(),
@@ -197,7 +199,7 @@ impl Transport {
         }
     }
 
-    /// What the handshake has found; `None`: there was none.
+    /// The result of the handshake; `None`: there was none.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         match self {
             Self::Tls(tls) => tls.info(),
@@ -205,16 +207,16 @@ impl Transport {
         }
     }
 
-    /// Reads into the spare part of `buffer`; 0 is the end.
+    /// Reads into the free space of `buffer`; 0 is the end.
     ///
     /// # Errors
-    /// The socket's; `InvalidInput` when `buffer` has no room.
+    /// The socket's; `InvalidInput` if `buffer` has no free space.
     #[inline]
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         on!(self, stream => stream.poll_read(cx, buffer))
     }
 
-    /// Reads without waiting: `None` when there is nothing yet. No task is woken when there is.
+    /// Reads without waiting: `None` if there is no input yet. No task is woken when there is.
     ///
     /// # Errors
     /// As for [`Transport::poll_read`].
@@ -223,7 +225,7 @@ impl Transport {
         on!(self, stream => stream.try_read(buffer))
     }
 
-    /// Drops up to `most` received bytes and returns how many; 0 is the end. TCP only.
+    /// Drops up to `most` received bytes and returns their number; 0 is the end. TCP only.
     ///
     /// # Errors
     /// The socket's.
@@ -232,12 +234,12 @@ impl Transport {
         on!(self, stream => stream.poll_discard(cx, most))
     }
 
-    /// Writes both buffers, `head` first, with one call, and consumes what was written. `more` announces that more data or
-    /// a close follows at once.
+    /// Writes both buffers, `head` first, with one call, and consumes the bytes written. `more` announces that more
+    /// data or a close follows at once.
     ///
-    /// What was written has left the process: nothing is to be flushed. A transport that makes something else of the bytes
-    /// first (TLS records) is pending until all of that is out. So a write that was pending is repeated with the same first
-    /// bytes, to which more may have been appended, or the connection is given up.
+    /// Bytes written have left the process: there is nothing to flush. A transport that transforms the bytes first (TLS
+    /// records) is pending until all of the result was written. So a pending write has to be repeated with the same
+    /// first bytes, to which more may have been appended, or the connection is dropped.
     ///
     /// # Errors
     /// The socket's.
@@ -252,7 +254,7 @@ impl Transport {
         on!(self, stream => stream.poll_write(cx, head, body, more))
     }
 
-    /// Writes slices with one call and returns how many bytes were written.
+    /// Writes slices with one call and returns the number of bytes written.
     ///
     /// # Errors
     /// The socket's.
@@ -266,12 +268,13 @@ impl Transport {
         on!(self, stream => stream.poll_write_slices(cx, slices, more))
     }
 
-    /// Whether [`Transport::poll_write_slices`] hands them to the kernel as they are, or encrypts them from where they lie.
+    /// Whether [`Transport::poll_write_slices`] passes them to the kernel as they are, or encrypts them in place of a
+    /// copy.
     pub fn takes_slices(&self) -> bool {
         on!(self, _stream => true, _tls => true, _records => false)
     }
 
-    /// Writes without waiting: `None` when nothing is taken now. No task is woken when something is.
+    /// Writes without waiting: `None` if no byte is accepted now. No task is woken when one is.
     ///
     /// # Errors
     /// The socket's.
@@ -286,13 +289,13 @@ impl Transport {
         on!(self, stream => stream.poll_readable(cx))
     }
 
-    /// Ready when a write may take something.
+    /// Ready when a write may accept bytes.
     #[inline]
     pub fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         on!(self, stream => stream.poll_writable(cx))
     }
 
-    /// Ready when the peer has closed or the connection failed. Data that arrives meanwhile wakes no task.
+    /// Ready when the peer has closed or the connection failed. Incoming data does not wake the task.
     #[inline]
     pub fn poll_hangup(&mut self, cx: &mut Context<'_>) -> Poll<Hangup> {
         on!(self, stream => stream.poll_hangup(cx))
@@ -301,17 +304,17 @@ impl Transport {
     /// Moves received bytes into the pipe, at most `most`; 0 is the end.
     ///
     /// # Errors
-    /// The socket's; `InvalidInput` where this transport or socket cannot be spliced.
+    /// The socket's; `InvalidInput` if this transport or socket cannot be spliced.
     pub fn poll_splice_into(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, most: usize) -> Poll<io::Result<usize>> {
         on!(self, stream => pipe.poll_splice_in(cx, stream, most), _tls => tls::not_spliced(), _records => records::not_spliced())
     }
 
-    /// Whether bytes may go past this process on their way out.
+    /// Whether bytes can be spliced to the socket.
     pub fn can_splice(&self) -> bool {
         on!(self, _stream => true, _tls => false, _records => false)
     }
 
-    /// Sends what the pipe holds. `more` as for [`Transport::poll_write`].
+    /// Sends the bytes in the pipe. `more` as for [`Transport::poll_write`].
     ///
     /// # Errors
     /// The socket's.
@@ -319,7 +322,7 @@ impl Transport {
         on!(self, stream => pipe.poll_splice_out(cx, stream, more), _tls => tls::not_spliced(), _records => records::not_spliced())
     }
 
-    /// Writes bytes over a UNIX socket, descriptors with the first of them.
+    /// Writes bytes over a UNIX socket, with the descriptors attached to the first of them.
     ///
     /// # Errors
     /// The socket's; `Unsupported` in a simulation.
@@ -332,19 +335,19 @@ impl Transport {
         on!(self, stream => stream.poll_send_descriptors(cx, bytes, descriptors))
     }
 
-    /// Has the driver watch the connection from now on, and not only from the first wait.
+    /// Registers the connection with the driver now, instead of at the first wait.
     #[inline]
     pub fn register(&mut self) {
         on!(self, stream => stream.register());
     }
 
-    /// Whether the driver watches the connection.
+    /// Whether the connection is registered with the driver.
     #[inline]
     pub fn is_registered(&self) -> bool {
         on!(self, stream => stream.is_registered())
     }
 
-    /// Ends this direction in order.
+    /// Shuts down this direction in order.
     ///
     /// # Errors
     /// The socket's: `NotConnected` after a reset.
@@ -363,7 +366,7 @@ impl Transport {
         on!(self, stream => stream.set_linger_zero())
     }
 
-    /// Makes closing invisible to the peer (`silent-drop`); with a number of `hops`, by a reset with that time to live.
+    /// Hides the close from the peer (`silent-drop`); with a number of `hops`, by a reset with that time to live.
     ///
     /// # Errors
     /// The socket's.
@@ -372,14 +375,14 @@ impl Transport {
         on!(self, stream => stream.forget(hops))
     }
 
-    /// Closing it says nothing.
+    /// Makes the close send no alert.
     fn be_silent(&mut self) {
         if let Self::Tls(tls) = self {
             tls.be_silent();
         }
     }
 
-    /// Wakes readers only when so many bytes have come (`SO_RCVLOWAT`).
+    /// Sets the number of bytes that have to be received before readers are woken (`SO_RCVLOWAT`).
     ///
     /// # Errors
     /// The socket's.
@@ -388,7 +391,7 @@ impl Transport {
         on!(self, stream => stream.set_receive_low_water(bytes))
     }
 
-    /// Sends segments that are by so many bytes smaller than the peer would take (`TCP_MAXSEG`).
+    /// Sends segments smaller than the peer would accept by that number of bytes (`TCP_MAXSEG`).
     ///
     /// # Errors
     /// The socket's.
@@ -396,7 +399,7 @@ impl Transport {
         on!(self, stream => stream.reduce_segments(by))
     }
 
-    /// Bytes of a full segment to the peer. A system call.
+    /// The length of a full segment to the peer in bytes. A system call.
     ///
     /// # Errors
     /// The socket's; one that is not TCP has no segments.
@@ -404,7 +407,7 @@ impl Transport {
         on!(self, stream => stream.segment_size())
     }
 
-    /// Bytes that may be written now without waiting, about. A system call.
+    /// The approximate number of bytes that can be written now without waiting. A system call.
     ///
     /// # Errors
     /// The socket's.
@@ -412,7 +415,7 @@ impl Transport {
         on!(self, stream => stream.send_capacity())
     }
 
-    /// The address of this end. A system call.
+    /// Returns the local address. A system call.
     ///
     /// # Errors
     /// The socket's.
@@ -420,7 +423,7 @@ impl Transport {
         on!(self, stream => stream.local_address())
     }
 
-    /// The address of the peer. A system call.
+    /// Returns the peer's address. A system call.
     ///
     /// # Errors
     /// The socket's.
@@ -428,25 +431,25 @@ impl Transport {
         on!(self, stream => stream.peer_address())
     }
 
-    /// A handle that queries the socket for as long as the transport exists.
+    /// Returns a handle that queries the socket for as long as the transport exists.
     #[inline]
     pub fn socket(&self) -> SocketQuery {
         on!(self, stream => stream.query())
     }
 
-    /// The socket's number.
+    /// The socket's file descriptor.
     #[inline]
     pub fn number(&self) -> i32 {
         on!(self, stream => stream.number())
     }
 
-    /// True where nothing is known of unread bytes, an end or an error. A system call where that is not known.
+    /// Whether there are no unread bytes, no end and no error. A system call if that is not known.
     #[inline]
     pub fn is_clean(&mut self) -> bool {
         on!(self, stream => stream.is_clean())
     }
 
-    /// Whether there is something to read: data, the end or an error. A system call where that is not known.
+    /// Whether there is something to read: data, the end or an error. A system call if that is not known.
     #[inline]
     pub fn has_input(&mut self) -> bool {
         on!(self, stream => stream.has_input())
@@ -457,14 +460,14 @@ impl Transport {
         on!(self, stream => stream.is_reset())
     }
 
-    /// Whether the last read found nothing more, and nothing was reported since.
+    /// Whether the last read emptied the socket, and no readiness was reported since.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         on!(self, stream => stream.is_quiet())
     }
 
-    /// Reads what came while the connection was idle, where that concerns the transport alone (a session ticket, a key
-    /// update). False: it was data, or the end.
+    /// Reads input received on an idle connection that concerns only the transport (a session ticket, a key update).
+    /// Returns false if it was data, or the end.
     pub fn settle(&mut self) -> bool {
         on!(self, _stream => false, tls => tls.settle(), records => records.settle())
     }
@@ -480,13 +483,14 @@ impl Transport {
         )
     }
 
-    /// Whether another worker may take it over: nothing is inside that was read and not used, or not written yet.
+    /// Whether another worker may take it over: it contains no bytes that were read and not consumed, or not written
+    /// yet.
     pub fn is_movable(&self) -> bool {
         on!(self, _stream => true, tls => !tls.is_spoilt(), records => records.is_movable())
     }
 
-    /// Ends the connection by a reset, and keeps its socket for the next brief one ([`rt::net::reset`]). Only for
-    /// connections that were opened with plain options; `v6` is the family that it was connected in.
+    /// Ends the connection by a reset, and keeps its socket for the next short connection ([`rt::net::reset`]). Only
+    /// for connections that were opened with plain options; `v6` is the address family that it was connected in.
     pub fn reset(self, v6: bool) {
         on!(
             self,
@@ -497,20 +501,20 @@ impl Transport {
     }
 }
 
-/// What an event on an idle connection means.
+/// The meaning of an event on an idle connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its end.
+    /// The connection has ended.
     Close,
-    /// Nothing.
+    /// The event can be ignored.
     Keep,
-    /// That is known once its transport has read: [`Transport::settle`].
+    /// Known after the transport has read: [`Transport::settle`].
     NeedsIo,
 }
 
-/// An idle connection that no task owns.
+/// An idle connection, not owned by a task.
 pub enum Parked {
-    /// Bytes as they are.
+    /// Plain bytes.
     Plain(ParkedStream),
     /// TLS.
     Tls(Box<tls::ParkedTls>),
@@ -520,28 +524,28 @@ pub enum Parked {
 }
 
 impl Parked {
-    /// The name under which an event on it is reported.
+    /// The identifier with which events on it are reported.
     #[inline]
     pub fn id(&self) -> ParkedId {
         on!(self, parked => parked.id())
     }
 
-    /// The number of its descriptor.
+    /// The file descriptor.
     pub fn number(&self) -> i32 {
         on!(self, parked => parked.number(), tls => tls.parked.number(), records => records.number())
     }
 
-    /// Whether it is secured.
+    /// Whether it uses TLS.
     pub fn is_secure(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// What an event on it means. Nobody has asked a peer for plain bytes: they end it.
+    /// The meaning of an event on it. Plain bytes of a peer are unsolicited: they end the connection.
     pub fn verdict(&self) -> Verdict {
         on!(self, _parked => Verdict::Close, _tls => Verdict::NeedsIo, _records => Verdict::NeedsIo)
     }
 
-    /// Takes it over on the worker that it lies on, whatever happened. `None`: it lies on another one.
+    /// Resumes it on the worker where it was parked, whatever was received. `None`: it was parked on another worker.
     pub(crate) fn resume(self) -> Option<Transport> {
         on!(
             self,
@@ -551,7 +555,7 @@ impl Parked {
         )
     }
 
-    /// Takes it over on the current worker, whatever happened on it. `None`: it is lost.
+    /// Takes it over on the current worker, whatever was received on it. `None`: it is lost.
     pub(crate) fn take_over(self) -> Option<Transport> {
         on!(
             self,
@@ -561,7 +565,7 @@ impl Parked {
         )
     }
 
-    /// Takes it over on the current worker. `None`: it is not open and silent any more.
+    /// Takes it over on the current worker. `None`: it is no longer open and silent.
     #[inline]
     pub fn adopt(self) -> Option<Transport> {
         on!(

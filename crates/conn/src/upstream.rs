@@ -1,4 +1,4 @@
-//! The other end of an exchange, seen from the client's: what carries the request to a server, or a service inside. Must never
+//! The server's end of an exchange: the connection or stream to a server, or a service inside the process. Must never
 //! choose one.
 
 use std::io;
@@ -16,7 +16,7 @@ use crate::h2;
 use crate::service::{Payload, Service};
 use crate::transport::Transport;
 
-/// Who answers a request.
+/// The origin of an answer.
 pub enum Upstream<'a> {
     /// A server over HTTP/1.
     H1(&'a mut Transport),
@@ -24,14 +24,14 @@ pub enum Upstream<'a> {
     H2(&'a mut h2::Request),
     /// A FastCGI application.
     Fcgi(&'a mut fcgi::Connection),
-    /// The same, on a connection that carries several requests.
+    /// A FastCGI application, on a multiplexed connection.
     FcgiShare(&'a mut fcgi::Request),
     /// A service of this process.
     Service(&'a mut dyn Service),
 }
 
 impl<'a> Upstream<'a> {
-    /// A server, over what carries the request.
+    /// A server, over the carrier of the request.
     pub fn of(carrier: &'a mut Carrier) -> Self {
         match carrier {
             Carrier::Own(transport) => Self::H1(transport),
@@ -41,7 +41,7 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// Whether bodies come in a coding of the connection's: else as payload alone.
+    /// Whether bodies are received in a coding of the connection (HTTP/1); otherwise only payload is.
     pub fn is_coded(&self) -> bool {
         matches!(self, Self::H1(_))
     }
@@ -51,7 +51,7 @@ impl<'a> Upstream<'a> {
         matches!(self, Self::Fcgi(_) | Self::FcgiShare(_))
     }
 
-    /// Whether it is an application that has sent all of its answer.
+    /// Whether it is an application that has sent its whole answer.
     pub(crate) fn application_has_answered(&self) -> bool {
         match self {
             Self::Fcgi(connection) => connection.has_answered(),
@@ -60,7 +60,7 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// Whether the end of the answer, whose head was taken, is still to come as something of its own.
+    /// Whether the end of the answer, whose head was taken, is still to be signalled separately from its payload.
     pub fn ends_apart(&self) -> bool {
         match self {
             Self::H2(request) => !request.has_ended(),
@@ -74,10 +74,10 @@ impl<'a> Upstream<'a> {
         matches!(self, Self::Service(_))
     }
 
-    /// Reads what comes next: bytes of HTTP/1, or payload; 0 is the end.
+    /// Reads the next bytes: those of HTTP/1, or payload; 0 is the end.
     ///
     /// # Errors
-    /// The connection's, or that of a service that cannot go on.
+    /// The connection's, or that of a service that failed.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         match self {
             Self::H1(transport) => transport.poll_read(cx, buffer),
@@ -88,7 +88,7 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// Whether the last read has completed something: of frames that come in parts, all of one.
+    /// Whether the last read has completed something; for frames received in parts, a whole frame.
     pub fn completes(&mut self) -> bool {
         match self {
             Self::H1(_) | Self::Service(_) => true,
@@ -98,7 +98,7 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// Writes a whole request without a body.
+    /// Sends a whole request without a body.
     ///
     /// # Errors
     /// The connection's.
@@ -118,7 +118,8 @@ impl<'a> Upstream<'a> {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether the server has said that it has not begun with the request: it can be sent again, whatever it asks for.
+    /// Whether the server has signalled that it has not processed the request: it can be sent again, even if it is not
+    /// idempotent.
     pub fn is_refused(&self) -> bool {
         match self {
             Self::H2(request) => request.is_refused(),
@@ -129,7 +130,7 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// The connection of several requests that carries this one.
+    /// The use of the multiplexed connection that carries the request.
     pub fn shared(&self) -> Option<SharedUse> {
         match self {
             Self::H2(request) => Some(SharedUse::of_h2(request.requests())),
@@ -138,7 +139,7 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// Messages of standard error that a FastCGI application has written.
+    /// Takes the messages that a FastCGI application has written to standard error.
     pub fn take_errors(&mut self) -> Vec<Vec<u8>> {
         match self {
             Self::Fcgi(connection) => connection.take_errors(),
@@ -147,7 +148,7 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// What the TLS handshake of the request's connection has found, once that is over.
+    /// The result of the TLS handshake of the request's connection, once that is complete.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         match self {
             Self::H1(transport) => transport.handshake_info(),
@@ -158,29 +159,29 @@ impl<'a> Upstream<'a> {
         }
     }
 
-    /// Whether the connection carries several requests.
+    /// Whether the connection is multiplexed.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::H2(_) | Self::FcgiShare(_))
     }
 
-    /// The request asks for another protocol; a stream has no room for a body beside that: `is_possible`.
+    /// Marks the request as one for another protocol. `is_possible`: false with a body, which extended CONNECT cannot carry.
     pub fn extend(&mut self, is_possible: bool) {
         if let Self::H2(request) = self {
             request.extend(is_possible);
         }
     }
 
-    /// Whether a tunnel that it opens is a stream of HTTP/2.
+    /// Whether a tunnel over it is a stream of HTTP/2.
     pub fn is_stream(&self) -> bool {
         matches!(self, Self::H2(_))
     }
 
-    /// All of the request was written. `trailers` are for who takes them apart from the body.
+    /// Marks the request as completely written. `trailers` are for protocols that send them separately from the body.
     pub(crate) fn complete(&mut self, trailers: Option<&Fields>) {
         match self {
             Self::H1(_) => {}
             Self::H2(request) => request.complete(trailers),
-            // CGI knows no trailers.
+            // CGI has no trailers.
             Self::Fcgi(connection) => connection.finish_request(),
             Self::FcgiShare(request) => request.finish_request(),
             Self::Service(service) => service.end_request(),

@@ -1,5 +1,4 @@
-//! One worker's side of the pool of links: its idle ones, and its connections that carry several requests at a time. Must never
-//! choose a server.
+//! One worker's side of the pool of links: its idle links, and its multiplexed connections. Must never choose a server.
 
 use std::cell::{Cell, RefCell};
 
@@ -10,8 +9,8 @@ use crate::pool_key::{OwnedPoolKey, PoolKey};
 use crate::several::Requests;
 use crate::sharing::Shared;
 
-/// One worker's side of the pool: remembers which server each of its parked links belongs to, so that an event on one
-/// finds its list at once.
+/// One worker's side of the pool: records the server of each of its parked links, so that an event on one finds its
+/// list at once.
 pub struct WorkerLinks {
     worker: usize,
     owners: RefCell<Vec<ServerId>>,
@@ -25,8 +24,8 @@ impl WorkerLinks {
         Self { worker, owners: RefCell::default(), takeovers: Cell::new(0), shared: Shared::new(worker) }
     }
 
-    /// Takes an idle link, see [`Pool::take`], or a share of a connection that carries several requests, where the request
-    /// `may_share` one, given whether the handshake of that one is not over.
+    /// Takes an idle link, see [`Pool::take`], or a stream of a multiplexed connection. `may_share` decides whether the
+    /// request may share a connection, given whether its handshake is incomplete.
     pub fn take(
         &self,
         pool: &Pool,
@@ -40,7 +39,7 @@ impl WorkerLinks {
         self.take_own(pool, server, proven, wanted_key)
     }
 
-    /// Takes an idle link that has its connection for itself, see [`Pool::take`].
+    /// Takes an idle link that owns its connection, see [`Pool::take`].
     pub fn take_own(&self, pool: &Pool, server: ServerId, proven: bool, wanted_key: PoolKey<'_>) -> Option<Link> {
         let (link, foreign) = pool.find(server, self.worker, Wanted { proven, wanted_key: Some(wanted_key) })?;
         if foreign {
@@ -49,23 +48,22 @@ impl WorkerLinks {
         Some(link)
     }
 
-    /// Links that were taken from the lists of other workers.
+    /// The number of links taken from the lists of other workers.
     pub fn takeovers(&self) -> u64 {
         self.takeovers.get()
     }
 
-    /// Every connection that carries several requests: its server, and what it carries.
+    /// Returns every multiplexed connection, with its server.
     pub fn shared_connections(&self) -> Vec<(ServerId, Requests)> {
         self.shared.connections()
     }
 
-    /// Remembers a connection that `link` has opened, and that carries other requests beside its own.
+    /// Stores a connection that `link` has opened, and that may carry other requests as well.
     pub fn share(&self, server: ServerId, link: &mut Link, requests: &Requests) {
         self.shared.add(server, link, requests);
     }
 
-    /// Remembers a connection that the server has opened; `pool_key` is what is particular about it.
-    /// `generation`: that of the server when it was given to it.
+    /// Stores a connection that the server has opened, with its key. `generation`: the server's when it was assigned.
     pub fn attach(
         &self,
         (server, generation): (ServerId, u32),
@@ -75,32 +73,33 @@ impl WorkerLinks {
         self.shared.attach(server, generation, pool_key, requests);
     }
 
-    /// Has the tasks look what is to be done whose connections the server has opened, and carry no request.
+    /// Wakes the tasks of connections that the server has opened and that carry no request.
     pub fn rouse(&self, server: ServerId, wanted_key: PoolKey<'_>) {
         self.shared.rouse(server, wanted_key);
     }
 
-    /// Connections of several requests at a time that were begun before [`Pool::forget`] end with their last one.
+    /// Lets multiplexed connections opened before [`Pool::forget`] end with their last request.
     pub fn close_stale(&self, pool: &Pool, server: ServerId) {
         self.shared.close_stale(pool, server);
     }
 
-    /// Connections that their servers have opened take no more requests, so that they can be opened elsewhere (a stop).
+    /// Lets no more requests begin on connections that servers have opened, so that they can be opened elsewhere (on a
+    /// stop).
     pub fn release(&self) {
         self.shared.release();
     }
 
-    /// The last request on such a connection has ended.
+    /// Handles the end of a multiplexed connection's last request.
     pub fn note_idle(&self, pool: &Pool, requests: &Requests) {
         self.shared.note_idle(pool, requests);
     }
 
-    /// Such a connection has ended.
+    /// Removes a multiplexed connection that has ended.
     pub fn note_ended(&self, pool: &Pool, requests: &Requests) {
         self.shared.remove(pool, requests);
     }
 
-    /// Closes what nobody needed since the last call, see [`Pool::purge`].
+    /// Closes links that were not needed since the last call, see [`Pool::purge`].
     pub fn purge(&self, pool: &Pool, server: ServerId) {
         pool.purge(server, self.worker);
         self.shared.purge(pool, server);
@@ -116,7 +115,7 @@ impl WorkerLinks {
         pool.evict_any(self.worker) || self.shared.evict(None)
     }
 
-    /// Lays an idle link down, or closes it where there is no room.
+    /// Stores an idle link, or closes it if the limit is reached.
     pub fn put(&self, pool: &Pool, server: ServerId, link: Link) {
         if let Some(id) = pool.put(server, self.worker, link) {
             let mut owners = self.owners.borrow_mut();
@@ -128,7 +127,7 @@ impl WorkerLinks {
         }
     }
 
-    /// Something happened on an idle link: its transport says what that means ([`Verdict`]).
+    /// Handles an event on an idle link, as its transport decides ([`Verdict`]).
     pub fn heed(&self, pool: &Pool, id: ParkedId) {
         let owner = self.owners.borrow().get(id.slot()).copied();
         if let Some(server) = owner

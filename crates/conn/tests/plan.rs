@@ -1,5 +1,5 @@
-//! What an answer's head means for its body and both connections, as tables after RFC 9112, sections 6 and 9.3: whether
-//! each connection goes on, whether a body goes to the client, and how its end is told. Owns no connection.
+//! The plan of an answer by its head, as tables after RFC 9112, sections 6 and 9.3: whether each connection is kept,
+//! whether the client gets a body, and how its end is delimited. Must never open a connection.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use weir_conn::exchange::{Answer, Onward};
 use wire::h1::{HeadLimits, Parse, RequestContext, Scan, parse_request, parse_response};
 use wire::http::{Framing, Head, Method};
 
-/// What stands beside the request and the answer in a row.
+/// A condition of a row in addition to the request and the answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Beside {
     Nothing,
     /// The answer opens a tunnel.
     Tunnel,
-    /// The client has sent HEAD, of which a rule made the row's request.
+    /// The client has sent HEAD, which a rule changed to the row's request.
     ClientSentHead,
-    /// The client has sent GET, of which a rule made the row's request.
+    /// The client has sent GET, which a rule changed to the row's request.
     ClientSentGet,
-    /// The client's connection ends in any case.
+    /// The client's connection is closed in any case.
     ClosesClient,
     /// A rule has set this status.
     Status(u16),
@@ -28,13 +28,13 @@ enum Beside {
 }
 use Beside::*;
 
-/// What comes of a row.
+/// The outcome of a row.
 #[derive(PartialEq, Eq, Debug)]
 struct Outcome {
     keep_client: bool,
     keep_server: bool,
     has_body: bool,
-    /// The lines that end a message or a connection, in their order, with a comma between them.
+    /// The header lines that delimit a message or end a connection, in order, separated by commas.
     lines: String,
 }
 
@@ -64,7 +64,7 @@ fn context(method: Method) -> RequestContext {
     RequestContext { head: method == Method::Head, connect: method == Method::Connect }
 }
 
-/// The outcome of a row, and the head that goes to the client.
+/// The outcome of a row, and the head sent to the client.
 fn plan(start: &str, lines: &str, beside: Beside) -> (Outcome, Vec<u8>) {
     let request = request_head(start);
     let mut response = response_head(lines, &request);
@@ -97,7 +97,7 @@ fn plan(start: &str, lines: &str, beside: Beside) -> (Outcome, Vec<u8>) {
 
 type Row = (&'static str, &'static str, Beside, (bool, bool, bool, &'static str));
 
-/// Runs where buffers can be taken.
+/// Runs a test where buffers are available.
 fn on_a_worker(test: impl FnOnce() + 'static) {
     rt::sim::run(1, 1, Arc::new(|_| Box::pin(async {})), async { test() });
 }
@@ -130,7 +130,7 @@ fn each_framing_reaches_each_version() {
             Nothing,
             (KEPT, KEPT, BODY, "transfer-encoding: chunked"),
         ),
-        // The length is not what counts (section 6.3, item 3), and such an answer is the connection's last.
+        // The length is ignored (section 6.3, item 3), and such an answer is the last one of its connection.
         (
             "GET / HTTP/1.1",
             "HTTP/1.1 200 OK, transfer-encoding: chunked, content-length: 3",
@@ -138,7 +138,7 @@ fn each_framing_reaches_each_version() {
             (KEPT, CLOSED, BODY, "transfer-encoding: chunked"),
         ),
         ("GET / HTTP/1.1", "HTTP/1.1 200 OK", Nothing, (CLOSED, CLOSED, BODY, "connection: close")),
-        // To HTTP/1.0 nothing goes in chunks (section 6.1): the body ends with the connection.
+        // An HTTP/1.0 client gets no chunks (section 6.1): the body ends with the connection.
         (
             "GET / HTTP/1.0",
             "HTTP/1.1 200 OK, transfer-encoding: chunked",
@@ -152,7 +152,7 @@ fn each_framing_reaches_each_version() {
             (KEPT, KEPT, BODY, "content-length: 3, connection: keep-alive"),
         ),
         ("GET / HTTP/1.0", "HTTP/1.1 200 OK", Nothing, (CLOSED, CLOSED, BODY, "connection: close")),
-        // A server of HTTP/1.0 that sends chunks is not one whose next answer can be found (section 6.1).
+        // After chunks from an HTTP/1.0 server its next answer may not be found (section 6.1).
         (
             "GET / HTTP/1.1",
             "HTTP/1.0 200 OK, transfer-encoding: chunked",
@@ -169,7 +169,7 @@ fn each_framing_reaches_each_version() {
     ]);
 }
 
-/// RFC 9112, section 9.3: who goes on, by the fields of the answer.
+/// RFC 9112, section 9.3: which connections are kept, by the fields of the answer.
 #[test]
 fn connection_fields_decide_for_their_connection_alone() {
     check(&[
@@ -197,7 +197,7 @@ fn connection_fields_decide_for_their_connection_alone() {
             Nothing,
             (KEPT, CLOSED, BODY, "content-length: 3, connection: keep-alive"),
         ),
-        // An end that is the connection's own leaves nothing to keep, whatever it says.
+        // A body delimited by the close of the connection leaves no connection to keep, whatever its fields.
         ("GET / HTTP/1.1", "HTTP/1.0 200 OK, connection: keep-alive", Nothing, (CLOSED, CLOSED, BODY, "")),
         (
             "GET / HTTP/1.1",
@@ -234,7 +234,7 @@ fn answers_without_a_body_keep_what_describes_it() {
     ]);
 }
 
-/// What a rule has changed decides what the client gets; what the server sends still has its own end.
+/// A rule's changes determine what the client gets; the body from the server still ends by its own framing.
 #[test]
 fn a_body_that_a_rule_took_from_the_client_still_ends_for_the_server() {
     check(&[
@@ -258,7 +258,7 @@ fn a_body_that_a_rule_took_from_the_client_still_ends_for_the_server() {
     ]);
 }
 
-/// A rule has made an answer with a body of one that has none: it has an empty one.
+/// A rule has turned an answer without a body into one with a body: its body is empty.
 #[test]
 fn a_client_waits_for_no_body_that_never_comes() {
     check(&[
@@ -284,12 +284,12 @@ fn a_client_waits_for_no_body_that_never_comes() {
             (KEPT, KEPT, BARE, "content-length: 0"),
         ),
         ("HEAD / HTTP/1.1", "HTTP/1.1 200 X", ClientSentGet, (KEPT, KEPT, BARE, "content-length: 0")),
-        // The server takes its connection for a tunnel from now on.
+        // From now on the server uses its connection as a tunnel.
         ("CONNECT a:80 HTTP/1.1", "HTTP/1.1 200 X", ClientSentGet, (KEPT, CLOSED, BARE, "content-length: 0")),
     ]);
 }
 
-/// RFC 9110, sections 7.8 and 9.3.6: what follows is no message, on either connection.
+/// RFC 9110, sections 7.8 and 9.3.6: the bytes that follow are no message, on either connection.
 #[test]
 fn a_tunnel_ends_both_connections() {
     check(&[
@@ -310,7 +310,7 @@ fn a_tunnel_ends_both_connections() {
     ]);
 }
 
-/// Every combination: a client that reads the head as RFC 9112 has it finds the end of what is sent to it.
+/// For every combination: a client that reads the head according to RFC 9112 finds the end of the answer.
 #[test]
 fn a_client_finds_the_end_of_every_answer() {
     on_a_worker(judge_all);
@@ -351,7 +351,7 @@ fn judge_all() {
     }
 }
 
-/// Whether the client has asked for a head alone.
+/// Whether the client's method was HEAD.
 fn is_for_head(start: &str, beside: Beside) -> bool {
     beside == ClientSentHead || start.starts_with("HEAD") && beside != ClientSentGet
 }
@@ -372,12 +372,12 @@ fn judge(start: &str, beside: Beside, outcome: &Outcome, head: &[u8], lines: &st
     if start.ends_with("HTTP/1.0") {
         assert_ne!(read.framing, Framing::Chunked, "{about}");
     }
-    // A body ends where the client takes its end to be; one that ends with the connection is its last.
+    // The body ends where the client finds its end; a body that ends with the connection is the last one.
     assert_eq!(read.framing.has_body(), outcome.has_body, "{about}");
     if read.framing == Framing::UntilClose {
         assert!(!outcome.keep_client, "{about}");
     }
-    // Section 9.3: a connection that goes on is not announced as one that ends, and the reverse.
+    // Section 9.3: a connection that is kept is not announced as closed, and vice versa.
     let (closes, keeps) = (outcome.lines.contains("n: close"), outcome.lines.contains("n: keep-alive"));
     let by_default = read.version_text() == b"HTTP/1.1";
     let announced = if by_default { !closes } else { keeps };
@@ -385,7 +385,7 @@ fn judge(start: &str, beside: Beside, outcome: &Outcome, head: &[u8], lines: &st
     if matches!(beside, ClosesClient | AddedClose) {
         assert!(!outcome.keep_client, "{about}");
     }
-    // The server's connection, by what it has sent alone.
+    // The server's connection depends only on what the server has sent.
     if lines.contains("close") || lines.starts_with("HTTP/1.0") && !lines.contains("keep-alive") {
         assert!(!outcome.keep_server, "{about}");
     }

@@ -1,5 +1,5 @@
-//! Chunked bodies through the kernel's pipes, on the simulated network: what arrives, and how, is what copying brings.
-//! Owns the comparison of both ways; knows nothing of how a flow chooses between them.
+//! Chunked bodies through kernel pipes, on the simulated network: they arrive exactly as with copying. Owns the
+//! comparison of both; must never know how a flow chooses between them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::future::poll_fn;
@@ -15,12 +15,12 @@ use weir_conn::flow::{BodyFilter, Flow, FlowError, FlowStep, Moved, Passed, forw
 use weir_conn::transport::Transport;
 use wire::http::Framing;
 
-/// Bytes that a chunk must have left to be spliced.
+/// The least number of bytes left in a chunk that is spliced.
 const THRESHOLD: usize = 16 * 1024;
-/// What one read takes at most.
+/// The most bytes of one read.
 const BUFFER: usize = 16 * 1024;
 
-/// Two ends of one connection.
+/// Returns the two ends of one connection.
 async fn pair(service: &str) -> (Stream, Stream) {
     let address = Address::Inet(service.parse().unwrap());
     let socket = Arc::new(ListeningSocket::bind(&address, &BindOptions::default()).unwrap());
@@ -30,13 +30,13 @@ async fn pair(service: &str) -> (Stream, Stream) {
     (client, Stream::adopt(server))
 }
 
-/// A sender, and the source that it feeds.
+/// Returns a sender, and the source that it feeds.
 async fn source_at(service: &str) -> (Stream, Transport) {
     let (client, server) = pair(service).await;
     (client, Transport::Plain(server))
 }
 
-/// A sink, and who receives what it is given.
+/// Returns a sink, and the reader of its bytes.
 async fn sink_at(service: &str) -> (Transport, Stream) {
     let (client, server) = pair(service).await;
     (Transport::Plain(client), server)
@@ -49,7 +49,7 @@ fn simulate<F: Future<Output = ()> + 'static>(seed: u64, link: Link, script: imp
     });
 }
 
-/// Polls a flow to its end, or until `pause` finds that it has waited for its source long enough.
+/// Polls a flow to its end, or until `pause` returns true.
 async fn drive(
     flow: &mut Flow,
     source: &mut Transport,
@@ -74,26 +74,26 @@ async fn drive(
     .await
 }
 
-/// How the source's sender ends.
+/// How the transfer is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abort {
     Never,
-    /// It closes its direction after so many bytes.
+    /// The sender closes its direction after that number of bytes.
     Closes(usize),
-    /// It resets the connection after so many bytes were sent.
+    /// The sender resets the connection after it has sent that number of bytes.
     Resets(usize),
-    /// The sink's reader resets the connection after so many bytes.
+    /// The sink's reader resets the connection after that number of bytes.
     SinkResets(usize),
 }
 
-/// What one way made of a body.
+/// The outcome of one transfer.
 struct Outcome {
     ended: String,
     received: Vec<u8>,
     moved: Moved,
 }
 
-/// Sends `coded` through a flow over two fresh connections.
+/// Sends `coded` through a flow over two new connections.
 async fn transfer(number: u16, coded: Vec<u8>, chunked: bool, spliced: bool, abort: Abort) -> Outcome {
     let (sender, mut source) = source_at(&format!("10.0.0.1:{}", 2 * number)).await;
     let (mut sink, receiver) = sink_at(&format!("10.0.0.1:{}", 2 * number + 1)).await;
@@ -109,7 +109,7 @@ async fn transfer(number: u16, coded: Vec<u8>, chunked: bool, spliced: bool, abo
             Abort::Resets(_) => return sender.reset(),
             Abort::Never | Abort::SinkResets(_) => {}
         }
-        // It stays until the flow has ended.
+        // It stays open until the flow has ended.
         sender.try_receive(1).await;
     };
     let receives = async move {
@@ -134,14 +134,14 @@ async fn transfer(number: u16, coded: Vec<u8>, chunked: bool, spliced: bool, abo
     Outcome { ended, received, moved }
 }
 
-/// Both results of two futures that run side by side.
+/// Runs two futures concurrently, and returns both results.
 async fn join<A, B>(first: impl Future<Output = A>, second: impl Future<Output = B>) -> (A, B) {
     let (mut one, mut other) = (None, None);
     both(async { one = Some(first.await) }, async { other = Some(second.await) }).await;
     (one.unwrap(), other.unwrap())
 }
 
-/// The payload of what was received, and whether it came to its end.
+/// The payload of the bytes received, and the trailers if it was complete.
 fn payload(received: &[u8], chunked: bool) -> (Vec<u8>, Option<Vec<(String, String)>>) {
     if !chunked {
         return (received.to_vec(), None);
@@ -152,7 +152,7 @@ fn payload(received: &[u8], chunked: bool) -> (Vec<u8>, Option<Vec<(String, Stri
         assert!(coded.is_empty(), "{} bytes after the last chunk", coded.len());
         return (into.body, Some(into.trailers));
     }
-    // What is left is a part of one chunk.
+    // The rest is a part of one chunk.
     if let Some(line) = coded.windows(2).position(|two| two == b"\r\n") {
         let size = usize::from_str_radix(std::str::from_utf8(&coded[..line]).unwrap(), 16).unwrap();
         let data = &coded[line + 2..];
@@ -172,7 +172,7 @@ fn links() -> [Link; 4] {
     ]
 }
 
-/// Sizes of chunks about the threshold, alone and with what the first read takes before it.
+/// Sizes of chunks around the threshold, alone and together with the bytes of the first read before it.
 const SIZES: [&[usize]; 8] = [
     &[THRESHOLD - 1],
     &[THRESHOLD, 1, THRESHOLD + 1],
@@ -243,7 +243,7 @@ fn an_abort_in_the_middle_of_a_chunk_ends_both_ways_alike() {
                             Abort::Never => unreachable!("not here"),
                             Abort::Closes(_) => assert!(begins("Err(Truncated)"), "{abort:?}: {}", spliced.ended),
                             Abort::Resets(_) => assert!(begins("Err(Read("), "{abort:?}: {}", spliced.ended),
-                            // What is left may be on its way already.
+                            // The rest may have been sent already.
                             Abort::SinkResets(upto) if upto + link.buffer > coded_length => {}
                             Abort::SinkResets(_) => assert!(begins("Err(Write("), "{abort:?}: {}", spliced.ended),
                         }
@@ -269,10 +269,10 @@ struct Paused {
     coded: Vec<u8>,
 }
 
-/// Sent of the body before the source pauses.
+/// The number of bytes sent before the source pauses.
 const SENT: usize = 100_000;
 
-/// Brings a flow to the middle of a chunk of 200 000 bytes, something of which has gone through the pipe.
+/// Brings a flow to the middle of a chunk of 200 000 bytes, a part of which was spliced.
 async fn paused() -> Paused {
     let (sender, mut source) = source_at("10.0.0.1:1").await;
     let (mut sink, receiver) = sink_at("10.0.0.1:2").await;
@@ -347,7 +347,7 @@ fn a_flush_while_the_pipe_is_full_ends_the_chunk_after_it() {
             flow.splice();
             sender.send(&coded[..SENT]).await;
             let (mut received, stopped) = (Vec::new(), std::cell::Cell::new(false));
-            // A sink that takes no more has bytes on their way.
+            // When the sink accepts no more, bytes are on their way.
             let reads = async {
                 while !stopped.get() {
                     received.extend(receiver.receive_some().await);
@@ -380,7 +380,7 @@ fn a_flush_while_the_pipe_is_full_ends_the_chunk_after_it() {
     }
 }
 
-/// Lets everything go on, and counts it.
+/// Passes everything on, and counts it.
 struct Counts(std::rc::Rc<std::cell::Cell<usize>>);
 
 impl BodyFilter for Counts {

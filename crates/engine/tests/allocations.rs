@@ -1,5 +1,5 @@
-//! A warm worker serves a keep-alive request without a single allocation: over real sockets, counted in the whole
-//! process. One test in a process of its own, since it counts what everybody allocates.
+//! Tests that a warm worker serves a keep-alive request without an allocation: over real sockets, counted in the whole
+//! process. Must never share its process with another test, whose allocations would be counted.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::alloc::System;
@@ -23,7 +23,7 @@ use weir_engine as engine;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Requests before and while allocations are counted.
+/// The number of requests before and during the counting of allocations.
 const WARM_UP: usize = 300;
 const COUNTED: usize = 300;
 
@@ -31,7 +31,7 @@ const GET: &str = "GET / HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test\r\nAcce
 const POST: &str = "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 5\r\n\r\nhello";
 const OK: &str = "HTTP/1.1 200 OK\r\nServer: test\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
 
-/// An engine on one worker, in a thread of its own.
+/// An engine with one worker, in a thread of its own.
 struct Engine {
     address: SocketAddr,
     handle: rt::Handle,
@@ -55,7 +55,7 @@ fn program(text: &str) -> Program {
 }
 
 impl Engine {
-    /// Serves the first `bind` line of a configuration, whatever its port, at a free one.
+    /// Serves the first `bind` line of a configuration at a free port instead of its own.
     fn start(text: &str) -> Engine {
         let program = Arc::new(program(text));
         let any = Address::Inet("127.0.0.1:0".parse().unwrap());
@@ -80,7 +80,7 @@ impl Engine {
         Engine { address, handle: told.recv().unwrap(), thread, shared: process }
     }
 
-    /// Goes over to another configuration, and returns once that before is forgotten.
+    /// Switches to another configuration, and returns once the previous one was released.
     fn reload(&self, text: &str) {
         let next = Generation::following(Arc::new(program(text)), &self.shared.generation());
         let (tell, told) = mpsc::channel();
@@ -92,10 +92,10 @@ impl Engine {
         }
     }
 
-    /// Descriptors of the process, and tasks of the worker.
+    /// The number of descriptors of the process, and of tasks of the worker.
     fn holdings(&self) -> (usize, usize) {
         let (tell, told) = mpsc::channel();
-        // Behind what woke tasks that end.
+        // After the tasks that were woken to end.
         let ask = move || {
             rt::spawn(rt::Class::Background, rt::NO_TAG, async move {
                 rt::sleep(Duration::from_millis(5)).await;
@@ -113,7 +113,7 @@ impl Engine {
     }
 }
 
-/// Answers every request of `length` bytes on every connection; nothing is allocated for a request.
+/// Starts a server that answers every request of `length` bytes on every connection, without an allocation per request.
 fn origin(length: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -150,7 +150,7 @@ const BLOCK: &[u8] = b"\x82\x86\x84\x01\x09a.example";
 /// An answer of HTTP/2: 200, content-length 2, and its payload.
 const ANSWER: [&[u8]; 2] = [b"\x88\x0f\x0d\x012", b"ok"];
 
-/// One end of a connection of HTTP/2 that allocates nothing for a frame.
+/// One end of an HTTP/2 connection, which allocates nothing for a frame.
 struct Frames {
     stream: TcpStream,
     bytes: [u8; 4096],
@@ -180,7 +180,7 @@ impl Frames {
         Some(())
     }
 
-    /// The next frame's kind, flags and stream; settings are acknowledged.
+    /// Reads a frame and returns its kind, flags and stream; SETTINGS are acknowledged.
     fn next(&mut self) -> Option<(u8, u8, u32)> {
         self.fill(9)?;
         let whole = 9 + usize::from(self.bytes[1]) * 256 + usize::from(self.bytes[2]);
@@ -195,7 +195,7 @@ impl Frames {
         Some((kind, flags, number))
     }
 
-    /// Asks, and takes the answer.
+    /// Sends a request, and reads its answer.
     fn ask(&mut self, number: u32) {
         self.write(1, 5, number, BLOCK);
         loop {
@@ -208,7 +208,7 @@ impl Frames {
     }
 }
 
-/// Answers every request by HTTP/2.
+/// Starts a server that answers every request by HTTP/2.
 fn origin_of_streams() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -230,7 +230,7 @@ fn origin_of_streams() -> SocketAddr {
     address
 }
 
-/// The same of requests by HTTP/2, to a server of either version.
+/// The number of allocations for HTTP/2 requests, to a server of either version.
 fn allocations_of_streams(server: &str) -> usize {
     let text = format!(
         "defaults\n mode http\n timeout client 10s\n timeout server 10s\n timeout connect 10s\n\
@@ -248,8 +248,8 @@ fn allocations_of_streams(server: &str) -> usize {
     counted
 }
 
-/// Allocations and reallocations of `COUNTED` requests: the least of three rounds, since the harness allocates too (a note
-/// about a test that takes long, for one).
+/// Allocations and reallocations of `COUNTED` requests: the least of three rounds, since the test harness allocates as
+/// well (for example a note about a slow test).
 fn least(mut round: impl FnMut()) -> usize {
     let count = |()| {
         let region = Region::new(ALLOCATOR);
@@ -260,8 +260,8 @@ fn least(mut round: impl FnMut()) -> usize {
     [(); 3].map(count).into_iter().min().unwrap()
 }
 
-/// Allocations and reallocations that so many requests cost once everything is warm. A request reaches the server as
-/// long as it was, but for the field `added`.
+/// Allocations and reallocations of `COUNTED` requests on a warm engine. A request reaches the server with its length
+/// unchanged, except for the field `added`.
 fn allocations(global: &str, proxy: &str, request: &str, added: &str, answer: &str) -> usize {
     let server = origin(request.len() + added.len());
     let text = format!(
@@ -286,7 +286,7 @@ fn a_warm_worker_allocates_nothing_for_a_request() {
     let region = Region::new(ALLOCATOR);
     drop(vec![0_u8; 100]);
     assert_eq!(region.change().allocations, 1, "allocations are counted");
-    // Somebody has to be there, else the kernel tells that nobody is.
+    // A receiver must exist, else the kernel reports that the port is unreachable.
     let log = UdpSocket::bind("127.0.0.1:0").unwrap();
     let logging = format!(" log {} local0", log.local_addr().unwrap());
     let rows = [
@@ -314,7 +314,7 @@ fn a_warm_worker_allocates_nothing_for_a_request() {
     reloads_keep_nothing();
 }
 
-/// A process that goes over to other configurations again and again holds no byte of those before, nor a descriptor, nor a task.
+/// A process that switches configurations repeatedly keeps no memory of previous ones, nor a descriptor, nor a task.
 fn reloads_keep_nothing() {
     reload_often(|number| {
         format!(
@@ -324,7 +324,7 @@ fn reloads_keep_nothing() {
             number % 3
         )
     });
-    // Nobody takes these lines, and nobody sends any.
+    // These lines are neither sent nor received.
     reload_often(|number| {
         let port = 20_000 + number;
         format!(
@@ -334,10 +334,10 @@ fn reloads_keep_nothing() {
     });
 }
 
-/// Reloads often, each time with other lines of a proxy.
+/// Reloads repeatedly, each time with other lines of a proxy.
 fn reload_often(lines: impl Fn(usize) -> String) {
     const RELOADS: std::ops::RangeInclusive<usize> = 21..=220;
-    // Less than a pointer and its allocation for each.
+    // Less than a pointer and its allocation per reload.
     const KEPT: isize = 16 * 200;
     let text = |number: usize| {
         let lines = lines(number);
@@ -351,7 +351,7 @@ fn reload_often(lines: impl Fn(usize) -> String) {
     let before = engine.holdings();
     let region = Region::new(ALLOCATOR);
     RELOADS.for_each(|number| engine.reload(&text(number)));
-    // The last one that was forgotten is gone behind this: its memory goes after the word that it does.
+    // After this the last configuration was dropped: its memory is released after the reply that it is.
     assert_eq!(engine.holdings(), before);
     let change = region.change();
     engine.stop();
@@ -359,7 +359,7 @@ fn reload_often(lines: impl Fn(usize) -> String) {
     assert!(kept.abs() < KEPT, "{kept} bytes after {} reloads", RELOADS.count());
 }
 
-/// A body that decodes to far more than it may costs its bound and what a decoder holds, however it was coded.
+/// A body that is decoded to far more than its limit costs the limit and the memory of a decoder, in every coding.
 fn bombs_take_little_memory() {
     use engine::decoding::ContentCoding::{Brotli, Deflate, Gzip, Zstd};
     const LIMIT: usize = 16 * 1024;
@@ -376,7 +376,7 @@ fn bombs_take_little_memory() {
     let mut zstd = Vec::with_capacity(zstd_safe::compress_bound(zeros.len()));
     zstd_safe::compress(&mut zstd, &zeros, 3).unwrap();
     let once = gzip(&zeros);
-    // The last one: a window of 16 MB is address space, which is not touched.
+    // In the last row, a window of 16 MB is address space that is not touched.
     let rows = [
         (&[Gzip][..], once.clone(), 256 << 10),
         (&[Gzip, Gzip], gzip(&once), 256 << 10),

@@ -1,6 +1,6 @@
-//! One HTTP/1.1 request to a server, for services of the process itself: connect, shake hands, send, read the answer piece by
-//! piece. Every wait has a deadline, every buffer a bound; dropping an exchange closes its connection. Must never know why a
-//! request is sent, retry it, or look a name up.
+//! One HTTP/1.1 request to a server, for services of the process itself: connect, TLS handshake, send, read the answer
+//! piece by piece. Every wait has a deadline, every buffer a bound; dropping an exchange closes its connection. Must
+//! never know why a request is sent, retry it, or resolve a name.
 
 mod uri;
 
@@ -23,20 +23,20 @@ use wire::http::{Fields, Framing, Head};
 use crate::progress::TimeoutProgress;
 use crate::transport::{self, Insecure, Transport};
 
-/// Bytes of input that are held at a time; a head has to fit.
+/// The most bytes of input held at a time; a head has to fit.
 const INPUT: usize = 32 * 1024;
 
 /// How long an exchange waits once it is connected.
 #[derive(Debug, Clone, Copy)]
 pub enum Patience {
-    /// Until then, for all of the answer.
+    /// Until this time, for the whole answer.
     Until(Moment),
-    /// That long from one whole head or piece of payload to the next, as `timeout server` is for traffic.
+    /// This long from one whole head or piece of payload to the next, as `timeout server` does for traffic.
     Silence(Duration),
 }
 
 impl Patience {
-    /// The end of a wait that begins now.
+    /// The deadline of a wait that begins now.
     fn end(self) -> Moment {
         match self {
             Self::Until(moment) => moment,
@@ -45,27 +45,27 @@ impl Patience {
     }
 }
 
-/// Why there is no answer, or no more of it.
+/// Why there is no answer, or no complete one.
 #[derive(Debug)]
 pub enum Failure {
     /// The connection could not be established.
     Connect(io::Error),
-    /// The handshake failed.
+    /// The TLS handshake failed.
     Insecure(Insecure),
-    /// Nothing came before the deadline.
+    /// The deadline was reached.
     Expired,
-    /// The connection broke while the request was sent or the answer read.
+    /// The connection failed while the request was sent or the answer read.
     Broken(io::Error),
     /// The server closed before the answer was complete.
     Closed,
-    /// What came is no answer of HTTP/1.
+    /// The bytes received are not an answer of HTTP/1.
     Invalid,
-    /// The body is longer than the caller takes.
+    /// The body is longer than the caller accepts.
     TooLong,
 }
 
 impl Failure {
-    /// Whether the request has not reached a server, so that it may be sent again (`httpclient.retries`).
+    /// Whether the request was not sent to a server, so that it may be sent again (`httpclient.retries`).
     pub fn is_of_connecting(&self) -> bool {
         matches!(self, Self::Connect(_) | Self::Insecure(_))
     }
@@ -86,26 +86,26 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// Where a request goes.
+/// The destination of a request.
 pub struct Destination {
     /// The address to connect to.
     pub address: Address,
-    /// TLS, and the name that the handshake asks for; `None`: plain bytes.
+    /// The TLS configuration, and the server name for the handshake; `None`: plain bytes.
     pub tls: Option<(Arc<tls::Client>, String)>,
 }
 
-/// A request with its body, all of it.
+/// A request with its whole body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// The bytes.
+    /// The encoded request.
     pub bytes: Vec<u8>,
-    /// The method is HEAD: its answer has no body.
+    /// Whether the method is HEAD, whose answer has no body.
     pub is_head: bool,
 }
 
 impl Message {
-    /// Writes a request: its line, `host`, the other fields in their order, and the body where there is one. `None`: the
-    /// method is no token, or a field has a character that ends it.
+    /// Encodes a request: its line, `host`, the other fields in their order, and the body if there is one. `None`: the
+    /// method is not a token, or a field contains a character that ends it.
     pub fn new(
         method: &str,
         target: &str,
@@ -144,28 +144,26 @@ pub struct Exchange {
     patience: Patience,
     input: Buffer,
     head: Head,
-    /// How far the head was looked at.
+    /// State of scanning the head.
     scan: Scan,
-    /// All of it has come.
+    /// Whether the head was received whole.
     has_head: bool,
     framing: Framing,
     decoder: ChunkDecoder,
 }
 
-/// What happened while a request was sent.
+/// An event while a request is sent.
 enum Sending {
-    /// Bytes of it went.
+    /// The result of writing bytes of the request.
     Wrote(io::Result<usize>),
-    /// Bytes of the answer came.
+    /// The result of reading bytes of the answer.
     Read(io::Result<usize>),
 }
 
-/// An answer, all of it.
+/// A complete answer.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its head.
     pub head: Head,
-    /// Its body.
     pub body: Vec<u8>,
 }
 
@@ -178,10 +176,10 @@ async fn within<T>(timer: &mut rt::Timer, mut step: impl FnMut(&mut Context<'_>)
     .await
 }
 
-/// Connects, and shakes hands where TLS is wanted, until `by`.
+/// Connects, and completes the TLS handshake if there is to be one, until `by`.
 ///
 /// # Errors
-/// Why there is no connection: [`Failure::is_of_connecting`].
+/// The connection was not established: [`Failure::is_of_connecting`].
 pub async fn open(to: &Destination, timer: &mut rt::Timer, by: Moment) -> Result<Transport, Failure> {
     timer.arm(Some(by));
     let late = || Failure::Connect(io::ErrorKind::TimedOut.into());
@@ -201,11 +199,11 @@ pub async fn open(to: &Destination, timer: &mut rt::Timer, by: Moment) -> Result
 }
 
 impl Exchange {
-    /// Connects until `connect_by`, sends the request and reads the head of the answer as long as `patience` permits. Interim
-    /// answers are skipped.
+    /// Connects until `connect_by`, sends the request and reads the head of the answer as long as `patience` permits.
+    /// Interim answers are skipped.
     ///
     /// # Errors
-    /// Why there is no answer; [`Failure::is_of_connecting`] where the request was not sent.
+    /// Why there is no answer; [`Failure::is_of_connecting`] if the request was not sent.
     pub async fn begin(
         to: &Destination,
         message: &Message,
@@ -227,7 +225,7 @@ impl Exchange {
         };
         let broken = exchange.send(message).await?;
         match exchange.read_head(message.is_head).await {
-            // The server does not take the rest of the request, and has said nothing.
+            // The server does not accept the rest of the request, and has sent no answer.
             Err(Failure::Closed | Failure::Broken(_)) if broken.is_some() => {
                 Err(Failure::Broken(broken.unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())))
             }
@@ -235,8 +233,8 @@ impl Exchange {
         }
     }
 
-    /// Sends the request, unless the answer comes before all of it has gone: a server that refuses a body need not read it (RFC
-    /// 9112, section 9.3). Returns why the server takes no more, where that is so.
+    /// Sends the request, unless the answer is received before: a server that refuses a body need not read it (RFC
+    /// 9112, section 9.3). Returns the error if the server accepts no more bytes.
     async fn send(&mut self, message: &Message) -> Result<Option<io::Error>, Failure> {
         let mut sent = 0;
         self.begin_wait();
@@ -268,12 +266,12 @@ impl Exchange {
         &self.head
     }
 
-    /// The server is waited for from here on.
+    /// Arms the timer for a wait that begins now.
     fn begin_wait(&mut self) {
         self.timer.arm(Some(self.patience.end()));
     }
 
-    /// The server has made progress, if so.
+    /// Restarts the timer if the server has made progress.
     fn restart(&mut self, progress: Option<TimeoutProgress>) {
         if progress.is_some() {
             self.timer.arm(Some(self.patience.end()));
@@ -290,7 +288,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Reads the head out of what has come. True: it is there, and interim answers before it are skipped.
+    /// Parses the head in the bytes received. Returns true if it is complete; interim answers before it are skipped.
     fn parse_head(&mut self, is_head: bool) -> Result<bool, Failure> {
         let limits = HeadLimits { max_head: INPUT, ..HeadLimits::default() };
         let context = RequestContext { head: is_head, ..RequestContext::default() };
@@ -301,7 +299,7 @@ impl Exchange {
                 Ok(Parse::Partial) | Err(_) => return Err(Failure::Invalid),
             }
             match self.head.status() {
-                // Nobody asked for another protocol.
+                // The request did not ask for another protocol.
                 101 => return Err(Failure::Invalid),
                 100..200 => {
                     (self.scan, self.head) = (Scan::default(), Head::default());
@@ -320,12 +318,12 @@ impl Exchange {
         within(&mut self.timer, |cx| transport.poll_read(cx, input)).await?.map_err(Failure::Broken)
     }
 
-    /// Appends the next part of the body to `body`, one buffer at most. False: that was the end.
+    /// Appends the next part of the body to `body`, at most one buffer. Returns false at the end of the body.
     ///
     /// # Errors
     /// The answer is incomplete.
     pub async fn next(&mut self, body: &mut Vec<u8>) -> Result<bool, Failure> {
-        // The caller has got payload or the head before.
+        // The caller got the head or payload before.
         self.begin_wait();
         loop {
             let before = body.len();
@@ -343,7 +341,7 @@ impl Exchange {
         }
     }
 
-    /// Moves what belongs to the body from the input. True: that was all of it.
+    /// Moves bytes of the body from the input. Returns true at the end of the body.
     fn take(&mut self, body: &mut Vec<u8>) -> Result<bool, Failure> {
         match &mut self.framing {
             Framing::None => Ok(true),
@@ -370,7 +368,7 @@ impl Exchange {
         }
     }
 
-    /// Reads the rest of the answer, a body of `most` bytes at most.
+    /// Reads the rest of the answer, with a body of at most `most` bytes.
     ///
     /// # Errors
     /// The answer is incomplete, or longer than that.

@@ -1,25 +1,26 @@
-//! An absolute URI of HTTP (RFC 9110, section 4.2), as far as a client needs it: where to connect, and what to ask for there.
-//! Must never look a name up.
+//! An absolute URI of HTTP (RFC 9110, section 4.2), as far as a client needs it: the host to connect to, and the target
+//! to request. Must never resolve a name.
 
 use std::net::IpAddr;
 
-/// Where a request goes.
+/// The parsed URI of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uri {
-    /// `https`.
+    /// Whether the scheme is `https`.
     pub is_secure: bool,
     /// The host without the brackets of an IPv6 address.
     pub host: String,
-    /// The port, that of the scheme where none is written.
+    /// The port; the default of the scheme if none is given.
     pub port: u16,
-    /// Host and port as they are written: the `host` field.
+    /// Host and port as given: the `host` field.
     pub authority: String,
-    /// Path and query; `/` where there is none.
+    /// Path and query; `/` if there is none.
     pub target: String,
 }
 
 impl Uri {
-    /// Reads one. `None`: it is not an absolute URI of `http` or `https`, or has a character that no request line may hold.
+    /// Parses a URI. `None`: it is not an absolute URI of `http` or `https`, or contains a character that is invalid in
+    /// a request line.
     pub fn parse(text: &str) -> Option<Self> {
         if text.bytes().any(|byte| byte <= b' ' || byte >= 0x7f) {
             return None;
@@ -31,7 +32,7 @@ impl Uri {
             _ => return None,
         };
         let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        // The user's name is for nobody but the client (RFC 9110, section 4.2.4); a fragment is not sent (section 4.1).
+        // User information is not sent (RFC 9110, section 4.2.4); neither is a fragment (section 4.1).
         let authority = authority.rsplit_once('@').map_or(authority, |(_, authority)| authority);
         let target = target.split('#').next().unwrap_or_default();
         let (host, port) = match authority.strip_prefix('[') {
@@ -63,7 +64,7 @@ impl Uri {
         Some(Self { is_secure, host: host.to_owned(), port, authority: authority.to_owned(), target })
     }
 
-    /// The address of the host, where it is written as one.
+    /// The host as an IP address, if it is one.
     pub fn ip(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }

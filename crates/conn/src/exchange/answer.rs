@@ -1,5 +1,5 @@
-//! An answer on its way from a server's connection to the client's: its head is read here, and its body flows. Owns the
-//! bytes that were read of it. Must never decide what the client gets.
+//! An answer from a server's connection to the client's: its head is read here, and its body flows. Owns the bytes that
+//! were read of it. Must never decide which answer the client gets.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -18,68 +18,70 @@ use crate::h1::server::{fits, grow, make_room};
 use crate::service::Payload;
 use crate::upstream::Upstream;
 
-/// What an interim answer may grow by when it is written anew: its reason phrase and the end of its head.
+/// The most bytes by which an interim answer may grow when it is encoded again: its reason phrase and the end of its
+/// head.
 const GROWTH: usize = 256;
 
-/// What reading a server's connection brought.
+/// The result of reading from a server's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
-    /// So many bytes.
+    /// The number of bytes read.
     Bytes(usize),
     /// The end of the connection, or its failure.
     Closed,
 }
 
-/// How an answer is passed on.
+/// How an answer is forwarded.
 #[derive(Debug, Clone, Copy)]
 pub struct Onward<'s> {
-    /// The client has asked for a head alone, whatever rules have made of its method.
+    /// Whether the client's method was HEAD, even if rules have changed it.
     pub for_head_alone: bool,
-    /// The answer opens a tunnel.
+    /// Whether the answer opens a tunnel.
     pub tunnel: bool,
-    /// The body comes as payload, without any coding: from anything but a connection of HTTP/1.
+    /// Whether the body is received as payload, without any coding: from anything but a connection of HTTP/1.
     pub uncoded: bool,
-    /// It comes from a service of the process, which may be left before its end.
+    /// Whether it comes from a service of the process, which may be dropped before its end.
     pub served_here: bool,
-    /// The server tells the end of an answer without a body apart from its head, and has not done so yet.
+    /// Whether the server signals the end of an answer without a body separately from its head, and has not done so
+    /// yet.
     pub ends_apart: bool,
-    /// The client's connection may go on, as far as anything but the answer is concerned.
+    /// Whether the client's connection may be kept, apart from conditions of the answer.
     pub keep_client: bool,
-    /// How the names of fields are spelt.
+    /// The spelling of field names.
     pub spelling: Option<&'s Spelling>,
 }
 
-/// What an answer's head says about its body and both connections.
+/// Decisions about an answer's body and both connections, made from its head.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// How the answer's head says that the body ends.
+    /// The framing in the answer's head.
     framing: Framing,
-    /// What the head that goes to the client says about the body's end.
+    /// The framing in the head sent to the client.
     sent: Framing,
-    /// The body is passed on in chunks.
+    /// Whether the body is forwarded in chunks.
     chunked: bool,
-    /// How the body ends where it comes from.
+    /// The framing of the body at its source.
     source: Framing,
-    /// What the server sends as a body is not for the client.
+    /// Whether a body sent by the server is discarded.
     bare: bool,
-    /// The client's connection goes on.
+    /// Whether the client's connection is kept.
     pub keep_client: bool,
-    /// The server's connection goes on, as far as the answer is concerned.
+    /// Whether the server's connection is kept, apart from conditions of the request.
     pub keep_server: bool,
 }
 
 impl Plan {
-    /// Whether a body goes to the client.
+    /// Whether a body is sent to the client.
     pub fn has_body(&self) -> bool {
         self.framing.has_body() && !self.bare
     }
 
-    /// Whether nothing but the end of the client's connection says where the body ends.
+    /// Whether the body is delimited only by the end of the client's connection.
     pub fn is_undelimited(&self) -> bool {
         self.sent == Framing::UntilClose && !self.bare
     }
 
-    /// The bytes of the body where they go on as they are.
+    /// The length of the body, if it is forwarded unchanged and has one.
     pub fn unchanged(&self) -> Option<u64> {
         match self.source {
             _ if self.chunked || self.bare => None,
@@ -89,8 +91,8 @@ impl Plan {
         }
     }
 
-    /// The same where the body does not come as the head says that goes on, because a filter makes another one of it.
-    /// `uncoded`: it comes as payload up to an end that is told.
+    /// The plan for a body whose framing at the source differs from that in the head sent, because a filter changes the
+    /// body. `uncoded`: it is received as payload with a separate end.
     #[must_use]
     pub fn coming_as(mut self, came: Framing, uncoded: bool) -> Self {
         if self.source != Framing::None {
@@ -106,12 +108,11 @@ fn allows_body(status: u16) -> bool {
     !matches!(status, 204 | 304)
 }
 
-/// An answer between two HTTP/1 connections.
 pub struct Answer {
     input: Buffer,
     scan: Scan,
     flow: Flow,
-    /// Heads that were none, and those that broke rules which an option lets pass.
+    /// The number of invalid heads, and of heads that violate rules relaxed by an option.
     glitches: u32,
 }
 
@@ -122,22 +123,22 @@ impl Default for Answer {
 }
 
 impl Answer {
-    /// What was read and not used.
+    /// The bytes read and not consumed.
     pub fn received(&self) -> &[u8] {
         self.input.data()
     }
 
-    /// What was read behind the head and not used: of a service, payload.
+    /// The bytes read after the head and not consumed; of a service, payload.
     pub fn behind(&self, upstream: &Upstream<'_>) -> Behind<'_> {
         Behind { data: self.input.data(), coded: upstream.is_coded() }
     }
 
-    /// The bytes that were read and not used, for whoever reads on.
+    /// The buffer of the bytes read and not consumed, for code that continues to read.
     pub fn input_mut(&mut self) -> &mut Buffer {
         &mut self.input
     }
 
-    /// Reads what there is of heads. Holds no buffer while nothing has come.
+    /// Reads available bytes of heads. Holds no buffer until some were received.
     pub fn poll_receive(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Came> {
         if let Upstream::H2(request) = upstream {
             return request.poll_head(cx).map(|found| if found { Came::Bytes(0) } else { Came::Closed });
@@ -160,8 +161,8 @@ impl Answer {
         }
     }
 
-    /// Reads what has come behind the head. `None`: there is no room for more, or no more comes; an end or an error shows
-    /// again to the next read.
+    /// Reads bytes after the head. `None`: there is no free space, or no more bytes follow; the next read returns an
+    /// end or an error again.
     pub fn poll_more(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Poll<Option<usize>> {
         if self.input.capacity() == 0 {
             self.input = rt::buffer();
@@ -175,8 +176,8 @@ impl Answer {
         self.poll_behind(cx, upstream)
     }
 
-    /// Reads more of a body that is to stay here, into a buffer that has room around it for chunk framing; into one of
-    /// `large` bytes where that is full. `None` as for [`Answer::poll_more`].
+    /// Reads more of a body that is buffered here, into a buffer with space around it for chunk framing; into one of
+    /// `large` bytes when that is full. `None` as for [`Answer::poll_more`].
     pub fn poll_buffer(
         &mut self,
         cx: &mut Context<'_>,
@@ -240,7 +241,7 @@ impl Answer {
                 return Found::Invalid(None);
             }
             if head.framing == Framing::Chunked && upstream.application_has_answered() {
-                // All of it is here.
+                // All of it was received.
                 head.framing = Framing::Length(self.input.len() as u64);
                 head.append(b"content-length", self.input.len().to_string().as_bytes());
             }
@@ -252,12 +253,13 @@ impl Answer {
         }
     }
 
-    /// Glitches of HTTP/1 since this was called before.
+    /// Takes the number of HTTP/1 glitches since the last call.
     pub fn take_glitches(&mut self) -> u32 {
         std::mem::take(&mut self.glitches)
     }
 
-    /// Whether one more interim answer is here that fits behind those that wait to be written: one call writes them all.
+    /// Whether another interim answer was received that fits after those waiting to be written: one call writes them
+    /// all.
     pub fn may_collect(&mut self) -> bool {
         let is_interim = |data: &[u8]| matches!(data.get(9..12), Some([b'1', b'0', b'0' | b'2'..=b'9']));
         self.flow.head_pending()
@@ -279,19 +281,19 @@ impl Answer {
         format.encode(head, &edits, self.flow.head_mut())
     }
 
-    /// Reads what the heads of a request and its answer say about the body and both connections.
+    /// Plans the body and both connections from the heads of a request and its answer.
     pub fn plan(format: HeadFormat, request: &Head, response: &Head, onward: &Onward<'_>) -> Plan {
         let framing = if onward.tunnel { Framing::None } else { response.framing };
         let modern = request.version() == Version::Http11;
-        // A rule has made another request of one for a head alone, or has set a status whose answers have no body: what
-        // the server sends is not for the client.
+        // A rule has made another request of a HEAD request, or has set a status whose answers have no body: the body
+        // that the server sends is not forwarded.
         let bare = framing.has_body() && (onward.for_head_alone || !allows_body(response.status()));
-        // The request is over at the server when that says so: only then may its client go on, as its next request could otherwise be
-        // served beside it.
+        // The request has ended at the server only when the server signals that: the client's connection is kept until
+        // then, as its next request could otherwise be served at the same time.
         let ends_apart = framing == Framing::None && onward.ends_apart && !onward.tunnel;
         let delimited = match framing {
             Framing::UntilClose => false,
-            // HTTP/1.0 knows no chunks: whoever sends or gets them in it cannot be trusted to find the end.
+            // HTTP/1.0 has no chunked coding: a peer that sends or receives chunks in it may not find the end.
             Framing::Chunked => modern && response.version() == Version::Http11,
             Framing::None | Framing::Length(_) => true,
         } || bare;
@@ -302,13 +304,13 @@ impl Answer {
         let sent = match framing {
             Framing::Chunked if !modern => Framing::UntilClose,
             // A rule has made this answer one with a body (another method, another status), and the server sends none:
-            // the client would take what follows on its connection for the body.
+            // the client would take the next bytes on its connection for the body.
             Framing::None if !onward.tunnel && !onward.for_head_alone && allows_body(response.status()) => {
                 Framing::Length(0)
             }
             other => other,
         };
-        // Whatever a server sends after it has accepted a CONNECT is no message (RFC 9110, section 9.3.6).
+        // Bytes that a server sends after it has accepted a CONNECT are no message (RFC 9110, section 9.3.6).
         let tunnelled = request.known_method() == Method::Connect && (200..300).contains(&response.status());
         Plan {
             framing,
@@ -316,7 +318,7 @@ impl Answer {
             chunked: framing == Framing::Chunked && modern && !bare && format.has_chunks(),
             bare: bare || ends_apart,
             source: match framing {
-                // A service whose payload nobody is to get is not asked for it.
+                // A service is not polled for payload that is discarded.
                 _ if onward.served_here && bare => Framing::None,
                 _ if ends_apart || (bare && onward.uncoded) => Framing::UntilClose,
                 Framing::Chunked if onward.uncoded => Framing::UntilClose,
@@ -361,15 +363,15 @@ impl Answer {
         format.encode(response, &edits, out)
     }
 
-    /// Goes on with an answer of which that is still to be written: of its head, and bytes of its body.
+    /// Continues an answer that was written in part: with the rest of its head, and `left` bytes of its body.
     pub fn go_on(&mut self, head: Buffer, left: u64) {
         self.flow.go_on(head, left);
     }
 
-    /// Starts the body with what came behind the head.
+    /// Starts the body with the bytes received after the head.
     ///
     /// # Errors
-    /// That breaks the chunked coding: the queued head is taken back up to `head` bytes.
+    /// These bytes break the chunked coding: the queued head is truncated to `head` bytes.
     pub fn start(&mut self, plan: &Plan, head: usize) -> Result<(), FlowError> {
         if plan.bare {
             self.flow.set_body_filter(Box::new(Discard));
@@ -382,19 +384,19 @@ impl Answer {
         started.map(|_| ())
     }
 
-    /// Starts the body of an answer that nobody gets.
+    /// Starts the body of an answer that is discarded.
     ///
     /// # Errors
-    /// What came behind the head breaks the chunked coding.
+    /// The bytes received after the head break the chunked coding.
     pub fn start_drain(&mut self, framing: Framing) -> Result<(), FlowError> {
         let body = std::mem::replace(&mut self.input, Buffer::empty());
         self.flow.start(body, framing, false).map(|_| ())
     }
 
-    /// Reads the body and drops it. See [`Flow::poll_drain`].
+    /// Reads and discards the body. See [`Flow::poll_drain`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Flow::poll_drain`].
     pub fn poll_drain(&mut self, cx: &mut Context<'_>, upstream: &mut Upstream<'_>) -> Result<FlowStep, FlowError> {
         let (flow, mut moved) = (&mut self.flow, Moved::default());
         match upstream {
@@ -406,10 +408,10 @@ impl Answer {
         }
     }
 
-    /// Moves what can be moved. See [`Flow::poll`].
+    /// Moves as many bytes as possible. See [`Flow::poll`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Flow::poll`].
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -427,7 +429,7 @@ impl Answer {
         Ok(step)
     }
 
-    /// Hands all of it to the client, where it is here. False: it has to flow.
+    /// Hands a complete answer to the client in one step. Returns false if it has to flow.
     fn poll_whole(
         &mut self,
         cx: &mut Context<'_>,
@@ -485,10 +487,10 @@ impl Answer {
         }
     }
 
-    /// Writes what is queued. See [`Flow::poll_flush`].
+    /// Writes the queued bytes. See [`Flow::poll_flush`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Flow::poll_flush`].
     pub fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -501,7 +503,7 @@ impl Answer {
         }
     }
 
-    /// Bytes of heads that are queued.
+    /// The number of bytes of queued heads.
     pub fn queued(&self) -> usize {
         self.flow.head_length()
     }
@@ -511,47 +513,47 @@ impl Answer {
         self.flow.head_pending()
     }
 
-    /// The queued head of a tunnel's answer, and what the server has sent behind it.
+    /// Takes the queued head of a tunnel's answer, and the bytes that the server has sent after it.
     pub fn into_tunnel(&mut self) -> (Buffer, Buffer) {
         (self.flow.take_head(), std::mem::take(&mut self.input))
     }
 
-    /// Whether the server has sent more than its answer.
+    /// Whether the server has sent bytes after its answer.
     pub fn has_surplus(&mut self) -> bool {
         !self.flow.take_rest().is_empty()
     }
 
-    /// Whether all of the answer was received: what is left of it is to be sent.
+    /// Whether the whole answer was received, so that the rest is only to be sent.
     pub fn has_come(&self) -> bool {
         self.flow.source_ended()
     }
 
-    /// The client's connection ends behind the body.
+    /// Sets whether the client's connection is closed after the body.
     pub fn close_behind(&mut self, closes: bool) {
         self.flow.closes = closes;
     }
 
-    /// What becomes of trailers.
+    /// Sets the handling of trailers.
     pub fn set_trailers(&mut self, trailers: Trailers) {
         self.flow.trailers = trailers;
     }
 
-    /// Takes the trailers as they were received, of a body that has ended.
+    /// Takes the trailers of a body that has ended, as received.
     pub fn take_received_trailers(&mut self) -> Option<Box<Fields>> {
         self.flow.take_received_trailers()
     }
 
-    /// Has the kernel move the rest of the body where it can.
+    /// Lets the kernel move the rest of the body if possible.
     pub fn splice(&mut self) {
         self.flow.splice();
     }
 
-    /// When it goes on, where a filter holds it back.
+    /// The time until which a filter holds the body back.
     pub fn held_until(&self) -> Option<Moment> {
         self.flow.held_until()
     }
 
-    /// Whether the server's socket wakes readers for large amounts only; see [`Answer::lower_mark`].
+    /// Whether the low-water mark of the server's socket is raised; see [`Answer::lower_mark`].
     pub fn is_bulk(&self) -> bool {
         self.flow.is_bulk()
     }

@@ -1,4 +1,4 @@
-//! A request's body on its way from the client to a server or a service. Must never write to the client.
+//! A request's body from the client to a server or a service. Must never write to the client.
 
 use std::task::Context;
 
@@ -13,12 +13,12 @@ use crate::h1::{BodyEnd, UnreadBody};
 use crate::service::Intake;
 use crate::upstream::Upstream;
 
-/// How a request's body goes on.
+/// The framing of a forwarded request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
-    /// In chunks where it came in chunks: to a server.
+    /// In chunks if it was received in chunks: to a server.
     Kept,
-    /// As payload alone: to a service.
+    /// As payload only: to a service.
     Removed,
 }
 
@@ -27,25 +27,26 @@ pub enum Coding {
 pub struct RequestBody {
     flow: Flow,
     has_body: bool,
-    /// It has no length.
+    /// Whether it has no length.
     comes_in_chunks: bool,
-    /// Nothing of it has come, and the client may wait to be asked for it.
+    /// Whether nothing of it was received, and the client may wait for `100 Continue`.
     waits: bool,
-    /// What follows the request is no body, and goes on where the answer says so.
+    /// Whether the bytes after the request are no body, and are forwarded if the answer opens a tunnel.
     opens_tunnel: bool,
 }
 
 impl RequestBody {
-    /// One that has not started: it is large, and stays where it is from here on.
+    /// Creates a body that was not started. It is large, and should not be moved afterwards.
     pub fn idle() -> Self {
         Self { flow: Flow::idle(), has_body: false, comes_in_chunks: false, waits: false, opens_tunnel: false }
     }
 
-    /// Starts the body's flow with what followed the head. `prepare` is given the flow before, and told whether there is a
-    /// body. A client without unread input holds no buffer from here on. Returns how many bytes of the body were here.
+    /// Starts the body's flow with the bytes received after the head. `prepare` is called before with the flow, and
+    /// whether there is a body. From here on a client without unread input holds no buffer. Returns the number of bytes
+    /// of the body already received.
     ///
     /// # Errors
-    /// What followed the head breaks the chunked coding: where the body ends cannot be known.
+    /// The bytes after the head break the chunked coding: the end of the body cannot be found.
     pub fn start(
         &mut self,
         body: UnreadBody,
@@ -65,10 +66,11 @@ impl RequestBody {
         Ok(came)
     }
 
-    /// Moves what can be moved. See [`Flow::poll`]. What was read behind the body's end is the client's input again.
+    /// Moves as many bytes as possible. See [`Flow::poll`]. Bytes read after the end of the body are returned to the
+    /// client's input.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Flow::poll`].
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -125,10 +127,10 @@ impl RequestBody {
         }
     }
 
-    /// Reads and drops what comes. See [`Flow::poll_drain`].
+    /// Reads and discards the body. See [`Flow::poll_drain`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Flow::poll_drain`].
     pub fn poll_drain(
         &mut self,
         cx: &mut Context<'_>,
@@ -143,7 +145,7 @@ impl RequestBody {
         Ok(step)
     }
 
-    /// Only a body's flow took the client's input.
+    /// Returns bytes read after the body to the client's input: only a body's flow has taken that.
     fn finish(&mut self, client: &mut Downstream, step: FlowStep) {
         if step == FlowStep::Finished
             && let Downstream::H1(server) = client
@@ -155,18 +157,19 @@ impl RequestBody {
         }
     }
 
-    /// The client was asked for its body (`100 Continue`).
+    /// Records that `100 Continue` was sent to the client.
     pub fn invite(&mut self) {
         self.waits = false;
     }
 
-    /// A client that was not asked for its body may leave it out, so that nothing tells it from the next request.
+    /// Whether the request may end here. A client that got no `100 Continue` may omit the body, and the bytes that follow
+    /// may be the body or its next request.
     pub fn may_end(&self) -> bool {
         self.source_ended() || !self.waits
     }
 
-    /// The request goes out again from its beginning, behind a new head. False: what went out of its body is not here any
-    /// more.
+    /// Sends the request again from its beginning, after a new head. Returns false if the bytes of the body sent before
+    /// were not recorded.
     #[must_use]
     pub fn rewind(&mut self) -> bool {
         if self.has_body {
@@ -176,7 +179,7 @@ impl RequestBody {
         true
     }
 
-    /// The end of the request, if it was seen.
+    /// The proof that the request was read to its end, if it was.
     pub fn end(&mut self, client: &mut Downstream) -> Option<BodyEnd> {
         if !self.source_ended() {
             return None;
@@ -185,19 +188,21 @@ impl RequestBody {
         Some(BodyEnd::seen())
     }
 
-    /// Has the body go on as who answers takes it: in chunks or as payload alone. Before anything of it goes out.
+    /// Sets the framing that the server or service takes: chunks, or payload only. To be called before any of the body
+    /// is written.
     pub fn set_coding(&mut self, coding: Coding) {
         let chunked = coding == Coding::Kept && self.comes_in_chunks;
         self.flow.set_chunked(chunked);
     }
 
-    /// How the head that goes on says that the body ends: in chunks also where it came with a length that a filter changes.
-    /// Before [`RequestBody::set_coding`].
+    /// Sets the framing in the forwarded head: the body is sent in chunks even if it was received with a length that a
+    /// filter changes. To be called before [`RequestBody::set_coding`].
     pub fn go_on_as(&mut self, framing: Framing) {
         self.comes_in_chunks |= self.has_body && framing == Framing::Chunked;
     }
 
-    /// How long the body is, where that is known: all of it is here, or its head has said it. Once its coding is set.
+    /// The length of the body if it is known: from its head, or because all of it was received. To be called after its
+    /// framing was set.
     pub fn known_length(&self, framing: Framing, client: &Downstream) -> Option<u64> {
         match framing {
             Framing::None => Some(0),
@@ -211,7 +216,7 @@ impl RequestBody {
         self.has_body
     }
 
-    /// What goes out before the body: the request's head is written here.
+    /// The buffer of the request's head, which is written before the body.
     pub fn head_mut(&mut self) -> &mut Buffer {
         self.flow.head_mut()
     }
@@ -221,57 +226,57 @@ impl RequestBody {
         self.flow.source_ended()
     }
 
-    /// Whether the end was read and nothing is left to write.
+    /// Whether the end of the body was read and nothing is left to write.
     pub fn is_finished(&self) -> bool {
         self.flow.is_finished()
     }
 
-    /// Keeps what flows, so that it can be sent again. See [`Flow::record`].
+    /// Records the bytes written, so that they can be sent again. See [`Flow::record`].
     pub fn record(&mut self) {
         self.flow.record();
     }
 
-    /// Whether all of it that went out is still here.
+    /// Whether all bytes written are still recorded.
     pub fn is_recorded(&self) -> bool {
         self.flow.is_recorded()
     }
 
-    /// It is not sent again.
+    /// Drops the recording.
     pub fn forget_record(&mut self) {
         self.flow.forget_record();
     }
 
-    /// The server takes no more: what waited to be written is dropped.
+    /// Drops the bytes that wait to be written, because the server accepts no more.
     pub fn abandon_sink(&mut self) {
         self.flow.abandon_sink();
     }
 
-    /// Has the kernel move the rest of the body where it can.
+    /// Lets the kernel move the rest of the body if possible.
     pub fn splice(&mut self) {
         self.flow.splice();
     }
 
-    /// What waits goes into buffers of its size.
+    /// Moves waiting bytes into buffers of their size.
     pub fn shrink(&mut self) {
         self.flow.shrink();
     }
 
-    /// The request asks for a tunnel: it does not end here.
+    /// Marks the request as one for a tunnel: it does not end after its head.
     pub fn open_tunnel(&mut self) {
         self.opens_tunnel = true;
     }
 
-    /// What becomes of trailers.
+    /// Sets the handling of trailers.
     pub fn set_trailers(&mut self, trailers: Trailers) {
         self.flow.trailers = trailers;
     }
 
-    /// When it goes on, where a filter holds it back.
+    /// The time until which a filter holds the body back.
     pub fn held_until(&self) -> Option<Moment> {
         self.flow.held_until()
     }
 
-    /// Whether the client's socket wakes readers for large amounts only; see [`RequestBody::lower_mark`].
+    /// Whether the low-water mark of the client's socket is raised; see [`RequestBody::lower_mark`].
     pub fn is_bulk(&self) -> bool {
         self.flow.is_bulk()
     }

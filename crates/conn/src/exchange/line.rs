@@ -1,4 +1,4 @@
-//! The head of a request on its way to a server. Must never decide what it says.
+//! The encoded head of a request to a server. Must never decide its contents.
 
 use base::buffer::Buffer;
 use wire::h1::{ConnectionLine, Edits, Overflow, Spelling};
@@ -6,18 +6,18 @@ use wire::http::Head;
 
 use crate::carrier::RequestFormat;
 
-/// How the head of a request is written for a server.
+/// How the head of a request is encoded for a server.
 pub struct RequestLine<'s> {
-    /// The server is asked to close behind the answer.
+    /// Whether the server is asked to close after the answer.
     pub says_close: bool,
-    /// A field that goes out last.
+    /// A field appended after the others.
     pub last: Option<(&'s [u8], &'s [u8])>,
-    /// How the names of fields are spelt.
+    /// The spelling of field names.
     pub spelling: Option<&'s Spelling>,
 }
 
 impl RequestLine<'_> {
-    /// Writes the head.
+    /// Encodes the head.
     ///
     /// # Errors
     /// It does not fit.

@@ -1,5 +1,5 @@
-//! The two directions of an exchange between a client and whoever answers it: the request's body and the answer. Owns what
-//! either needs of both ends; must never decide what goes out.
+//! The two directions of an exchange between a client and a server or service: the request's body and the answer. Owns
+//! what either needs of both ends; must never decide which bytes are sent.
 
 pub mod answer;
 pub mod body;

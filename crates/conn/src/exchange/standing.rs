@@ -1,4 +1,5 @@
-//! How an answer begins, for whoever has two to choose from. Must never use a byte of it.
+//! The standing of an attempt by the beginning of its answer, to choose between two attempts. Must never consume a byte
+//! of it.
 
 use std::task::{Context, Poll};
 
@@ -6,24 +7,24 @@ use base::buffer::Buffer;
 
 use crate::upstream::Upstream;
 
-/// Bytes of an answer that tell its status.
+/// Length of the beginning of an answer up to its status, inclusive.
 const STATUS_LINE: usize = 12;
 
-/// How an attempt stands.
+/// The standing of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing is known of its answer.
+    /// Its answer is not known yet.
     Awaited,
-    /// An answer begins.
+    /// An answer has begun.
     Good,
-    /// An answer begins that says that the server failed: it counts where the other one has nothing better.
+    /// An answer has begun that reports a failure of the server: used only if the other attempt has nothing better.
     Poor,
-    /// There will be none.
+    /// There will be no answer.
     Gone,
 }
 
 impl Standing {
-    /// What the first bytes of an answer say.
+    /// The standing by the first bytes of an answer.
     pub fn of(bytes: &[u8]) -> Self {
         match bytes.get(..STATUS_LINE) {
             None => Self::Awaited,
@@ -37,7 +38,7 @@ impl Standing {
     }
 }
 
-/// Reads until an answer can be judged.
+/// Reads until the standing is known.
 pub fn look(
     cx: &mut Context<'_>,
     upstream: &mut Upstream<'_>,

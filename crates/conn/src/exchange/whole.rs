@@ -1,5 +1,5 @@
-//! Messages that are whole when they begin to go on: they go over in one step, between streams without a buffer between. Must never
-//! pass on a part of one: what does not fit into the step flows.
+//! Messages that are complete when they begin to be forwarded: they are passed on in one step, between two streams
+//! without a buffer. Must never pass on a part of one: what does not fit into the step flows.
 
 use std::task::{Context, Poll};
 
@@ -9,7 +9,8 @@ use crate::flow::{ByteSink, Flow, FlowError, FlowStep, Moved, Untouched};
 use crate::h2::{Request, Stream};
 use crate::upstream::Upstream;
 
-/// Passes on the answer to a stream's request that a server's stream has got all of. False: it has to flow.
+/// Passes on an answer that a server's stream has received whole, to the client's stream. Returns false if it has to
+/// flow.
 pub(super) fn pass_answer(flow: &mut Flow, request: &Request, stream: &Stream, moved: &mut Moved) -> bool {
     let Some((head, end)) = flow.untouched() else { return false };
     let length = head.len();
@@ -18,7 +19,8 @@ pub(super) fn pass_answer(flow: &mut Flow, request: &Request, stream: &Stream, m
     true
 }
 
-/// Hands an answer to a client whose body is here behind its head. False: it has to flow, from where it is now.
+/// Writes an answer whose body was received after its head to a client. Returns false if it has to flow, from its
+/// current state.
 pub(super) fn send_answer(
     cx: &mut Context<'_>,
     flow: &mut Flow,
@@ -35,7 +37,7 @@ pub(super) fn send_answer(
     Ok(flow.note_flushed())
 }
 
-/// Passes on a request that is a head alone. `None`: it has to flow, from where it is now.
+/// Passes on a request without a body. `None`: it has to flow, from its current state.
 pub(super) fn send_request(
     cx: &mut Context<'_>,
     flow: &mut Flow,

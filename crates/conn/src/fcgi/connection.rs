@@ -1,6 +1,6 @@
-//! One connection to a FastCGI application. Standard output is read as an answer of HTTP/1.1: what a CGI head has in the place
-//! of a status line stands in front of it. Owns what has come and was not decoded, what waits to be written beside a request,
-//! and messages of standard error. Must never hold more of these than a buffer's size.
+//! One connection to a FastCGI application. Standard output is read as an answer of HTTP/1.1: the prefix of a status
+//! line, which CGI omits, is inserted before it. Owns input that was not decoded, bytes to be written in addition to a
+//! request, and messages of standard error. Must never hold more of these than a buffer's size.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
@@ -13,32 +13,32 @@ use crate::flow::{ByteSink, ByteSource};
 use crate::progress::FrameProgress;
 use crate::transport::Transport;
 
-/// Reads in a row that bring nothing for the request.
+/// The most consecutive reads that return nothing for the request.
 const READS: usize = 8;
 
-/// What is asked of a new connection.
+/// Options of a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// It begins with `FCGI_GET_VALUES` (`option get-values`).
+    /// Whether it begins with `FCGI_GET_VALUES` (`option get-values`).
     pub asks_values: bool,
-    /// Standard error is kept to be logged (`log-stderr`).
+    /// Whether standard error is kept to be logged (`log-stderr`).
     pub keeps_errors: bool,
 }
 
-/// How far a request is.
+/// The state of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// None was begun.
+    /// No request was begun.
     Idle,
-    /// Nothing of an answer has come.
+    /// No output was received.
     Asked,
-    /// Output has come.
+    /// Some output was received.
     Answering,
-    /// All of it has; `FCGI_END_REQUEST` has not.
+    /// All output was received, `FCGI_END_REQUEST` was not.
     Answered,
-    /// That has come.
+    /// `FCGI_END_REQUEST` was received.
     Ended,
-    /// No more can be read of the connection.
+    /// Nothing more can be read from the connection.
     Failed,
 }
 
@@ -47,39 +47,39 @@ pub struct Connection {
     transport: Transport,
     decoder: Decoder,
     stage: Stage,
-    /// What was read and not decoded.
+    /// Input that was read and not decoded.
     input: Buffer,
-    /// What goes out before anything else.
+    /// Bytes written before anything else.
     pending: Vec<u8>,
-    /// The header of the record that is written, from `header_at` on; then so much of its content.
+    /// The header of the record being written, from `header_at` on; then `left` bytes of its content.
     header: [u8; fcgi::HEADER],
     header_at: usize,
     left: usize,
-    /// A write has not been taken whole: it has to be repeated, so that nothing else may follow it.
+    /// Whether a write is pending: it has to be repeated with the same bytes first.
     writing: bool,
-    /// The application was told that the body has ended.
+    /// Whether the end of the body was sent to the application.
     complete: bool,
-    /// It was asked to keep the connection.
+    /// Whether the application was asked to keep the connection (`FCGI_KEEP_CONN`).
     keeps: bool,
-    /// It has not begun with the request.
+    /// Whether the application has refused the request without starting it.
     refused: bool,
-    /// Whether records of output are whole.
+    /// Progress of records of output.
     progress: FrameProgress,
     keeps_errors: bool,
-    /// The message of standard error that is read.
+    /// The message of standard error that is being read.
     error: Vec<u8>,
-    /// Those before it.
+    /// The messages before it.
     errors: Vec<Vec<u8>>,
 }
 
 impl Connection {
-    /// Speaks on a connection that was just opened.
+    /// Starts FastCGI on a connection that was just opened.
     pub fn new(transport: Transport, options: Options) -> Self {
         let pending = if options.asks_values { fcgi::get_values() } else { Vec::new() };
         Self { pending, ..Self::resume(transport, options) }
     }
 
-    /// Goes on with one that was idle.
+    /// Resumes a connection that was idle.
     pub fn resume(transport: Transport, options: Options) -> Self {
         Self {
             transport,
@@ -101,22 +101,22 @@ impl Connection {
         }
     }
 
-    /// What carries the bytes.
+    /// The underlying transport.
     pub(crate) fn transport(&self) -> &Transport {
         &self.transport
     }
 
-    /// The same, for whoever ends it.
+    /// The underlying transport, for callers that close it.
     pub(crate) fn transport_mut(&mut self) -> &mut Transport {
         &mut self.transport
     }
 
-    /// The connection alone, where no request is under way on it.
+    /// Returns the transport if no request is in progress on it.
     pub(crate) fn into_transport(mut self) -> Option<Transport> {
         self.is_at_rest().then_some(self.transport)
     }
 
-    /// Whether another request may follow. Reads what has come of the end of the last one, and waits for nothing.
+    /// Whether another request may follow. Reads the available part of the last request's end, without waiting.
     pub fn is_at_rest(&mut self) -> bool {
         if self.stage == Stage::Idle {
             return true;
@@ -132,9 +132,10 @@ impl Connection {
             && !self.decoder.is_inside()
     }
 
-    /// Whether all of an answer was passed on, and all that is missing is `FCGI_END_REQUEST`. Holds after [`Self::is_at_rest`].
+    /// Whether the whole answer was forwarded, and only `FCGI_END_REQUEST` is missing. Valid after
+    /// [`Self::is_at_rest`].
     fn is_ending(&self) -> bool {
-        // Input that was not decoded is output that the answer has no place for.
+        // Input that was not decoded is output after the end of the answer.
         matches!(self.stage, Stage::Answering | Stage::Answered)
             && self.keeps
             && self.complete
@@ -142,13 +143,13 @@ impl Connection {
             && self.input.is_empty()
     }
 
-    /// Whether another request may follow now, or once the application has said that the last one, whose answer was passed on,
-    /// has ended ([`Self::poll_rest`]).
+    /// Whether another request may follow now, or after the application has ended the last one, whose answer was
+    /// forwarded ([`Self::poll_rest`]).
     pub fn may_rest(&mut self) -> bool {
         self.is_at_rest() || self.is_ending()
     }
 
-    /// Waits for the end of a request whose answer was passed on. Ready with whether another request may follow.
+    /// Waits for the end of a request whose answer was forwarded. Ready with whether another request may follow.
     pub fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         for _ in 0..READS {
             if self.is_at_rest() {
@@ -163,7 +164,7 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Reads what is here already behind an answer.
+    /// Reads the available input after an answer.
     fn look_for_end(&mut self) {
         let mut nothing = Buffer::empty();
         for _ in 0..READS {
@@ -173,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// Reads without waiting. False: nothing has come.
+    /// Reads without waiting. Returns false if there is no input.
     fn receives(&mut self) -> bool {
         if self.input.capacity() == 0 {
             self.input = rt::buffer();
@@ -192,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// Another request takes the place of the last one. False: nothing but the connection's end is to be expected.
+    /// Prepares the connection for another request. Returns false if only the end of the connection can follow.
     pub(crate) fn renew(&mut self) -> bool {
         let goes_on = self.is_at_rest() && self.transport.is_clean();
         if goes_on {
@@ -201,33 +202,34 @@ impl Connection {
         goes_on
     }
 
-    /// The request is given up: the application is told, where that is possible at once. The connection carries no other one.
+    /// Aborts the request: sends `FCGI_ABORT_REQUEST` if that is possible at once. The connection carries no other
+    /// request.
     pub fn abort(&mut self) {
         let is_under_way = matches!(self.stage, Stage::Asked | Stage::Answering | Stage::Answered);
         let is_between_records = !self.writing && self.pending.is_empty() && self.left == 0;
         if is_under_way && is_between_records && self.header_at == fcgi::HEADER {
-            // Where it is not taken, the end of the connection says the same.
+            // If this is not sent, closing the connection has the same effect.
             drop(self.transport.try_write(&fcgi::abort_request(fcgi::REQUEST), false));
         }
         self.stage = Stage::Failed;
     }
 
-    /// Whether all of an answer was read.
+    /// Whether the whole answer was read.
     pub(crate) fn has_answered(&self) -> bool {
         self.stage == Stage::Ended
     }
 
-    /// Whether the application has said that it has not begun with the request.
+    /// Whether the application has signalled that it has not begun the request.
     pub fn is_refused(&self) -> bool {
         self.refused
     }
 
-    /// Messages of standard error that came since this was called before.
+    /// Takes the messages of standard error received since the last call.
     pub fn take_errors(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.errors)
     }
 
-    /// All of the request was written.
+    /// Marks the request as completely written.
     pub(crate) fn finish_request(&mut self) {
         if std::mem::replace(&mut self.complete, true) {
             return;
@@ -235,12 +237,12 @@ impl Connection {
         let end = fcgi::end_of_body(fcgi::REQUEST);
         let written =
             if self.writing || !self.pending.is_empty() { Ok(None) } else { self.transport.try_write(&end, false) };
-        // What was not taken goes out before the next read; an error shows there as well.
+        // The rest is written before the next read, which also returns an error.
         let written = written.ok().flatten().unwrap_or(0);
         self.pending.extend_from_slice(&end[written.min(end.len())..]);
     }
 
-    /// Writes what goes out before anything else. An error shows to the next read.
+    /// Writes the bytes that precede anything else. The next read returns an error.
     fn flush(&mut self, cx: &mut Context<'_>) {
         while !self.pending.is_empty() {
             match self.transport.poll_write_slices(cx, &[IoSlice::new(&self.pending)], false) {
@@ -257,13 +259,13 @@ impl Connection {
         }
     }
 
-    /// Moves what output there is into `buffer`. True: some was moved, or no more comes.
+    /// Moves available output into `buffer`. Returns true if some was moved, or the output has ended.
     fn decode(&mut self, buffer: &mut Buffer) -> io::Result<bool> {
         let mut moved = false;
         loop {
             let room = buffer.room();
             let Ok((used, piece)) = self.decoder.next(self.input.data(), room) else {
-                // What came before counts.
+                // Output received before the violation is valid.
                 let is_answered = self.stage == Stage::Ended;
                 (self.stage, self.keeps) = (if is_answered { Stage::Ended } else { Stage::Failed }, false);
                 return if moved || is_answered { Ok(true) } else { Err(io::ErrorKind::InvalidData.into()) };
@@ -278,7 +280,8 @@ impl Connection {
                             self.progress.note(data.len(), self.decoder.has_whole_content());
                             self.stage = Stage::Answering;
                         }
-                        // No part of an answer that has ended already. That one counts; the connection carries no other.
+                        // This is output after the end of an answer. The answer is valid; the connection carries no
+                        // other request.
                         Stage::Answered | Stage::Ended => (self.stage, self.keeps) = (Stage::Ended, false),
                         Stage::Idle | Stage::Failed => self.stage = Stage::Failed,
                     }
@@ -298,7 +301,7 @@ impl Connection {
                 // It might be taken for the end of the next request.
                 Some(_) if self.stage == Stage::Ended => self.keeps = false,
                 Some(ProtocolStatus::Complete) if self.stage != Stage::Idle => self.stage = Stage::Ended,
-                // What it has answered counts; it is asked nothing more on this connection.
+                // The output received is valid; the connection carries no other request.
                 Some(_) if matches!(self.stage, Stage::Answering | Stage::Answered) => {
                     (self.stage, self.keeps) = (Stage::Ended, false);
                 }
@@ -321,7 +324,7 @@ impl Connection {
         }
     }
 
-    /// Moves the output of an answer that is here as a whole into `buffer`, and returns how many bytes that is.
+    /// Moves the output of an answer that was received whole into `buffer`, and returns the number of bytes.
     fn take_whole(&mut self, buffer: &mut Buffer) -> Option<usize> {
         if self.stage != Stage::Asked || self.decoder.is_inside() {
             return None;
@@ -333,7 +336,7 @@ impl Connection {
         Some(count)
     }
 
-    /// Bytes of output, read into `buffer`; 0: all have come.
+    /// Reads output into `buffer` and returns the number of bytes; 0: the output has ended.
     fn poll_output(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         let before = buffer.len();
         if self.stage == Stage::Failed {
@@ -358,7 +361,7 @@ impl Connection {
                         return Poll::Ready(Ok(count));
                     }
                 }
-                // All that is missing is the word that nothing is.
+                // Only `FCGI_END_REQUEST` is missing.
                 Ok(_) if self.stage == Stage::Answered => {
                     self.stage = Stage::Failed;
                     return Poll::Ready(Ok(0));
@@ -367,7 +370,7 @@ impl Connection {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        // Others get their turn before a server that says nothing of use goes on.
+        // Yield to other tasks before reading more from an application that sends nothing of use.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -380,7 +383,7 @@ impl ByteSource for Connection {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         self.flush(cx);
-        // Of the read before.
+        // Discards the progress of the previous read.
         self.progress.take();
         if self.stage == Stage::Ended {
             return Poll::Ready(Ok(0));
@@ -388,7 +391,7 @@ impl ByteSource for Connection {
         if self.stage != Stage::Asked {
             return self.poll_output(cx, buffer);
         }
-        // The first bytes stand behind what CGI leaves out.
+        // The first bytes follow the part of the status line that CGI omits.
         let line = buffer.len();
         if !buffer.push(fcgi::PREFIX) {
             return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
@@ -396,7 +399,7 @@ impl ByteSource for Connection {
         let read = self.poll_output(cx, buffer);
         match read {
             Poll::Ready(Ok(count)) if count > 0 => Poll::Ready(Ok(buffer.len() - line)),
-            // A request that has ended without output is not answered.
+            // A request that has ended without output has no answer.
             Poll::Ready(Ok(_)) => {
                 buffer.truncate(line);
                 Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
@@ -424,7 +427,7 @@ impl ByteSink for Connection {
             self.complete = fcgi::ends_body(head.data());
         }
         if body.is_empty() && self.pending.is_empty() && self.header_at == fcgi::HEADER && self.left == 0 {
-            // Mostly nothing stands around the head of a request: it goes out alone.
+            // Mostly there is only the head of a request to write.
             let written = self.transport.poll_write(cx, head, body, more);
             self.writing = written.is_pending();
             return written;
@@ -432,7 +435,7 @@ impl ByteSink for Connection {
         loop {
             if self.left == 0 && self.header_at == fcgi::HEADER && !body.is_empty() {
                 self.left = body.len().min(fcgi::MAX_CONTENT);
-                // It is that at most.
+                // `left` is at most `MAX_CONTENT`, which fits.
                 self.header = fcgi::body_record(fcgi::REQUEST, self.left as u16);
                 self.header_at = 0;
             }

@@ -1,5 +1,5 @@
-//! FastCGI towards a server: a connection that carries one request at a time, or several, whose records become an answer's
-//! bytes and its body's. Must never choose a parameter.
+//! FastCGI towards a server: connections for one request at a time, and multiplexed ones, whose records become the
+//! bytes of an answer and its body. Must never choose a parameter.
 
 mod connection;
 mod request;
@@ -11,10 +11,10 @@ pub use request::Request;
 pub use server::{Requests, ServerConnection};
 pub use state::Terms;
 
-/// Bytes of standard error that wait to be logged for one request; what comes beyond that is dropped.
+/// The most bytes of standard error held for one request until they are logged; the rest is dropped.
 const MAX_ERRORS: usize = 16_384;
 
-/// Takes a part of a message of standard error.
+/// Appends a part of a message of standard error.
 fn note_error((message, messages): (&mut Vec<u8>, &mut Vec<Vec<u8>>), keeps: bool, data: &[u8], whole: bool) {
     if !keeps {
         return;

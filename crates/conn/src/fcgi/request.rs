@@ -1,5 +1,5 @@
-//! One request on a FastCGI connection that carries several, as the task has it that serves it: standard output is read as an
-//! answer of HTTP/1.1, as on a connection of one request. Must never know how records are moved.
+//! One request on a multiplexed FastCGI connection, as seen by the task that serves it: standard output is read as an
+//! answer of HTTP/1.1, as on a connection for one request. Must never know how records are moved.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -12,20 +12,19 @@ use super::state::Stage;
 use crate::about::About;
 use crate::flow::{ByteSink, ByteSource};
 
-/// Bytes of a body in one record.
+/// The most bytes of a body in one record.
 const PIECE: usize = 16_384;
 
-/// One request.
 pub struct Request {
     requests: Requests,
     number: u16,
-    /// The status line was put in front of the output.
+    /// Whether the prefix of the status line was inserted before the output.
     has_begun: bool,
-    /// The application was told that the body has ended.
+    /// Whether the end of the body was sent to the application.
     complete: bool,
-    /// The last read has taken the end of a record.
+    /// Whether the last read has completed a record.
     completes: bool,
-    /// What the connection had read when the request began.
+    /// The connection's counter of reads when the request began.
     heard: u64,
 }
 
@@ -44,12 +43,12 @@ impl Request {
         &self.requests
     }
 
-    /// What is known of the connection.
+    /// Properties of the connection.
     pub fn about(&self) -> &About {
         &self.requests.0.about
     }
 
-    /// Another request takes the place of this one. False: none can.
+    /// Begins another request in place of this one. Returns false if none can begin.
     pub fn renew(&mut self) -> bool {
         self.leave(false);
         let Some(number) = self.requests.0.state.borrow_mut().begin() else { return false };
@@ -57,11 +56,11 @@ impl Request {
         true
     }
 
-    /// The request is let go. One that is under way is aborted; `aborts`: also where all of its answer may have come, so that its
-    /// end is all that is missing.
+    /// Releases the request. A request in progress is aborted; `aborts`: even if its whole output may have been
+    /// received and only its end is missing.
     ///
-    /// A connection on which nothing has come since this request began, which nobody waits for any more, may be dead: no other
-    /// request is to find that out.
+    /// If nothing was received on the connection since this request began, the connection may be dead: it takes no
+    /// other requests.
     fn leave(&mut self, aborts: bool) {
         let number = std::mem::take(&mut self.number);
         let mut state = self.requests.0.state.borrow_mut();
@@ -73,29 +72,29 @@ impl Request {
         state.leave(number, aborts || !self.complete || !has_answer);
     }
 
-    /// The request is given up.
+    /// Aborts the request.
     pub fn abort(&mut self) {
         self.leave(true);
     }
 
-    /// Whether all of an answer was received.
+    /// Whether the whole answer was received.
     pub(crate) fn has_answered(&self) -> bool {
         let mut state = self.requests.0.state.borrow_mut();
         state.half(self.number).is_some_and(|half| half.stage == Stage::Ended && !half.has_output())
     }
 
-    /// Whether the application has said that it has not begun with the request.
+    /// Whether the application has signalled that it has not begun the request.
     pub fn is_refused(&self) -> bool {
         self.requests.0.state.borrow_mut().half(self.number).is_some_and(|half| half.refused)
     }
 
-    /// Messages of standard error that came since this was called before.
+    /// Takes the messages of standard error received since the last call.
     pub fn take_errors(&mut self) -> Vec<Vec<u8>> {
         let mut state = self.requests.0.state.borrow_mut();
         state.half(self.number).map_or_else(Vec::new, |half| std::mem::take(&mut half.errors))
     }
 
-    /// All of the request was written.
+    /// Marks the request as completely written.
     pub(crate) fn finish_request(&mut self) {
         if std::mem::replace(&mut self.complete, true) {
             return;
@@ -108,7 +107,7 @@ impl Request {
     }
 }
 
-/// Whether what is left of a request's body goes to its application.
+/// Whether the rest of a request's body is sent to its application.
 fn is_written(stage: Stage) -> bool {
     matches!(stage, Stage::Asked | Stage::Answering | Stage::Answered)
 }
@@ -131,7 +130,7 @@ impl ByteSource for Request {
         match half.stage {
             _ if has_output => {}
             Stage::Ended if self.has_begun => {}
-            // A request that has ended without output is not answered.
+            // A request that has ended without output has no answer.
             Stage::Ended => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
             Stage::Failed | Stage::Cut | Stage::Abandoned | Stage::Idle => return Poll::Ready(Err(gone())),
             Stage::Asked | Stage::Answering | Stage::Answered => {
@@ -140,7 +139,7 @@ impl ByteSource for Request {
             }
         }
         let before = buffer.len();
-        // The first bytes follow what CGI leaves out.
+        // The first bytes follow the part of the status line that CGI omits.
         if !std::mem::replace(&mut self.has_begun, true) && !buffer.push(fcgi::PREFIX) {
             return Poll::Ready(Err(io::ErrorKind::InvalidInput.into()));
         }
@@ -163,7 +162,7 @@ impl ByteSink for Request {
             return Poll::Ready(Err(gone()));
         };
         if half.stage == Stage::Ended {
-            // The application does not read what is left.
+            // The application does not read the rest.
             let dropped = head.len() + body.len();
             head.clear();
             body.clear();
@@ -185,7 +184,7 @@ impl ByteSink for Request {
         }
         let length = body.len().min(PIECE);
         if length > 0 {
-            // It is that at most.
+            // `length` is at most `PIECE`, which fits.
             state.output.extend_from_slice(&fcgi::body_record(self.number, length as u16));
             state.output.extend_from_slice(&body.data()[..length]);
             body.consume(length);

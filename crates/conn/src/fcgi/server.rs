@@ -1,6 +1,6 @@
-//! A FastCGI connection that carries several requests at a time, as the task has it that moves its records. FastCGI has no flow
-//! control: where the output of one request is not read, the others wait for it a limited time. Must never know what a request
-//! says.
+//! A multiplexed FastCGI connection, as seen by the task that moves its records. FastCGI has no flow control: if the
+//! output of one request is not read, the others wait for its reader for a limited time. Must never interpret a
+//! request.
 
 use std::cell::{Cell, RefCell};
 use std::io::IoSlice;
@@ -20,37 +20,37 @@ use super::state::{State, Terms};
 use crate::about::About;
 use crate::transport::Transport;
 
-/// Reads in a row that one poll makes.
+/// The most reads of one poll.
 const READS: usize = 16;
 
-/// How long requests wait for the reader of another one, whose buffers are full, until that one is given up.
+/// How long other requests wait for the reader of a request whose buffers are full, until that request is aborted.
 const STALL: Duration = Duration::from_secs(1);
 
-/// What the connection's task and its requests know of it.
+/// State shared by the connection's task and its requests.
 pub(super) struct Control {
     pub(super) state: RefCell<State>,
     pub(super) about: About,
-    /// The handshake is not over: what goes out is early data.
+    /// Whether the handshake is not complete, so that what is sent is early data.
     early: Cell<bool>,
 }
 
-/// A connection, as requests have it that may be sent over it.
+/// Handle of a connection for tasks that begin requests on it.
 #[derive(Clone)]
 pub struct Requests(pub(super) Rc<Control>);
 
-/// A connection, as its task has it.
+/// A connection as seen by the task that moves its records.
 pub struct ServerConnection {
     transport: Transport,
     control: Rc<Control>,
     decoder: Decoder,
     input: Buffer,
     now: Moment,
-    /// The request whose reader is waited for, and since when others wait with it.
+    /// The request whose reader blocks the connection, and since when other requests wait for it.
     stalled: Option<(u16, Option<Moment>)>,
 }
 
 impl ServerConnection {
-    /// Begins on a transport that stands.
+    /// Starts FastCGI on an established transport.
     pub fn new(transport: Transport, terms: Terms, now: Moment) -> (Self, Requests) {
         let control = Rc::new(Control {
             state: RefCell::new(State::new(terms)),
@@ -62,7 +62,7 @@ impl ServerConnection {
         (Self { transport, control, decoder, input: Buffer::empty(), now, stalled: None }, requests)
     }
 
-    /// Moves records both ways. Ready when the connection has ended.
+    /// Moves records in both directions. Ready when the connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.control.state.borrow_mut().mover = Some(cx.waker().clone());
         let read = self.receive(cx);
@@ -77,10 +77,10 @@ impl ServerConnection {
         if self.is_unused() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// The handshake that early data went out before is over, or has failed.
+    /// Handles the end of a handshake during which early data was sent.
     fn meet_handshake(&mut self) {
         if self.transport.has_refused_early() {
-            // The application has seen none of the requests.
+            // The application has not received any of the requests.
             self.control.state.borrow_mut().refuse();
         }
         if let Some(info) = self.transport.handshake_info() {
@@ -89,7 +89,7 @@ impl ServerConnection {
         }
     }
 
-    /// Time passes.
+    /// Updates the time, and aborts a request that blocks the others for too long.
     pub fn advance(&mut self, now: Moment) {
         self.now = now;
         let Some((request, since)) = self.stalled else { return };
@@ -104,12 +104,12 @@ impl ServerConnection {
         }
     }
 
-    /// When time is to pass at the latest.
+    /// When [`Self::advance`] has to be called at the latest.
     pub fn deadline(&self) -> Option<Moment> {
         self.stalled.and_then(|(_, since)| since).map(|since| since + STALL)
     }
 
-    /// Whether nobody has a request on it, or may begin one.
+    /// Whether there is no request on it, and none can begin.
     fn is_unused(&self) -> bool {
         let state = self.control.state.borrow();
         (state.is_closing() || Rc::strong_count(&self.control) == 1) && state.live() == 0
@@ -149,12 +149,12 @@ impl ServerConnection {
                 Poll::Pending => return Ok(()),
             }
         }
-        // Others get their turn before a server that says nothing of use goes on.
+        // Yield to other tasks before reading more from an application that sends nothing of use.
         cx.waker().wake_by_ref();
         Ok(())
     }
 
-    /// Takes what was read. False: a reader has to make room first.
+    /// Decodes the input. Returns false if a reader has to free space first.
     fn decode(&mut self) -> Result<bool, Malformed> {
         let state = &mut *self.control.state.borrow_mut();
         let mut is_stalled = None;
@@ -196,27 +196,27 @@ impl ServerConnection {
     }
 }
 
-/// The connection has ended, or is none of FastCGI.
+/// The connection has ended, or its peer violates the protocol.
 struct Broken;
 
 impl Requests {
-    /// Begins a request; `None`: as many as it carries are under way, or it is about to end.
+    /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.
     pub fn begin(&self) -> Option<Request> {
         let number = self.0.state.borrow_mut().begin()?;
         Some(Request::new(self.clone(), number))
     }
 
-    /// Whether it takes no requests any more.
+    /// Whether no more requests can begin on it.
     pub fn is_closing(&self) -> bool {
         self.0.state.borrow().is_closing()
     }
 
-    /// Requests that are under way.
+    /// The number of requests in progress.
     pub fn open(&self) -> usize {
         self.0.state.borrow().open()
     }
 
-    /// Whether the handshake is not over: a request that begins may go out as early data.
+    /// Whether the handshake is not complete: a request that begins may be sent as early data.
     pub fn is_early(&self) -> bool {
         self.0.early.get()
     }
@@ -226,29 +226,29 @@ impl Requests {
         self.0.about.socket
     }
 
-    /// What the handshake has found, once it is over.
+    /// The result of the handshake, once it is complete.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         self.0.about.tls.get()
     }
 
-    /// No request begins any more; the connection ends with the last one.
+    /// Lets no more requests begin; the connection ends with the last one.
     pub fn close(&self) {
         let mut state = self.0.state.borrow_mut();
         state.closing = true;
         state.wake_mover();
     }
 
-    /// Requests that may be under way at a time.
+    /// The number of requests that may be in progress at a time.
     pub fn limit(&self) -> usize {
         self.0.state.borrow().limit()
     }
 
-    /// Whether both are of the same connection.
+    /// Whether both are handles of the same connection.
     pub fn is(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Answers that were received whole.
+    /// The number of answers received whole.
     pub fn answers(&self) -> u32 {
         self.0.state.borrow().answers
     }

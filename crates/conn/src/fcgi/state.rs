@@ -1,5 +1,6 @@
-//! What the task of a FastCGI connection and its requests share (`option mpxs-conns`): a place for each request, its output
-//! that was not read yet, and records that wait to be written. Must never hold more of one request than [`BUFFERS`] buffers.
+//! State shared by the task of a multiplexed FastCGI connection and its requests (`option mpxs-conns`): a slot for each
+//! request, its output that was not read yet, and records that wait to be written. Must never hold more of one request
+//! than [`BUFFERS`] buffers.
 
 use std::collections::VecDeque;
 use std::task::{Context, Waker};
@@ -10,63 +11,63 @@ use wire::fcgi::{self, ProtocolStatus, Values};
 use super::note_error;
 use crate::progress::FrameProgress;
 
-/// Buffers of output that wait for the reader of one request.
+/// The most buffers of output that wait for the reader of one request.
 const BUFFERS: usize = 4;
 
-/// Bytes that wait to be written up to which requests may add some.
+/// The number of bytes waiting to be written from which on requests may add no more.
 const OUTPUT: usize = 65_536;
 
-/// Requests at a time, whatever the application permits.
+/// The maximum number of requests at a time, even if the application permits more.
 const MAX_REQUESTS: usize = 1_000;
 
-/// What holds for a connection.
+/// Parameters of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// It begins with `FCGI_GET_VALUES` (`option get-values`): one request at a time until that is answered.
+    /// Whether it begins with `FCGI_GET_VALUES` (`option get-values`): one request at a time until the application
+    /// answers.
     pub asks_values: bool,
-    /// Standard error is kept to be logged (`log-stderr`).
+    /// Whether standard error is kept to be logged (`log-stderr`).
     pub keeps_errors: bool,
-    /// It carries several requests, unless the application says otherwise (`option mpxs-conns`).
+    /// Whether it is multiplexed, unless the application announces otherwise (`option mpxs-conns`).
     pub shares: bool,
-    /// Requests at a time, unless the application says another number (`option max-reqs`).
+    /// The maximum number of requests at a time, unless the application announces another (`option max-reqs`).
     pub max_requests: usize,
-    /// Requests in all after which no other one begins (`max-reuse`). 0: no limit.
+    /// The total number of requests after which no other one begins (`max-reuse`). 0: no limit.
     pub max_total: u32,
 }
 
-/// How far a request is.
+/// The state of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Nothing of it was written.
     Idle,
-    /// No output has come.
+    /// No output was received.
     Asked,
-    /// Output has come.
+    /// Some output was received.
     Answering,
-    /// All of it has; `FCGI_END_REQUEST` has not.
+    /// All output was received, `FCGI_END_REQUEST` was not.
     Answered,
-    /// That has come.
+    /// `FCGI_END_REQUEST` was received.
     Ended,
-    /// Its owner has let go of it, and `FCGI_END_REQUEST` has not come.
+    /// Its owner has released it, and `FCGI_END_REQUEST` was not received.
     Abandoned,
-    /// The same by this side, while somebody still has it.
+    /// Aborted by this side while it has an owner; `FCGI_END_REQUEST` was not received.
     Cut,
-    /// The connection has failed, or the request has.
+    /// The connection or the request has failed.
     Failed,
 }
 
-/// One request.
 pub(super) struct Half {
     pub(super) stage: Stage,
     /// Output that was not read.
     input: VecDeque<Buffer>,
-    /// Whether records of it are whole.
+    /// Progress of records of output.
     pub(super) progress: FrameProgress,
-    /// The application has not begun with it.
+    /// Whether the application has not begun it.
     pub(super) refused: bool,
     error: Vec<u8>,
     pub(super) errors: Vec<Vec<u8>>,
-    /// Who waits for output.
+    /// The task that waits for output.
     reader: Option<Waker>,
 }
 
@@ -83,7 +84,7 @@ impl Half {
         }
     }
 
-    /// Bytes of output that have room.
+    /// Free space for output, in bytes.
     fn room(&self) -> usize {
         let more = BUFFERS.saturating_sub(self.input.len()) * rt::buffer_size();
         more + self.input.back().map_or(0, Buffer::room)
@@ -117,13 +118,13 @@ impl Half {
         }
     }
 
-    /// Whether somebody has it.
+    /// Whether it has an owner.
     fn is_live(&self) -> bool {
         self.stage != Stage::Abandoned
     }
 
     fn fail(&mut self) {
-        // All that is missing of an answer that was received is the word that nothing is.
+        // If all output of an answer was received, only `FCGI_END_REQUEST` is missing.
         self.stage = match self.stage {
             Stage::Answered | Stage::Ended => Stage::Ended,
             Stage::Abandoned => Stage::Abandoned,
@@ -135,22 +136,22 @@ impl Half {
 
 pub(super) struct State {
     terms: Terms,
-    /// By their numbers, of which the first is 1.
+    /// Indexed by request identifier minus one.
     halves: Vec<Option<Half>>,
     limit: usize,
     begun: u32,
     values: Option<Values>,
-    /// What is to be written.
+    /// Bytes to be written.
     pub(super) output: Vec<u8>,
-    /// Who waits for room there.
+    /// Tasks that wait for free space in `output`.
     writers: Vec<Waker>,
     pub(super) mover: Option<Waker>,
-    /// No request begins any more.
+    /// Whether no more requests can begin.
     pub(super) closing: bool,
     pub(super) failed: bool,
-    /// Reads that have brought something.
+    /// The number of reads that returned bytes.
     pub(super) heard: u64,
-    /// Answers that were received whole.
+    /// The number of answers received whole.
     pub(super) answers: u32,
 }
 
@@ -183,17 +184,17 @@ impl State {
         self.halves.get_mut(usize::from(request).checked_sub(1)?)?.as_mut()
     }
 
-    /// Requests that have a place, those included that were given up.
+    /// The number of slots in use, including those of abandoned requests.
     pub(super) fn open(&self) -> usize {
         self.halves.iter().flatten().count()
     }
 
-    /// Requests that somebody has.
+    /// The number of requests that have an owner.
     pub(super) fn live(&self) -> usize {
         self.halves.iter().flatten().filter(|half| half.is_live()).count()
     }
 
-    /// Requests that may be under way at a time.
+    /// The number of requests that may be in progress at a time.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
@@ -202,7 +203,7 @@ impl State {
         self.closing || self.failed || self.terms.max_total > 0 && self.begun >= self.terms.max_total
     }
 
-    /// The number of a new request, the smallest that is free. `None`: no other one may begin.
+    /// Allocates the identifier of a new request, the smallest that is free. `None`: no other one may begin.
     pub(super) fn begin(&mut self) -> Option<u16> {
         if self.is_closing() || self.open() >= self.limit {
             return None;
@@ -216,8 +217,8 @@ impl State {
         u16::try_from(place + 1).ok()
     }
 
-    /// A request is let go. One that is under way keeps its number until the application has ended it, which is told so where it
-    /// `aborts`.
+    /// Releases a request. A request in progress keeps its identifier until the application has ended it; with `aborts`
+    /// the application receives `FCGI_ABORT_REQUEST`.
     pub(super) fn leave(&mut self, request: u16, aborts: bool) {
         let failed = self.failed;
         let Some(half) = self.half(request) else { return };
@@ -235,7 +236,7 @@ impl State {
             self.free(request);
         }
         if aborts && self.live() == 0 && self.open() > 0 {
-            // Nothing but the ends of requests that were given up is to come: that is not worth waiting for.
+            // Only the ends of abandoned requests can follow: the connection is not kept open for these.
             self.closing = true;
         }
         self.wake_mover();
@@ -247,7 +248,7 @@ impl State {
         }
     }
 
-    /// Whether there is room for something to write; else it is waited for.
+    /// Whether there is free space in `output`; if not, the task is woken when there is.
     pub(super) fn has_room(&mut self, cx: &Context<'_>) -> bool {
         let has_room = self.output.len() < OUTPUT;
         if !has_room && !self.writers.iter().any(|writer| writer.will_wake(cx.waker())) {
@@ -256,7 +257,7 @@ impl State {
         has_room
     }
 
-    /// So many bytes of the output were written.
+    /// Removes `bytes` of the output, which were written.
     pub(super) fn note_written(&mut self, bytes: usize) {
         self.output.drain(..bytes.min(self.output.len()));
         if self.output.len() < OUTPUT {
@@ -264,7 +265,8 @@ impl State {
         }
     }
 
-    /// Bytes of output of a request that can be taken. What has no reader is dropped, however much it is.
+    /// The number of bytes of a request's output that can be accepted. Output without a reader is dropped, so it has no
+    /// limit.
     pub(super) fn room(&mut self, request: u16) -> usize {
         match self.half(request) {
             Some(half) if half.is_live() && half.stage != Stage::Cut => half.room(),
@@ -272,7 +274,7 @@ impl State {
         }
     }
 
-    /// Takes output; `is_whole`: its record has no more. False: the application breaks the protocol.
+    /// Accepts output; `is_whole`: its record is complete. Returns false if the application violates the protocol.
     pub(super) fn take_output(&mut self, request: u16, data: &[u8], is_whole: bool) -> bool {
         let Some(half) = self.half(request) else { return false };
         match half.stage {
@@ -287,7 +289,7 @@ impl State {
         true
     }
 
-    /// No more output comes of a request.
+    /// Handles the end of a request's output.
     pub(super) fn end_output(&mut self, request: u16) -> bool {
         let Some(half) = self.half(request) else { return false };
         if matches!(half.stage, Stage::Asked | Stage::Answering) {
@@ -296,7 +298,7 @@ impl State {
         half.stage != Stage::Idle
     }
 
-    /// Takes a part of a message of standard error.
+    /// Appends a part of a message of standard error.
     pub(super) fn take_error(&mut self, request: u16, data: &[u8], whole: bool) -> bool {
         let keeps = self.terms.keeps_errors;
         let Some(half) = self.half(request) else { return false };
@@ -305,7 +307,7 @@ impl State {
         half.stage != Stage::Idle
     }
 
-    /// A request has ended.
+    /// Handles `FCGI_END_REQUEST`.
     pub(super) fn end(&mut self, request: u16, status: ProtocolStatus) -> bool {
         let others = self.open().saturating_sub(1);
         let Some(half) = self.half(request) else { return false };
@@ -321,7 +323,7 @@ impl State {
             }
             Stage::Asked | Stage::Answering | Stage::Answered => {}
         }
-        // What it has answered counts, whatever it says of itself at the end.
+        // The output received is valid, even if the application reports an error at the end.
         let has_answered = status == ProtocolStatus::Complete || half.stage != Stage::Asked;
         half.refused = status == ProtocolStatus::Refused && !has_answered;
         half.stage = if has_answered { Stage::Ended } else { Stage::Failed };
@@ -330,13 +332,13 @@ impl State {
             self.answers = self.answers.saturating_add(1);
         }
         if status == ProtocolStatus::Refused {
-            // So many are too many.
+            // The number of requests in progress is more than the application accepts.
             self.limit = self.limit.min(others.max(1));
         }
         true
     }
 
-    /// Takes a part of what the application says of its limits.
+    /// Accepts a part of the application's `FCGI_GET_VALUES_RESULT`.
     pub(super) fn take_values(&mut self, data: &[u8], whole: bool) {
         let Some(values) = &mut self.values else { return };
         values.take(data, whole);
@@ -349,7 +351,7 @@ impl State {
         self.values = None;
     }
 
-    /// Gives up a request that has an owner, who learns it.
+    /// Aborts a request that has an owner, which gets an error.
     pub(super) fn give_up(&mut self, request: u16) {
         let Some(half) = self.half(request) else { return };
         if !matches!(half.stage, Stage::Asked | Stage::Answering | Stage::Answered) {
@@ -361,19 +363,19 @@ impl State {
         self.output.extend_from_slice(&fcgi::abort_request(request));
     }
 
-    /// The application has seen none of the requests.
+    /// Marks the requests as refused: the application has not received any of them.
     pub(super) fn refuse(&mut self) {
         self.halves.iter_mut().flatten().for_each(|half| half.refused = half.stage == Stage::Asked);
     }
 
-    /// The connection is over.
+    /// Handles the end of the connection.
     pub(super) fn fail(&mut self) {
         self.failed = true;
         self.halves.iter_mut().flatten().for_each(Half::fail);
         self.writers.drain(..).for_each(Waker::wake);
     }
 
-    /// Moves output of a request into `buffer`, and returns whether a record of it has become whole since the last read.
+    /// Moves output of a request into `buffer`, and returns whether a record was completed since the last read.
     pub(super) fn read(&mut self, request: u16, buffer: &mut Buffer) -> bool {
         let Some(half) = self.half(request) else { return false };
         let completes = half.progress.take();

@@ -1,5 +1,5 @@
-//! What may stand in the way of a body: it sees every byte of it without the framing, and may hold bytes back or put
-//! others in their place. Owns what it has not let go yet. Must never know why a body is looked at.
+//! Filters of a body: a filter sees every byte of the payload, without the framing, and may hold bytes back or replace
+//! them. Owns the bytes that a filter has not passed on yet. Must never know why a body is filtered.
 
 use base::buffer::Buffer;
 use base::moment::Moment;
@@ -7,32 +7,34 @@ use wire::http::Fields;
 
 use super::{Flow, HEADROOM, Source, TAILROOM, body_buffer, shrink};
 
-/// What a filter made of what it was shown.
+/// The result of one call of [`BodyFilter::pass`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passed {
-    /// It took all that there was, and has nothing to give before more comes.
+    /// All of the input was taken; there is no output before more input comes.
     Through,
-    /// It may give more at once, or in the next turn.
+    /// More output may be available at once, or in the next event-loop iteration.
     Again,
-    /// It has nothing to give before that moment.
+    /// There is no output before that time.
     Until(Moment),
-    /// The body is not what it has to be: it ends here, as one whose coding is broken.
+    /// The body is invalid, for example its content coding is broken: it ends here.
     Refused,
 }
 
-/// Stands in the way of one direction's body.
+/// A filter of one direction's body.
 pub trait BodyFilter {
-    /// Moves what may go on from `input` to `output`, which is empty. What stays in `input` is shown again. `ended`:
-    /// nothing comes behind it. What is passed on as it is had better be moved by [`forward`].
+    /// Moves the bytes that may go on from `input` to `output`, which is empty. Bytes left in `input` are passed again
+    /// by the next call. `ended`: no more input follows. Bytes that are passed on unchanged should be moved by
+    /// [`forward`].
     fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed;
 
-    /// The trailers that came after the body; called once, before [`BodyFilter::pass`] is called with the end. What stays goes on.
+    /// Filters the trailers that followed the body. Called once, before [`BodyFilter::pass`] is called with the end.
+    /// The trailers that are left are forwarded.
     fn trailers(&mut self, trailers: &mut Option<Fields>) {
         let _ = trailers;
     }
 }
 
-/// Lets nothing go on: the sink did not ask for the body.
+/// Discards the whole body, because the sink did not ask for it.
 pub struct Discard;
 
 impl BodyFilter for Discard {
@@ -42,8 +44,8 @@ impl BodyFilter for Discard {
     }
 }
 
-/// Moves at most `most` bytes from `input` to the end of `output`, as it is passed on: whole buffers change hands. The
-/// number of bytes that were moved: never zero where there are bytes and room for them.
+/// Moves at most `most` bytes from `input` to the end of `output`, unchanged; whole buffers are swapped. Returns the
+/// number of bytes moved, which is never zero if there are bytes and capacity for them.
 pub fn forward(input: &mut Buffer, output: &mut Buffer, most: usize) -> usize {
     if input.len() <= most && output.is_empty() {
         std::mem::swap(input, output);
@@ -60,7 +62,7 @@ pub fn forward(input: &mut Buffer, output: &mut Buffer, most: usize) -> usize {
     length
 }
 
-/// Makes an empty buffer ready for what a filter writes: with room around it for the framing.
+/// Prepares an empty buffer for a filter's output, with the capacity around it that framing needs.
 pub fn make_output(output: &mut Buffer) {
     if output.capacity() == 0 {
         *output = body_buffer();
@@ -70,9 +72,9 @@ pub fn make_output(output: &mut Buffer) {
     }
 }
 
-/// A body that a filter can be put in the way of.
+/// A body that a filter can be attached to.
 pub trait Filtered {
-    /// Whether something stands in the way.
+    /// Whether a filter is attached.
     fn has_passage(&self) -> bool;
 
     /// See [`Flow::set_body_filter`].
@@ -89,25 +91,25 @@ impl Filtered for Flow {
     }
 }
 
-/// A filter and what it has not let go.
+/// A filter, and the bytes that it has not passed on.
 pub(super) struct FilterStage {
     filter: Box<dyn BodyFilter>,
-    /// The payload that has come.
+    /// The payload received and not yet passed on.
     held: Buffer,
-    /// The trailers that came behind the body, for when all of it has gone.
+    /// The trailers received after the body, kept until all of the body has been passed on.
     trailers: Option<Fields>,
-    /// The filter has seen them.
+    /// Whether the filter has seen the trailers.
     told: bool,
-    /// The filter has let go the last of it.
+    /// Whether the filter has passed on the last of the body.
     done: bool,
-    /// The filter itself holds something.
+    /// Whether the filter itself holds bytes.
     busy: bool,
-    /// Until when it holds back what it has.
+    /// The time until which the filter holds bytes back.
     until: Option<Moment>,
 }
 
 impl FilterStage {
-    /// Whether nothing is held.
+    /// Whether no bytes are held.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty() && !self.busy
     }
@@ -117,12 +119,12 @@ impl FilterStage {
         self.held = Buffer::empty();
     }
 
-    /// Another turn begins: what was held back is shown again.
+    /// Begins another poll: bytes held back are offered to the filter again.
     pub(super) fn begin(&mut self) {
         self.until = None;
     }
 
-    /// Whether the last of it was let go.
+    /// Whether the last of the body was passed on.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
@@ -132,31 +134,31 @@ impl FilterStage {
         shrink(&mut self.held);
     }
 
-    /// The source has ended, with these trailers.
+    /// Records the end of the source, with its trailers.
     pub(super) fn end(&mut self, trailers: Option<&Fields>) {
         self.trailers = trailers.cloned();
     }
 }
 
-/// What one step of a filter brought about.
+/// The result of one step of a filter.
 pub(super) enum Sifted {
-    /// Something is to be written.
+    /// There is output to write.
     Output,
-    /// Everything was let go, and the source has ended.
+    /// All of the body was passed on, and the source has ended.
     Finished,
-    /// More has to come first.
+    /// More input is needed first.
     Hungry,
-    /// It holds back what there is.
+    /// The filter holds back the bytes that it has.
     Held,
-    /// Others get their turn first.
+    /// The filter has more to do, and yields to other tasks first.
     Again,
-    /// The body is refused.
+    /// The filter refused the body.
     Refused,
 }
 
 impl Flow {
-    /// Puts something in the way of what is still to come. What waits to be written goes through it as well, where it is
-    /// not framed yet; so this is best done before the flow is started. A source that has ended is left alone.
+    /// Attaches a filter to the rest of the body. Bytes that wait to be written are filtered as well, unless they are
+    /// framed already, so this should be called before the flow is started. No effect if the source has ended.
     pub fn set_body_filter(&mut self, filter: Box<dyn BodyFilter>) {
         if self.filter_stage.is_some() || self.source_ended() {
             return;
@@ -176,17 +178,17 @@ impl Flow {
         }));
     }
 
-    /// Whether something stands in the way.
+    /// Whether a filter is attached.
     pub fn has_passage(&self) -> bool {
         self.filter_stage.is_some()
     }
 
-    /// Until when bytes are held back, of a flow whose step is [`super::FlowStep::Held`].
+    /// The time until which bytes are held back, for a flow whose last step was [`super::FlowStep::Held`].
     pub fn held_until(&self) -> Option<Moment> {
         self.filter_stage.as_ref().and_then(|filter_stage| filter_stage.until)
     }
 
-    /// Hands the payload that was just read to the filter.
+    /// Hands the payload just read to the filter.
     pub(super) fn hold(&mut self) {
         if let Some(filter_stage) = &mut self.filter_stage {
             debug_assert!(filter_stage.held.is_empty(), "nothing is read while something is held");
@@ -195,7 +197,7 @@ impl Flow {
         }
     }
 
-    /// Has the filter let go what it will, into `body`.
+    /// Runs the filter once, with its output in `body`.
     pub(super) fn sift(&mut self) -> Sifted {
         let ended = matches!(self.source, Source::Ended);
         let Some(filter_stage) = &mut self.filter_stage else { return Sifted::Hungry };

@@ -1,26 +1,27 @@
-//! Buffers around a flow: with room for framing, and no larger than what waits in them. Must never interpret a byte.
+//! Buffers of a flow: with capacity for framing, and no larger than the bytes that wait in them. Must never interpret a
+//! byte.
 
 use base::buffer::Buffer;
 
 use super::{HEADROOM, TAILROOM};
 
-/// An empty buffer with the room that framing needs around what is read into it: whoever reads a body before it flows
-/// reads into this.
+/// Returns an empty buffer with the capacity that framing needs before and after the body. Code that reads a body
+/// before it flows reads it into such a buffer.
 pub fn body_buffer() -> Buffer {
     let mut buffer = rt::buffer();
     buffer.reserve_around(HEADROOM, TAILROOM);
     buffer
 }
 
-/// The same for a body that is to have `size` bytes of room; its memory comes from no pool.
+/// Returns such a buffer with `size` bytes of capacity for the body, allocated outside the pool.
 pub fn large_body_buffer(size: usize) -> Buffer {
     let mut buffer = Buffer::with_capacity(HEADROOM + size + TAILROOM);
     buffer.reserve_around(HEADROOM, TAILROOM);
     buffer
 }
 
-/// Gets a buffer that can be read into: with storage, with room behind its data where compacting can make some, and of the
-/// usual size again after [`shrink`].
+/// Makes a buffer ready to be read into: with storage, with free space after its data if compacting can make some, and
+/// of the usual size again after [`shrink`].
 pub fn expand(buffer: &mut Buffer) {
     if buffer.capacity() < rt::buffer_size() {
         let mut whole = rt::buffer();
@@ -32,7 +33,7 @@ pub fn expand(buffer: &mut Buffer) {
     }
 }
 
-/// What lies in a pooled buffer that it fills to a quarter at most gets a buffer of its size; [`expand`] takes it back.
+/// Moves the bytes of a pooled buffer that is at most a quarter full into a buffer of their size. Undone by [`expand`].
 pub fn shrink(buffer: &mut Buffer) {
     let length = buffer.len();
     if buffer.capacity() >= rt::buffer_size() && length <= rt::buffer_size() / 4 {
@@ -43,13 +44,13 @@ pub fn shrink(buffer: &mut Buffer) {
     }
 }
 
-/// Cuts `buffer` at `keep` and returns a buffer with what was behind; nothing there means an empty one.
+/// Cuts `buffer` at `keep` bytes and returns the rest in a buffer of its own, which is empty if there is no rest.
 pub(super) fn split_off(buffer: &mut Buffer, keep: usize) -> Buffer {
     if buffer.len() <= keep {
         return Buffer::empty();
     }
     let behind = &buffer.data()[keep..];
-    // More than a buffer follows the body only where that was read into a large buffer before it flowed.
+    // The rest is longer than a pooled buffer only if it was read into a large buffer before the body flowed.
     let mut rest = if behind.len() <= rt::buffer_size() { rt::buffer() } else { Buffer::with_capacity(behind.len()) };
     let whole = rest.push(behind);
     debug_assert!(whole, "there is room for all of it");

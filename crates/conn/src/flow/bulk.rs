@@ -1,5 +1,5 @@
-//! The bulk of a long body: large pieces of whole segments, and a source that wakes us for large amounts only. Owns how
-//! much is read at a time; must never write.
+//! The bulk of a long body: large reads, cut to whole segments, and a source that wakes us for large amounts only. Owns
+//! how much is read at a time; must never write.
 
 use std::task::{Context, Poll};
 
@@ -7,26 +7,27 @@ use base::buffer::Buffer;
 
 use super::{ByteSink, ByteSource, Flow, Moved, Source};
 
-/// A body whose remainder is at least this long is read in large pieces.
+/// A body with at least this many bytes left is read in large pieces.
 const BULK: u64 = 64 * 1024;
 
 impl Flow {
-    /// True while the source's low-water mark is raised; [`Flow::lower_mark`] must be called a moment after it paused.
+    /// Whether the source's low-water mark is raised; [`Flow::lower_mark`] must be called soon after the source pauses.
     pub fn is_bulk(&self) -> bool {
         self.mark > 0
     }
 
-    /// Restores the source's low-water mark: a sender that pauses below it would never be read.
+    /// Restores the source's low-water mark. Otherwise bytes of a sender that pauses below the mark would never be
+    /// read.
     pub fn lower_mark(&mut self, source: &mut impl ByteSource) {
         if self.mark > 0 {
             self.mark = 0;
-            // A socket that refuses its normal state is broken; reading it will tell.
+            // A socket that refuses its normal state is broken; the next read returns the error.
             let _ = source.set_receive_low_water(1);
         }
     }
 
-    /// What came of a long body along with its head waits for what the source holds already, in one large piece: one
-    /// write, and no segment that is almost empty.
+    /// Appends what the source already has to the part of a long body that was read with its head, in one large read:
+    /// this saves a write and a segment that is almost empty.
     pub(super) fn gather(
         &mut self,
         cx: &mut Context<'_>,
@@ -53,7 +54,7 @@ impl Flow {
         self.body = piece;
         self.limit_piece();
         let room = self.body.room();
-        // An end or an error shows again to the next read, when what is here has gone out.
+        // The next read returns an end or an error again, after these bytes were written.
         if let Poll::Ready(Ok(read)) = source.poll_read(cx, &mut self.body)
             && read > 0
         {
@@ -69,7 +70,7 @@ impl Flow {
         }
     }
 
-    /// A head waits for the first payload of a source that has it at hand: one write for both.
+    /// Reads the first payload of a source whose data is in memory before the head is written: one write for both.
     pub(super) fn gather_at_hand(&mut self, cx: &mut Context<'_>, source: &mut impl ByteSource, moved: &mut Moved) {
         let waits = !self.head.is_empty() && self.body.is_empty() && self.tail.is_empty();
         if !waits || !source.is_at_hand() || self.filter_stage.is_some() || self.source_ended() || self.failed.is_some()
@@ -79,7 +80,7 @@ impl Flow {
         match self.poll_fill(cx, source, moved) {
             Ok(Poll::Ready(())) if self.record.is_some() => self.note(),
             Ok(_) => {}
-            // The head goes out before.
+            // The head is written first.
             Err(error) => {
                 self.body = Buffer::empty();
                 self.failed = Some(Box::new(error));
@@ -87,8 +88,8 @@ impl Flow {
         }
     }
 
-    /// Asks before a large piece is read how much the sink takes: what is read beyond that would lie here for as long as
-    /// its reader is slow. A sink that is almost full gets ordinary pieces. The length of its segments is asked for once.
+    /// Limits a large read to what the sink accepts: bytes beyond that would stay in memory as long as the sink's peer
+    /// is slow. A sink that is almost full gets ordinary reads. Its segment size is queried once.
     pub(super) fn fit_to_sink(&mut self, sink: &impl ByteSink) {
         if !self.large {
             return;
@@ -96,15 +97,15 @@ impl Flow {
         if self.segment == 0 {
             self.segment = sink.segment_size().unwrap_or(1).max(1);
         }
-        // What was written since has taken room from that, and what the peer has acknowledged gave some back.
+        // Bytes written since then have used some of that capacity, and bytes acknowledged by the peer have freed some.
         if self.capacity < rt::large_buffer_size() {
             self.capacity = sink.send_capacity().unwrap_or(usize::MAX);
         }
         self.large = self.capacity.saturating_sub(self.head.len() + self.body.len()) as u64 >= BULK;
     }
 
-    /// The sink takes no more for now: what is left of a piece lies in a buffer of its size, and the large one goes on to
-    /// another flow.
+    /// Moves the rest of a large piece into a buffer of its size when the sink accepts no more, so that the large
+    /// buffer can be used by another flow.
     pub(super) fn wait_for_sink(&mut self) {
         if self.body.capacity() <= rt::buffer_size() || self.body.len() > BULK as usize {
             return;
@@ -116,8 +117,9 @@ impl Flow {
         self.body = small;
     }
 
-    /// Leaves the next read of a large piece as much room as it should fill: never across the body's end, for what
-    /// follows must fit in one buffer; and else so much that whole segments go out, no short one behind them.
+    /// Reserves space in the buffer so that the next large read has the right length: never past the end of the body,
+    /// because the bytes after it must fit in one buffer; otherwise cut so that whole segments are sent, without a
+    /// short one at the end.
     pub(super) fn limit_piece(&mut self) {
         let room = self.body.room();
         let remaining = match self.source {
@@ -130,9 +132,10 @@ impl Flow {
         self.body.reserve_behind(room - most);
     }
 
-    /// After a read: a filled buffer asks for larger pieces, a short one for small ones again; where nobody knows how much
-    /// is to come, two short ones, for long runs of bytes end with a short piece. While long pieces come and the rest is
-    /// known to be long, the source is asked to wake us for all of the next piece only.
+    /// Adapts the size of reads after a read: a filled buffer makes the next one large, a short read makes it small
+    /// again; for a body of unknown length two short reads do, because long runs of bytes end with a short one. While
+    /// reads are large and a long rest is known, the low-water mark lets the source wake us only when all of the next
+    /// piece is there.
     pub(super) fn adapt(&mut self, source: &mut impl ByteSource, read: usize, room: usize) {
         let short = read < room && read <= rt::buffer_size();
         let remaining = self.remaining().saturating_sub(read as u64);
@@ -154,7 +157,8 @@ impl Flow {
     }
 }
 
-/// How much of `room` makes whole segments together with the bytes that are `waiting`; all of it where none fits.
+/// The part of `room` that makes whole segments together with the bytes that are `waiting`; all of it if no segment
+/// fits.
 fn in_whole_segments(waiting: usize, room: usize, segment: usize) -> usize {
     let short = (waiting + room) % segment.max(1);
     if short < room { room - short } else { room }

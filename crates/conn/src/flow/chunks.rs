@@ -1,5 +1,5 @@
-//! The chunked transfer coding around a flow: taken apart on the way in, put together on the way out, with what becomes
-//! of trailers. Must never read or write a stream.
+//! The chunked transfer coding of a flow: decoding of the source, encoding for the sink, and the handling of trailers.
+//! Must never read or write a stream.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use wire::http::Fields;
 
 use super::{Flow, FlowError, Source, TAILROOM, split_off};
 
-/// How far a chunked source was taken apart.
+/// State of decoding a chunked source.
 pub(super) struct Chunks {
     decoder: ChunkDecoder,
     trailers: Fields,
 }
 
 impl Chunks {
-    /// For a body whose trailers fit in one buffer when they go out again: with a blank more a line than they may have
-    /// come with, behind the end of a chunk and the last chunk.
+    /// Creates the decoder of a body whose trailers fit in one buffer when they are sent again, after the end of a
+    /// chunk and the last chunk, and with one more space per line than they may have been received with.
     pub(super) fn new() -> Self {
         let usual = h1::HeadLimits::default();
         let room = rt::buffer_size().saturating_sub(usual.max_fields + TAILROOM);
@@ -24,37 +24,37 @@ impl Chunks {
         Self { decoder: ChunkDecoder::with_limits(&limits), trailers: Fields::default() }
     }
 
-    /// Bytes of the current chunk that have not come yet; zero between chunks.
+    /// Bytes of the current chunk that were not received yet; zero between chunks.
     pub(super) fn remaining(&self) -> u64 {
         self.decoder.remaining_in_chunk()
     }
 
-    /// So many bytes of the chunk have come on another way, at most [`Chunks::remaining`].
+    /// Skips `count` bytes of the chunk that were moved by other means, at most [`Chunks::remaining`].
     pub(super) fn skip(&mut self, count: u64) {
         let skipped = self.decoder.skip(count);
         debug_assert_eq!(skipped, count, "no more than the chunk has");
     }
 }
 
-/// What becomes of a chunked body's trailers.
+/// The handling of a chunked body's trailers.
 #[derive(Debug, Clone, Default)]
 pub enum Trailers {
-    /// They go on.
+    /// They are forwarded.
     #[default]
     Pass,
-    /// They go on, their names in this spelling.
+    /// They are forwarded, with their names in this spelling.
     Spell(Arc<Spelling>),
     /// They are dropped.
     Drop,
 }
 
 impl Flow {
-    /// Takes the chunks that were just read apart. Whether there is payload in them, or the end.
+    /// Decodes the chunks just read. Returns whether they contain payload or the end.
     pub(super) fn admit_chunks(&mut self) -> Result<bool, FlowError> {
         let Source::Chunked(chunks) = &mut self.source else { return Ok(false) };
         let decoded =
             chunks.decoder.decode_in_place(self.body.data_mut(), &mut chunks.trailers).map_err(FlowError::Malformed)?;
-        // What was not used is a part of a line, or the next message.
+        // The bytes not consumed are a part of a line, or the next message.
         self.rest = split_off(&mut self.body, decoded.consumed);
         self.body.truncate(decoded.payload);
         if self.chunked {
@@ -68,22 +68,22 @@ impl Flow {
         Ok(decoded.payload > 0 || decoded.state == ChunkState::End)
     }
 
-    /// Puts the size line before the data and CR LF behind it, unless something stands in its way first.
+    /// Puts the size line before the data and CR LF after it, unless a filter has to see the data first.
     pub(super) fn frame_chunk(&mut self) {
         if self.filter_stage.is_none() {
             self.frame();
         }
     }
 
-    /// Puts the size line before the data and CR LF behind it.
+    /// Puts the size line before the data and CR LF after it.
     pub(super) fn frame(&mut self) {
         if self.body.is_empty() {
             return;
         }
         let mut line = [0; 18];
         let line = h1::chunk_header(self.body.len() as u64, &mut line);
-        // `start` was given the bytes behind a head and `prepare` reserves the room, so there is always enough in
-        // front; a head's bytes are more than a size line.
+        // `start` was given the bytes that followed a head, and a head is longer than a size line; `prepare` reserves
+        // the space. So there is always enough space in front.
         let placed = self.body.push_front(line);
         debug_assert!(placed, "no room in front of a chunk");
         if std::mem::take(&mut self.splicing.open) {
@@ -93,7 +93,7 @@ impl Flow {
         self.push_tail(b"\r\n");
     }
 
-    /// Ends a sink whose end is told: in chunks, or by whoever takes its trailers.
+    /// Ends the body for a sink that needs an explicit end: the last chunk, or trailers that the sink takes itself.
     pub(super) fn finish_chunks(&mut self, trailers: Option<&Fields>) {
         self.came = trailers.filter(|trailers| !trailers.is_empty()).cloned().map(Box::new);
         match &mut self.filter_stage {
@@ -102,7 +102,7 @@ impl Flow {
         }
     }
 
-    /// Nothing goes out behind these trailers.
+    /// Ends the body with these trailers; nothing is sent after them.
     pub(super) fn end_with(&mut self, trailers: Option<&Fields>) {
         if self.chunked {
             self.push_end(trailers);
@@ -145,7 +145,7 @@ impl Flow {
         }
     }
 
-    /// Appends to the body while there is room, then to the tail; what is in a pipe goes out between the two.
+    /// Appends to the body while it has free space, then to the tail. Bytes in a pipe are sent between the two.
     pub(super) fn push_tail(&mut self, bytes: &[u8]) {
         let joins = self.tail.is_empty() && self.splicing.is_empty() && self.body.capacity() > 0;
         if joins && self.body.push(bytes) {

@@ -1,4 +1,4 @@
-//! What a flow reads from and writes to. Owns the operations that it needs of either; must never know what is behind them.
+//! Sources and sinks of a flow. Owns the operations that a flow needs of either; must never know what implements them.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
@@ -11,64 +11,65 @@ use crate::transport::Transport;
 
 /// A source of bytes.
 pub trait ByteSource {
-    /// Reads into the spare part of `buffer`; 0 is the end.
+    /// Reads into the free space of `buffer`; 0 is the end.
     ///
     /// # Errors
     /// The source's.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>>;
 
-    /// Whether the last read has completed something: of frames that come in parts, all of one. Asked once for each read.
+    /// Whether the last read completed something; for frames received in parts, a whole frame. Called once after each
+    /// read.
     #[inline]
     fn completes(&mut self) -> bool {
         true
     }
 
-    /// The fields that came behind the payload, once a read has told its end.
+    /// Takes the trailers that followed the payload, after a read has returned the end.
     fn take_trailers(&mut self) -> Option<Box<Fields>> {
         None
     }
 
-    /// Moves bytes into a pipe, at most `most`; 0 is the end.
+    /// Moves at most `most` bytes into a pipe; 0 is the end.
     ///
     /// # Errors
-    /// The source's; `InvalidInput` where it has no descriptor to splice from.
+    /// The source's; `InvalidInput` if it has no descriptor to splice from.
     fn poll_splice_into(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, most: usize) -> Poll<io::Result<usize>> {
         let _ = (cx, pipe, most);
         Poll::Ready(Err(io::ErrorKind::InvalidInput.into()))
     }
 
-    /// Wakes readers only when so many bytes have come.
+    /// Sets the number of bytes that have to be received before readers are woken (`SO_RCVLOWAT`).
     ///
     /// # Errors
-    /// The source's; `Unsupported` where it has no such mark.
+    /// The source's; `Unsupported` if it has no such mark.
     fn set_receive_low_water(&mut self, bytes: usize) -> io::Result<()> {
         let _ = bytes;
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Whether the last read found nothing more, and nothing was reported since.
+    /// Whether the last read emptied the source, and no readiness was reported since.
     fn is_quiet(&self) -> bool {
         true
     }
 
-    /// Whether a read makes no system call: what there is goes out along with the head in front of it.
+    /// Whether a read needs no system call. Its data is then sent together with the head before it.
     fn is_at_hand(&self) -> bool {
         false
     }
 
-    /// Whether payload lies in memory that outlives the write: [`ByteSource::slices`] works.
+    /// Whether the payload is in memory that outlives the write, so that [`ByteSource::slices`] can be used.
     fn can_lend(&self) -> bool {
         false
     }
 
-    /// Lends what comes next, in order, and returns how many slices that are: at least one that is not empty, unless the payload
-    /// has ended.
+    /// Lends the next bytes, in order, and returns the number of slices: at least one that is not empty, unless the
+    /// payload has ended.
     fn slices<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
         let _ = into;
         0
     }
 
-    /// So many bytes of what was lent have been written.
+    /// Consumes `count` bytes of the slices lent, which were written.
     fn advance(&mut self, count: usize) {
         let _ = count;
     }
@@ -89,10 +90,10 @@ pub trait ByteSink {
         more: bool,
     ) -> Poll<io::Result<usize>>;
 
-    /// Writes slices with one call and returns how many bytes were written; nothing of them is kept.
+    /// Writes slices with one call and returns the number of bytes written; none of them are kept.
     ///
     /// # Errors
-    /// The sink's; `Unsupported` where [`ByteSink::takes_slices`] says so.
+    /// The sink's; `Unsupported` if [`ByteSink::takes_slices`] is false.
     fn poll_write_slices(
         &mut self,
         cx: &mut Context<'_>,
@@ -103,42 +104,42 @@ pub trait ByteSink {
         Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
     }
 
-    /// Whether [`ByteSink::poll_write_slices`] works, and saves a copy.
+    /// Whether [`ByteSink::poll_write_slices`] is supported and saves a copy.
     fn takes_slices(&self) -> bool {
         false
     }
 
-    /// Whether a head is written by [`ByteSink::poll_write`] alone, because slices are payload.
+    /// Whether heads have to be written by [`ByteSink::poll_write`], because slices are taken as payload.
     fn parts_heads(&self) -> bool {
         false
     }
 
-    /// Writes what a pipe holds.
+    /// Writes the bytes in a pipe.
     ///
     /// # Errors
-    /// The sink's; `InvalidInput` where it has no descriptor to splice to.
+    /// The sink's; `InvalidInput` if it has no descriptor to splice to.
     fn poll_splice_from(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe, more: bool) -> Poll<io::Result<usize>> {
         let _ = (cx, pipe, more);
         Poll::Ready(Err(io::ErrorKind::InvalidInput.into()))
     }
 
-    /// Whether [`ByteSink::poll_splice_from`] works.
+    /// Whether [`ByteSink::poll_splice_from`] is supported.
     fn can_splice(&self) -> bool {
         false
     }
 
-    /// Bytes of a full segment.
+    /// The length of a full segment in bytes.
     ///
     /// # Errors
-    /// The sink's; `Unsupported` where it has no segments.
+    /// The sink's; `Unsupported` if it has no segments.
     fn segment_size(&self) -> io::Result<usize> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Bytes that may be written now without waiting, about.
+    /// The approximate number of bytes that can be written now without waiting.
     ///
     /// # Errors
-    /// The sink's; `Unsupported` where that is not known.
+    /// The sink's; `Unsupported` if that is not known.
     fn send_capacity(&self) -> io::Result<usize> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -1,10 +1,10 @@
-//! What goes wrong with a flow. Must never say who is to blame: that depends on which direction it is.
+//! Errors of a flow. Must never name the peer at fault: that depends on the direction.
 
 use std::io;
 
 use wire::h1;
 
-/// What went wrong on the way.
+/// Why a flow failed.
 #[derive(Debug)]
 pub enum FlowError {
     /// The source failed.
@@ -13,14 +13,14 @@ pub enum FlowError {
     Truncated,
     /// The sink failed.
     Write(io::Error),
-    /// The source's chunks are not chunks.
+    /// The chunked coding of the source is invalid.
     Malformed(h1::ChunkError),
-    /// What stands in the way of the body refuses it ([`super::Passed::Refused`]).
+    /// The body's filter refused it ([`super::Passed::Refused`]).
     Refused,
 }
 
 impl FlowError {
-    /// Whether the source has sent what is no body: chunks that are none, or what HTTP/2 does not allow on its stream
+    /// Whether the source has sent an invalid body: broken chunks, or frames that HTTP/2 does not allow on its stream
     /// ([`io::ErrorKind::InvalidData`]).
     pub fn is_malformed(&self) -> bool {
         match self {

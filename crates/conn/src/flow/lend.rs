@@ -1,5 +1,6 @@
-//! A body that lies in memory that outlives its way, such as a stored response: it is written from there, behind its head, with one
-//! call for many pieces. What encrypts or frames it takes it from there. Must never copy payload, and never hold a buffer.
+//! Bodies in memory that outlives their transfer, such as stored responses: they are written from there, after their
+//! head, many pieces with one call. A sink that encrypts or frames takes them from there as well. Must never copy
+//! payload, and never hold a buffer.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
@@ -8,20 +9,20 @@ use base::buffer::Buffer;
 
 use super::{ByteSink, ByteSource, Flow, FlowError, FlowStep, Moved, Source};
 
-/// Slices of one call: a head, and a megabyte in pieces of a buffer.
+/// The number of slices in one call: a head, and a megabyte in pieces of a buffer's size.
 const SLICES: usize = 1 + 64;
 
-/// Calls of one poll.
+/// The number of calls in one poll.
 const CALLS: usize = 2;
 
 impl Flow {
-    /// Goes on with a message of which that is still to go out: of its head, and bytes of its body.
+    /// Continues a message that was sent in part: with the rest of its head, and `left` bytes of its body.
     pub fn go_on(&mut self, head: Buffer, left: u64) {
         self.head = head;
         self.source = if left == 0 { Source::Ended } else { Source::Length(left) };
     }
 
-    /// Whether the body is written from where it lies: nothing has to see it, and no framing stands between.
+    /// Whether the body can be written from its own memory: without a filter, a recording or framing.
     pub(super) fn may_lend(&self, source: &impl ByteSource, sink: &impl ByteSink) -> bool {
         source.can_lend()
             && sink.takes_slices()
@@ -34,7 +35,7 @@ impl Flow {
             && self.tail.is_empty()
     }
 
-    /// Moves what can be moved, as [`Flow::poll`] does.
+    /// Moves as many bytes as possible, as [`Flow::poll`] does.
     pub(super) fn poll_lent(
         &mut self,
         cx: &mut Context<'_>,

@@ -9,20 +9,20 @@ pub struct Moved {
     pub read: usize,
     /// Written to the sink.
     pub written: usize,
-    /// Of these, moved by the kernel.
+    /// Of the bytes written, those moved by the kernel.
     pub spliced: usize,
-    /// The source has completed something that the sink can use.
+    /// Whether the source has completed something that the sink can use.
     pub(super) completes: bool,
 }
 
 impl Moved {
-    /// Whether the source has made progress: payload or its end has come, not just a part of the framing around it.
+    /// Whether the source has made progress: payload or the end was received, not just a part of the framing.
     #[inline]
     pub fn read_progress(&self) -> Option<TimeoutProgress> {
         TimeoutProgress::when(self.completes)
     }
 
-    /// Whether the sink has made progress: it has taken something.
+    /// Whether the sink has made progress, by accepting bytes.
     #[inline]
     pub fn write_progress(&self) -> Option<TimeoutProgress> {
         TimeoutProgress::of_payload(self.written)

@@ -1,5 +1,5 @@
-//! A body whose first bytes came before it was known who takes them: what waits is put into the coding of that connection. Must
-//! never touch what is still to come.
+//! Changing the framing of a body whose first bytes were received before its sink was chosen: bytes that wait are
+//! recoded for that connection. Must never touch bytes that are still to be received.
 
 use base::buffer::Buffer;
 use wire::h1::{ChunkDecoder, chunk_header, encode_trailers};
@@ -8,8 +8,9 @@ use wire::http::Fields;
 use super::{Flow, TAILROOM, large_body_buffer};
 
 impl Flow {
-    /// Frames the sink in chunks from here on, or not. What waits to be written, and what is kept for another attempt, is put
-    /// into that form; trailers among it go on as the sink takes them. To be called before anything of the body goes out.
+    /// Switches the framing of the sink to chunks, or from chunks. Bytes that wait to be written, and those recorded
+    /// for another attempt, are recoded; trailers among them are forwarded in the sink's form. To be called before any
+    /// of the body is written.
     pub fn set_chunked(&mut self, chunked: bool) {
         if self.chunked == chunked {
             return;
@@ -31,14 +32,14 @@ impl Flow {
                 trailers = found;
             }
             let mut kept = rt::buffer();
-            // What does not fit is not sent a second time.
+            // What does not fit cannot be sent again.
             self.record = kept.push(recoded.data()).then_some(kept);
         }
         self.last = (!trailers.is_empty()).then(|| Box::new(trailers));
     }
 }
 
-/// The payload of chunks of this program's own making, and the trailers behind it.
+/// The payload of chunks that this program encoded, and the trailers after it.
 fn unframed(parts: &[&[u8]]) -> (Buffer, Fields) {
     let (mut bytes, mut trailers) = (parts.concat(), Fields::new());
     let decoded = ChunkDecoder::new().decode_in_place(&mut bytes, &mut trailers);
@@ -47,7 +48,7 @@ fn unframed(parts: &[&[u8]]) -> (Buffer, Fields) {
     (with_room(&[&bytes[..payload]]), trailers)
 }
 
-/// Payload as one chunk, and the last one behind it where nothing more comes than these trailers.
+/// Payload as one chunk, followed by the last chunk and these trailers if the body has ended.
 fn framed(parts: &[&[u8]], end: Option<&Fields>) -> Buffer {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut line = [0; 18];
@@ -55,14 +56,14 @@ fn framed(parts: &[&[u8]], end: Option<&Fields>) -> Buffer {
         if length > 0 { (chunk_header(length as u64, &mut line), b"\r\n") } else { (b"", b"") };
     let mut last = Vec::new();
     if let Some(trailers) = end {
-        // A vector has room.
+        // Writing to a vector cannot fail.
         let written = encode_trailers(trailers, &mut last);
         debug_assert!(written.is_ok());
     }
     with_room(&[line, &parts.concat(), behind, &last])
 }
 
-/// A buffer with room behind, as for what a body is read into.
+/// A buffer with free space after the data, as a body is read into.
 fn with_room(parts: &[&[u8]]) -> Buffer {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut buffer = large_body_buffer(length + TAILROOM);

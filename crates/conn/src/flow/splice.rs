@@ -1,6 +1,6 @@
-//! A body's way through a pipe of the kernel. Owns the pipe, the choice between it and copying, and the framing around
-//! what is in it: a chunk's size line goes out before the pipe, its CR LF after it. Must never let anything but payload
-//! into the pipe.
+//! Moving a body through a kernel pipe. Owns the pipe, the choice between splicing and copying, and the framing of the
+//! bytes in the pipe: a chunk's size line is written before them, its CR LF after them. Must never let anything but
+//! payload into the pipe.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -10,40 +10,41 @@ use rt::net::Pipe;
 
 use super::{ByteSink, ByteSource, Flow, FlowError, Moved, Source};
 
-/// Bytes that must be missing of a chunk for it to be spliced: fewer are copied, along with the framing around them.
-/// A splice that moves fewer bytes makes the flow copy until a read fills its buffer. Measured: docs/performance.md.
+/// The least number of bytes left in a chunk for it to be spliced: fewer are copied, along with the framing around
+/// them. A splice that moves fewer bytes makes the flow copy until a read fills its buffer. Measured:
+/// docs/performance.md.
 const WORTH_SPLICING: u64 = 16 * 1024;
 
-/// The CR LF of a chunk and the longest size line.
+/// Length of the CR LF of a chunk and the longest size line.
 const LINE: usize = 2 + 18;
 
-/// How a flow uses the kernel's pipes.
+/// State of splicing in a flow.
 #[derive(Default)]
 pub(super) struct Splicing {
-    /// It was asked for, and nothing has shown that it is impossible.
+    /// Whether splicing was requested, and has not proved impossible.
     wanted: bool,
-    /// Taken when it is needed first. With bytes in it, they go out after the flow's body and before its tail.
+    /// Created on first use. Its bytes are written after the flow's body and before its tail.
     pipe: Option<Pipe>,
-    /// The source delivers small pieces: they are copied.
+    /// Whether the source delivers small pieces, which are copied.
     small: bool,
-    /// A chunk went through the pipe; its CR LF is still to be written.
+    /// Whether a chunk went through the pipe whose CR LF is still to be written.
     pub(super) open: bool,
 }
 
 impl Splicing {
-    /// No more is spliced, and what is in the pipe is dropped.
+    /// Stops splicing and drops the bytes in the pipe.
     pub(super) fn cancel(&mut self) {
         *self = Self::default();
     }
 
-    /// No more is spliced. The pipe must be empty.
+    /// Stops splicing. The pipe must be empty.
     pub(super) fn stop(&mut self) {
         debug_assert!(self.is_empty(), "the flow was flushed");
         self.wanted = false;
         self.pipe = None;
     }
 
-    /// Whether nothing waits in the pipe.
+    /// Whether the pipe is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.pipe.as_ref().is_none_or(Pipe::is_empty)
     }
@@ -53,12 +54,12 @@ impl Splicing {
         self.wanted
     }
 
-    /// A read has filled its buffer, or has not.
+    /// Records whether a read has filled its buffer.
     pub(super) fn note_read(&mut self, filled: bool) {
         self.small &= !filled;
     }
 
-    /// Writes what is in the pipe; `more` follows it.
+    /// Writes the bytes in the pipe; `more`: data follows them.
     pub(super) fn poll_flush(
         &mut self,
         cx: &mut Context<'_>,
@@ -76,8 +77,8 @@ impl Splicing {
 }
 
 impl Flow {
-    /// Has the kernel move the payload of the rest of the body, where nothing has to see it. Without an available pipe
-    /// it is copied; so are short chunks and the framing.
+    /// Lets the kernel move the payload of the rest of the body, if nothing has to see it. The payload is copied if no
+    /// pipe is available; short chunks and the framing always are.
     pub fn splice(&mut self) {
         let possible = match self.source {
             Source::Length(_) | Source::UntilClose => !self.chunked,
@@ -87,7 +88,7 @@ impl Flow {
         self.splicing.wanted = possible && self.record.is_none() && self.filter_stage.is_none();
     }
 
-    /// Whether the next bytes go through the pipe, which is taken here if need be. Everything else was written.
+    /// Whether the next bytes go through the pipe, which is created here if necessary. Everything else was written.
     pub(super) fn may_splice(&mut self) -> bool {
         if !self.splicing.wanted {
             return false;
@@ -104,7 +105,7 @@ impl Flow {
         self.splicing.wanted
     }
 
-    /// Moves bytes from the source into the pipe, never beyond the body or the chunk.
+    /// Moves bytes from the source into the pipe, never past the end of the body or of the chunk.
     pub(super) fn poll_splice_in(
         &mut self,
         cx: &mut Context<'_>,
@@ -139,7 +140,7 @@ impl Flow {
         }
     }
 
-    /// So many bytes of the source were moved into the pipe.
+    /// Accounts for `read` bytes moved from the source into the pipe.
     fn account_spliced(&mut self, read: u64) {
         match &mut self.source {
             Source::Length(remaining) => {
@@ -159,7 +160,7 @@ impl Flow {
         }
     }
 
-    /// Puts the size line of a chunk whose data are in the pipe into `body`, after the CR LF of the one before.
+    /// Writes into `body` the size line of a chunk whose data is in the pipe, after the CR LF of the previous chunk.
     fn open_chunk(&mut self, length: u64) {
         if self.body.capacity() == 0 {
             self.body = Buffer::with_capacity(LINE);
@@ -182,7 +183,7 @@ impl Flow {
         }
     }
 
-    /// A flow that waits for its source holds no buffer of which only the framing of pieces in the pipe made use.
+    /// Releases buffers that held only the framing of pieces in the pipe, for a flow that waits for its source.
     pub(super) fn release_framing(&mut self) {
         if let Some(record) = &mut self.record {
             super::shrink(record);

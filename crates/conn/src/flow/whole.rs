@@ -1,22 +1,22 @@
-//! Messages that are whole before anything of them has flowed: who has both ends at hand may pass them on in one step. Must never read
-//! or write.
+//! Messages whose body has not started to flow: a caller that has both ends at hand can pass them on in one step. Must
+//! never read or write.
 
 use base::buffer::Buffer;
 
 use super::{Flow, Moved, Source};
 
-/// How the end of a body is known of which nothing has flowed.
+/// How the end of a body is delimited of which nothing has flowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Untouched {
-    /// It has that many bytes.
+    /// By its length in bytes.
     Length(u64),
-    /// Its source tells.
+    /// By the end of the source.
     UntilEnd,
 }
 
 impl Flow {
-    /// The head that goes out, and the end of its body, where nothing has to see that or to frame it, and nothing of it is here. `None`:
-    /// it has to flow.
+    /// Returns the head to be sent and how the body ends, if the body is not filtered, recorded or framed and none of
+    /// it was received. `None`: it has to flow.
     pub(crate) fn untouched(&mut self) -> Option<(&mut Buffer, Untouched)> {
         let end = match self.source {
             Source::Ended => Untouched::Length(0),
@@ -33,8 +33,8 @@ impl Flow {
         Some((&mut self.head, end))
     }
 
-    /// What goes out of a body whose end is here, and that nothing has to see or to frame: its head, and what is behind it. `None`: it
-    /// has to flow.
+    /// Returns the unsent head and the bytes after it, of a body that was received to its end and is not filtered or
+    /// recorded. `None`: it has to flow.
     pub(crate) fn at_hand(&mut self) -> Option<(&mut Buffer, &mut Buffer)> {
         let is_seen = self.filter_stage.is_some() || self.record.is_some();
         let is_spliced = self.splicing.open || !self.splicing.is_empty();
@@ -42,7 +42,7 @@ impl Flow {
         (is_here && !is_seen && !is_spliced).then_some((&mut self.head, &mut self.body))
     }
 
-    /// Something of that has gone out. Whether all of it has.
+    /// Records that some of these bytes were written. Returns whether all of them were.
     pub(crate) fn note_flushed(&mut self) -> bool {
         let is_out = self.head.is_empty() && self.body.is_empty();
         if is_out {
@@ -51,7 +51,7 @@ impl Flow {
         is_out
     }
 
-    /// The head has gone out, and `payload` bytes of a body behind it, which were all.
+    /// Records that the head was written, followed by the whole body of `payload` bytes.
     pub(crate) fn note_passed(&mut self, head: usize, payload: usize, moved: &mut Moved) {
         moved.read += payload;
         moved.completes |= payload > 0;

@@ -1,19 +1,20 @@
-//! A body that is waited for while it stays where it is. Owns how much of it is missing; must never take a byte away.
+//! Progress of a body that is waited for while it stays in its buffer. Owns the number of missing bytes; must never
+//! take a byte away.
 
 use wire::h1::{ChunkDecoder, ChunkError, ChunkState};
 use wire::http::{Fields, Framing};
 
 use crate::progress::TimeoutProgress;
 
-/// How far a body has come.
+/// The missing part of a body.
 enum Progress {
-    /// So many bytes are missing.
+    /// The number of missing bytes.
     Length(u64),
     Chunked {
         decoder: Box<ChunkDecoder>,
         trailers: Fields,
     },
-    /// It ends with the connection.
+    /// The body ends with the connection.
     UntilClose,
     Complete,
 }
@@ -21,14 +22,15 @@ enum Progress {
 /// A body that is waited for.
 pub struct Coming {
     progress: Progress,
-    /// Bytes of it that have come.
+    /// The number of bytes received.
     bytes: u64,
-    /// So many are enough.
+    /// The number of bytes that suffices.
     least: u64,
 }
 
 impl Coming {
-    /// A body of that framing of which nothing is known to have come; `least` bytes, where that is not 0, are enough.
+    /// Creates the progress of a body with that framing of which nothing was received. `least` bytes suffice, unless it
+    /// is 0.
     pub fn new(framing: Framing, least: u64) -> Self {
         let progress = match framing {
             Framing::Length(length) => Progress::Length(length),
@@ -39,15 +41,15 @@ impl Coming {
         Self { progress, bytes: 0, least: if least == 0 { u64::MAX } else { least } }
     }
 
-    /// Whether enough of it is here.
+    /// Whether enough of it was received.
     pub fn is_over(&self) -> bool {
         self.bytes >= self.least || matches!(self.progress, Progress::Complete)
     }
 
-    /// Counts bytes that have come. They stay as they are: chunks are taken apart on a copy. Payload and the end are progress.
+    /// Counts received bytes. They are not changed: chunks are decoded in a copy. Payload and the end are progress.
     ///
     /// # Errors
-    /// They break the coding.
+    /// The bytes break the chunked coding.
     pub fn take(&mut self, fresh: &[u8]) -> Result<Option<TimeoutProgress>, ChunkError> {
         let before = self.bytes;
         let ends = match &mut self.progress {

@@ -1,5 +1,5 @@
-//! HTTP/1 on a connection (RFC 9112): bytes become messages. Owns heads, framing and what follows a message on both sides.
-//! Must never know why a message is sent.
+//! HTTP/1 on a connection (RFC 9112): bytes become messages. Owns heads, framing and the reuse of a connection after a
+//! message, on both sides. Must never know why a message is sent.
 
 pub mod coming;
 pub mod prepared;

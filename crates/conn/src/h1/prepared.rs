@@ -1,23 +1,23 @@
-//! Answers that are texts already: error pages, what rules return, redirects. Owns what a client's connection needs of
-//! their heads. Must never make up an answer.
+//! Prepared answers: error pages, answers of rules, redirects. Owns the changes to their heads that a client's
+//! connection needs. Must never make up an answer.
 
 use std::borrow::Cow;
 
 use wire::h1::{self, ConnectionLine, Edits, HeadLimits, Parse, RequestContext, Scan, Spelling};
 use wire::http::{Framing, Head, Version};
 
-/// An answer made ready for a client.
+/// An answer prepared for a client.
 pub struct Prepared<'t> {
-    /// Head and body, as they are sent. Empty where the text is: the connection then just ends.
+    /// Head and body as sent. Empty if the text is empty: the connection is then just closed.
     pub bytes: Cow<'t, [u8]>,
-    /// The connection may go on behind it.
+    /// Whether the connection may be kept after it.
     pub keep: bool,
-    /// The status that rules have given it.
+    /// The status set by rules.
     pub status: Option<u16>,
 }
 
-/// A text with a canonical head, which ends at `head`, with the connection line that a client with that `version` needs;
-/// `bare`: without its body. Where it has to be written anew, `room` has the memory.
+/// Completes a text with a canonical head, which ends at `head`, by the `connection` line that a client with that
+/// `version` needs; `bare`: without its body. `room` provides the memory if the text has to be copied.
 pub fn complete<'t>(
     text: Cow<'t, [u8]>,
     head: usize,
@@ -33,7 +33,7 @@ pub fn complete<'t>(
     if line.is_empty() && !bare {
         return Prepared { bytes: text, keep, status: None };
     }
-    // The empty line stands behind that one.
+    // The empty line follows the `connection` line.
     let (before, behind) = text[..if bare { head } else { text.len() }].split_at(head - 2);
     let mut bytes = room();
     bytes.reserve(before.len() + line.len() + behind.len());
@@ -43,13 +43,13 @@ pub fn complete<'t>(
     Prepared { bytes: bytes.into(), keep, status: None }
 }
 
-/// An answer that consists of a plain text.
+/// Returns an answer with a plain text as its body.
 pub fn plain_text(body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\ncontent-type: text/plain\r\n\r\n{body}").into_bytes()
 }
 
-/// An answer to a request whose body has another content coding than one of those.
+/// Returns the answer to a request whose body has a content coding not among those accepted.
 pub fn unsupported_coding(accepted: &str) -> Vec<u8> {
     let body = "<html><body><h1>415 Unsupported Media Type</h1>\nThe content coding of the request is not supported.\n\
                 </body></html>\n";
@@ -61,7 +61,7 @@ pub fn unsupported_coding(accepted: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A text that asks for a name and a password (RFC 7617) in the place of what it asks for itself.
+/// Replaces a text's request for credentials by one for a user name and password in that realm (RFC 7617).
 pub fn challenge(text: &[u8], realm: &[u8], proxied: bool) -> Vec<u8> {
     let name: &[u8] = if proxied { b"proxy-authenticate:" } else { b"www-authenticate:" };
     let Some(end) = memchr::memmem::find(text, b"\r\n\r\n") else { return text.to_vec() };
@@ -78,7 +78,7 @@ pub fn challenge(text: &[u8], realm: &[u8], proxied: bool) -> Vec<u8> {
     out
 }
 
-/// A text that sends the client to `prefix` and `path`, which stays empty of a target without a path.
+/// Returns a redirect to `prefix` and `path`; an empty path is sent as `/`.
 pub fn redirect(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(128 + prefix.len() + path.len());
     text.extend_from_slice(b"HTTP/1.1 302 Found\r\ncache-control: no-cache\r\ncontent-length: 0\r\nlocation: ");
@@ -88,15 +88,15 @@ pub fn redirect(prefix: &[u8], path: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The answer that asks a client for the body which it announced.
+/// The interim answer that asks a client for the body that it announced.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// An interim answer with one field (RFC 8297).
+/// Returns an interim answer with one field (RFC 8297).
 pub fn early_hint(name: &[u8], value: &[u8]) -> Vec<u8> {
     early_hints([(name, value)])
 }
 
-/// An interim answer with these fields (RFC 8297).
+/// Returns an interim answer with these fields (RFC 8297).
 pub fn early_hints<'f>(fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>) -> Vec<u8> {
     let mut head = Head::new();
     fields.into_iter().for_each(|(name, value)| head.append(name, value));
@@ -104,7 +104,7 @@ pub fn early_hints<'f>(fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>) -
     for (name, value) in head.fields() {
         out.extend_from_slice(name);
         out.extend_from_slice(b": ");
-        // What would end the line early becomes a blank.
+        // Characters that would end the line early are replaced by a space.
         out.extend(value.iter().map(|byte| if matches!(byte, b'\r' | b'\n' | 0) { b' ' } else { *byte }));
         out.extend_from_slice(b"\r\n");
     }
@@ -112,7 +112,7 @@ pub fn early_hints<'f>(fields: impl IntoIterator<Item = (&'f [u8], &'f [u8])>) -
     out
 }
 
-/// A text whose fields' names are in lower case.
+/// Returns a text with field names in lower case.
 pub fn lowercase_names(text: &[u8]) -> Vec<u8> {
     let head = head_length(text);
     let mut bytes = text.to_vec();
@@ -128,20 +128,20 @@ pub fn lowercase_names(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Spells the fields' names of a text whose names are in lower case.
+/// Applies a spelling to the field names of a text whose names are in lower case.
 pub fn spell_names(text: &mut [u8], spelling: &Spelling) {
     let head = head_length(text);
     spelling.apply(&mut text[..head]);
 }
 
-/// Bytes before the empty line that ends the head; 0 where there is none.
+/// The number of bytes before the empty line that ends the head; 0 if there is none.
 fn head_length(text: &[u8]) -> usize {
     memchr::memmem::find(text, b"\r\n\r\n").unwrap_or(0)
 }
 
-/// A page with the connection line that this client needs; `bare`: without its body. `edit` may change the head before it
-/// is written, and returns whether the connection may go on then. `None`: the page is no HTTP answer, so it can only be
-/// sent as it is.
+/// Returns a page with the `connection` line that this client needs; `bare`: without its body. `edit` may change the
+/// head before it is encoded, and returns whether the connection may be kept then. `None`: the page is no HTTP answer,
+/// so it can only be sent unchanged.
 pub fn compose(
     page: &[u8],
     (request, bare): (&Head, bool),
@@ -179,7 +179,7 @@ mod tests {
         head
     }
 
-    /// Both ways, for every client; tells whether the short one was taken.
+    /// Compares both ways for every client; returns whether the short one was taken.
     fn compare(page: &[u8]) -> bool {
         let Some(head) = h1::canonical_head(page) else { return false };
         for (version, method, keep) in [

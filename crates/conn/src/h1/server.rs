@@ -1,5 +1,5 @@
-//! The client's side of an HTTP/1 connection: requests are read here, answers are written. Owns the bytes that were read
-//! and not used yet. Must never know time: its callers bound every wait.
+//! The client's side of an HTTP/1 connection: requests are read here, answers are written. Owns the bytes read and not
+//! consumed yet. Must never know time: its callers bound every wait.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
@@ -16,27 +16,29 @@ use crate::flow;
 use crate::found::Fault;
 use crate::transport::Transport;
 
-/// Bytes of text that a head which is waited for keeps room for.
+/// Capacity in bytes kept for the text of an incomplete head.
 const PARTIAL_HEAD: usize = 1024;
 
 /// A client's connection. It holds no buffer while it waits for a request.
 pub struct Server {
     pub(crate) transport: Transport,
-    /// What was read and not used yet.
+    /// The bytes read and not consumed yet.
     pub(crate) input: Buffer,
 }
 
-/// What follows on a connection once a request has ended.
+/// The state of a connection after the end of a request.
 #[derive(Debug, Default)]
 pub enum Reuse {
-    /// It ends: in order, once what was written has arrived.
+    /// It is closed in order, once the bytes written have arrived.
     #[default]
     Close,
-    /// It closes at once: the client has gone, or everything that it has sent was read and nothing is left on the way to it.
+    /// It is closed at once: the client has closed it, or everything that it has sent was read and nothing is on its
+    /// way to the client.
     Drop,
-    /// It closes, but the client may still be sending: it gets the answer first.
+    /// It is closed, but the client may still be sending: the client receives the answer first.
     Linger,
-    /// It closes through the client's fault: once the client has got what was written, what it still sends is refused.
+    /// It is closed through the client's fault: once the client has received the bytes written, further input is
+    /// refused.
     Refuse,
     /// The next request: this one was read to its end.
     Again(BodyEnd),
@@ -44,15 +46,15 @@ pub enum Reuse {
     Several,
 }
 
-/// How a request's head was received.
+/// The result of reading a request's head.
 pub enum Received {
-    /// It is complete, and was `length` bytes long.
+    /// It is complete.
     Head {
         /// Its body.
         body: UnreadBody,
-        /// Bytes of the head.
+        /// The length of the head in bytes.
         length: usize,
-        /// It breaks rules that an option lets pass.
+        /// Whether it violates rules relaxed by an option.
         glitch: bool,
     },
     /// The connection ended or failed before the head did.
@@ -61,47 +63,47 @@ pub enum Received {
     Preface,
     /// It is no request.
     Invalid {
-        /// The status that says why.
+        /// The status of the answer.
         status: u16,
-        /// What is wrong with it, where that is known: the head is among what was received.
+        /// Why it is invalid, if that is known: the head is among the bytes received.
         fault: Option<Fault>,
     },
 }
 
 impl Server {
-    /// A connection of which nothing was read.
+    /// Creates the client's side of a connection of which nothing was read.
     pub fn new(transport: Transport) -> Self {
         Self { transport, input: Buffer::empty() }
     }
 
-    /// The connection as a byte stream, and what was read of it: for sessions in TCP mode, and for tunnels.
+    /// The connection as a byte stream, and the bytes read and not consumed: for sessions in TCP mode, and for tunnels.
     pub fn bytes(&mut self) -> (&mut Transport, &mut Buffer) {
         (&mut self.transport, &mut self.input)
     }
 
-    /// The socket, for queries.
+    /// Queries about the socket.
     pub fn socket(&self) -> SocketQuery {
         self.transport.socket()
     }
 
-    /// What was read and not used: behind a head, the beginning of its body.
+    /// The bytes read and not consumed: after a head, the beginning of its body.
     pub fn received(&self) -> &[u8] {
         self.input.data()
     }
 
-    /// Whether something was read and not used.
+    /// Whether bytes were read and not consumed.
     pub fn has_received(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Gives an empty buffer back.
+    /// Releases the input buffer if it is empty.
     pub fn release(&mut self) {
         if self.input.is_empty() {
             self.input = Buffer::empty();
         }
     }
 
-    /// Ready when a read may return something. Reads nothing.
+    /// Ready when a read may return something. Does not read.
     pub fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.transport.poll_readable(cx)
     }
@@ -111,8 +113,8 @@ impl Server {
         self.transport.has_input()
     }
 
-    /// Reads what has come of a request, without waiting. False: nothing has, and no buffer is held. The end of the
-    /// connection counts as something.
+    /// Reads available bytes of a request, without waiting. Returns false if there are none, and then no buffer is
+    /// held. The end of the connection counts as input.
     pub fn try_receive(&mut self) -> bool {
         if self.has_received() {
             return true;
@@ -146,7 +148,7 @@ impl Server {
                 Poll::Ready(Ok(read)) if read > 0 => {}
                 Poll::Ready(_) => return Poll::Ready(Received::Closed),
                 Poll::Pending => {
-                    // A client that stops in the middle of its head holds what has come of it and no more.
+                    // A client that stops in the middle of its head holds only the received part of it.
                     flow::shrink(&mut self.input);
                     head.fields.shrink_to(PARTIAL_HEAD);
                     return Poll::Pending;
@@ -155,7 +157,7 @@ impl Server {
         }
     }
 
-    /// Parses what is here. `None`: more is needed.
+    /// Parses the input. `None`: more is needed.
     fn parse(&mut self, limits: &h1::HeadLimits, scan: &mut Scan, head: &mut Head) -> Option<Received> {
         let too_large = Fault { reason: Violation::HeadTooLarge.text(), position: self.input.len() };
         let (status, fault) = match h1::parse_request(self.input.data(), limits, scan, head) {
@@ -173,7 +175,7 @@ impl Server {
         Some(Received::Invalid { status, fault: Some(fault) })
     }
 
-    /// Writes bytes that are a message already. `last`: the connection's end follows at once.
+    /// Writes bytes of a message. `last`: the end of the connection follows at once.
     ///
     /// # Errors
     /// The transport's.
@@ -191,30 +193,30 @@ impl Server {
         self.transport.is_reset()
     }
 
-    /// Whether an end of the connection is reported without [`Server::poll_closed`] having to ask for that first.
+    /// Whether the end of the connection is reported without a call of [`Server::poll_closed`].
     pub fn is_watched(&self) -> bool {
         self.transport.is_registered()
     }
 
-    /// Whether everything that the client has sent was read, as far as is known: closing then resets nothing.
+    /// Whether everything that the client has sent was read, as far as is known: closing then causes no reset.
     pub fn is_settled(&self) -> bool {
         self.input.is_empty() && self.transport.is_quiet()
     }
 
-    /// As [`Server::is_settled`], and asks the system where that is not known.
+    /// As [`Server::is_settled`], with a system call if that is not known.
     pub fn is_surely_settled(&mut self) -> bool {
         self.input.is_empty() && self.transport.is_clean()
     }
 
-    /// Makes closing invisible to the client (`silent-drop`).
+    /// Hides the close from the client (`silent-drop`).
     pub fn forget(&mut self, hops: Option<u8>) {
-        // What the system does not let happen quietly happens all the same.
+        // If the socket cannot be dropped silently, it is closed nevertheless.
         let _ = self.transport.forget(hops);
     }
 
     /// Ends the connection ([`Ending::begin`]).
     pub fn end(self, manner: Manner, now: Moment) -> Option<Ending> {
-        // Unused input is a sign that the client sends more.
+        // Input that was not consumed indicates that the client sends more.
         let manner = if manner == Manner::Close && self.has_received() { Manner::CloseWhileSending } else { manner };
         Ending::begin(self.transport, manner, now)
     }
@@ -224,12 +226,12 @@ impl Server {
         self.transport.set_resets(resets);
     }
 
-    /// Puts what has come of a body where [`Server::poll_buffer`] can read the rest of it behind.
+    /// Moves the received part of a body into a buffer in which [`Server::poll_buffer`] can append the rest.
     pub fn begin_buffering(&mut self) {
         make_room(&mut self.input);
     }
 
-    /// Reads more of a body that is to stay here: nothing is used. Gets a buffer that has room around it for chunk
+    /// Reads more of a body that is buffered here: nothing is consumed. The buffer has space around the body for chunk
     /// framing. 0 is the end; `None`: the buffer is full, see [`Server::grow`].
     ///
     /// # Errors
@@ -244,13 +246,13 @@ impl Server {
         self.transport.poll_read(cx, &mut self.input).map_ok(Some)
     }
 
-    /// What has come of a short body waits in a buffer of its size, until the next [`Server::poll_buffer`]: a body that
-    /// flows needs more.
+    /// Moves the received part of a short body into a buffer of its size, until the next [`Server::poll_buffer`]: a
+    /// body that flows needs more space.
     pub fn rest_buffering(&mut self) {
         flow::shrink(&mut self.input);
     }
 
-    /// Whether the client has sent something, which is read where that is not known: its end is not something.
+    /// Whether the client has sent bytes, which are read if that is not known; the end does not count.
     pub fn has_sent(&mut self) -> bool {
         if self.input.capacity() == 0 {
             self.input = rt::buffer();
@@ -258,12 +260,12 @@ impl Server {
         self.has_received() || matches!(self.transport.try_read(&mut self.input), Ok(Some(1..)))
     }
 
-    /// Takes what was read and not used.
+    /// Takes the bytes read and not consumed.
     pub fn take_received(&mut self) -> Buffer {
         std::mem::replace(&mut self.input, Buffer::empty())
     }
 
-    /// Puts what has come of a body into a buffer of that many bytes, once. False: there is none.
+    /// Moves the received part of a body into a buffer of that size, once. Returns false if there is none.
     pub fn grow(&mut self, large: &mut Option<usize>) -> bool {
         grow(&mut self.input, large)
     }
@@ -274,7 +276,7 @@ impl Server {
     }
 }
 
-/// Puts other bytes in the place of the first `length` ones, where they can be framed later.
+/// Replaces the first `length` bytes by others, with space around them for framing.
 pub fn replace_front(input: &mut Buffer, length: usize, bytes: &[u8]) {
     let rest = &input.data()[length.min(input.len())..];
     let size = bytes.len() + rest.len();
@@ -287,7 +289,7 @@ pub fn replace_front(input: &mut Buffer, length: usize, bytes: &[u8]) {
     *input = replaced;
 }
 
-/// Puts what has come of a body where the rest of it can be read behind, and framed later.
+/// Moves the received part of a body into a buffer with space to append the rest, and for framing.
 pub fn make_room(input: &mut Buffer) {
     let mut body = flow::body_buffer();
     if body.push(input.data()) {
@@ -295,7 +297,7 @@ pub fn make_room(input: &mut Buffer) {
     }
 }
 
-/// Puts what has come of a body into a buffer of that many bytes, once. False: there is none.
+/// Moves the received part of a body into a buffer of that size, once. Returns false if there is none.
 pub fn grow(input: &mut Buffer, large: &mut Option<usize>) -> bool {
     let Some(size) = large.take().filter(|size| *size > input.len() && !rt::memory_is_scarce()) else { return false };
     let mut body = flow::large_body_buffer(size);
@@ -306,9 +308,9 @@ pub fn grow(input: &mut Buffer, large: &mut Option<usize>) -> bool {
     fits
 }
 
-/// Whether a head leaves the room that `tune.maxrewrite` keeps free, by the measure that HAProxy takes.
+/// Whether a head leaves the space that `tune.maxrewrite` reserves, measured as in HAProxy.
 pub fn fits(head: &Head, consumed: usize, room: usize) -> bool {
-    /// What a message without fields measures at most, beside its text.
+    /// The most that a message without fields counts in addition to its text.
     const MESSAGE: usize = 116;
     consumed + PART * head.field_count() + MESSAGE <= room || head.measure() <= room
 }
@@ -317,7 +319,7 @@ pub fn fits(head: &Head, consumed: usize, room: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The largest head that HAProxy 3.5 takes with its defaults has 15,281 bytes when it is this one.
+    /// The largest head of this form that HAProxy 3.5 accepts with its defaults has 15,281 bytes.
     #[test]
     fn the_room_for_a_head_is_the_one_of_haproxy() {
         let room = 16384 - 1024;

@@ -1,4 +1,4 @@
-//! What attackers do to a connection, and what that may cost: bytes of memory, steps, wakes of tasks. Nothing here judges by the
+//! Tests of attacks on a connection, and of their cost: bytes of memory, steps, wakes of tasks. Must never judge by the
 //! clock.
 
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use wire::http::{Framing, Head};
 use super::{Machine, Stream, Terms};
 use crate::flow::{ByteSink, ByteSource};
 
-/// What a connection may hold beside what its terms grant to payload and heads: output, input, lists.
+/// The most memory that a connection may hold in addition to the payload and heads that its terms grant: output, input,
+/// lists.
 const BASE: usize = 400 * 1024;
 
 const GET: &[u8] = &[0x82, 0x86, 0x84, 0x01, 0x01, b'a'];
@@ -39,19 +40,19 @@ fn rst(stream: u32) -> Vec<u8> {
     frame(Kind::RstStream, 0, stream, &ErrorCode::Cancel.bytes())
 }
 
-/// A connection whose client has told its settings.
+/// Creates a connection whose client has sent its SETTINGS.
 fn server(settings: &[u8]) -> Machine {
     let mut machine = Machine::server(Terms::default());
     take(&mut machine, &frame(Kind::Settings, 0, 0, settings));
     machine
 }
 
-/// All of it is taken.
+/// Sends bytes to the machine, which has to accept all of them.
 fn take(machine: &mut Machine, bytes: &[u8]) {
     assert_eq!(machine.receive(bytes), bytes.len());
 }
 
-/// The frames of the output, which the peer takes.
+/// Returns the frames of the output, which the peer receives.
 fn frames(machine: &mut Machine) -> Vec<(FrameHeader, Vec<u8>)> {
     let mut bytes = Vec::new();
     while machine.waiting() > 0 {
@@ -70,7 +71,7 @@ fn count(frames: &[(FrameHeader, Vec<u8>)], kind: Kind) -> usize {
     frames.iter().filter(|(header, _)| header.kind == kind).count()
 }
 
-/// The code of a GOAWAY among the frames.
+/// Returns the error code of a GOAWAY among the frames.
 fn gone(frames: &[(FrameHeader, Vec<u8>)]) -> Option<u32> {
     let (_, payload) = frames.iter().find(|(header, _)| header.kind == Kind::GoAway)?;
     Some(u32::from_be_bytes(*payload[4..].first_chunk()?))
@@ -80,7 +81,7 @@ fn take_head(stream: &mut Stream) {
     stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut Head::new());
 }
 
-/// Answers with so many bytes of payload, as far as there is credit for them. Whether all of it went.
+/// Answers with that number of bytes of payload, as far as the windows allow. Returns whether all were written.
 fn answer(stream: &mut Stream, bytes: usize) -> bool {
     take_head(stream);
     let (mut head, mut out) = (Head::new(), Buffer::with_capacity(1000));
@@ -99,7 +100,7 @@ fn answer(stream: &mut Stream, bytes: usize) -> bool {
     true
 }
 
-/// CVE-2023-44487: requests that are taken back at once. Those that tasks have not let go of count as open.
+/// CVE-2023-44487: requests that are reset at once. Streams that their tasks have not released count as open.
 #[test]
 fn rapid_reset_holds_nothing() {
     let mut machine = server(&[]);
@@ -111,7 +112,7 @@ fn rapid_reset_holds_nothing() {
         machine.send(usize::MAX);
     }
     assert!(machine.held() < BASE, "{}", machine.held());
-    // Tasks that are slow to notice: no more streams than were granted, however many are reset.
+    // Slow tasks: there are no more streams than were granted, however many are reset.
     let mut served = Vec::new();
     for number in 20_000..21_000 {
         let stream = 2 * number + 1;
@@ -124,7 +125,7 @@ fn rapid_reset_holds_nothing() {
     assert!(refused.iter().all(|(_, code)| code == &ErrorCode::RefusedStream.bytes()));
 }
 
-/// Answers that wait for the connection's window leave nothing behind when they are taken back.
+/// Answers that wait for the connection's window hold nothing after their streams were reset.
 #[test]
 fn rapid_reset_without_a_window_holds_nothing() {
     let mut machine = server(&[]);
@@ -148,7 +149,8 @@ fn rapid_reset_without_a_window_holds_nothing() {
     assert!(machine.held() <= early, "{} after {early}", machine.held());
 }
 
-/// CVE-2025-8671: what makes us reset a stream ends it for its task as well, and it counts as open until that has let go.
+/// CVE-2025-8671: an event that makes this side reset a stream ends it for its task as well, and it counts as open
+/// until the task has released it.
 #[test]
 fn made_you_reset_opens_no_more_streams_than_were_granted() {
     let tricks: [&dyn Fn(u32) -> Vec<u8>; 3] = [
@@ -172,7 +174,8 @@ fn made_you_reset_opens_no_more_streams_than_were_granted() {
     }
 }
 
-/// Frames that no client of HTTP/2 sends end the connection at once: resets of their streams could be provoked again and again.
+/// Frames that no client of HTTP/2 sends end the connection at once, because resets of their streams could be provoked
+/// repeatedly.
 #[test]
 fn frames_that_break_the_protocol_end_the_connection() {
     let itself = |stream: u32| [&stream.to_be_bytes()[..], &[0]].concat();
@@ -184,7 +187,7 @@ fn frames_that_break_the_protocol_end_the_connection() {
         (frame(Kind::Headers, depends, 3, &[&itself(3)[..], GET].concat()), ErrorCode::ProtocolError),
         // A head without a field.
         (headers(3, true, b""), ErrorCode::FrameSizeError),
-        // Trailers that end nothing.
+        // Trailers without END_STREAM.
         (headers(1, false, &[0, 1, b'b', 1, b'c']), ErrorCode::ProtocolError),
         // A second head, after the end of a request.
         ([headers(3, true, GET), headers(3, true, GET)].concat(), ErrorCode::StreamClosed),
@@ -217,12 +220,12 @@ fn streams_that_are_never_finished_take_bounded_memory() {
     }
     assert!(machine.held() < BASE, "{}", machine.held());
     assert_eq!(resets, 5_000 - 64);
-    // The last of them may still come to their end.
+    // The last of them may still end.
     take(&mut machine, &frame(Kind::Data, flag::END_STREAM, 9_999, b""));
     assert_eq!(count(&frames(&mut machine), Kind::GoAway), 0);
 }
 
-/// An upload that is always a little ahead of the one who reads it.
+/// An upload of which a part is always waiting for its reader.
 #[test]
 fn a_long_upload_is_held_no_longer_than_until_it_is_taken() {
     let mut machine = server(&[]);
@@ -242,7 +245,7 @@ fn a_long_upload_is_held_no_longer_than_until_it_is_taken() {
     assert!(most < BASE, "{most}");
 }
 
-/// Streams that had much payload are no measure for those that come later.
+/// Memory of streams with much payload is not kept for later streams.
 #[test]
 fn memory_of_large_streams_is_not_kept_for_others() {
     let mut machine = server(&[]);
@@ -263,7 +266,7 @@ fn memory_of_large_streams_is_not_kept_for_others() {
     drop(first);
 }
 
-/// A frame is judged once, however often its connection is asked while its bytes are on their way.
+/// A frame is judged once, however often the connection is polled before its bytes were received.
 #[test]
 fn frames_that_come_slowly_count_once() {
     let mut machine = server(&[]);
@@ -285,7 +288,7 @@ fn frames_that_come_slowly_count_once() {
     drop(served);
 }
 
-/// CVE-2024-27316: a head that has no end.
+/// CVE-2024-27316: a head without an end.
 #[test]
 fn continuation_floods_end_the_connection() {
     for piece in [0, 1, 1000, MAX_FRAME_SIZE] {
@@ -302,7 +305,8 @@ fn continuation_floods_end_the_connection() {
     }
 }
 
-/// CVE-2026-49975: heads that are small on the wire and large here, of requests whose answers the client does not take.
+/// CVE-2026-49975: heads that are small on the wire and large in memory, of requests whose answers the client does not
+/// read.
 #[test]
 fn hpack_bombs_take_bounded_memory() {
     let mut machine = server(&Setting::InitialWindowSize.bytes(0));
@@ -321,7 +325,7 @@ fn hpack_bombs_take_bounded_memory() {
         let taken = stream.take_head(&HeadLimits::default(), &mut Scan::default(), &mut head);
         matches!(taken, crate::h1::Received::Invalid { status: 400 | 431, .. })
     }));
-    // More fields than are counted.
+    // More fields than are allowed.
     let mut machine = server(&[]);
     take(&mut machine, &headers(1, true, &[GET, &[0x90; 500]].concat()));
     assert_eq!(gone(&frames(&mut machine)), Some(ErrorCode::CompressionError as u32));
@@ -329,7 +333,7 @@ fn hpack_bombs_take_bounded_memory() {
     let mut machine = server(&[]);
     take(&mut machine, &headers(1, true, &[GET, &[0x0f, 0x11, 1, b'a'].repeat(500)].concat()));
     assert!(machine.accept().is_some());
-    // An entry of 4,000 bytes that each byte of a block refers to.
+    // An entry of 4,000 bytes referred to by each byte of a block.
     let mut machine = server(&[]);
     let entry = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'v'; 4000]].concat();
     take(&mut machine, &headers(1, true, &[GET, &entry, &[0xbe; 12_000]].concat()));
@@ -344,7 +348,7 @@ impl Wake for Wakes {
     }
 }
 
-/// Settings, empty payload, priorities, windows: they wake no task that gains nothing by them.
+/// Settings, empty payload, priorities, windows: they wake no task that cannot make progress.
 #[test]
 fn floods_of_small_frames_wake_nobody() {
     let window = |size: u32| Setting::InitialWindowSize.bytes(size);
@@ -378,7 +382,7 @@ fn floods_of_small_frames_wake_nobody() {
     assert_eq!(wakes.0.load(Ordering::Relaxed), 100, "now they can go on");
 }
 
-/// What asks for an answer is not read by the megabyte from a client that takes none.
+/// Frames that require an answer are not read by the megabyte from a client that reads none.
 #[test]
 fn floods_that_are_answered_stop_with_the_answers() {
     let open = headers(1, false, POST);
@@ -404,7 +408,7 @@ fn floods_that_are_answered_stop_with_the_answers() {
     }
 }
 
-/// A client that has not read our settings sends what the protocol lets it, also where they grant less.
+/// A client that has not read our settings may send as much as the protocol allows, even if our settings grant less.
 #[test]
 fn settings_count_from_when_they_are_read() {
     let mut machine = server(&[]);
@@ -428,7 +432,8 @@ fn settings_count_from_when_they_are_read() {
     drop(served);
 }
 
-/// A body that fits the window needs no more of it: a small POST costs no frame, and no more comes than was announced.
+/// A body that fits the window needs no WINDOW_UPDATE: a small POST costs no frame, and no more is received than was
+/// announced.
 #[test]
 fn a_body_that_fits_its_window_is_granted_no_more() {
     let length = |length: &str| {
@@ -442,7 +447,7 @@ fn a_body_that_fits_its_window_is_granted_no_more() {
         take_head(&mut served);
         assert_eq!(count(&frames(&mut machine), Kind::WindowUpdate), windows, "{block:?}");
         if block == length("16384") {
-            // All of it comes, although the client has read our settings meanwhile, and some of it is padding.
+            // All of it is received, although the client has read our settings by now, and a part of it is padding.
             take(&mut machine, &frame(Kind::Settings, flag::ACK, 0, &[]));
             let (mut credit, mut sent) = (16_384_i64, 0_usize);
             while sent < 16_384 {
@@ -463,7 +468,7 @@ fn a_body_that_fits_its_window_is_granted_no_more() {
     }
 }
 
-/// Padding counts against windows, and is given back.
+/// Padding counts against windows, and is credited again.
 #[test]
 fn padding_neither_starves_a_stream_nor_is_free() {
     let mut machine = server(&[]);
@@ -487,7 +492,7 @@ fn padding_neither_starves_a_stream_nor_is_free() {
         }
         assert!(credit > 257, "it can go on");
     }
-    // More than the windows allow is refused, whatever it is made of.
+    // More than the windows allow is refused, payload as well as padding.
     let mut resets = 0;
     for _ in 0..10_000 {
         let before = machine.receive(&padded);

@@ -1,4 +1,4 @@
-//! Blocks of fields, put together of frames: heads of requests, heads of answers, trailers. Must never touch a frame.
+//! Field blocks, assembled from frames: heads of requests, heads of answers, trailers. Must never touch a frame.
 
 use wire::h2::{
     DecodeError, Decoder, ErrorCode, FrameHeader, MAX_WINDOW, Outcome, RequestReader, ResponseReader, flag,
@@ -14,23 +14,23 @@ use super::reader::{Event, Limit};
 use super::spare;
 use super::state::{Fault, State};
 
-/// Bytes of a head with too many fields that cost a point of its client's budget.
+/// The number of bytes of a head with too many fields that cost one point of the client's budget.
 const FIELDS_OF_A_POINT: u32 = 64;
 
-/// Heads of an answer that wait to be taken: all but the last one are interim.
+/// The most heads of an answer that wait to be taken: all but the last one are interim.
 const MOST_LATER: usize = 8;
 
-/// A block that is coming.
+/// A block being received.
 pub(super) struct Block {
     stream: u32,
     ends_stream: bool,
     depends_on_itself: bool,
     pub(super) bytes: Vec<u8>,
-    /// Frames that it came in.
+    /// The number of frames received.
     pub(super) pieces: u32,
 }
 
-/// A block that is whole.
+/// A complete block.
 pub(super) struct Whole<'b> {
     stream: u32,
     ends_stream: bool,
@@ -40,7 +40,7 @@ pub(super) struct Whole<'b> {
 }
 
 impl Block {
-    /// Begins with a HEADERS frame; `bytes` is memory for it.
+    /// Begins a block with a HEADERS frame; `bytes` is memory for it.
     pub(super) fn of(frame: FrameHeader, mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         let ends_stream = frame.has(flag::END_STREAM);
@@ -52,7 +52,7 @@ impl Block {
         self.stream
     }
 
-    /// Takes padding and priority off the first piece.
+    /// Removes padding and priority from the first piece.
     pub(super) fn unwrap(&mut self, frame: FrameHeader) -> Result<(), Fault> {
         let (from, to, depends_on_itself) = unwrap(frame, &self.bytes)?;
         self.depends_on_itself = depends_on_itself;
@@ -61,7 +61,7 @@ impl Block {
         Ok(())
     }
 
-    /// All of it has come.
+    /// Returns the block, which is complete.
     pub(super) fn whole(&self) -> Whole<'_> {
         let Self { stream, ends_stream, depends_on_itself, bytes, pieces } = self;
         let (stream, ends_stream, pieces) = (*stream, *ends_stream, *pieces);
@@ -69,8 +69,8 @@ impl Block {
     }
 }
 
-/// Where a block begins and ends in the payload of a HEADERS frame, between its priority and its padding, and whether a stream depends
-/// on itself.
+/// Returns the range of the block in the payload of a HEADERS frame, between its priority and its padding, and whether
+/// the stream depends on itself.
 fn unwrap(frame: FrameHeader, bytes: &[u8]) -> Result<(usize, usize, bool), Fault> {
     let protocol = Fault::Connection(ErrorCode::ProtocolError);
     let (mut from, mut to, mut depends_on_itself) = (0, bytes.len(), false);
@@ -89,14 +89,15 @@ fn unwrap(frame: FrameHeader, bytes: &[u8]) -> Result<(usize, usize, bool), Faul
 }
 
 impl<'b> Whole<'b> {
-    /// The block of a HEADERS frame that is all of it, from the frame's payload.
+    /// The block of a HEADERS frame that contains all of it, from the frame's payload.
     pub(super) fn of(frame: FrameHeader, payload: &'b [u8]) -> Result<Self, Fault> {
         let (from, to, depends_on_itself) = unwrap(frame, payload)?;
         let bytes = payload.get(from..to).unwrap_or_default();
         Ok(Self { stream: frame.stream, ends_stream: frame.has(flag::END_STREAM), depends_on_itself, bytes, pieces: 1 })
     }
 
-    /// It is decoded whatever becomes of its stream: what follows may refer to it. `limit`: no stream above that one is taken.
+    /// Decodes the block, even if its stream is refused: later blocks may refer to it. `limit`: streams above it are
+    /// not accepted.
     pub(super) fn read(&self, decoder: &mut Decoder, limit: Limit, state: &mut State) -> Result<Event, Fault> {
         self.count_pieces(state);
         if self.stream.is_multiple_of(2) {
@@ -112,7 +113,7 @@ impl<'b> Whole<'b> {
         }
     }
 
-    /// Counts a block that came in many small pieces.
+    /// Counts a block received in many small pieces.
     #[inline]
     fn count_pieces(&self, state: &mut State) {
         let glitches = counts::of_pieces(self.pieces.saturating_sub(1), self.bytes.len());
@@ -128,7 +129,7 @@ impl<'b> Whole<'b> {
             return Err(Fault::Connection(ErrorCode::EnhanceYourCalm));
         }
         state.newest = stream;
-        // A frame that is too small for what it has to carry (RFC 9113, section 4.2).
+        // The frame is too small for its mandatory contents (RFC 9113, section 4.2).
         if self.bytes.is_empty() {
             return Err(Fault::Connection(ErrorCode::FrameSizeError));
         }
@@ -166,7 +167,7 @@ impl<'b> Whole<'b> {
             Ok(Outcome::Request) => Arrival::Here { length: self.bytes.len(), alone: self.ends_stream },
             Ok(Outcome::Invalid) => Arrival::Refused { status: 400 },
             Ok(Outcome::TooMany) => {
-                // Each byte may be a field, which costs much more than it.
+                // Each byte may be a field, which costs much more to process.
                 let fields = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
                 state.charge(FAILED_STREAM + fields / FIELDS_OF_A_POINT);
                 Arrival::Refused { status: 400 }
@@ -225,7 +226,7 @@ impl<'b> Whole<'b> {
         Ok(Event::Progress)
     }
 
-    /// Fields behind a body, or a head where none may be.
+    /// Reads trailers, or a head where none is allowed.
     fn read_trailers(&self, decoder: &mut Decoder, state: &mut State) -> Result<Event, Fault> {
         let (mut trailers, mut malformed) = (Fields::new(), false);
         let mut capacity = state.terms.capacity();
@@ -238,7 +239,7 @@ impl<'b> Whole<'b> {
         let Some(half) = state.half(self.stream).filter(|half| !(half.failed && was_reset)) else {
             return if was_reset { Ok(Event::Progress) } else { Err(Fault::Connection(ErrorCode::StreamClosed)) };
         };
-        // A second head, or trailers that end nothing: such a client does not speak HTTP.
+        // A second head, or trailers without END_STREAM: such a client violates the protocol.
         if half.ended && state.role == Role::Server {
             return Err(Fault::Connection(ErrorCode::StreamClosed));
         }
@@ -250,7 +251,7 @@ impl<'b> Whole<'b> {
             return Err(Fault::Stream(self.stream, ErrorCode::StreamClosed));
         }
         if malformed || !self.ends_stream {
-            // Beside the stream: a request was served for it.
+            // In addition to the stream's fault, because a request was served for it.
             state.charge(2 * FAILED_STREAM);
             return Err(Fault::Stream(self.stream, ErrorCode::ProtocolError));
         }
@@ -266,7 +267,7 @@ fn broken(_: DecodeError) -> Fault {
     Fault::Connection(ErrorCode::CompressionError)
 }
 
-/// The peer has sent all of a message.
+/// Handles the end of the peer's message.
 pub(super) fn end_message(stream: u32, state: &mut State) -> Result<(), Fault> {
     let Some(half) = state.half(stream) else { return Ok(()) };
     if half.announced.is_some_and(|missing| missing > 0) {

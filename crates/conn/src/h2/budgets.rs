@@ -1,5 +1,5 @@
-//! Tests of the default budget of a client's connection: floods exhaust it, clients that cancel many requests do not. Nothing here
-//! judges by the clock.
+//! Tests of the default budget of a client's connection: floods exhaust it, clients that cancel many requests do not.
+//! Must never judge by the clock.
 
 use std::time::Duration;
 
@@ -30,14 +30,14 @@ fn rst(stream: u32) -> Vec<u8> {
     frame(Kind::RstStream, 0, stream, &ErrorCode::Cancel.bytes())
 }
 
-/// A connection with a budget, on which one stream is open.
+/// Creates a connection with a budget and one open stream.
 fn server(budget: u32) -> Machine {
     let mut machine = Machine::server(Terms { budget, ..Terms::default() });
     machine.receive(&[frame(Kind::Settings, 0, 0, &[]), headers(1, false, POST)].concat());
     machine
 }
 
-/// Codes of the GOAWAY frames that have come.
+/// Returns the error codes of the GOAWAY frames in the output.
 fn departures(output: &[u8]) -> Vec<u32> {
     let (mut rest, mut codes) = (output, Vec::new());
     while let Some(header) = FrameHeader::parse(rest) {
@@ -77,7 +77,7 @@ fn rounds(budget: u32, make: &dyn Fn(u32) -> Vec<u8>) -> (Option<u32>, Option<u3
 /// A name, the frames of a round, and the last round that the connection may reach.
 type Row = (&'static str, Box<dyn Fn(u32) -> Vec<u8>>, u32);
 
-/// Every frame that costs more than it carries, and the round in which the connection has ended at the latest.
+/// Every frame that costs more than it carries, and the last round before the connection has to end.
 #[test]
 fn floods_end_the_connection() {
     let many = |frame: Vec<u8>| frame.repeat(10);
@@ -163,18 +163,19 @@ fn floods_end_the_connection() {
         let (warned, ended) = rounds(BUDGET, &*make);
         assert!(ended.is_some_and(|ended| ended <= most), "{name}: {ended:?}");
         assert!(warned.is_some_and(|warned| Some(warned) <= ended), "{name}: {warned:?}, {ended:?}");
-        // Where the configuration says that there is no threshold, none of it ends a connection.
+        // If the configuration sets no threshold, none of them ends a connection.
         assert_eq!(rounds(0, &*make).1, None, "{name}");
     }
 }
 
-/// Clients that cancel much, in numbers that browsers and gRPC clients reach, and small windows for small payload.
+/// Clients that cancel many requests, in numbers that browsers and gRPC clients reach, and small windows for small
+/// payload.
 #[test]
 fn clients_that_cancel_much_go_on() {
     // Every other request is cancelled.
     let every_other = |round: u32| [get(2 * round - 1), get(2 * round + 1), rst(2 * round + 1)].concat();
     assert_eq!(rounds(BUDGET, &every_other), (None, None));
-    // All of them, but a hundred a second.
+    // All of them are, at a rate of a hundred per second.
     let mut machine = server(BUDGET);
     let start = Moment::ZERO + Duration::from_secs(1);
     for number in 1..5_000 {
@@ -185,7 +186,7 @@ fn clients_that_cancel_much_go_on() {
         }
         assert!(departures(&machine.send(usize::MAX)).is_empty(), "{number}");
     }
-    // Two pages of a hundred requests each are left one after the other.
+    // Two pages of a hundred requests each are cancelled one after the other.
     let mut machine = server(BUDGET);
     for page in 0..2 {
         let streams = || (1..=99).map(move |number| 200 * page + 2 * number + 1);
@@ -198,7 +199,7 @@ fn clients_that_cancel_much_go_on() {
     }
 }
 
-/// A connection on which as many streams are open as there may be, and those.
+/// Returns a connection with the maximum number of open streams, and these streams.
 fn full(acknowledged: bool) -> (Machine, Vec<super::Stream>) {
     let mut machine = server(BUDGET);
     if acknowledged {
@@ -211,7 +212,7 @@ fn full(acknowledged: bool) -> (Machine, Vec<super::Stream>) {
     (machine, streams)
 }
 
-/// A client knows how many streams it may have at a time as soon as it has read our settings.
+/// A client knows the limit of concurrent streams as soon as it has read our settings.
 #[test]
 fn streams_beyond_the_limit_end_the_connection() {
     let more = |from: u32, count: u32| {
@@ -223,7 +224,7 @@ fn streams_beyond_the_limit_end_the_connection() {
     machine.receive(&more(114, 10));
     assert_eq!(departures(&machine.send(usize::MAX)), [0, ErrorCode::EnhanceYourCalm as u32]);
     drop(streams);
-    // One that has not, sends what it likes at first; but not for ever.
+    // A client that has not may open more streams at first, but not without limit.
     let (mut machine, streams) = full(false);
     machine.receive(&more(100, 100));
     assert!(departures(&machine.send(usize::MAX)).is_empty());
@@ -232,7 +233,8 @@ fn streams_beyond_the_limit_end_the_connection() {
     drop(streams);
 }
 
-/// A browser that leaves a page cancels its requests and begins others: those that tasks have not let go of are no fault of it.
+/// A browser that leaves a page cancels its requests and begins others: streams that their tasks have not released are
+/// not its fault.
 #[test]
 fn streams_that_are_over_for_their_client_are_not_beyond_the_limit() {
     let (mut machine, streams) = full(true);

@@ -1,4 +1,5 @@
-//! A client's connection: streams begin, and what they have to send goes out. Must never know what a request says.
+//! A client's connection: streams begin, and the bytes that they queue are written. Must never know what a request
+//! contains.
 
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -30,39 +31,39 @@ impl<'a> Connection<'a> {
         Self { server, mover: Mover::reversed(terms), opened: 0 }
     }
 
-    /// Whether a stream is served.
+    /// Whether a stream is being served.
     pub fn has_streams(&self) -> bool {
         self.mover.state.borrow().open() > 0
     }
 
-    /// Streams that were opened so far.
+    /// The number of streams opened so far.
     pub fn opened(&self) -> u32 {
         self.opened
     }
 
-    /// The client is told to begin no more streams. The connection ends with the last one once it knows that; with `lasts` the
-    /// client ends it (`option idle-close-on-response`).
+    /// Sends GOAWAY, so that the client begins no more streams. The connection ends with the last stream once the
+    /// client has acknowledged that; with `lasts` the client closes it (`option idle-close-on-response`).
     pub fn leave(&mut self, lasts: bool) {
         self.mover.leave(Newest::Any, lasts);
     }
 
-    /// Time passes. When it is to be called again at the latest.
+    /// Updates the time. Returns when this has to be called again at the latest.
     pub fn advance(&mut self, now: Moment) -> Option<Moment> {
         self.mover.advance(now)
     }
 
-    /// What has happened since this was called before.
+    /// Takes the counters since the last call.
     pub fn take_counts(&self) -> Counts {
         self.mover.take_counts()
     }
 
-    /// Streams that are served, and how many the client may have.
+    /// The number of streams being served, and the maximum.
     pub fn streams(&self) -> (usize, usize) {
         let state = self.mover.state.borrow();
         (state.open(), state.terms.max_streams)
     }
 
-    /// Moves frames both ways. Ready with a stream that has begun, or with `None`: the connection has ended.
+    /// Moves frames in both directions. Ready with a stream that has begun, or with `None`: the connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Stream>> {
         let opened = std::task::ready!(self.mover.poll(cx, &mut self.server.transport, &mut self.server.input));
         let Some(stream) = opened else { return Poll::Ready(None) };
@@ -74,37 +75,37 @@ impl<'a> Connection<'a> {
         Poll::Ready(Some(Stream::new(Rc::clone(&self.mover.state), stream)))
     }
 
-    /// Asks the client of an idle connection every `interval` whether it is there.
+    /// Sends a PING every `interval` to the client of an idle connection.
     pub fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
         self.mover.ping(now, interval)
     }
 
-    /// How often it has answered.
+    /// The number of PINGs that the client has acknowledged.
     pub fn pongs(&self) -> u32 {
         self.mover.state.borrow().pongs
     }
 
-    /// The streams are told that the connection has ended, and the client, as far as it takes that at once.
+    /// Ends all streams, and sends GOAWAY to the client as far as that is possible at once.
     pub fn close(&mut self) {
         self.mover.close(&mut self.server.transport);
     }
 
-    /// Whether the client has closed its direction, or nothing can be sent to it, or is to be.
+    /// Whether the client has closed its direction, or nothing can or may be sent to it.
     pub fn is_gone(&self) -> bool {
         self.mover.is_gone()
     }
 
-    /// Whether it has ended through the client's fault.
+    /// Whether the connection has ended through the client's fault.
     pub fn has_faulted(&self) -> bool {
         self.mover.has_faulted()
     }
 
-    /// Sends what is left once it was closed. Ready with how many bytes went; 0: nothing is left.
+    /// Sends remaining bytes after the connection was closed. Ready with the number of bytes sent; 0: nothing is left.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         self.mover.poll_flush(cx, &mut self.server.transport)
     }
 
-    /// Ready when the last stream was let go.
+    /// Ready when the last stream was released.
     pub fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.mover.state.borrow_mut();
         state.wait(cx);

@@ -1,88 +1,88 @@
-//! Counters of a connection of HTTP/2, the allowance of frames without use, and the budget of its peer's faults. Must never decide
-//! what follows from a count.
+//! Counters of a connection of HTTP/2, the allowance of frames without use, and the budget of its peer's faults. Must
+//! never decide the consequences of a count.
 
 use std::time::Duration;
 
 use base::moment::Moment;
 
-/// Frames without use that a peer may send in a row.
+/// The number of consecutive frames without use that a peer may send.
 const ALLOWANCE: u32 = 128;
 
-/// Frames without use that one earns which carries something: a window of the stream and one of the connection.
+/// The number of frames without use earned by one that carries data: a WINDOW_UPDATE of the stream and one of the
+/// connection.
 pub(super) const EARNED: u32 = 2;
 
-/// The same, of one that carries little.
+/// The number earned by a frame that carries little data.
 pub(super) const LITTLE_EARNED: u32 = 1;
 
-/// How long it takes until one of them is forgotten.
+/// The time after which one of them is restored.
 const FORGOTTEN: Duration = Duration::from_millis(100);
 
 /// Points of a budget that are restored in that time.
 const RESTORED: u32 = 10;
 
-/// Points of a stream that fails through its peer's fault: one more than it has earned by beginning.
+/// Points of a stream that fails through its peer's fault: one more than its beginning has earned.
 pub(super) const FAILED_STREAM: u32 = 2;
 
-/// CONTINUATION frames of a block that are no glitch.
+/// The number of CONTINUATION frames of a block that are no glitch.
 const FEW_PIECES: u32 = 4;
 
-/// Bytes of a piece of a block, on average, from which on its pieces are no glitch however many there are.
+/// Average size of a block's pieces in bytes above which they are no glitch, whatever their number.
 const WORTHWHILE_PIECE: usize = 512;
 
-/// Pieces of which each 16 more are one glitch more.
+/// The number of pieces that add one glitch.
 const MORE_PIECES: u32 = 16;
 
-/// What has happened on a connection since this was last taken. Names are those of HAProxy's counters where it has one.
+/// Counters of a connection since they were last taken. Names are those of HAProxy's counters if it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// HEADERS frames that have come.
+    /// HEADERS frames received.
     pub headers: u32,
-    /// DATA frames that have come.
+    /// DATA frames received.
     pub data: u32,
-    /// SETTINGS frames that have come.
+    /// SETTINGS frames received.
     pub settings: u32,
-    /// RST_STREAM frames that have come.
+    /// RST_STREAM frames received.
     pub resets: u32,
-    /// GOAWAY frames that have come.
+    /// GOAWAY frames received.
     pub departures: u32,
     /// Errors of the peer that have ended the connection.
     pub connection_errors: u32,
     /// Errors of the peer that have ended a stream.
     pub stream_errors: u32,
-    /// RST_STREAM frames that were sent because of an error.
+    /// RST_STREAM frames sent because of an error.
     pub resets_sent: u32,
-    /// GOAWAY frames that were sent because of an error.
+    /// GOAWAY frames sent because of an error.
     pub departures_sent: u32,
     /// Streams that have begun.
     pub streams: u32,
     /// Streams that have ended.
     pub ended: u32,
-    /// Times that payload had to wait because the peer's window of the stream was used up.
+    /// How often payload had to wait because the peer's window of the stream was used up.
     pub stream_stalls: u32,
-    /// Times that payload had to wait because the peer's window of the connection was used up.
+    /// How often payload had to wait because the peer's window of the connection was used up.
     pub connection_stalls: u32,
-    /// Glitches.
     pub glitches: u32,
-    /// Requests that became no stream because of an error of theirs.
+    /// Requests that did not become a stream because they were invalid.
     pub malformed: u32,
     /// Heads whose errors have ended the connection.
     pub fatal: u32,
 }
 
-/// How many frames without use the peer may still send before each is a glitch: a few at once, and then as many a second
-/// as keepalives need. Frames that carry something earn one each, because peers that measure the path send a PING with what
-/// they receive.
+/// The number of frames without use that the peer may still send before each is a glitch: a few at once, and then the
+/// rate that keepalives need. Frames that carry data earn some, because peers that measure the path send a PING with
+/// the data that they receive.
 ///
-/// Frames beyond that and other faults cost points of a budget. Time restores them, and so does every stream that begins: a client
-/// may cancel as many requests as it lets be served.
+/// Further frames without use and other faults cost points of a budget. The budget is restored over time, and by every
+/// stream that begins: a client may cancel as many requests as it lets be served.
 #[derive(Debug)]
 pub(super) struct Allowance {
     left: u32,
-    /// Points that were spent.
+    /// The number of points spent.
     spent: u32,
-    /// Streams that had begun when a point was last spent.
+    /// The number of streams that had begun when a point was last spent.
     begun: u32,
-    /// Something was spent and is not restored.
+    /// Whether something was spent and is not restored.
     is_used: bool,
     since: Option<Moment>,
 }
@@ -92,7 +92,7 @@ impl Allowance {
         Self { left: ALLOWANCE, spent: 0, begun: 0, is_used: false, since: None }
     }
 
-    /// A frame without use. Whether it is a glitch.
+    /// Spends a frame without use. Returns whether it is a glitch.
     pub(super) fn spend(&mut self) -> bool {
         let over = self.left == 0;
         self.left = self.left.saturating_sub(1);
@@ -100,25 +100,25 @@ impl Allowance {
         over
     }
 
-    /// Charges a fault with `points`; `begun` is the number of streams that have begun so far.
+    /// Charges a fault with `points`; `begun` is the number of streams begun so far.
     pub(super) fn charge(&mut self, points: u32, begun: u32) {
         let earned = begun.saturating_sub(std::mem::replace(&mut self.begun, begun));
         self.spent = self.spent.saturating_sub(earned).saturating_add(points);
         self.is_used = true;
     }
 
-    /// Points that were spent and are not restored.
+    /// The number of points spent and not restored.
     pub(super) fn spent(&self) -> u32 {
         self.spent
     }
 
-    /// A frame that carries something.
+    /// Adds the frames earned by one that carries data.
     #[inline]
     pub(super) fn earn(&mut self, frames: u32) {
         self.left = (self.left + frames).min(ALLOWANCE);
     }
 
-    /// Time passes.
+    /// Updates the time, which restores points.
     pub(super) fn advance(&mut self, now: Moment) {
         if self.is_used {
             self.restore(now);
@@ -142,7 +142,7 @@ impl Allowance {
     }
 }
 
-/// Glitches of a block of that many bytes that came in so many CONTINUATION frames.
+/// The number of glitches of a block of `bytes` bytes received in that number of CONTINUATION frames.
 pub(super) fn of_pieces(pieces: u32, bytes: usize) -> u32 {
     let is_worthwhile = bytes / (pieces.max(1) as usize) > WORTHWHILE_PIECE;
     if pieces <= FEW_PIECES || is_worthwhile { 0 } else { 1 + (pieces - 1) / MORE_PIECES }
@@ -158,7 +158,7 @@ mod tests {
         let start = Moment::ZERO + Duration::from_secs(5);
         allowance.advance(start);
         assert_eq!((0..200).filter(|_| allowance.spend()).count(), 72);
-        // What begins now is forgotten one by one.
+        // Frames spent from now on are restored one by one.
         allowance.advance(start);
         assert!(allowance.spend());
         allowance.advance(start + Duration::from_millis(250));
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!((0..200).filter(|_| allowance.spend()).count(), 72);
     }
 
-    /// Streams that begin pay for as many that fail, and so does time.
+    /// Streams that begin pay for the same number that fail; time restores points as well.
     #[test]
     fn faults_are_restored_by_streams_and_by_time() {
         let mut allowance = Allowance::new();
@@ -177,10 +177,10 @@ mod tests {
         // Every other stream fails.
         (1..1000).for_each(|number| allowance.charge(FAILED_STREAM, 2 * number));
         assert_eq!(allowance.spent(), FAILED_STREAM);
-        // All of them do.
+        // All of them fail.
         (1..=100).for_each(|number| allowance.charge(FAILED_STREAM, 2000 + number));
         assert_eq!(allowance.spent(), 101);
-        // Time begins to count with the first look at it.
+        // Time counts from the first call.
         allowance.advance(start);
         allowance.advance(start + Duration::from_millis(350));
         assert_eq!(allowance.spent(), 101 - 30);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(allowance.spent(), 0);
     }
 
-    /// As HAProxy 3.5 counts them.
+    /// As counted by HAProxy 3.5.
     #[test]
     fn many_small_pieces_are_glitches() {
         let rows =

@@ -1,22 +1,22 @@
-//! Faults of a peer: glitches, and what they cost of its budget. Must never decide what follows from them.
+//! Faults of a peer: glitches, and their cost in points of its budget. Must never decide their consequences.
 
 use super::Role;
 use super::counts::{EARNED, FAILED_STREAM, LITTLE_EARNED};
 use super::half::Half;
 use super::state::State;
 
-/// Points of a stream that a client begins although as many as it may have are open: no sound client does that once it
+/// Points of a stream that a client begins beyond the maximum number of open ones: a correct client never does once it
 /// knows the limit.
 const EXCESS_STREAM: u32 = 50;
 
-/// Streams that a client may begin before it has to know the limit, as a multiple of that.
+/// The number of streams that a client may begin before it has to know the limit, as a multiple of the limit.
 const UNAWARE: usize = 2;
 
-/// Bytes of payload that pay for more than one frame without use.
+/// Bytes of payload that earn more than one frame without use.
 const LEAST_PAYLOAD: usize = 16;
 
 impl State {
-    /// The peer has done what a sound one would not do.
+    /// Counts glitches: behaviour that a correct peer does not show.
     pub(super) fn note_glitches(&mut self, glitches: u32) {
         self.glitches = self.glitches.saturating_add(glitches);
         self.counts.glitches = self.counts.glitches.saturating_add(glitches);
@@ -37,14 +37,14 @@ impl State {
         self.charge(FAILED_STREAM);
     }
 
-    /// The peer resets a stream.
+    /// Counts a RST_STREAM of the peer.
     pub(super) fn note_cancel(&mut self, stream: u32) {
         let (asks, whole) = (self.role == Role::Server, self.stream_window);
         match self.half(stream) {
             None => self.note_idle_frame(),
             Some(half) if half.failed => self.note_idle_frame(),
             Some(half) if !asks || half.complete || half.draining.is_some() => {}
-            // An answer that has begun costs its client no less than us.
+            // An answer that has begun costs its client no less than this side.
             Some(half) if half.window < whole => {
                 self.note_glitches(1);
                 self.charge(FAILED_STREAM - 1);
@@ -53,8 +53,8 @@ impl State {
         }
     }
 
-    /// Counts a stream that a client begins beyond the limit. Streams that are over for the client fill that up as long as their
-    /// tasks have not let go.
+    /// Counts a stream that a client begins beyond the limit. Streams that have ended for the client, but were not
+    /// released by their tasks, do not count as open here.
     #[cold]
     pub(super) fn note_excess(&mut self, stream: u32) {
         let most = self.terms.max_streams;
@@ -75,7 +75,7 @@ impl State {
         }
     }
 
-    /// A frame has come that is of no use to a stream.
+    /// Counts a frame without use to a stream.
     pub(super) fn note_idle_frame(&mut self) {
         if self.allowance.spend() {
             self.note_glitches(1);

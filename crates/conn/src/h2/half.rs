@@ -1,5 +1,5 @@
-//! What a connection keeps of a stream: what has come and was not taken, and how far both messages are. Must never read or
-//! write the connection.
+//! The connection's part of a stream: received data that was not taken, and the progress of both messages. Must never
+//! read or write the connection.
 
 use std::collections::VecDeque;
 use std::task::{Context, Waker};
@@ -10,71 +10,72 @@ use wire::http::{Fields, Head};
 
 use crate::progress::FrameProgress;
 
-/// Bytes of a buffer that is kept for a later stream, or not compacted.
+/// The most bytes of a buffer that is kept for a later stream, or not compacted.
 const SMALL: usize = 4096;
 
-/// Bytes of payload whose memory a stream keeps between two pieces: two frames.
+/// The most bytes of payload whose memory a stream keeps between two pieces: two frames.
 const LARGE: usize = 2 * wire::h2::MAX_FRAME_SIZE;
 
-/// Whether the head of a message is here.
+/// The arrival of a message's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It is; `length` bytes of a block told it, and the message ends with it where it is `alone`.
+    /// It was received, in a block of `length` bytes; `alone`: the message ends with it.
     Here { length: usize, alone: bool },
     /// It is answered with that status.
     Refused { status: u16 },
-    /// None has come that its task does not have.
+    /// No head was received that the task has not taken.
     Nothing,
 }
 
-/// The head of an answer behind others that nobody has taken yet.
+/// The head of an answer, after others that were not taken yet.
 pub(super) struct Later {
     pub(super) head: Head,
     pub(super) arrival: Arrival,
 }
 
-/// A stream, for its connection.
+/// A stream as seen by its connection.
 pub(super) struct Half {
     pub(super) arrival: Arrival,
     pub(super) head: Head,
-    /// Heads behind that one: of interim answers, and the answer's.
+    /// Heads after that one: of interim answers, and the answer's.
     pub(super) later: VecDeque<Later>,
-    /// The last head has come: what follows are trailers.
+    /// Whether the last head was received: further blocks are trailers.
     pub(super) has_head: bool,
-    /// Payload that has come, of which `taken` bytes were taken.
+    /// Received payload, of which `taken` bytes were taken.
     pub(super) incoming: Vec<u8>,
     pub(super) taken: usize,
-    /// Whether frames of it are whole.
+    /// Progress of frames of payload.
     pub(super) progress: FrameProgress,
-    /// Bytes of payload that the head announced and that have not come.
+    /// Bytes of payload announced by the head and not received yet.
     pub(super) announced: Option<u64>,
-    /// Fields that came behind the payload.
+    /// Trailers received after the payload.
     pub(super) trailers: Option<Box<Fields>>,
-    /// The peer has sent all of its message.
+    /// Whether the peer has ended its message.
     pub(super) ended: bool,
-    /// The stream was reset, or the connection is gone.
+    /// Whether the stream was reset, or the connection has ended.
     pub(super) failed: bool,
-    /// What the peer has sent on it is no message.
+    /// Whether the peer has sent an invalid message.
     pub(super) malformed: bool,
-    /// The peer has not begun with the request, so that it can be sent again (RFC 9113, section 8.7).
+    /// Whether the peer has not begun the request, so that it can be sent again (RFC 9113, section 8.7).
     pub(super) refused: bool,
-    /// Our message has ended.
+    /// Whether our message has ended.
     pub(super) complete: bool,
-    /// Bytes that the peer may still send.
+    /// The receive window: bytes that the peer may still send.
     pub(super) credit: i64,
-    /// Bytes that were taken and are not among those yet.
+    /// Bytes taken that are not credited to the receive window yet.
     pub(super) owed: u32,
-    /// Bytes that it has of what streams share.
+    /// Its share of the shared receive window, in bytes.
     pub(super) share: u32,
-    /// Bytes of payload that may still go out.
+    /// The send window: bytes of payload that may still be sent to the peer.
     pub(super) window: i64,
-    /// How urgent the client says that its answer is.
+    /// The priority of the answer, set by the client.
     pub(super) priority: Priority,
-    /// It stands in the queue for room in the output.
+    /// Whether it is in the queue for free space in the output.
     pub(super) queued: bool,
-    /// Payload waits for room or for a window since the last one went out.
+    /// Whether payload has waited for free space or for a window since the last was sent.
     pub(super) stalled: bool,
-    /// Nobody has it any more, but the peer still sends: so many bytes are read and dropped.
+    /// The number of bytes that are still read and dropped, if the task has released the stream and the peer still
+    /// sends.
     pub(super) draining: Option<usize>,
     task: Option<Waker>,
 }
@@ -108,7 +109,7 @@ impl Half {
         }
     }
 
-    /// Begins a stream anew, with the memory of a former one. Every field is named, so that none is forgotten.
+    /// Resets a stream's state for a new stream, keeping its memory. Every field is named, so that none is forgotten.
     pub(super) fn renew(&mut self, credit: u32, window: i64) {
         let Self {
             arrival,
@@ -135,7 +136,7 @@ impl Half {
             draining,
             task,
         } = self;
-        // Whoever takes the head writes it anew.
+        // The head is overwritten when it is decoded.
         *arrival = Arrival::Nothing;
         if !later.is_empty() {
             later.clear();
@@ -167,7 +168,7 @@ impl Half {
         &self.incoming[self.taken..]
     }
 
-    /// Takes payload.
+    /// Consumes payload.
     pub(super) fn take(&mut self, bytes: usize) {
         self.taken += bytes;
         if self.taken == self.incoming.len() {
@@ -178,13 +179,13 @@ impl Half {
                 self.incoming.clear();
             }
         } else if self.taken >= SMALL && self.taken >= self.incoming.len() / 2 {
-            // A peer that always has more on the way never lets it become empty. No more bytes move than were taken.
+            // If a peer always sends more, it never becomes empty. No more bytes are moved than were taken.
             self.incoming.drain(..self.taken);
             self.taken = 0;
         }
     }
 
-    /// Keeps no more memory for a later stream than small messages need.
+    /// Releases memory beyond the needs of small messages, before it is kept for a later stream.
     pub(super) fn shrink(&mut self) {
         if self.incoming.capacity() > SMALL {
             self.incoming = Vec::new();
@@ -194,15 +195,15 @@ impl Half {
         }
     }
 
-    /// The task has let go of the stream, and `left` bytes more are read and dropped: nothing else of it is needed.
+    /// Releases everything after the task has released the stream; `left` more bytes are read and dropped.
     pub(super) fn rest(&mut self, left: Option<usize>) {
         (self.incoming, self.taken) = (Vec::new(), 0);
         (self.head, self.later, self.trailers) = (Head::new(), VecDeque::new(), None);
         self.draining = left;
     }
 
-    /// The peer takes so much more, or less. False: more than a window may be (RFC 9113, section 6.9.1). Only a stream that
-    /// had no window waits for one.
+    /// Changes the send window. Returns false if it becomes larger than allowed (RFC 9113, section 6.9.1). The task is woken
+    /// only if the window was used up.
     pub(super) fn enlarge_window(&mut self, by: i64) -> bool {
         let was_closed = self.window <= 0;
         self.window += by;
@@ -212,7 +213,7 @@ impl Half {
         self.window <= i64::from(MAX_WINDOW)
     }
 
-    /// Takes the first head that is here.
+    /// Takes the first head received.
     pub(super) fn take_head(&mut self, head: &mut Head) -> Arrival {
         std::mem::swap(&mut self.head, head);
         if self.later.is_empty() {
@@ -226,7 +227,7 @@ impl Half {
         std::mem::replace(&mut self.arrival, arrival)
     }
 
-    /// It ends before its messages do.
+    /// Ends the stream before its messages have ended.
     pub(super) fn fail(&mut self) {
         self.failed = true;
         self.wake();

@@ -1,14 +1,14 @@
-//! The streams of a connection by their numbers, which only grow. Must never search long where they end in about the order in which
-//! they have begun.
+//! The streams of a connection, sorted by their identifiers, which only grow. Must never search long if streams end in
+//! about the order in which they have begun.
 
 use std::collections::VecDeque;
 
 use super::half::Half;
 
-/// Requests that have no number on the wire yet have one from here on.
+/// Keys of requests that have no stream identifier yet begin here.
 pub(super) const UNOPENED: u32 = 1 << 31;
 
-/// Streams that are served; behind them requests that have no number yet.
+/// Streams being served, followed by requests that have no identifier yet.
 #[derive(Default)]
 pub(super) struct Halves {
     list: VecDeque<(u32, Box<Half>)>,
@@ -23,7 +23,7 @@ impl Halves {
         self.list.is_empty()
     }
 
-    /// Room for so many was allocated.
+    /// The number of entries allocated.
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn capacity(&self) -> usize {
         self.list.capacity()
@@ -40,8 +40,9 @@ impl Halves {
         self.list.get_mut(place).map(|(_, half)| &mut **half)
     }
 
-    /// Where a stream stands. Of two numbers one is the peer's, so that no more can stand before it than half of what lies between
-    /// it and the oldest one: as many do, unless streams have ended that began later than others.
+    /// The index of a stream. Every second identifier is the peer's, so at most half of the identifiers between the
+    /// oldest stream and this one come before it; exactly that number, unless streams have ended that began later than
+    /// others.
     #[inline]
     fn place(&self, number: u32) -> Option<usize> {
         let (oldest, _) = self.list.front()?;
@@ -64,7 +65,7 @@ impl Halves {
         None
     }
 
-    /// Adds a stream above all others.
+    /// Adds a stream whose identifier is the largest.
     pub(super) fn push(&mut self, number: u32, half: Box<Half>) {
         debug_assert!(self.list.back().is_none_or(|(last, _)| *last < number), "numbers grow");
         self.list.push_back((number, half));
@@ -75,13 +76,13 @@ impl Halves {
         self.list.remove(place).map(|(_, half)| half)
     }
 
-    /// A request without a number gets that one, which is above all others. Returns its half.
+    /// Assigns that identifier, which is the largest, to a request without one. Returns its half.
     pub(super) fn number(&mut self, key: u32, number: u32) -> Option<&mut Half> {
         let from = self.place(key)?;
         let is_numbered = |place: usize| self.list.get(place).is_none_or(|(number, _)| *number < UNOPENED);
         let mut to = from;
         if from > 0 && !is_numbered(from - 1) {
-            // Requests that have begun before wait for something.
+            // Requests that have begun before are waiting for something.
             to = self.list.partition_point(|(number, _)| *number < UNOPENED);
             let half = self.list.remove(from)?;
             self.list.insert(to, half);
@@ -108,7 +109,7 @@ mod tests {
         halves.iter().map(|(number, _)| number).collect()
     }
 
-    /// Streams that end in whatever order are found, and others are not.
+    /// Streams are found in whatever order others end, and ended ones are not.
     #[test]
     fn every_stream_is_found() {
         for step in 1..40 {

@@ -1,5 +1,5 @@
-//! A stream, as its task has it, whichever side has opened it: what it takes from the connection and what it hands over. Must never keep a
-//! borrow of what they share.
+//! A stream as seen by its task, for both roles: data that it takes from the connection and data that it queues. Must
+//! never keep a borrow of the shared state.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -14,24 +14,25 @@ use super::half::{Arrival, Half};
 use super::state::State;
 use crate::flow::Untouched;
 
-/// How a connection ends because of what one of its requests is.
+/// How a request ends its whole connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kill {
-    /// The client is told (`reject`).
+    /// With a GOAWAY to the client (`reject`).
     Close,
-    /// The client is not told; or by a reset that lives so many hops (`silent-drop`).
+    /// Without notice to the client; or by a reset with that time to live (`silent-drop`).
     Forget(Option<u8>),
 }
 
 pub(super) struct Handle {
     pub(super) state: Rc<RefCell<State>>,
-    /// Its number; that of a request changes when it goes out.
+    /// The stream identifier; that of a request is assigned when it is sent.
     stream: Cell<u32>,
-    /// Bytes that the peer may send once nobody has the stream any more and our message has ended. `None`: it is reset then.
+    /// Bytes that the peer may still send after the stream was released and our message has ended. `None`: the stream
+    /// is then reset.
     pub(super) rest: Cell<Option<usize>>,
-    /// The last read has taken the end of a frame.
+    /// Whether the last read has completed a frame.
     completes: Cell<bool>,
-    /// A stream that is let go before its answer is complete is reset as refused.
+    /// Whether the stream is reset as refused if it is released before its answer is complete.
     pub(super) refuses: Cell<bool>,
 }
 
@@ -50,24 +51,24 @@ impl Handle {
         }
     }
 
-    /// Its number on the connection.
+    /// Its identifier on the connection.
     pub(super) fn stream(&self) -> u32 {
         self.stream.get()
     }
 
-    /// The whole connection ends.
+    /// Ends the whole connection.
     pub(super) fn kill(&self, kill: Kill) {
         let mut state = self.state.borrow_mut();
         state.killed = Some(kill);
         state.wake();
     }
 
-    /// Uses the connection's half; `None`: the connection is gone.
+    /// Calls `with` on the connection's half; `None`: the connection has ended.
     pub(super) fn with<T>(&self, with: impl FnOnce(&mut Half) -> T) -> Option<T> {
         self.state.borrow_mut().half(self.stream()).map(with)
     }
 
-    /// Whether a read or the head brings something.
+    /// Ready when a read or the head returns something.
     pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         let ready = self.with(|half| {
             let has_head = half.arrival != Arrival::Nothing;
@@ -80,7 +81,7 @@ impl Handle {
         if ready.unwrap_or(true) { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Takes payload, as [`crate::flow::ByteSource::poll_read`].
+    /// Reads payload, as [`crate::flow::ByteSource::poll_read`].
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut Buffer) -> Poll<io::Result<usize>> {
         let state = &mut *self.state.borrow_mut();
         let Some(half) = state.half(self.stream()) else { return Poll::Ready(Err(gone())) };
@@ -92,7 +93,7 @@ impl Handle {
             return Poll::Ready(Ok(length));
         }
         match (half.ended, half.failed) {
-            // What came before a reset was passed on; a message that was cut off has no end.
+            // Payload received before a reset was returned; a truncated message has no end.
             (true, _) => Poll::Ready(Ok(0)),
             (false, true) if half.malformed => Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
             (false, true) => Poll::Ready(Err(gone())),
@@ -108,7 +109,7 @@ impl Handle {
         self.completes.take()
     }
 
-    /// Writes frames of heads and payload behind them, as [`crate::flow::ByteSink::poll_write`].
+    /// Writes frames of heads and payload after them, as [`crate::flow::ByteSink::poll_write`].
     pub(super) fn poll_write(
         &self,
         cx: &mut Context<'_>,
@@ -136,8 +137,9 @@ impl Handle {
         Poll::Ready(Ok(written))
     }
 
-    /// Hands over a message at once of which `source` has all payload: the frames of its head, that, and its end. Returns how many bytes of
-    /// payload there were; `None`, and nothing was done: something is still to come, or there is no room for all of it.
+    /// Passes on a message in one step whose payload `source` has received whole: the frames of its head, the payload,
+    /// and its end. Returns the number of bytes of payload. `None`: nothing was done, because the message is
+    /// incomplete, or there is not enough free space.
     pub(super) fn pass_whole(&self, source: &Self, head: &mut Buffer, end: Untouched) -> Option<usize> {
         let (mut from, mut to) = (source.state.try_borrow_mut().ok()?, self.state.try_borrow_mut().ok()?);
         let (from, stream) = (from.half(source.stream())?, self.stream());
@@ -166,7 +168,7 @@ impl Handle {
         Some(length)
     }
 
-    /// Writes payload alone.
+    /// Writes payload only.
     pub(super) fn poll_payload(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let state = &mut *self.state.borrow_mut();
         let mut rest = Payload::Bytes(bytes, 0);
@@ -178,7 +180,7 @@ impl Handle {
         Poll::Ready(Ok(written))
     }
 
-    /// Writes payload from several places.
+    /// Writes payload from several slices.
     pub(super) fn poll_slices(&self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let state = &mut *self.state.borrow_mut();
         let mut written = 0;
@@ -196,7 +198,7 @@ impl Handle {
         Poll::Ready(Ok(written))
     }
 
-    /// Whether there is room for a head; otherwise the stream waits for some.
+    /// Whether there is free space for a head; otherwise the stream waits for some.
     fn may_write(&self, state: &mut State, cx: &mut Context<'_>) -> io::Result<bool> {
         let has_room = state.has_room();
         let half = state.half(self.stream()).filter(|half| !half.failed).ok_or_else(gone)?;
@@ -215,7 +217,7 @@ impl Handle {
         self.push_some(state, cx, &mut Payload::Buffer(body))
     }
 
-    /// Hands over as much payload as windows and room allow. Where something is left, the stream waits for more of them.
+    /// Queues as much payload as windows and free space allow. If some is left, the stream waits for more of them.
     fn push_some(&self, state: &mut State, cx: &mut Context<'_>, payload: &mut Payload<'_>) -> io::Result<usize> {
         let mut written = 0;
         let waits = state.is_preceded(self.stream());
@@ -238,7 +240,7 @@ impl Handle {
                     state.note_stall(window == 0);
                 }
                 if waits {
-                    // The connection has to look for the one that is first.
+                    // The connection has to find the stream that is first.
                     state.wake();
                 }
                 return Ok(written);
@@ -249,7 +251,7 @@ impl Handle {
         }
     }
 
-    /// Nothing more is sent: the message is complete, perhaps with fields behind its payload.
+    /// Ends our message, with trailers if there are some.
     pub(super) fn end(&self, trailers: Option<&Fields>) {
         let state = &mut *self.state.borrow_mut();
         let stream = self.stream();
@@ -263,14 +265,14 @@ impl Handle {
         state.wake();
     }
 
-    /// The fields that came behind the payload.
+    /// Takes the trailers received after the payload.
     pub(super) fn take_trailers(&self) -> Option<Box<Fields>> {
         self.with(|half| half.trailers.take()).flatten()
     }
 }
 
 impl Drop for Handle {
-    /// The task lets go of the stream.
+    /// Releases the stream.
     fn drop(&mut self) {
         let state = &mut *self.state.borrow_mut();
         if self.refuses.get() {
@@ -280,7 +282,7 @@ impl Drop for Handle {
     }
 }
 
-/// Payload that is handed over.
+/// Payload to be queued.
 enum Payload<'p> {
     Buffer(&'p mut Buffer),
     Bytes(&'p [u8], usize),

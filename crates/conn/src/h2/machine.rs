@@ -1,5 +1,5 @@
-//! A connection of HTTP/2 without a transport: bytes come in and go out as its caller likes. For tests and the fuzzer. Must
-//! never do anything that a connection with a transport does not.
+//! A connection of HTTP/2 without a transport: its caller passes bytes in and out. For tests and the fuzzer. Must never
+//! do anything that a connection with a transport does not.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use super::server::Control;
 use super::{Request, Requests, Role, Stream, Terms};
 use crate::about::About;
 
-/// Bytes of input that are held at most.
+/// The most bytes of input held.
 const INPUT: usize = 16 * 1024;
 
 /// Either side of a connection.
@@ -23,7 +23,7 @@ pub struct Machine {
     requests: Requests,
     input: Buffer,
     opened: VecDeque<u32>,
-    /// Frames, or pieces of frames, that were taken.
+    /// The number of frames, or pieces of frames, handled.
     steps: usize,
 }
 
@@ -35,17 +35,17 @@ impl Machine {
         Self { mover, requests, input: Buffer::with_capacity(INPUT), opened: VecDeque::new(), steps: 0 }
     }
 
-    /// The side of the server, once the preface was read.
+    /// The server's side, after the preface was read.
     pub fn server(terms: Terms) -> Self {
         Self::new(Role::Server, terms)
     }
 
-    /// The side of the client, whose output begins with the preface.
+    /// The client's side, whose output begins with the preface.
     pub fn client(terms: Terms) -> Self {
         Self::new(Role::Client, terms)
     }
 
-    /// Takes bytes of the peer. Returns how many: none while the peer leaves too much of the output.
+    /// Receives bytes of the peer. Returns the number accepted: none while the peer leaves too much of the output.
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         let state = Rc::clone(&self.mover.state);
@@ -73,7 +73,7 @@ impl Machine {
         }
     }
 
-    /// Time passes.
+    /// Updates the time.
     pub fn advance(&mut self, now: Moment) {
         self.mover.advance(now);
     }
@@ -91,12 +91,12 @@ impl Machine {
         sent
     }
 
-    /// Bytes of output that wait.
+    /// The number of bytes of output that wait.
     pub fn waiting(&self) -> usize {
         self.mover.state.borrow().waiting()
     }
 
-    /// The next stream that the peer has opened. It has to be dropped before the connection.
+    /// Returns the next stream that the peer has opened. It has to be dropped before the connection.
     pub fn accept(&mut self) -> Option<Stream> {
         Some(Stream::new(Rc::clone(&self.mover.state), self.opened.pop_front()?))
     }
@@ -106,17 +106,17 @@ impl Machine {
         self.requests.begin()
     }
 
-    /// Streams that are served.
+    /// The number of streams being served.
     pub fn open(&self) -> usize {
         self.mover.state.borrow().open()
     }
 
-    /// Whether the peer has broken the protocol.
+    /// Whether the peer has violated the protocol.
     pub fn is_broken(&self) -> bool {
         self.mover.is_broken()
     }
 
-    /// Frames, and pieces of frames, that were taken.
+    /// The number of frames, and pieces of frames, handled.
     pub fn steps(&self) -> usize {
         self.steps
     }

@@ -1,9 +1,10 @@
-//! HTTP/2 (RFC 9113): connections of clients and to servers, and the streams on them. Must never know what a request asks for.
+//! HTTP/2 (RFC 9113): connections of clients and to servers, and the streams on them. Must never know what a request
+//! asks for.
 //!
-//! One task moves the frames of a connection ([`Connection`], [`ServerConnection`]), and one has each stream: it serves a
-//! client's ([`Stream`]), or has its answer from a server ([`Request`]). What they share
-//! ([`state`]) lies in a cell of the worker that is borrowed for one step at a time. Streams put whole frames behind each other
-//! into one output, and wait where that is full; so frames of many streams leave in one write.
+//! One task moves the frames of a connection ([`Connection`], [`ServerConnection`]), and each stream has a task: it
+//! serves a client's ([`Stream`]), or reads its answer from a server ([`Request`]). Their shared state ([`state`]) is
+//! in a cell of the worker that is borrowed for one step at a time. Streams append whole frames to one output, and wait
+//! while that is full; so frames of many streams are sent in one write.
 
 #[cfg(test)]
 mod attacks;
@@ -46,56 +47,56 @@ pub use server::{Parcel, Requests, ServerConnection};
 pub use solo::Solo;
 pub use stream::Stream;
 
-/// Which side of a connection we are.
+/// The role of this side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// The peer asks.
+    /// The peer sends requests.
     Server,
-    /// We ask.
+    /// This side sends requests.
     Client,
 }
 
-/// Points of a client's budget where the configuration sets no threshold for glitches: 1,000 streams that all fail, or as many
-/// frames without use beyond the free ones.
+/// Points of a client's budget if the configuration sets no threshold for glitches: 1,000 streams that all fail, or the
+/// same number of frames without use beyond the free ones.
 pub const BUDGET: u32 = 1000;
 
-/// How the questions stand whether the peer of an idle connection is there (`idle-ping`).
+/// The state of PINGs on an idle connection (`idle-ping`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ping {
-    /// The next one is due then.
+    /// The next one is due at that time.
     Due(Moment),
-    /// One was just asked.
+    /// One was just sent.
     Sent,
-    /// The last one was not answered before the next one was due.
+    /// The last one was not acknowledged before the next one was due.
     Unanswered,
 }
 
-/// What a peer is granted (`tune.h2.*`, and the limits of messages).
+/// The limits of a connection (`tune.h2.*`, and the limits of messages).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// Streams at a time (`tune.h2.fe.max-concurrent-streams`, `tune.h2.be.max-concurrent-streams`).
+    /// Concurrent streams (`tune.h2.fe.max-concurrent-streams`, `tune.h2.be.max-concurrent-streams`).
     pub max_streams: usize,
-    /// Bytes of payload that a stream may send before it is told of more (`tune.h2.fe.initial-window-size`,
-    /// `tune.h2.be.initial-window-size`).
+    /// Initial window of a stream in bytes (`tune.h2.fe.initial-window-size`, `tune.h2.be.initial-window-size`).
     pub window: u32,
-    /// Bytes of payload that may wait in all, which are shared out among streams beyond that (`tune.h2.fe.rxbuf`,
-    /// `tune.h2.be.rxbuf`).
+    /// Total bytes of payload that may wait, which are shared among streams in addition to their initial windows
+    /// (`tune.h2.fe.rxbuf`, `tune.h2.be.rxbuf`).
     pub shared_window: u32,
-    /// Bytes of fields that a peer's blocks may refer to (`tune.h2.header-table-size`).
+    /// Size in bytes of the dynamic table for the peer's field blocks (`tune.h2.header-table-size`).
     pub table_size: usize,
-    /// Streams in all after which no other one begins (`tune.h2.fe.max-total-streams`, `max-reuse`). 0: no limit.
+    /// Total number of streams after which no other one begins (`tune.h2.fe.max-total-streams`, `max-reuse`). 0: no
+    /// limit.
     pub max_total: u32,
-    /// Bytes of a head.
+    /// The most bytes of a head.
     pub max_head: usize,
-    /// Fields of a head (`tune.http.maxhdr`).
+    /// The most fields of a head (`tune.http.maxhdr`).
     pub max_fields: usize,
-    /// Clients are told that they may ask for other protocols (RFC 8441); not with `h2-workaround-bogus-websocket-clients`.
+    /// Whether extended CONNECT is announced to clients (RFC 8441); not with `h2-workaround-bogus-websocket-clients`.
     pub extends: bool,
     /// `option accept-unsafe-violations-in-http-request`.
     pub accept_unsafe: bool,
-    /// What follows from glitches.
+    /// Limits of glitches.
     pub glitches: GlitchLimits,
-    /// Points that faults of the peer may cost before the connection ends ([`BUDGET`]). 0: no limit.
+    /// Points that the peer's faults may cost before the connection ends ([`BUDGET`]). 0: no limit.
     pub budget: u32,
 }
 
@@ -118,7 +119,7 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// What the fields of a head may take.
+    /// The limits of a head's fields.
     fn capacity(&self) -> Capacity {
         Capacity { bytes: self.max_head, fields: self.max_fields }
     }

@@ -1,5 +1,5 @@
-//! A connection's frames, both ways: what has come goes to its streams, and what they have left goes out. Must never know which
-//! side has opened it.
+//! Moves a connection's frames in both directions: received ones to the streams, and queued ones to the peer. Must
+//! never know which side has opened the connection.
 
 use std::cell::RefCell;
 use std::io::IoSlice;
@@ -19,30 +19,33 @@ use super::{Ping, Role, Terms};
 use crate::glitches::GlitchLimits;
 use crate::transport::Transport;
 
-/// Frames, or pieces of frames, that are read in a turn.
+/// The most frames, or pieces of frames, read in one poll.
 const FRAMES: usize = 256;
 
-/// How long a peer that does not answer has for its way from seeing a GOAWAY to what it has sent before.
+/// How long the connection of a peer that does not acknowledge a GOAWAY is kept, for streams that the peer has begun
+/// before receiving it.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What the peer knows of the end of the connection.
+/// The end of the connection as announced to the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Departure {
-    /// None is near.
+    /// No end was announced.
     None,
-    /// It is to begin no stream any more, but what it has begun before it knows is served (RFC 9113, section 6.8). The
-    /// connection ends with the last stream once it knows, `since` then at the latest; `lasts`: when the peer closes it.
+    /// The peer is to begin no more streams, but those that it begins before it has received the GOAWAY are served (RFC
+    /// 9113, section 6.8). The connection ends with the last stream after the peer has acknowledged, or [`GRACE`] after
+    /// `since`; `lasts`: when the peer closes it.
     Graceful { since: Option<Moment>, lasts: bool },
-    /// Nothing that it begins is served.
+    /// Streams that it begins are not served.
     Final,
 }
 
-/// The newest stream that a client may begin before it knows that the connection ends.
+/// The newest stream that a client may begin before it has received the GOAWAY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Newest {
-    /// Any that it likes.
+    /// Any.
     Any,
-    /// So far above the newest that all which it may have begun fit; a client that goes beyond does not listen.
+    /// Far enough above the newest for all streams that the client may have begun; a client that goes beyond ignores
+    /// the GOAWAY.
     AfterThose,
 }
 
@@ -51,30 +54,30 @@ pub(super) struct Mover {
     reader: Reader,
     pub(super) state: Rc<RefCell<State>>,
     departure: Departure,
-    /// The peer has broken the protocol, or a rule has ended the connection.
+    /// Whether the peer has violated the protocol, or a rule has ended the connection.
     broken: bool,
-    /// It has ended through the peer's fault.
+    /// Whether it has ended through the peer's fault.
     faulted: bool,
-    /// Nothing more is read: it ends once what waits is written.
+    /// Whether nothing more is read: the connection ends after the waiting bytes were written.
     over: bool,
-    /// The peer has closed its direction, or nothing can be written.
+    /// Whether the peer has closed its direction, or nothing can be written.
     gone: bool,
-    /// When the peer is asked next whether it is there.
+    /// When the next PING is due.
     ping_due: Option<Moment>,
 }
 
 impl Mover {
-    /// Begins with our settings, behind the preface where we ask.
+    /// Begins with our settings, after the preface if this side sends requests.
     pub(super) fn new(role: Role, terms: Terms) -> Self {
         Self::begin(role, terms, role == Role::Client)
     }
 
-    /// On a connection that we have opened, and on which the peer asks (reverse HTTP).
+    /// For a connection that Weir has opened, and on which the peer sends requests (reverse HTTP).
     pub(super) fn reversed(terms: Terms) -> Self {
         Self::begin(Role::Server, terms, true)
     }
 
-    /// On a connection that the peer has opened, and on which we ask (reverse HTTP).
+    /// For a connection that the peer has opened, and on which Weir sends requests (reverse HTTP).
     pub(super) fn asking(terms: Terms) -> Self {
         Self::begin(Role::Client, terms, false)
     }
@@ -115,7 +118,7 @@ impl Mover {
         }
     }
 
-    /// Asks the peer of an idle connection every `interval` whether it is there.
+    /// Sends a PING every `interval` to the peer of an idle connection.
     pub(super) fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
         let mut state = self.state.borrow_mut();
         if state.open() > 0 {
@@ -134,7 +137,7 @@ impl Mover {
         Ping::Sent
     }
 
-    /// Whether it has ended because the peer has broken the protocol, or by a rule: what the peer was told of that is to reach it.
+    /// Whether it has ended because the peer has violated the protocol, or by a rule: the GOAWAY should reach the peer.
     pub(super) fn is_broken(&self) -> bool {
         self.over && self.broken
     }
@@ -149,7 +152,8 @@ impl Mover {
         self.over
     }
 
-    /// Moves frames both ways. Ready with a stream that the peer has begun, or with `None`: the connection has ended.
+    /// Moves frames in both directions. Ready with a stream that the peer has begun, or with `None`: the connection has
+    /// ended.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -164,7 +168,7 @@ impl Mover {
             Some(Kill::Close) if self.over => {}
             Some(Kill::Close) => self.end(&mut state, ErrorCode::NoError),
             Some(Kill::Forget(hops)) => {
-                // What the system does not let happen quietly happens all the same.
+                // If the socket cannot be dropped silently, it is closed nevertheless.
                 let _ = transport.forget(hops);
                 return Poll::Ready(None);
             }
@@ -186,7 +190,7 @@ impl Mover {
                 Event::Progress => {}
                 Event::Opened(stream) => return Poll::Ready(Some(stream)),
                 Event::More => {
-                    // All that frames of one read have left goes out in one write.
+                    // Everything queued by the frames of one read is sent in one write.
                     if write(cx, transport, &mut state).is_err() {
                         self.gone = true;
                         return Poll::Ready(None);
@@ -205,7 +209,7 @@ impl Mover {
         Poll::Pending
     }
 
-    /// Takes the next frame, or a piece of it. The peer is told what is wrong with it.
+    /// Handles the next frame, or a piece of it. An error is reported to the peer.
     pub(super) fn step(&mut self, input: &mut Buffer, state: &mut State) -> Event {
         let event = match self.reader.take(input, state) {
             Ok(event) => event,
@@ -233,7 +237,7 @@ impl Mover {
         event
     }
 
-    /// The streams are told that the connection has ended, and the peer, as far as it takes that at once.
+    /// Ends all streams, and sends GOAWAY to the peer as far as that is possible at once.
     pub(super) fn close(&mut self, transport: &mut Transport) {
         self.announce(ErrorCode::NoError);
         let mut state = self.state.borrow_mut();
@@ -248,12 +252,12 @@ impl Mover {
         }
     }
 
-    /// Whether the peer has closed its direction, or nothing can be sent to it, or is to be.
+    /// Whether the peer has closed its direction, or nothing can or may be sent to it.
     pub(super) fn is_gone(&self) -> bool {
         self.gone || matches!(self.state.borrow().killed, Some(Kill::Forget(_)))
     }
 
-    /// Sends what is left of a connection that was closed. Ready when nothing is; otherwise with how many bytes went.
+    /// Sends remaining bytes of a closed connection. Ready with the number of bytes sent; 0: nothing is left.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>, transport: &mut Transport) -> Poll<usize> {
         let mut state = self.state.borrow_mut();
         if self.gone || state.waiting() == 0 {
@@ -271,7 +275,7 @@ impl Mover {
         }
     }
 
-    /// Ends the connection because of what the peer has done.
+    /// Ends the connection because of an error of the peer, or a rule.
     fn end(&mut self, state: &mut State, code: ErrorCode) {
         state.counts.departures_sent += 1;
         self.depart(state, code);
@@ -282,7 +286,7 @@ impl Mover {
         self.over = true;
     }
 
-    /// Draws the conclusions from glitches, and from an answer that the peer knows of the departure.
+    /// Applies the limits of glitches and of the budget, and handles the peer's acknowledgement of a GOAWAY.
     #[cold]
     fn judge(&mut self, state: &mut State) {
         state.suspicious = false;
@@ -303,8 +307,8 @@ impl Mover {
         }
     }
 
-    /// Tells a client to begin no more streams; what it has begun before it knows of that is served. `lasts`: a connection
-    /// without streams is left to the client.
+    /// Sends a graceful GOAWAY to a client; streams that it begins before it has received that are served. `lasts`: the
+    /// client closes a connection without streams.
     pub(super) fn leave(&mut self, newest: Newest, lasts: bool) {
         let state = Rc::clone(&self.state);
         self.leave_in(&mut state.borrow_mut(), newest, lasts);
@@ -326,7 +330,7 @@ impl Mover {
         }
     }
 
-    /// Says that no stream above the newest is served (RFC 9113, section 6.8).
+    /// Sends GOAWAY with the newest stream: no stream above it is served (RFC 9113, section 6.8).
     pub(super) fn announce(&mut self, code: ErrorCode) {
         let state = Rc::clone(&self.state);
         if self.departure != Departure::Final {
@@ -354,7 +358,7 @@ impl Mover {
         self.reader.held() + self.state.borrow().held()
     }
 
-    /// Time passes. When it is to be called again at the latest.
+    /// Updates the time. Returns when this has to be called again at the latest.
     pub(super) fn advance(&mut self, now: Moment) -> Option<Moment> {
         let state = Rc::clone(&self.state);
         let mut state = state.borrow_mut();
@@ -369,12 +373,12 @@ impl Mover {
         None
     }
 
-    /// Takes what has happened since this was called before.
+    /// Takes the counters since the last call.
     pub(super) fn take_counts(&self) -> Counts {
         std::mem::take(&mut self.state.borrow_mut().counts)
     }
 
-    /// Reads what there is. False: the connection has ended.
+    /// Reads available input. Ready with false if the connection has ended.
     fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -411,7 +415,7 @@ impl Mover {
     }
 }
 
-/// What a connection without streams is to another worker that goes on with it.
+/// A connection without streams, packed for another worker.
 pub(super) struct Packed {
     reader: Reader,
     state: State,
@@ -429,7 +433,7 @@ impl Packed {
 }
 
 impl Mover {
-    /// Takes everything out. Those that still have a part of the state find a connection that has ended.
+    /// Takes out the whole state. Other owners of a part of it find a connection that has ended.
     pub(super) fn pack(mut self) -> Packed {
         let (role, terms) = (self.state.borrow().role, self.state.borrow().terms);
         let mut state = std::mem::replace(&mut *self.state.borrow_mut(), State::new(role, terms));
@@ -447,7 +451,7 @@ impl Drop for Mover {
     }
 }
 
-/// Writes what waits, and lets streams add to it.
+/// Writes the waiting bytes, and wakes streams that wait for free space.
 fn write(cx: &mut Context<'_>, transport: &mut Transport, state: &mut State) -> Result<(), ()> {
     while state.waiting() > 0 {
         match transport.poll_write_slices(cx, &[IoSlice::new(state.output())], false) {

@@ -1,4 +1,4 @@
-//! Priorities of requests (RFC 9218) on a connection without a transport: whose payload goes out first.
+//! Tests of priorities of requests (RFC 9218) on a connection without a transport: the order in which payload is sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use wire::http::{Framing, Head};
 use super::{Machine, Stream, Terms};
 use crate::flow::ByteSink;
 
-/// Bytes of each answer.
+/// The length of each answer in bytes.
 const LENGTH: usize = 300_000;
 
 struct Woken(AtomicBool);
@@ -30,7 +30,7 @@ fn frame(kind: Kind, stream: u32, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A request with that field.
+/// A request with that `priority` field.
 fn request(stream: u32, priority: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x86, 0x84, 0x01, 0x01, b'a'];
     if !priority.is_empty() {
@@ -47,7 +47,7 @@ fn update(stream: u32, priority: &str) -> Vec<u8> {
     frame(Kind::PriorityUpdate, 0, &[&stream.to_be_bytes()[..], priority.as_bytes()].concat())
 }
 
-/// A connection whose client takes all that there is.
+/// Creates a connection whose client has large windows.
 fn server() -> Machine {
     let mut machine = Machine::server(Terms::default());
     let settings = Setting::InitialWindowSize.bytes(1 << 30);
@@ -60,7 +60,7 @@ fn take(machine: &mut Machine, bytes: &[u8]) {
     assert_eq!(machine.receive(bytes), bytes.len());
 }
 
-/// A stream that answers.
+/// A stream with its answer.
 struct Answering {
     stream: Stream,
     body: Buffer,
@@ -99,8 +99,8 @@ impl Answering {
     }
 }
 
-/// Serves the streams that have begun to their ends. Returns whose payload each frame had; `at` frames of payload, the
-/// client says something.
+/// Serves the streams that have begun to their ends. Returns the stream of each frame of payload; after `at` such
+/// frames, the client sends `says`.
 fn serve(machine: &mut Machine, at: usize, says: &[u8]) -> Vec<u32> {
     let mut streams: Vec<_> = std::iter::from_fn(|| machine.accept()).map(Answering::new).collect();
     let (mut bytes, mut order, mut turns) = (Vec::new(), Vec::new(), 0);
@@ -124,12 +124,12 @@ fn serve(machine: &mut Machine, at: usize, says: &[u8]) -> Vec<u32> {
     order
 }
 
-/// Where the last frame of a stream is.
+/// The index of the last frame of a stream.
 fn end(order: &[u32], stream: u32) -> usize {
     order.iter().rposition(|number| *number == stream).unwrap()
 }
 
-/// Where the first one is.
+/// The index of the first frame of a stream.
 fn begin(order: &[u32], stream: u32) -> usize {
     order.iter().position(|number| *number == stream).unwrap()
 }
@@ -147,7 +147,7 @@ fn urgent_answers_end_first() {
     let order = serve(&mut begun(&["u=6", "", "u=0", "u=1"]), 0, &[]);
     let ends: Vec<usize> = [5, 7, 3, 1].into_iter().map(|stream| end(&order, stream)).collect();
     assert!(ends.is_sorted(), "{order:?}");
-    // What is less urgent is not silent all the time.
+    // Less urgent streams also get some of the output.
     let mut others = order[..ends[0]].iter().filter(|stream| **stream != 5);
     assert!(others.next().is_some());
 }
@@ -155,13 +155,13 @@ fn urgent_answers_end_first() {
 #[test]
 fn as_urgent_ones_go_out_one_after_the_other_or_together() {
     let order = serve(&mut begun(&["u=2", "u=2"]), 0, &[]);
-    // But for what went out before the second one had begun, and some of it now and then.
+    // Except for payload sent before the second one had begun, and some of it now and then.
     let early = order[..end(&order, 1)].iter().filter(|stream| **stream == 3).count();
     assert!(early <= 3, "{order:?}");
     let order = serve(&mut begun(&["u=2, i", "u=2, i"]), 0, &[]);
     let together = order[..end(&order, 1)].iter().filter(|stream| **stream == 3).count();
     assert!(together > 8, "{order:?}");
-    // Nothing was said: they share as ever.
+    // Without priorities they share the output.
     let order = serve(&mut begun(&["", ""]), 0, &[]);
     let together = order[..end(&order, 1)].iter().filter(|stream| **stream == 3).count();
     assert!(together > 8, "{order:?}");
@@ -171,7 +171,7 @@ fn as_urgent_ones_go_out_one_after_the_other_or_together() {
 fn a_client_changes_its_mind() {
     let order = serve(&mut begun(&["u=1", "u=5"]), 4, &update(3, "u=0"));
     assert!(end(&order, 3) < end(&order, 1), "{order:?}");
-    // The frame says it before the request, and counts more than what that says.
+    // The frame is received before the request, and takes precedence over the request's field.
     let mut machine = server();
     take(&mut machine, &[update(3, "u=0"), request(1, "u=2"), request(3, "u=7")].concat());
     let order = serve(&mut machine, 0, &[]);
@@ -203,7 +203,7 @@ fn frames_that_break_the_protocol_end_the_connection() {
     assert_eq!(gone(&frame(Kind::PriorityUpdate, 0, &[0, 0, 1])), Some(ErrorCode::FrameSizeError as u32));
 }
 
-/// Streams that nobody asks for take no memory, however many are named.
+/// Priorities of streams that never begin take no memory, whatever their number.
 #[test]
 fn floods_of_priorities_hold_nothing() {
     let mut machine = begun(&["u=1"]);

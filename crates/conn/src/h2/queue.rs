@@ -1,24 +1,24 @@
-//! Streams that wait for room in the output or for the connection's window, and which of them is next: the one that waits
-//! longest, or the most urgent one where the client has said how urgent its requests are (RFC 9218). Must never hold more
-//! streams than there are.
+//! The queue of streams that wait for free space in the output or for the connection's window, and the choice of the
+//! next one: the one that has waited longest, or the most urgent one if the client has set priorities (RFC 9218). Must
+//! never hold more streams than there are.
 
 use std::collections::VecDeque;
 
 use wire::http::priority::Priority;
 
-/// Priorities of streams that have not begun, at most; of more, the oldest are forgotten.
+/// The most priorities kept for streams that have not begun; if there are more, the oldest are dropped.
 const MOST_ANNOUNCED: usize = 16;
 
-/// Every so many streams, the one that waits longest is next, however urgent others are: none starves.
+/// Every `FAIR`th stream is the one that has waited longest, even if others are more urgent, so that none starves.
 const FAIR: u8 = 16;
 
-/// They.
+/// The waiting streams.
 #[derive(Default)]
 pub(super) struct Queue {
     streams: VecDeque<u32>,
-    /// The client has said of a request how urgent it is.
+    /// Whether the client has set a priority of a request.
     ranked: bool,
-    /// Streams that were taken by their urgency since one was that has waited longest.
+    /// The number of streams taken by urgency since the last one taken by its waiting time.
     picks: u8,
     announced: VecDeque<(u32, Priority)>,
 }
@@ -41,17 +41,17 @@ impl Queue {
         self.streams.retain(|queued| *queued != stream);
     }
 
-    /// Holds no memory for streams.
+    /// Releases the memory for streams.
     pub(super) fn rest(&mut self) {
         self.streams = VecDeque::new();
     }
 
-    /// A request has that priority: from now on urgency counts, unless all have the same.
+    /// Records the priority of a request: from now on urgency counts, unless all have the default.
     pub(super) fn note(&mut self, priority: Priority) {
         self.ranked |= priority != Priority::default();
     }
 
-    /// A stream that has not begun gets that priority.
+    /// Stores the priority of a stream that has not begun.
     pub(super) fn announce(&mut self, stream: u32, priority: Priority) {
         self.announced.retain(|(known, _)| *known != stream);
         if self.announced.len() == MOST_ANNOUNCED {
@@ -60,15 +60,15 @@ impl Queue {
         self.announced.push_back((stream, priority));
     }
 
-    /// The priority that was announced for a stream that begins: it counts more than what its head says (RFC 9218, section
+    /// Takes the priority announced for a stream that begins, which takes precedence over its field (RFC 9218, section
     /// 7).
     pub(super) fn take_announced(&mut self, stream: u32) -> Option<Priority> {
         let at = self.announced.iter().position(|(known, _)| *known == stream)?;
         self.announced.remove(at).map(|(_, priority)| priority)
     }
 
-    /// The next stream. Of those that are as urgent the one that has waited longest; but those of which parts are of no use go
-    /// out one after the other, in the order of their requests.
+    /// Takes the next stream: of the most urgent ones the one that has waited longest. If it is not incremental, the
+    /// streams of its priority are sent one after the other, in the order of their requests.
     pub(super) fn pop(&mut self, priority_of: impl Fn(u32) -> Priority) -> Option<u32> {
         if !self.ranked {
             return self.streams.pop_front();
@@ -88,7 +88,7 @@ impl Queue {
         self.streams.remove(at)
     }
 
-    /// Whether another stream that waits is to go out before this one.
+    /// Whether another waiting stream has to be sent before this one.
     pub(super) fn precedes(&self, stream: u32, own: Priority, priority_of: impl Fn(u32) -> Priority) -> bool {
         self.ranked
             && self.streams.iter().filter(|other| **other != stream).any(|other| {
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(drain(&mut queue, priority_of), [3, 9, 7, 1, 5, 11]);
     }
 
-    /// One that is never the most urgent has its turn.
+    /// A stream that is never the most urgent one is taken nevertheless.
     #[test]
     fn none_starves() {
         let mut queue = Queue::default();

@@ -1,5 +1,5 @@
-//! Frames of a peer, piece by piece as they come: payload goes to its stream at once, blocks and small frames are put
-//! together first. Owns what is known of the frame that is coming. Must never write.
+//! Reads a peer's frames, piece by piece: payload is passed to its stream at once, blocks and small frames are
+//! assembled first. Owns the state of the frame being received. Must never write.
 
 use base::buffer::Buffer;
 use wire::h2::{Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, Kind, MAX_FRAME_SIZE, MAX_WINDOW, Setting, flag};
@@ -11,53 +11,54 @@ use super::counts::EARNED;
 use super::spare;
 use super::state::{Fault, State};
 
-/// Bytes of frames other than payload and heads that are read.
+/// The most bytes of frames other than payload and heads that are read.
 const MOST_CONTROL: usize = 1024;
 
-/// Bytes of a window that are worth a frame. Smaller ones are paid for by the payload that was sent.
+/// The least window in bytes that is worth a frame. Smaller ones are paid for by the payload sent.
 const LEAST_WINDOW: u32 = 1024;
 
-/// Frames that a head may be spread over.
+/// The most frames of a head.
 const MOST_PIECES: u32 = 32;
 
-/// Bytes of a table before a setting says otherwise (RFC 9113, section 6.5.2).
+/// Size of the dynamic table before it is set (RFC 9113, section 6.5.2).
 const TABLE_SIZE: u32 = 4096;
 
-/// What a PING carries behind a GOAWAY: its answer says that nothing is under way that the peer has sent before it saw that.
+/// Contents of the PING after a GOAWAY: its acknowledgement shows that everything which the peer sent before it
+/// received the GOAWAY has arrived.
 pub(super) const DEPARTING: &[u8; 8] = b"departed";
 
 /// The newest stream that a peer may open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limit {
     pub(super) last: u32,
-    /// The peer may not have known of it when it opened another one. Otherwise it has had every chance.
+    /// Whether the peer may open another one because it has not received the GOAWAY yet. Otherwise the limit leaves
+    /// enough room for such streams.
     pub(super) is_final: bool,
 }
 
-/// What a step has brought.
+/// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// A frame, or a piece of one.
+    /// A frame, or a piece of one, was handled.
     Progress,
-    /// More has to be read first.
+    /// More input is needed.
     More,
     /// A client has begun a stream.
     Opened(u32),
 }
 
-/// Reads a peer's frames.
 pub(super) struct Reader {
     decoder: Decoder,
-    /// The frame whose header was read, and how many bytes of it are to come.
+    /// The frame whose header was read, and the number of its bytes not handled yet.
     frame: Option<(FrameHeader, usize)>,
-    /// Nothing of that frame was looked at: it is judged once, however often its bytes are waited for.
+    /// Whether the frame was not judged yet: it is judged once, however often its bytes are waited for.
     unjudged: bool,
-    /// Padding at the end of that frame, once its length was read.
+    /// Padding at the end of the frame, after its length was read.
     padding: Option<usize>,
     block: Option<Block>,
-    /// The peer has told its settings.
+    /// Whether the peer has sent its SETTINGS.
     begun: bool,
-    /// No stream above that one is taken.
+    /// No stream above it is accepted.
     pub(super) limit: Limit,
     largest_block: usize,
 }
@@ -65,7 +66,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(table_size: usize, max_head: usize) -> Self {
         Self {
-            // A peer may use as much as the protocol gives it until it has read our settings.
+            // A peer may use the protocol's default until it has read our settings.
             decoder: Decoder::new(table_size.max(TABLE_SIZE as usize)),
             frame: None,
             unjudged: false,
@@ -77,7 +78,7 @@ impl Reader {
         }
     }
 
-    /// Takes the next frame of what was read, or a piece of it.
+    /// Handles the next frame of the input, or a piece of it.
     pub(super) fn take(&mut self, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
         let (frame, left) = match self.frame {
             Some(known) => known,
@@ -113,7 +114,7 @@ impl Reader {
         }
     }
 
-    /// Reads the header of a frame, and refuses what may not stand here.
+    /// Reads the header of a frame, and refuses one that is not allowed here.
     fn take_header(&mut self, input: &mut Buffer, state: &mut State) -> Result<Option<(FrameHeader, usize)>, Fault> {
         let Some(frame) = FrameHeader::parse(input.data()) else { return Ok(None) };
         input.consume(HEADER_LENGTH);
@@ -140,7 +141,7 @@ impl Reader {
             Kind::Settings => frame.length % 6 == 0 && frame.length <= MOST_CONTROL,
             Kind::Ping => frame.length == 8,
             Kind::WindowUpdate | Kind::RstStream => frame.length == 4,
-            // More than is read says nothing that is known.
+            // A longer frame contains no known parameters.
             Kind::PriorityUpdate if (MOST_CONTROL..=MAX_FRAME_SIZE).contains(&frame.length) => {
                 self.drop_frame(frame);
                 return Ok(self.frame);
@@ -159,7 +160,7 @@ impl Reader {
         Ok(self.frame)
     }
 
-    /// Drops what nobody needs of a frame. A client's GOAWAY is about streams that we would begin.
+    /// Skips the unused rest of a frame. A client's GOAWAY concerns streams that this side would begin.
     fn skip(&mut self, frame: FrameHeader, left: usize, input: &mut Buffer) -> Result<Event, Fault> {
         let count = left.min(input.len());
         input.consume(count);
@@ -171,7 +172,7 @@ impl Reader {
         Ok(Event::Progress)
     }
 
-    /// A server takes no more requests.
+    /// Handles a server's GOAWAY: no more requests can begin.
     fn take_departure(&mut self, frame: FrameHeader, input: &mut Buffer, state: &mut State) -> Result<Event, Fault> {
         let Some(last) = input.data().get(..8).and_then(<[u8]>::first_chunk) else { return Ok(Event::More) };
         state.go_away(u32::from_be_bytes(*last) & MAX_WINDOW);
@@ -180,7 +181,7 @@ impl Reader {
         Ok(Event::Progress)
     }
 
-    /// Hands payload to its stream.
+    /// Passes payload to its stream.
     fn take_payload(
         &mut self,
         frame: FrameHeader,
@@ -210,7 +211,7 @@ impl Reader {
                 left -= 1;
             }
             self.padding = Some(padding);
-            // What is no payload is given back at once.
+            // Bytes that are not payload are credited to the window at once.
             let overhead = padding + usize::from(frame.has(flag::PADDED));
             if overhead > 0 {
                 state.note_taken(frame.stream, overhead);
@@ -226,7 +227,8 @@ impl Reader {
         }
         let rest = left.saturating_sub(padding) as u64;
         if let Some(half) = state.half(frame.stream) {
-            // Of a frame that brings more than was announced nothing is taken: its message would seem to be whole.
+            // A frame with more payload than was announced is dropped whole: otherwise its message would seem to be
+            // complete.
             if half.announced.is_some_and(|announced| rest > announced) {
                 self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, left));
                 return Err(Fault::Stream(frame.stream, ErrorCode::ProtocolError));
@@ -253,7 +255,7 @@ impl Reader {
         Ok(Event::Progress)
     }
 
-    /// Whether the stream may get that payload, by its state and its windows.
+    /// Checks whether the stream may receive that payload, by its state and its windows.
     fn judge_payload(&mut self, frame: FrameHeader, state: &mut State) -> Result<(), Fault> {
         state.note_received(frame.length);
         let (role, newest, was_reset) = (state.role, state.newest, state.was_reset(frame.stream));
@@ -297,12 +299,12 @@ impl Reader {
         self.drop_frame(frame);
     }
 
-    /// The rest of a frame is of no use.
+    /// Skips the rest of a frame.
     fn drop_frame(&mut self, frame: FrameHeader) {
         self.frame = Some((FrameHeader { kind: Kind::Unknown, ..frame }, frame.length));
     }
 
-    /// Adds to a block, and reads it once it is whole.
+    /// Appends to a block, and reads it once it is complete.
     fn take_block(
         &mut self,
         frame: FrameHeader,
@@ -368,7 +370,7 @@ impl Reader {
     }
 }
 
-/// Does what a small frame says, which is whole.
+/// Handles a small frame, which is complete.
 fn control(frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event, Fault> {
     let number = bytes.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
     let is_idle = frame.stream > state.newest || frame.stream != 0 && frame.stream.is_multiple_of(2);
@@ -382,7 +384,7 @@ fn control(frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event,
             for setting in bytes.chunks_exact(6) {
                 apply(setting, state, &mut window)?;
             }
-            // Once, however often a frame says it: every stream is touched.
+            // Once per frame, because every stream is changed.
             if let Some(window) = window {
                 state.set_stream_window(window)?;
             }
@@ -407,7 +409,7 @@ fn control(frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event,
             state.note_cancel(frame.stream);
             state.abort(frame.stream, number == ErrorCode::RefusedStream as u32);
         }
-        // We never push, so that no stream of ours can get a priority.
+        // This side never pushes, so its streams cannot get a priority.
         Kind::PriorityUpdate if (number & MAX_WINDOW).is_multiple_of(2) => {
             return Err(Fault::Connection(ErrorCode::ProtocolError));
         }
@@ -420,7 +422,7 @@ fn control(frame: FrameHeader, bytes: &[u8], state: &mut State) -> Result<Event,
     Ok(Event::Progress)
 }
 
-/// Counts a frame that comes.
+/// Counts a received frame.
 fn count(frame: FrameHeader, state: &mut State) {
     let counts = &mut state.counts;
     match frame.kind {
@@ -430,7 +432,7 @@ fn count(frame: FrameHeader, state: &mut State) {
         }
         Kind::Data => {
             counts.data += 1;
-            // How much of it is padding is known later.
+            // The length of the padding is not known yet.
             if !frame.has(flag::PADDED) {
                 state.note_payload(frame.length, frame.has(flag::END_STREAM));
             }
@@ -449,7 +451,7 @@ fn count(frame: FrameHeader, state: &mut State) {
     }
 }
 
-/// Does what a setting says.
+/// Applies a setting.
 fn apply(setting: &[u8], state: &mut State, window: &mut Option<u32>) -> Result<(), Fault> {
     let [high, low, value @ ..] = setting else { return Ok(()) };
     let value = value.first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));

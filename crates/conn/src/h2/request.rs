@@ -1,5 +1,5 @@
-//! One request on a server's connection, as the task has it that carries it: the answer's heads, its payload, its trailers.
-//! Must never know how frames are read and written.
+//! One request on a server's connection, as seen by the task that forwards it: the answer's heads, its payload, its
+//! trailers. Must never know how frames are read and written.
 
 use std::cell::Cell;
 use std::io;
@@ -22,23 +22,22 @@ use crate::h1::server::fits;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extension {
     None,
-    /// It may be sent where the server takes such requests.
+    /// It may be sent if the server supports extended CONNECT.
     Asked,
-    /// It cannot be said in HTTP/2.
+    /// It cannot be expressed in HTTP/2.
     Impossible,
 }
 
-/// One request.
 pub struct Request {
     handle: Handle,
     requests: Requests,
-    /// The answer was read to its end.
+    /// Whether the answer was read to its end.
     answered: Cell<bool>,
-    /// Bytes of its payload that are still to come, where its head tells.
+    /// Bytes of its payload not received yet, if its head contains a length.
     left: Cell<Option<u64>>,
-    /// What the connection had read when the request began.
+    /// The connection's counter of reads when the request began.
     heard: u64,
-    /// It asks for another protocol.
+    /// Whether it asks for another protocol.
     extension: Extension,
 }
 
@@ -54,9 +53,9 @@ impl Request {
         &self.requests
     }
 
-    /// Another request takes the place of this one, which was answered whole. False: none can.
+    /// Begins another request in place of this one, which was answered whole. Returns false if none can begin.
     pub fn renew(&mut self) -> bool {
-        // This one makes room first.
+        // This one is released first.
         let key = {
             let mut state = self.requests.0.state.borrow_mut();
             state.leave(self.handle.stream(), self.handle.rest.get());
@@ -67,12 +66,13 @@ impl Request {
         true
     }
 
-    /// The request asks for another protocol on its stream (RFC 8441). With a body it cannot: `is_possible`.
+    /// Marks the request as one for another protocol on its stream (RFC 8441). `is_possible`: false with a body, which
+    /// extended CONNECT cannot carry.
     pub fn extend(&mut self, is_possible: bool) {
         self.extension = if is_possible { Extension::Asked } else { Extension::Impossible };
     }
 
-    /// Whether the server takes such a request; where it is not known yet, its settings are waited for.
+    /// Whether the server supports such a request; pending until its settings are known.
     fn poll_extended(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.requests.0.state.borrow_mut();
         match state.peer_extends.map(|extends| extends && self.extension == Extension::Asked) {
@@ -91,27 +91,27 @@ impl Request {
         }
     }
 
-    /// What is known of the connection.
+    /// Properties of the connection.
     pub fn about(&self) -> &About {
         &self.requests.0.about
     }
 
-    /// Ready when a read brings something.
+    /// Ready when a read returns something.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.handle.poll_readable(cx)
     }
 
-    /// All of the request was written, perhaps with fields behind its body.
+    /// Marks the request as completely written, with trailers if there are some.
     pub fn complete(&self, trailers: Option<&Fields>) {
         self.handle.end(trailers);
     }
 
-    /// Whether the server has said that it has not begun with the request.
+    /// Whether the server has signalled that it has not begun the request.
     pub fn is_refused(&self) -> bool {
         self.handle.with(|half| half.refused).unwrap_or(false)
     }
 
-    /// Ready with whether a head of the answer is here; otherwise the stream has ended without one.
+    /// Ready with whether a head of the answer was received; otherwise the stream has ended without one.
     pub fn poll_head(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let found = self.handle.with(|half| {
             let found = half.arrival != Arrival::Nothing;
@@ -124,7 +124,7 @@ impl Request {
         found.unwrap_or(Poll::Ready(false))
     }
 
-    /// The status of the first head that is here.
+    /// The status of the first head received.
     pub fn status(&self) -> Option<u16> {
         self.handle.with(|half| (half.arrival != Arrival::Nothing).then(|| half.head.status())).flatten()
     }
@@ -149,7 +149,7 @@ impl Request {
         let is_empty = method == Method::Head || head.framing == Framing::None;
         match head.framing {
             _ if is_empty => head.framing = Framing::None,
-            // What is missing never comes.
+            // The missing payload will never be received.
             Framing::Length(1..) if alone => return Found::Invalid(None),
             Framing::Length(length) if self.announce(length) => self.left.set(Some(length)),
             Framing::Length(_) => return Found::Invalid(None),
@@ -163,7 +163,7 @@ impl Request {
         Found::Final
     }
 
-    /// The answer's payload is to have that length. False: what has come of it shows that it has not.
+    /// Sets the length of the answer's payload. Returns false if it contradicts the payload received.
     fn announce(&self, length: u64) -> bool {
         let fits = self.handle.with(|half| {
             let missing = length.checked_sub(half.payload().len() as u64);
@@ -173,17 +173,17 @@ impl Request {
         fits.unwrap_or(true)
     }
 
-    /// Whether nothing more comes of the answer, and nothing of it is here that was not taken.
+    /// Whether the answer has ended, and all its payload was taken.
     pub fn has_ended(&self) -> bool {
         self.handle.with(|half| half.ended && half.payload().is_empty()).unwrap_or(true)
     }
 
-    /// Its end of the stream.
+    /// The handle of its stream.
     pub(super) fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// So much of the payload was taken.
+    /// Accounts for payload that was taken.
     pub(super) fn note_payload(&self, bytes: usize) {
         let left = self.left.get().map(|left| left.saturating_sub(bytes as u64));
         self.left.set(left);
@@ -192,7 +192,7 @@ impl Request {
         }
     }
 
-    /// All of the answer is here, but for the end of its stream.
+    /// Records that the whole answer was received, except for the end of its stream.
     pub(super) fn note_answered(&self) {
         self.handle.rest.set(Some(0));
         if !self.answered.replace(true) {
@@ -203,8 +203,8 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// A connection on which nothing has come since this request began, which nobody waits for any more, may be dead: no other
-    /// request is to find that out.
+    /// If nothing was received on the connection since this request began, the connection may be dead: it takes no
+    /// other requests.
     fn drop(&mut self) {
         let waited = self.handle.with(|half| !half.has_head && !half.failed).unwrap_or(false);
         let mut state = self.requests.0.state.borrow_mut();

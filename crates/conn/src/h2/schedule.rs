@@ -1,5 +1,5 @@
-//! Which stream of a connection may add to its output: how they come to wait, and how they get their turn. Must never write a
-//! frame.
+//! Schedules which stream of a connection may add to its output: streams wait in the queue, and are woken in order.
+//! Must never write a frame.
 
 use wire::http::priority::Priority;
 
@@ -8,19 +8,19 @@ use super::halves::Halves;
 use super::state::State;
 
 impl State {
-    /// A stream no longer waits for capacity: the queue never holds more streams than there are.
+    /// Removes a stream from the queue, which never holds more streams than there are.
     pub(super) fn unqueue(&mut self, stream: u32, half: &mut Half) {
         if std::mem::take(&mut half.queued) {
             self.queue.remove(stream);
         }
     }
 
-    /// A stream waits until there is room.
+    /// Queues a stream until there is free space.
     pub(super) fn enqueue(&mut self, stream: u32) {
         self.queue.push(stream);
     }
 
-    /// The client says how urgent a request is, which may be still to come.
+    /// Sets the priority of a request, which may not have begun yet.
     pub(super) fn prioritize(&mut self, stream: u32, priority: Priority) {
         let newest = self.newest;
         match self.half(stream) {
@@ -39,8 +39,8 @@ impl State {
             && self.queue.precedes(stream, priority_in(&self.halves, stream), |other| priority_in(&self.halves, other))
     }
 
-    /// Wakes streams that wait for room, as many as may find some. Whether others go on waiting although there is room: the
-    /// connection has to look again.
+    /// Wakes the streams that wait for free space for which there may be some. Returns whether others still wait
+    /// although there is free space, so that the connection has to be polled again.
     #[inline]
     pub(super) fn serve_queue(&mut self) -> bool {
         !self.queue.is_empty() && self.serve_waiting()
@@ -54,7 +54,7 @@ impl State {
             if let Some(half) = self.half(stream) {
                 half.queued = false;
                 half.wake();
-                // Others get what it leaves.
+                // Others get the space that it leaves.
                 turns = if is_ranked && !half.priority.incremental { 0 } else { turns - 1 };
             }
         }

@@ -1,4 +1,4 @@
-//! A server's connection: requests begin on it, and its answers come. Must never know what either says.
+//! A connection to a server: requests begin on it, and its answers are received. Must never know what either contains.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use super::{Counts, Ping, Role, Terms};
 use crate::about::About;
 use crate::transport::{Parked, Transport};
 
-/// A connection, as the task has it that moves its frames.
+/// A connection as seen by the task that moves its frames.
 pub struct ServerConnection {
     transport: Transport,
     input: Buffer,
@@ -27,24 +27,24 @@ pub struct ServerConnection {
     control: Rc<Control>,
 }
 
-/// What the connection's task and its requests know of it beside the streams.
+/// State shared by the connection's task and its requests, beside the streams.
 pub(super) struct Control {
     pub(super) state: Rc<RefCell<State>>,
     pub(super) about: About,
-    /// Answers that were received whole.
+    /// The number of answers received whole.
     pub(super) answers: Cell<u32>,
-    /// The handshake is not over: what goes out is early data.
+    /// Whether the handshake is not complete, so that what is sent is early data.
     pub(super) early: Cell<bool>,
 }
 
 impl ServerConnection {
-    /// Begins on a transport that stands.
+    /// Starts HTTP/2 on an established transport.
     pub fn new(transport: Transport, terms: Terms) -> (Self, Requests) {
         Self::over(transport, Buffer::empty(), Mover::new(Role::Client, terms))
     }
 
-    /// Goes on with a connection that the server has opened: its input begins with the preface, which is the server's then
-    /// (reverse HTTP).
+    /// Takes over a connection that the server has opened: its input begins with the preface, which the server sends
+    /// then (reverse HTTP).
     pub fn reversed(transport: Transport, mut input: Buffer, terms: Terms) -> (Self, Requests) {
         input.consume(PREFACE.len());
         Self::over(transport, input, Mover::asking(terms))
@@ -61,7 +61,7 @@ impl ServerConnection {
         (Self { transport, input, mover, control }, requests)
     }
 
-    /// Moves frames both ways. Ready when the connection has ended.
+    /// Moves frames in both directions. Ready when the connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_unused() {
             self.mover.announce(ErrorCode::NoError);
@@ -72,16 +72,16 @@ impl ServerConnection {
         }
         match polled {
             Poll::Ready(_) => Poll::Ready(()),
-            // A server that does not take what is left for it is not waited for.
+            // The remaining output is not written if the server does not accept it.
             Poll::Pending if self.mover.is_over() => Poll::Ready(()),
             Poll::Pending => Poll::Pending,
         }
     }
 
-    /// The handshake that early data went out before is over, or has failed.
+    /// Handles the end of a handshake during which early data was sent.
     fn meet_handshake(&mut self) {
         if self.transport.has_refused_early() {
-            // It has seen none of the requests.
+            // The server has not received any of the requests.
             self.mover.state.borrow_mut().go_away(0);
         }
         if let Some(info) = self.transport.handshake_info() {
@@ -90,29 +90,29 @@ impl ServerConnection {
         }
     }
 
-    /// Asks the server of an idle connection every `interval` whether it is there.
+    /// Sends a PING every `interval` to the server of an idle connection.
     pub fn ping(&mut self, now: Moment, interval: Duration) -> Ping {
         self.mover.ping(now, interval)
     }
 
-    /// Time passes.
+    /// Updates the time.
     pub fn advance(&mut self, now: Moment) {
         self.mover.advance(now);
     }
 
-    /// What has happened since this was called before.
+    /// Takes the counters since the last call.
     pub fn take_counts(&self) -> Counts {
         self.mover.take_counts()
     }
 
-    /// Whether another worker may go on with it: no request is under way, and nothing of a frame is here.
+    /// Whether another worker may take it over: no request is in progress, and no part of a frame was received.
     pub fn is_movable(&self) -> bool {
         let state = self.mover.state.borrow();
         let is_at_rest = state.halves.is_empty() && state.waiting() == 0 && !state.is_closing();
         is_at_rest && self.transport.is_movable() && !self.control.early.get() && !self.mover.is_over()
     }
 
-    /// Makes it plain data, for another worker. Whoever has requests on it finds that it has ended.
+    /// Makes it plain data, for another worker. To its other handles it has ended.
     pub fn pack(self) -> Parcel {
         let Self { transport, input, mover, control } = self;
         Parcel {
@@ -123,7 +123,7 @@ impl ServerConnection {
         }
     }
 
-    /// Whether nobody has a request on it, or may begin one.
+    /// Whether there is no request on it, and none can begin.
     fn is_unused(&self) -> bool {
         let state = self.mover.state.borrow();
         (state.is_closing() || Rc::strong_count(&self.control) == 1) && state.open() == 0
@@ -139,7 +139,7 @@ pub struct Parcel {
 }
 
 impl Parcel {
-    /// Goes on with the connection on the current worker. `None`: it is lost.
+    /// Resumes the connection on the current worker. `None`: it is lost.
     pub fn unpack(self) -> Option<(ServerConnection, Requests)> {
         let transport = self.parked.take_over()?;
         let mut input = rt::buffer();
@@ -152,50 +152,50 @@ impl Parcel {
     }
 }
 
-/// A connection, as requests have it that may be sent over it.
+/// Handle of a connection for tasks that begin requests on it.
 #[derive(Clone)]
 pub struct Requests(pub(super) Rc<Control>);
 
 impl Requests {
-    /// Begins a request; `None`: as many as it carries are under way, or it is about to end.
+    /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.
     pub fn begin(&self) -> Option<Request> {
         let key = self.0.state.borrow_mut().begin_request()?;
         Some(Request::new(self.clone(), key))
     }
 
-    /// Whether it takes no requests any more.
+    /// Whether no more requests can begin on it.
     pub fn is_closing(&self) -> bool {
         self.0.state.borrow().is_closing()
     }
 
-    /// The connection's task looks what is to be done.
+    /// Wakes the connection's task.
     pub fn wake(&self) {
         self.0.state.borrow_mut().wake();
     }
 
-    /// Whether the server has told its settings.
+    /// Whether the server has sent its SETTINGS.
     pub fn is_settled(&self) -> bool {
         self.0.state.borrow().peer_extends.is_some()
     }
 
-    /// Requests that are under way.
+    /// The number of requests in progress.
     pub fn open(&self) -> usize {
         self.0.state.borrow().open()
     }
 
-    /// No request begins any more; the connection ends with the last one.
+    /// Lets no more requests begin; the connection ends with the last one.
     pub fn close(&self) {
         let mut state = self.0.state.borrow_mut();
         state.closing = true;
         state.wake();
     }
 
-    /// Glitches of the server on this connection.
+    /// The number of the server's glitches on this connection.
     pub fn glitches(&self) -> u32 {
         self.0.state.borrow().glitches
     }
 
-    /// Whether the handshake is not over: a request that begins may go out as early data.
+    /// Whether the handshake is not complete: a request that begins may be sent as early data.
     pub fn is_early(&self) -> bool {
         self.0.early.get()
     }
@@ -205,23 +205,23 @@ impl Requests {
         self.0.about.socket
     }
 
-    /// What the handshake has found, once it is over.
+    /// The result of the handshake, once it is complete.
     pub fn handshake_info(&self) -> Option<&Arc<HandshakeInfo>> {
         self.0.about.tls.get()
     }
 
-    /// Requests that may be under way at a time.
+    /// The number of requests that may be in progress at a time.
     pub fn limit(&self) -> usize {
         let state = self.0.state.borrow();
         state.terms.max_streams.min(state.peer_streams)
     }
 
-    /// Whether both are of the same connection.
+    /// Whether both are handles of the same connection.
     pub fn is(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Answers that were received whole.
+    /// The number of answers received whole.
     pub fn answers(&self) -> u32 {
         self.0.answers.get()
     }

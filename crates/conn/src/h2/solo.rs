@@ -1,5 +1,5 @@
-//! A server's connection for one request after the other: checks use it. Either it is theirs, and whoever asks moves its frames, or
-//! they share one that has a task for that. Must never choose what is asked.
+//! A connection to a server for one request after the other: used by checks. Either they own the connection, and
+//! polling moves its frames, or they share one with a task of its own. Must never choose a request.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -16,25 +16,25 @@ use crate::transport::Transport;
 
 /// A connection that carries one request at a time.
 pub struct Solo {
-    /// `None`: a task has it.
+    /// `None`: a task owns it.
     connection: Option<ServerConnection>,
     requests: Requests,
-    /// The share of a connection that was begun for the first request.
+    /// The stream of a shared connection that was begun for the first request.
     begun: Option<Request>,
     request: Option<Request>,
-    /// What was not written yet of the request.
+    /// The part of the request that was not written yet.
     head: Buffer,
     body: Buffer,
 }
 
 impl Solo {
-    /// Begins on a transport that stands.
+    /// Starts HTTP/2 on an established transport.
     pub fn new(transport: Transport, terms: Terms) -> Self {
         let (connection, requests) = ServerConnection::new(transport, terms);
         Self::of(Some(connection), requests, None)
     }
 
-    /// Over a connection that carries other requests as well.
+    /// Uses a connection that carries other requests as well.
     pub fn sharing(begun: Request) -> Self {
         let requests = begun.requests().clone();
         Self::of(None, requests, Some(begun))
@@ -44,7 +44,7 @@ impl Solo {
         Self { connection, requests, begun, request: None, head: Buffer::empty(), body: Buffer::empty() }
     }
 
-    /// Begins a request, in the place of the one before. False: the connection takes none any more.
+    /// Begins a request, in place of the previous one. Returns false if no more requests can begin on the connection.
     ///
     /// # Errors
     /// It does not fit.
@@ -60,9 +60,10 @@ impl Solo {
         Ok(self.request.is_some())
     }
 
-    /// Moves what can be moved, of the request and of the connection. Whether it has ended shows in the request.
+    /// Moves as many bytes as possible, of the request and of the connection. The request reports the end of the
+    /// connection.
     fn advance(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        // Twice: what the connection has brought may let the request go on, and what that has left goes out.
+        // Twice: frames received on the connection may let the request continue, and its output is then written.
         for _ in 0..2 {
             if let Some(request) = &mut self.request
                 && !(self.head.is_empty() && self.body.is_empty())
@@ -81,7 +82,7 @@ impl Solo {
         Ok(())
     }
 
-    /// Ready when the request has gone out as far as it can: what is left follows with the answer.
+    /// Ready when the request was sent as far as possible: the rest is sent while the answer is read.
     ///
     /// # Errors
     /// The connection's.
@@ -118,7 +119,7 @@ impl Solo {
         }
     }
 
-    /// The fields that came after the payload, once a read has told its end.
+    /// Takes the trailers after the payload, once a read has returned its end.
     pub fn take_trailers(&mut self) -> Option<Box<Fields>> {
         self.request.as_mut().and_then(ByteSource::take_trailers)
     }

@@ -1,14 +1,14 @@
-//! Memory of streams that have ended, kept by the thread for those that begin: connections come and go, and their streams in
-//! batches. Must never keep more than a bound, nor what a stream has said.
+//! Memory of streams that have ended, kept by the thread for new ones: connections are short, and their streams come in
+//! batches. Must never keep more than a bound, nor the contents of a stream.
 
 use std::cell::RefCell;
 
 use super::half::Half;
 
-/// Halves that a thread keeps.
+/// The number of halves that a thread keeps.
 const KEPT: usize = 1024;
 
-/// Pieces of memory for outputs and blocks that a thread keeps, and how large they may be.
+/// The number of allocations for outputs and blocks that a thread keeps, and their maximum size.
 const KEPT_BYTES: usize = 16;
 const LARGEST: usize = 160 * 1024;
 
@@ -18,12 +18,12 @@ thread_local! {
     static BYTES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A half, perhaps that of a former stream.
+/// Returns a half, perhaps that of a former stream.
 pub(super) fn take() -> Box<Half> {
     SPARE.with_borrow_mut(Vec::pop).unwrap_or_else(|| Box::new(Half::new()))
 }
 
-/// Keeps a half, where there is room for it.
+/// Keeps a half, unless the limit is reached.
 pub(super) fn keep(mut half: Box<Half>) {
     SPARE.with_borrow_mut(|spare| {
         if spare.len() < KEPT {
@@ -33,12 +33,12 @@ pub(super) fn keep(mut half: Box<Half>) {
     });
 }
 
-/// Memory without content.
+/// Returns an empty vector, perhaps with memory.
 pub(super) fn bytes() -> Vec<u8> {
     BYTES.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
-/// Keeps memory, where there is room for it.
+/// Keeps a vector's memory, unless the limit is reached.
 pub(super) fn keep_bytes(mut bytes: Vec<u8>) {
     if bytes.capacity() == 0 || bytes.capacity() > LARGEST {
         return;

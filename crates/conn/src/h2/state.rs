@@ -1,5 +1,5 @@
-//! What a connection and those that have its streams share. Owns the windows of both directions and what waits to be written;
-//! must never read or write the connection.
+//! State shared by a connection and the tasks of its streams. Owns the windows of both directions and the bytes that
+//! wait to be written; must never read or write the connection.
 
 use std::collections::VecDeque;
 use std::task::{Context, Waker};
@@ -15,32 +15,34 @@ use super::queue::Queue;
 use super::spare;
 use super::{Role, Terms};
 
-/// Bytes that wait to be written, above which streams wait.
+/// The number of bytes waiting to be written above which streams wait.
 const FULL: usize = 128 * 1024;
 
-/// The same where the client says what is urgent: what comes later is not to wait behind much.
+/// The same if the client has set priorities: urgent payload should not wait for much of the other.
 const FULL_RANKED: usize = 3 * wire::h2::MAX_FRAME_SIZE;
 
-/// Bytes that wait to be written, above which nothing is read: answers to pings and settings come on top of what streams have.
+/// The number of bytes waiting to be written above which nothing is read: acknowledgements of pings and settings are
+/// queued in addition to the streams' bytes.
 const STUFFED: usize = FULL + 16 * 1024;
 
-/// Bytes of the connection's window; what comes is told at once, because each stream has a window of its own.
+/// The connection's receive window in bytes; it is credited at once, because each stream has a window of its own.
 const CONNECTION_WINDOW: u32 = 1 << 20;
 
-/// Bytes of a request that are read and dropped behind its answer: many clients that send see no answer of a stream that is
-/// reset.
+/// The most bytes of a request that are read and dropped after its answer: many clients ignore the answer on a stream
+/// that is reset while they send.
 pub(super) const DRAINED: usize = 16 << 20;
 
-/// Streams that we have reset and whose frames may still be under way.
+/// The number of reset streams remembered whose frames may still arrive.
 const RESET: usize = 64;
 
-/// Streams whose answer is out while their request still comes; beyond them the oldest one is reset.
+/// The most streams whose answer was sent while their request is still received; if there are more, the oldest one is
+/// reset.
 const MOST_DRAINED: usize = RESET;
 
-/// The size of a table of which no head makes use (RFC 7541, section 6.3).
+/// A table size update to 0, for heads that do not use the dynamic table (RFC 7541, section 6.3).
 const EMPTY_TABLE: [u8; 1] = [0x20];
 
-/// A stream or a connection that cannot go on.
+/// An error of a stream or of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     Connection(ErrorCode),
@@ -50,57 +52,57 @@ pub(super) enum Fault {
 pub(super) struct State {
     pub(super) role: Role,
     pub(super) terms: Terms,
-    /// Streams that are served.
+    /// Streams being served.
     pub(super) halves: Halves,
-    /// Streams of them that nobody serves any more.
+    /// The number of them that were released by their tasks.
     drained: usize,
     /// The newest stream that was opened.
     pub(super) newest: u32,
-    /// Requests that were begun.
+    /// The number of requests begun.
     begun: u32,
-    /// Streams at a time that the server takes.
+    /// The server's limit of concurrent streams.
     pub(super) peer_streams: usize,
-    /// Whether the server takes requests for other protocols (RFC 8441); `None`: it has not told its settings.
+    /// Whether the server supports extended CONNECT (RFC 8441); `None`: its SETTINGS were not received.
     pub(super) peer_extends: Option<bool>,
-    /// The client has not read our settings yet: it sends as much on a stream as the protocol lets it.
+    /// Whether the client has not read our settings yet, so that the protocol's default windows apply.
     pub(super) unread_settings: bool,
-    /// No request is begun any more.
+    /// Whether no more requests can begin.
     pub(super) closing: bool,
-    /// A request has the whole connection end at once.
+    /// Set when a request ends the whole connection at once.
     pub(super) killed: Option<Kill>,
-    /// Reads that have brought something.
+    /// The number of reads that returned bytes.
     pub(super) heard: u64,
-    /// The peer was asked whether it is there, and has not answered.
+    /// Whether a PING was sent and not acknowledged.
     pub(super) pinged: bool,
-    /// Answers to such questions.
+    /// The number of PINGs acknowledged.
     pub(super) pongs: u32,
-    /// The peer knows by now that the connection ends, and has sent what it had begun before.
+    /// Whether the peer has acknowledged the GOAWAY, after everything that it sent before was received.
     pub(super) knows_departure: bool,
-    /// What has happened since the connection's task was last asked.
+    /// Counters since the connection's task last took them.
     pub(super) counts: Counts,
-    /// Glitches in all.
+    /// The total number of glitches.
     pub(super) glitches: u32,
-    /// Frames without use that the peer may send, and points that its faults have cost.
+    /// The allowance of frames without use, and the points that the peer's faults have cost.
     pub(super) allowance: Allowance,
-    /// A limit of glitches or of the budget may have been reached.
+    /// Whether a limit of glitches or of the budget may have been reached.
     pub(super) suspicious: bool,
-    /// The peer has asked for a smaller table than it had, and the next head has to say that it has one (RFC 7541, section
-    /// 4.2).
+    /// Whether the peer has asked for a smaller table, so that the next head has to begin with a table size update (RFC
+    /// 7541, section 4.2).
     pub(super) owes_table_size: bool,
     reset: VecDeque<u32>,
-    /// What waits to be written, of which `sent` bytes are out.
+    /// Bytes that wait to be written, of which `sent` were sent.
     output: Vec<u8>,
     sent: usize,
-    /// The last frame of a message, which may still be told to end it.
+    /// The last frame queued for a message, whose END_STREAM flag may still be set.
     last: Option<(u32, usize)>,
     pub(super) queue: Queue,
-    /// Bytes of payload that the client takes, on all streams.
+    /// The connection's send window: bytes of payload that the peer accepts on all streams.
     pub(super) window: i64,
-    /// Bytes of payload that it takes of each new stream.
+    /// Initial send window of each new stream, in bytes of payload that the peer accepts.
     pub(super) stream_window: i64,
-    /// Bytes of payload that have come and that the client was not told of.
+    /// Bytes of payload received and not credited to the connection's receive window.
     owed: u32,
-    /// Bytes that streams share, and that none has.
+    /// Bytes of the shared receive window not assigned to a stream.
     shareable: u32,
     /// The connection's task.
     task: Option<Waker>,
@@ -138,13 +140,13 @@ impl State {
             queue: Queue::default(),
             window: i64::from(INITIAL_WINDOW),
             stream_window: i64::from(INITIAL_WINDOW),
-            // Told with the first payload: clients that send none need no more than the protocol gives them.
+            // Announced with the first payload: clients that send none need no more than the protocol's default.
             owed: CONNECTION_WINDOW - INITIAL_WINDOW,
             task: None,
         }
     }
 
-    /// Payload begins to wait, for the peer's window of its stream or for something that all streams share.
+    /// Counts payload that begins to wait, for the peer's window of its stream or for something shared by all streams.
     pub(super) fn note_stall(&mut self, of_stream: bool) {
         match of_stream {
             true => self.counts.stream_stalls += 1,
@@ -152,19 +154,19 @@ impl State {
         }
     }
 
-    /// The connection's task is told when there is something to do.
+    /// Registers the connection's task to be woken.
     pub(super) fn wait(&mut self, cx: &Context<'_>) {
         self.task = Some(cx.waker().clone());
     }
 
-    /// The connection has something to do.
+    /// Wakes the connection's task.
     pub(super) fn wake(&mut self) {
         if let Some(task) = self.task.take() {
             task.wake();
         }
     }
 
-    /// Streams that are served.
+    /// The number of streams being served.
     pub(super) fn open(&self) -> usize {
         self.halves.len() - self.drained
     }
@@ -173,7 +175,7 @@ impl State {
         self.halves.get_mut(stream)
     }
 
-    /// A half for a stream that is about to begin.
+    /// Returns a half for a stream that is about to begin.
     pub(super) fn fresh(&mut self) -> Box<Half> {
         let mut half = spare::take();
         let credit = if self.unread_settings { INITIAL_WINDOW } else { self.terms.window };
@@ -181,7 +183,7 @@ impl State {
         half
     }
 
-    /// A request begins. `None`: as many as the server takes are under way, or there are to be no more.
+    /// Begins a request. `None`: the maximum is in progress, or there are to be no more.
     pub(super) fn begin_request(&mut self) -> Option<u32> {
         if !self.may_begin() {
             return None;
@@ -198,7 +200,7 @@ impl State {
         !self.is_closing() && self.halves.len() < self.terms.max_streams.min(self.peer_streams)
     }
 
-    /// Whether no request begins any more.
+    /// Whether no more requests can begin.
     pub(super) fn is_closing(&self) -> bool {
         let all = self.terms.max_total > 0 && self.begun >= self.terms.max_total;
         self.closing || all || self.begun >= UNOPENED / 4
@@ -209,8 +211,8 @@ impl State {
         if self.unread_settings { i64::from(INITIAL_WINDOW) - i64::from(self.terms.window) } else { 0 }
     }
 
-    /// A request goes out: it gets the next number. Streams are opened in the order of their numbers (RFC 9113, section
-    /// 5.1.1).
+    /// Assigns the next stream identifier to a request that is sent. Streams are opened in the order of their
+    /// identifiers (RFC 9113, section 5.1.1).
     pub(super) fn open_stream(&mut self, key: u32) -> u32 {
         if key < UNOPENED {
             return key;
@@ -225,8 +227,8 @@ impl State {
         stream
     }
 
-    /// The client has read our settings: what it may send on streams that have begun changes, as it does on its side (RFC 9113,
-    /// section 6.9.2).
+    /// Handles the acknowledgement of our settings: the windows of streams that have begun change, as they do at the
+    /// client (RFC 9113, section 6.9.2).
     pub(super) fn note_read_settings(&mut self) {
         let less = self.unread_window();
         if std::mem::take(&mut self.unread_settings) {
@@ -234,7 +236,7 @@ impl State {
         }
     }
 
-    /// The peer has told its settings: those that have waited for them may go on.
+    /// Handles the end of the peer's SETTINGS: requests that have waited for them are woken.
     pub(super) fn note_settings(&mut self) {
         if self.peer_extends.is_none() {
             self.peer_extends = Some(false);
@@ -244,8 +246,8 @@ impl State {
         }
     }
 
-    /// A request cannot go out over this connection, whose server does not take its kind. One that has never carried a
-    /// request ends with that.
+    /// Refuses a request of a kind that the server does not support. A connection that has never carried a request ends
+    /// with it.
     pub(super) fn refuse_request(&mut self, key: u32) {
         if self.newest == 0 {
             self.newest = 1;
@@ -256,7 +258,7 @@ impl State {
         self.wake();
     }
 
-    /// The server takes no more requests, and none of those above `last`.
+    /// Handles a server's GOAWAY: no more requests can begin, and those above `last` fail.
     pub(super) fn go_away(&mut self, last: u32) {
         self.closing = true;
         for (stream, half) in self.halves.iter_mut() {
@@ -267,13 +269,13 @@ impl State {
         }
     }
 
-    /// A stream begins, above all others.
+    /// Adds a stream whose identifier is the largest.
     pub(super) fn begin(&mut self, stream: u32, half: Box<Half>) {
         self.counts.streams += 1;
         self.halves.push(stream, half);
     }
 
-    /// Nothing was done for the request of a stream, which is not answered: it may be sent again.
+    /// Resets a stream as refused, unless it was answered: its request was not processed, and may be sent again.
     pub(super) fn refuse(&mut self, stream: u32) {
         if self.half(stream).is_some_and(|half| !half.failed && !half.complete) {
             self.reset(stream, ErrorCode::RefusedStream);
@@ -281,8 +283,8 @@ impl State {
         }
     }
 
-    /// Nobody has the stream any more. It is reset unless both messages have ended, or ours has and the peer may send
-    /// `rest` bytes more, which are dropped.
+    /// Releases a stream. It is reset unless both messages have ended, or ours has ended and the peer may send `rest`
+    /// more bytes, which are dropped.
     pub(super) fn leave(&mut self, stream: u32, rest: Option<usize>) {
         let Some(half) = self.half(stream).filter(|half| half.draining.is_none()) else { return };
         match rest {
@@ -303,7 +305,7 @@ impl State {
         self.wake();
     }
 
-    /// Nothing more comes of the stream, nor goes out.
+    /// Removes a stream: nothing more is received or sent on it.
     pub(super) fn forget(&mut self, stream: u32) {
         let Some(mut half) = self.halves.remove(stream) else { return };
         self.unqueue(stream, &mut half);
@@ -313,8 +315,8 @@ impl State {
         spare::keep(half);
     }
 
-    /// Streams that are answered before their request has ended take memory although they are not counted as open: a peer
-    /// that never ends them gets no more than so many.
+    /// Limits the streams that are answered before their request has ended: they take memory although they are not
+    /// counted as open.
     fn bound_drained(&mut self) {
         if self.drained <= MOST_DRAINED {
             return;
@@ -327,7 +329,8 @@ impl State {
         }
     }
 
-    /// So much has come of a request that nobody serves any more. What is too much is of no use (RFC 9113, section 8.1).
+    /// Counts received bytes of a request that was released. If they are too many, the rest is refused (RFC 9113,
+    /// section 8.1).
     pub(super) fn drain(&mut self, stream: u32, bytes: usize) {
         let Some(left) = self.half(stream).and_then(|half| half.draining.as_mut()) else { return };
         match left.checked_sub(bytes) {
@@ -342,7 +345,7 @@ impl State {
         }
     }
 
-    /// The stream is over before its messages are. `refused`: the peer has not begun with the request.
+    /// Ends a stream before its messages have ended. `refused`: the peer has not begun the request.
     pub(super) fn abort(&mut self, stream: u32, refused: bool) {
         let Some(half) = self.half(stream) else { return };
         half.refused = refused && !half.has_head;
@@ -361,20 +364,20 @@ impl State {
         self.reset.push_back(stream);
     }
 
-    /// Whether frames of it that come mean nothing: we have reset it lately, when they were under way. What a server sends for
-    /// a request of ours that has ended never means anything.
+    /// Whether received frames of the stream are ignored: it was reset recently, while they were on their way. Frames
+    /// of a server for a request that has ended are always ignored.
     pub(super) fn was_reset(&self, stream: u32) -> bool {
         self.role == Role::Client || self.reset.contains(&stream)
     }
 
-    /// Every stream is told that the connection has ended.
+    /// Ends all streams, because the connection has ended.
     pub(super) fn fail(&mut self) {
         for (_, half) in self.halves.iter_mut() {
             half.fail();
         }
     }
 
-    /// Sees to it that the output has memory.
+    /// Makes sure that the output has memory.
     fn lend_output(&mut self) {
         if self.output.capacity() == 0 {
             self.output = spare::bytes();
@@ -395,7 +398,7 @@ impl State {
         self.last = None;
     }
 
-    /// Queues frames of heads, which become those of the stream.
+    /// Queues frames of heads, with the stream's identifier.
     pub(super) fn push_heads(&mut self, stream: u32, frames: &[u8]) {
         self.lend_output();
         let mut rest = frames;
@@ -417,7 +420,7 @@ impl State {
         }
     }
 
-    /// Queues the fields behind a message's payload, which end it.
+    /// Queues the trailers after a message's payload, which end it.
     pub(super) fn push_trailers(&mut self, stream: u32, trailers: &Fields) -> bool {
         let mut frames = Vec::new();
         if wire::h2::encode_trailers(stream, trailers, &mut frames).is_err() {
@@ -442,7 +445,7 @@ impl State {
         }
     }
 
-    /// A stream's message ends: with its last frame where that is not out yet, else with an empty one.
+    /// Ends a stream's message: by a flag of its last frame if that was not sent yet, else with an empty frame.
     pub(super) fn push_end(&mut self, stream: u32) {
         match self.last.take() {
             Some((last, at)) if last == stream => self.output[at + 4] |= flag::END_STREAM,
@@ -450,7 +453,7 @@ impl State {
         }
     }
 
-    /// Bytes of payload that the connection takes now, for whatever stream.
+    /// Bytes of payload that can be queued now, for any stream.
     pub(super) fn room(&self) -> usize {
         let room = self.full().saturating_sub(self.waiting());
         room.min(usize::try_from(self.window).unwrap_or(0))
@@ -465,7 +468,7 @@ impl State {
         if self.queue.is_ranked() { FULL_RANKED } else { FULL }
     }
 
-    /// Bytes that wait to be written.
+    /// The number of bytes that wait to be written.
     pub(super) fn waiting(&self) -> usize {
         self.output.len() - self.sent
     }
@@ -475,13 +478,13 @@ impl State {
         self.waiting() > STUFFED
     }
 
-    /// What is to be written next. From now on no frame of it changes.
+    /// The bytes to be written next. From now on their frames are not changed.
     pub(super) fn output(&mut self) -> &[u8] {
         self.last = None;
         &self.output[self.sent..]
     }
 
-    /// So much of it is out.
+    /// Removes bytes that were sent.
     pub(super) fn note_sent(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent == self.output.len() {
@@ -493,7 +496,7 @@ impl State {
         }
     }
 
-    /// Holds no memory for what waits while nothing does.
+    /// Releases the memory for waiting bytes if there are none.
     pub(super) fn rest(&mut self) {
         if self.output.is_empty() && self.halves.is_empty() {
             spare::keep_bytes(std::mem::take(&mut self.output));
@@ -501,7 +504,7 @@ impl State {
         }
     }
 
-    /// Payload has come, or padding: the connection's window is given back at once.
+    /// Accounts for received payload or padding, which is credited to the connection's window at once.
     pub(super) fn note_received(&mut self, bytes: usize) {
         self.owed = self.owed.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
         if self.owed >= CONNECTION_WINDOW / 4 {
@@ -510,7 +513,7 @@ impl State {
         }
     }
 
-    /// A stream that carries payload gets a half of what none has.
+    /// Assigns half of the unassigned shared window to a stream that carries payload.
     pub(super) fn enlarge(&mut self, stream: u32) {
         let share = self.shareable / 2;
         let least = self.terms.window;
@@ -522,7 +525,7 @@ impl State {
         }
     }
 
-    /// Grants a request more window if its payload may not fit the initial one.
+    /// Enlarges a request's receive window if its payload may not fit the initial one.
     pub(super) fn welcome_payload(&mut self, stream: u32) {
         let unread = self.unread_window();
         let Some(half) = self.half(stream) else { return };
@@ -534,7 +537,7 @@ impl State {
         self.note_taken(stream, 0);
     }
 
-    /// A stream's task has taken so much: the peer is told when it is worth a frame.
+    /// Accounts for bytes taken by a stream's task: a WINDOW_UPDATE is sent when it is worth a frame.
     pub(super) fn note_taken(&mut self, stream: u32, bytes: usize) {
         let (window, unread) = (self.terms.window, self.unread_window());
         let Some(half) = self.half(stream) else { return };
@@ -542,7 +545,7 @@ impl State {
         if half.ended || half.failed || half.owed < ((window + half.share) / 2).max(1) {
             return;
         }
-        // What is still to come fits what the peer may send.
+        // The rest of the payload fits the receive window.
         if half.announced.is_some_and(|left| i64::try_from(left).is_ok_and(|left| left <= half.credit - unread)) {
             return;
         }
@@ -556,7 +559,7 @@ impl State {
         self.wake();
     }
 
-    /// The client takes so much more; of one stream, or of all.
+    /// Handles a WINDOW_UPDATE, for one stream or for the connection.
     pub(super) fn grow(&mut self, stream: u32, by: u32) -> Result<(), Fault> {
         if stream == 0 {
             self.window += i64::from(by);
@@ -572,7 +575,7 @@ impl State {
         Err(Fault::Stream(stream, ErrorCode::FlowControlError))
     }
 
-    /// The client takes so much of each stream (SETTINGS_INITIAL_WINDOW_SIZE), also of those that have begun.
+    /// Applies SETTINGS_INITIAL_WINDOW_SIZE, also to streams that have begun.
     pub(super) fn set_stream_window(&mut self, window: u32) -> Result<(), Fault> {
         let more = i64::from(window) - self.stream_window;
         self.stream_window = i64::from(window);
@@ -584,7 +587,7 @@ impl State {
         Ok(())
     }
 
-    /// Bytes of memory that the connection and its streams hold, what tasks have taken not included.
+    /// Bytes of memory that the connection and its streams hold, without bytes taken by tasks.
     #[cfg(any(test, feature = "machine"))]
     pub(super) fn held(&self) -> usize {
         let halves: usize = self.halves.iter().map(|(_, half)| half.held()).sum();

@@ -1,5 +1,5 @@
-//! One stream of a client's connection, as its request sees it: a head, payload, the answer. Must never know how frames are
-//! read and written.
+//! One stream of a client's connection, as seen by its request: a head, payload, the answer. Must never know how frames
+//! are read and written.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -21,15 +21,15 @@ use crate::flow::{ByteSink, ByteSource, Untouched, shrink};
 use crate::h1::server::{fits, grow, make_room, replace_front};
 use crate::h1::{Received, UnreadBody};
 
-/// What a head takes on top of its text when it is written as frames.
+/// The most bytes that a head needs in addition to its text when it is encoded as frames.
 const MARGIN: usize = 512;
 
-/// A stream, as the task sees it that serves its request.
+/// A stream as seen by the task that serves its request.
 pub struct Stream {
     handle: Handle,
-    /// What was taken from the connection and not used yet.
+    /// Bytes taken from the connection and not consumed yet.
     input: Buffer,
-    /// The head of a prepared answer was sent: what follows is payload.
+    /// Whether the head of a prepared answer was sent: the rest is payload.
     answering: bool,
     /// A guard that is dropped with the stream.
     kept: Option<Box<dyn Any>>,
@@ -40,42 +40,42 @@ impl Stream {
         Self { handle: Handle::new(state, stream, Some(DRAINED)), input: Buffer::empty(), answering: false, kept: None }
     }
 
-    /// Its number on the connection.
+    /// Its identifier on the connection.
     pub fn number(&self) -> u32 {
         self.handle.stream()
     }
 
-    /// The whole connection ends, and all of its streams with it.
+    /// Ends the whole connection with all of its streams.
     pub(crate) fn kill(&mut self, kill: Kill) {
         self.handle.kill(kill);
     }
 
-    /// The server has not begun with the request: unless it is answered, the client gets to know that.
+    /// Marks the request as not processed: unless it is answered, the stream is reset with REFUSED_STREAM.
     pub(crate) fn refuse(&mut self) {
         self.handle.refuses.set(true);
     }
 
-    /// Keeps something until the stream is let go.
+    /// Keeps a value alive until the stream is released.
     pub(crate) fn keep(&mut self, what: Box<dyn Any>) {
         self.kept = Some(what);
     }
 
-    /// Whether it does.
+    /// Whether it keeps a value.
     pub(crate) fn keeps(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// What was taken from the connection and not used.
+    /// The bytes taken from the connection and not consumed.
     pub fn received(&self) -> &[u8] {
         self.input.data()
     }
 
-    /// Whether a head or something of a body is here.
+    /// Whether a head or a part of a body was received.
     pub fn has_received(&self) -> bool {
         !self.input.is_empty() || self.handle.with(|half| half.arrival != Arrival::Nothing).unwrap_or(false)
     }
 
-    /// Whether all of the request is here, and nothing of it is left to be read.
+    /// Whether the request was received whole, and all of it was read.
     pub fn has_ended(&self) -> bool {
         self.handle.with(|half| half.ended && !half.failed && half.payload().is_empty()).unwrap_or(false)
     }
@@ -85,17 +85,17 @@ impl Stream {
         self.handle.with(|half| half.failed).unwrap_or(true)
     }
 
-    /// Whether all of the request had come.
+    /// Whether the request was received whole.
     pub fn was_whole(&self) -> bool {
         self.handle.with(|half| half.ended).unwrap_or(false)
     }
 
-    /// Takes what was taken from the connection and not used.
+    /// Takes the bytes taken from the connection and not consumed.
     pub fn take_received(&mut self) -> Buffer {
         std::mem::replace(&mut self.input, Buffer::empty())
     }
 
-    /// Gives an empty buffer back.
+    /// Releases the input buffer if it is empty.
     pub fn release(&mut self) {
         if self.input.is_empty() {
             self.input = Buffer::empty();
@@ -130,10 +130,10 @@ impl Stream {
         }
     }
 
-    /// Writes an answer that is a text of HTTP/1: its head is whole in the first call.
+    /// Writes an answer in the text format of HTTP/1; the first call contains the whole head.
     ///
     /// # Errors
-    /// The stream's; `InvalidData` where the text is no answer.
+    /// The stream's; `InvalidData` if the text is not an answer.
     pub fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if self.answering {
             return self.handle.poll_payload(cx, bytes);
@@ -151,13 +151,13 @@ impl Stream {
         Poll::Ready(Ok(consumed))
     }
 
-    /// All of the answer was written, perhaps with fields behind its body.
+    /// Marks the answer as completely written, with trailers if there are some.
     pub fn complete(&self, trailers: Option<&Fields>) {
         self.handle.end(trailers);
     }
 
-    /// Passes on an answer that `request` has got all of: its head as frames, and its payload. Returns how many bytes of that there were;
-    /// `None`: it has to flow.
+    /// Passes on an answer that `request` has received whole: its head as frames, and its payload. Returns the number
+    /// of bytes of payload; `None`: it has to flow.
     pub(crate) fn pass_whole(&self, request: &Request, head: &mut Buffer, end: Untouched) -> Option<usize> {
         let passed = self.handle.pass_whole(request.handle(), head, end)?;
         request.note_payload(passed);

@@ -1,15 +1,15 @@
-//! The end of a transport: in order or by a reset, and what it still has to send before. Must never decide which.
+//! The end of a transport, in order or by a reset, and the bytes still to be sent before it. Must never decide which.
 
 use std::io;
 use std::task::{Context, Poll};
 
 use super::Transport;
 
-/// Bytes of input that one call drops at most.
+/// The most bytes of input that one call drops.
 pub(super) const AT_ONCE: usize = 256 << 10;
 
 impl Transport {
-    /// Ends the direction to the peer in order, once what is left of a write was sent.
+    /// Shuts down the direction to the peer in order, after the rest of a pending write was sent.
     ///
     /// # Errors
     /// The socket's: `NotConnected` after a reset.
@@ -22,7 +22,7 @@ impl Transport {
         }
     }
 
-    /// Reads some bytes and drops them; 0 is the end. Sends what is left before the end of the direction.
+    /// Reads some bytes and drops them; 0 is the end. Sends the bytes that precede the end of the direction.
     ///
     /// # Errors
     /// The socket's.
@@ -35,7 +35,7 @@ impl Transport {
         }
     }
 
-    /// Drops the input that has arrived.
+    /// Drops the input already received.
     pub(crate) fn drop_received(&mut self) {
         let stream = match self {
             Self::Plain(stream) => stream,
@@ -43,17 +43,17 @@ impl Transport {
             #[cfg(feature = "fakes")]
             Self::Records(records) => &mut **records,
         };
-        // What fails is closed all the same.
+        // The connection is closed even if this fails.
         let _ = stream.try_drop(AT_ONCE);
     }
 
-    /// Sets whether dropping the transport resets the connection, without `close_notify` before. It is set while a close-delimited
-    /// message is sent, so that no failure of this process passes for the end of the message.
+    /// Sets whether dropping the transport resets the connection, without a `close_notify` alert. Set while a
+    /// close-delimited message is sent, so that a failure of this process is not taken for the end of the message.
     pub fn set_resets(&mut self, resets: bool) {
         if let Self::Tls(tls) = self {
             tls.set_silent(resets);
         }
-        // A socket that has failed has no end in order.
+        // A socket that has failed cannot be closed in order.
         let _ = match self {
             Self::Plain(stream) => set(stream, resets),
             Self::Tls(tls) => set(tls, resets),
@@ -62,14 +62,14 @@ impl Transport {
         };
     }
 
-    /// A write that is pending is not repeated: what is left of it goes out as input is dropped.
+    /// Gives up a pending write: the rest of it is sent while input is dropped.
     pub(crate) fn give_up_write(&mut self) {
         if let Self::Tls(tls) = self {
             tls.give_up_write();
         }
     }
 
-    /// Bytes that were written and that the kernel has not sent yet. A system call.
+    /// The number of bytes written that the kernel has not sent yet. A system call.
     pub(crate) fn unsent(&self) -> usize {
         match self {
             Self::Plain(stream) => stream.unsent(),
@@ -79,7 +79,7 @@ impl Transport {
         }
     }
 
-    /// Bytes that were written and that the peer's kernel has not acknowledged yet. A system call.
+    /// The number of bytes written that the peer's kernel has not acknowledged yet. A system call.
     pub(crate) fn unacknowledged(&self) -> usize {
         match self {
             Self::Plain(stream) => stream.unacknowledged(),

@@ -1,6 +1,5 @@
-//! A transport that has a mind of its own about the borders of what is read and written, as TLS has: what was received
-//! waits inside, comes out in pieces; writes are taken in part, and are sealed before they go out. For tests of everything
-//! above a transport.
+//! Test transport that splits reads and writes arbitrarily, as TLS does: received bytes are buffered and returned in
+//! pieces; writes are accepted in part, and are sealed before they are sent. Must never be part of a product build.
 
 use std::io::{self, IoSlice};
 use std::ops::{Deref, DerefMut};
@@ -9,35 +8,35 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use rt::net::{ParkedId, ParkedStream, Stream};
 
-/// The connection and what was received and not read yet.
+/// The connection, and the bytes received and not read yet.
 #[derive(Debug)]
 pub struct Records {
     pub(super) stream: Stream,
     received: Buffer,
-    /// What the last write was made into, until all of it is out; it was pending so long.
+    /// The sealed bytes of the last write, until all were sent; the write is pending until then.
     sealed: Vec<u8>,
-    /// Bytes of it that are out.
+    /// The number of sealed bytes sent.
     sent: usize,
-    /// This direction ends once they are out.
+    /// Whether this direction ends after they were sent.
     ending: bool,
 }
 
-/// An idle one.
+/// An idle transport of this kind.
 pub struct ParkedRecords {
     parked: ParkedStream,
-    /// Something was received that nobody has read: it cannot be used again.
+    /// Whether bytes were received and not read, so that it cannot be used again.
     spoilt: bool,
 }
 
-/// On an idle connection this byte concerns the transport alone.
+/// A byte that concerns only the transport, on an idle connection.
 const FILLER: u8 = 0;
 
-/// At least 1, at most `most`.
+/// Returns a random length, from 1 to `most`.
 fn piece(most: usize) -> usize {
     1 + (rt::random() % most.max(1) as u64) as usize
 }
 
-/// Everything but reading and writing is the stream's.
+/// All operations but reading and writing are the stream's.
 impl Deref for Records {
     type Target = Stream;
 
@@ -52,7 +51,7 @@ impl DerefMut for Records {
     }
 }
 
-/// The bytes are inside the process.
+/// Splicing is impossible because the bytes pass through the process.
 pub(super) fn not_spliced() -> Poll<io::Result<usize>> {
     Poll::Ready(Err(io::ErrorKind::InvalidInput.into()))
 }
@@ -82,7 +81,7 @@ impl Records {
         !self.has_received() && self.stream.is_quiet()
     }
 
-    /// What waits inside is in no mark of the kernel's.
+    /// Buffered bytes do not count for the kernel's mark.
     pub(super) fn set_receive_low_water(&mut self, _: usize) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -133,7 +132,7 @@ impl Records {
         self.stream.poll_discard(cx, most)
     }
 
-    /// Seals the first bytes of a write, or goes on with those that are sealed: the caller repeats them.
+    /// Seals the first bytes of a write, or continues with those sealed before: the caller repeats them.
     fn seal(&mut self, first: &[u8]) {
         if self.sealed.is_empty() {
             self.sealed.extend_from_slice(&first[..piece(first.len())]);
@@ -141,7 +140,7 @@ impl Records {
         assert!(first.starts_with(&self.sealed), "a write that was pending is repeated with other bytes");
     }
 
-    /// Counts what went out. The length of the write, once it is out.
+    /// Counts the bytes sent. Returns the length of the write once all of it was sent.
     fn count(&mut self, written: usize) -> Option<usize> {
         self.sent += written;
         if self.sent < self.sealed.len() {
@@ -207,13 +206,13 @@ impl Records {
         }
     }
 
-    /// As the stream's. A write that is pending is not to be cut off by an orderly end.
+    /// As the stream's. An orderly end must not truncate a pending write.
     pub(super) fn shutdown_write(&mut self) -> io::Result<()> {
         assert!(self.sealed.is_empty(), "the end of a direction follows a write that is still pending");
         self.stream.shutdown_write()
     }
 
-    /// Bytes of the write that is pending and that the kernel has not taken yet.
+    /// The number of bytes of the pending write that the kernel has not accepted yet.
     pub(super) fn unsealed(&self) -> usize {
         self.sealed.len() - self.sent
     }
@@ -239,7 +238,7 @@ impl Records {
         self.stream.poll_drop(cx, super::closing::AT_ONCE)
     }
 
-    /// What came is nothing but [`FILLER`], which is dropped.
+    /// Drops received [`FILLER`]; returns false if anything else was received.
     pub(super) fn settle(&mut self) -> bool {
         let mut record = rt::buffer();
         loop {

@@ -1,4 +1,4 @@
-//! Bytes that were sealed and are not out. Must never keep memory while there are none.
+//! Sealed bytes that were not sent yet. Must never keep memory while there are none.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
@@ -8,16 +8,16 @@ use rt::net::Stream;
 use tls::connection::{LARGEST, OVERHEAD};
 use tls::{Connection, Failure};
 
-/// Plain bytes that are sealed for one write at most.
+/// The most plain bytes sealed for one write.
 pub(super) const SEAL_SIZE: usize = 4 * LARGEST;
-/// What a worker keeps of buffers for the next connections.
+/// The number of buffers that a worker keeps for other connections.
 const KEPT: usize = 64;
 
 thread_local! {
     static OUTPUTS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// They. Its memory is the worker's while there are none.
+/// Sealed bytes that were not sent. The memory is returned to the worker when there are none.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
@@ -42,7 +42,7 @@ impl Output {
         &mut self.bytes
     }
 
-    /// Counts what went out.
+    /// Counts the bytes sent.
     pub(super) fn advance(&mut self, count: usize) {
         self.sent += count;
         if self.is_empty() {
@@ -66,7 +66,7 @@ impl Output {
         Poll::Ready(Ok(()))
     }
 
-    /// False: some of it is still here.
+    /// Sends the bytes without waiting. Returns false if some are left.
     pub(super) fn try_flush(&mut self, stream: &mut Stream, more: bool) -> io::Result<bool> {
         while !self.is_empty() {
             let Some(count) = stream.try_write(&self.bytes[self.sent..], more)? else { return Ok(false) };
@@ -76,7 +76,8 @@ impl Output {
     }
 }
 
-/// Appends records with the first bytes of these slices, and returns how many bytes they are: all, or as many as one write has.
+/// Appends records of the first bytes of these slices, and returns the number of plain bytes: all, or the most of one
+/// write.
 pub(super) fn seal_all(
     connection: &mut Connection,
     slices: &[IoSlice<'_>],
@@ -84,7 +85,7 @@ pub(super) fn seal_all(
 ) -> Result<usize, Failure> {
     let whole = slices.iter().map(|slice| slice.len()).sum::<usize>().min(SEAL_SIZE);
     out.reserve(whole + whole.div_ceil(LARGEST) * OVERHEAD);
-    // Where the next record begins: in which slice, and behind how many bytes of it.
+    // Where the next record begins: the index of the slice, and the offset in it.
     let (mut covered, mut at, mut gone) = (0, 0, 0);
     while covered < whole {
         while let Some(slice) = slices.get(at).filter(|slice| slice.len() <= gone) {

@@ -1,5 +1,5 @@
-//! TLS over a stream. Owns what has come and was not read, and what was sealed and is not out; must never hold a buffer for
-//! a connection on which nothing happens.
+//! TLS over a stream. Owns the bytes received and not read, and the bytes sealed and not sent; must never hold a buffer
+//! for an idle connection.
 
 mod closing;
 mod handshake;
@@ -18,11 +18,12 @@ use tls::{Connection, Failure, HandshakeInfo, Received};
 
 use super::sealed::{Output, SEAL_SIZE, seal_all};
 
-/// Bytes that are read at a time: a record always fits behind the front of the one before.
+/// Bytes read at a time: a record always fits after the front of the previous one.
 const READ_SIZE: usize = 2 * LARGEST_RECORD;
-/// What a worker keeps of buffers for the next connections.
+/// The number of buffers that a worker keeps for other connections.
 const KEPT: usize = 64;
-/// Bytes that are not out beyond which nothing more is read: those of a write, and of answers to what came meanwhile.
+/// The number of unsent bytes above which nothing more is read: those of a write, and of answers to records received
+/// since.
 const MOST_UNSAID: usize = 2 * SEAL_SIZE;
 
 thread_local! {
@@ -32,18 +33,18 @@ thread_local! {
 /// Why there is no secure connection.
 #[derive(Debug)]
 pub enum Insecure {
-    /// The handshake failed.
+    /// The TLS handshake failed.
     Handshake(Failure),
     /// The connection failed.
     Connection(io::Error),
-    /// The peer closed before the handshake was over; whether a byte had come.
+    /// The peer closed before the end of the handshake.
     Closed {
-        /// Something had come.
+        /// Whether a byte was received.
         received: bool,
     },
 }
 
-/// The stream of a [`Tls`]. It is taken out only where that ends.
+/// The stream of a [`Tls`]. It is taken out only when that ends.
 #[derive(Debug)]
 struct Under(Option<Stream>);
 
@@ -67,10 +68,10 @@ impl DerefMut for Under {
     }
 }
 
-/// Connections by TLS that are open in the process, idle ones included.
+/// The number of open TLS connections in the process, including idle ones.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 
-/// One of them.
+/// Counts one open TLS connection.
 #[derive(Debug)]
 struct Counted(());
 
@@ -87,51 +88,51 @@ impl Drop for Counted {
     }
 }
 
-/// How many connections by TLS are open in the process, on both sides.
+/// The number of open TLS connections in the process, on both sides.
 pub fn open_connections() -> u64 {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// A stream with TLS over it, once that has begun. Dropping it says to the peer that nothing more is sent.
+/// A stream with TLS over it, after `Tls::begin`. Dropping it sends a `close_notify` alert.
 #[derive(Debug)]
 pub struct Tls {
     stream: Under,
-    /// `None`: bytes go as they are, until the handshake begins.
+    /// `None`: plain bytes, until the handshake begins.
     connection: Option<Connection>,
-    /// The end that is ready to begin.
+    /// The side that will begin the handshake.
     waiting: Option<Connection>,
-    /// What has come. At its front are plain bytes, where there are any.
+    /// Received bytes. The first `plain` of them are decrypted.
     input: Buffer,
     plain: usize,
-    /// Bytes behind the plain ones that are to be dropped with the last of them.
+    /// The number of bytes after the plain ones that are dropped with the last of them.
     behind: usize,
     output: Output,
-    /// Plain bytes of the write that is pending.
+    /// The number of plain bytes of the pending write.
     covered: usize,
-    /// What the handshake has found.
+    /// The result of the handshake.
     info: Option<Arc<HandshakeInfo>>,
-    /// Something has come at all.
+    /// Whether any byte was received.
     received: bool,
-    /// Our direction ends once everything is out.
+    /// Whether this direction ends after everything was sent.
     closing: bool,
-    /// Nothing more will come.
+    /// Whether the input has ended.
     ended: bool,
-    /// It failed: nothing is said to the peer any more.
+    /// Whether it failed, so that no more records are sent to the peer.
     failed: bool,
-    /// Dropping it says nothing to the peer.
+    /// Whether dropping it sends no alert.
     silent: bool,
-    /// It failed because the server does not speak the protocol of early data, of which it has seen nothing.
+    /// Whether it failed because the server does not support the protocol of early data, which it has not seen.
     early_refused: bool,
     _counted: Counted,
 }
 
-/// An idle one.
+/// An idle TLS connection.
 pub struct ParkedTls {
     pub(super) parked: ParkedStream,
     connection: Option<Connection>,
     info: Option<Arc<HandshakeInfo>>,
     _counted: Counted,
-    /// Something was received that nobody has read, or is not out: it cannot be used again.
+    /// Whether bytes were received and not read, or were not sent, so that it cannot be used again.
     spoilt: bool,
 }
 
@@ -141,13 +142,13 @@ impl Drop for Tls {
             early.conclude(false);
         }
         if self.stream.0.is_some() {
-            // What does not go out at once does not go out: there is nobody to wait for it.
+            // Bytes that cannot be sent at once are dropped, because nothing waits for them.
             let _ = self.say_goodbye();
         }
     }
 }
 
-/// Everything but reading and writing is the stream's.
+/// All operations but reading and writing are the stream's.
 impl Deref for Tls {
     type Target = Stream;
 
@@ -166,13 +167,13 @@ fn broken(_: Failure) -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-/// The bytes are inside the process.
+/// Splicing is impossible because the bytes pass through the process.
 pub(super) fn not_spliced() -> Poll<io::Result<usize>> {
     Poll::Ready(Err(io::ErrorKind::InvalidInput.into()))
 }
 
 impl Tls {
-    /// TLS that begins when [`Tls::begin`] says so.
+    /// Creates a transport whose TLS begins at the call of [`Tls::begin`].
     pub(super) fn new(stream: Stream, waiting: Connection) -> Self {
         Self::over(stream, None, Some(waiting))
     }
@@ -204,7 +205,7 @@ impl Tls {
         }
     }
 
-    /// Begins; `early` has come already.
+    /// Begins the handshake; `early` are bytes received before.
     pub(super) fn begin(&mut self, early: &[u8]) {
         self.connection = self.waiting.take();
         if !early.is_empty() {
@@ -212,7 +213,7 @@ impl Tls {
             self.input = INPUTS.with(BufferPool::get);
             if !self.input.push(early) {
                 self.input = Buffer::with_capacity(LARGEST_FLIGHT);
-                // More than a whole flight is no handshake, which is seen by what there is of it.
+                // More bytes than a whole flight cannot be a handshake, which is detected by a part of them.
                 let _ = self.input.push(&early[..early.len().min(LARGEST_FLIGHT)]);
             }
         }
@@ -222,7 +223,7 @@ impl Tls {
         self.info.as_ref()
     }
 
-    /// Gives an empty buffer back.
+    /// Releases the input buffer if it is empty.
     fn release(&mut self) {
         if self.input.is_empty() {
             self.input = Buffer::empty();
@@ -233,7 +234,7 @@ impl Tls {
         self.plain > 0 || self.ended
     }
 
-    /// Opens records until there are plain bytes, or the end. False: more has to come first.
+    /// Decrypts records until there are plain bytes, or the end. Returns false if more input is needed.
     fn open(&mut self) -> io::Result<bool> {
         if !self.is_whole() {
             if self.early_data().is_some_and(|early| !early.is_empty()) || self.ended {
@@ -274,8 +275,8 @@ impl Tls {
             if self.open()? {
                 return Poll::Ready(Ok(()));
             }
-            // What this side has to say is said before it waits. Whoever makes it say more and more, and does not listen, is
-            // not heard either.
+            // Pending records are sent before this side waits. If a peer causes more and more of them and does not
+            // read, it is not read from either.
             if let Poll::Ready(Err(error)) = self.poll_say(cx) {
                 return Poll::Ready(Err(error));
             }
@@ -288,7 +289,7 @@ impl Tls {
             }
             self.input.compact();
             match self.stream.poll_read(cx, &mut self.input) {
-                // An end without a word is an end: protocols that care tell the length of what they send.
+                // A close without `close_notify` is an end: protocols for which that matters delimit their messages.
                 Poll::Ready(Ok(0)) => self.ended = true,
                 Poll::Ready(Ok(_)) => self.received = true,
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -300,7 +301,7 @@ impl Tls {
         }
     }
 
-    /// The same without waiting. False: there is nothing.
+    /// As [`Self::poll_fill`], without waiting. Returns false if there are none.
     fn try_fill(&mut self) -> io::Result<bool> {
         loop {
             if self.open()? {
@@ -327,7 +328,7 @@ impl Tls {
         }
     }
 
-    /// Drops plain bytes.
+    /// Consumes plain bytes.
     fn consume(&mut self, count: usize) {
         self.input.consume(count);
         self.plain -= count;
@@ -411,7 +412,8 @@ impl Tls {
         early || self.has_received() || !self.input.is_empty() || self.stream.has_input()
     }
 
-    /// The end of a handshake is still to come: a connection that was closed before would be reset by it.
+    /// Whether closing would not reset the connection. Not before the end of a handshake, whose last records are still
+    /// to be received.
     pub(super) fn is_clean(&mut self) -> bool {
         self.is_whole() && !self.has_received() && self.input.is_empty() && self.stream.is_clean()
     }
@@ -420,12 +422,12 @@ impl Tls {
         self.is_whole() && !self.has_received() && self.input.is_empty() && self.stream.is_quiet()
     }
 
-    /// What waits inside is in no mark of the kernel's.
+    /// Buffered bytes do not count for the kernel's mark.
     pub(super) fn set_receive_low_water(&mut self, _: usize) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Seals the first bytes of a write, unless those of one are pending: the caller repeats them.
+    /// Seals the first bytes of a write, unless a write is pending, whose bytes the caller repeats.
     fn seal(&mut self, [head, body]: [&[u8]; 2]) -> io::Result<()> {
         if self.covered > 0 {
             return Ok(());
@@ -503,12 +505,12 @@ impl Tls {
         Ok(whole.then(|| std::mem::take(&mut self.covered)))
     }
 
-    /// Takes what came while it was idle, where that concerns the transport alone.
+    /// Handles input received while idle that concerns only the transport. Returns false if there was other input.
     pub(super) fn settle(&mut self) -> bool {
         matches!(self.try_fill(), Ok(false)) && self.input.is_empty()
     }
 
-    /// Whether something is inside that would be lost with it.
+    /// Whether it contains bytes that would be lost with it.
     pub(super) fn is_spoilt(&self) -> bool {
         !self.is_whole() || self.has_received() || !self.input.is_empty() || !self.output.is_empty() || self.failed
     }
@@ -520,7 +522,7 @@ impl Tls {
         Box::new(ParkedTls { parked: self.stream.take().park(), connection, info, _counted: Counted::new(), spoilt })
     }
 
-    /// The stream, without a word to the peer.
+    /// Returns the stream, without sending an alert.
     pub(super) fn into_stream(mut self) -> Stream {
         self.stream.take()
     }

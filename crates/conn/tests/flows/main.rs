@@ -1,6 +1,6 @@
-//! Bodies of every framing to sinks of either, with everything that may stand in their way and every way to end, against
-//! a model of two lines: what goes in comes out, and its end is seen when it has come and never before. Owns the choice
-//! of cases.
+//! Bodies of every framing to sinks of either, with all kinds of filters and all ways to end, against a simple model:
+//! the sink receives what the source sends, and its end is seen when it was received and never before. Owns the choice
+//! of cases. Must never know how a flow moves bytes.
 
 mod memory;
 mod model;
@@ -36,7 +36,7 @@ fn filters() -> impl Strategy<Value = Filter> {
     ]
 }
 
-/// Lengths of payloads: within one buffer, of a few, and of the bulk.
+/// Lengths of payloads: within one buffer, of a few buffers, and of the bulk.
 fn lengths(most: usize) -> impl Strategy<Value = usize> {
     prop_oneof![2 => 0..300_usize, 3 => 0..6_000_usize, 3 => 12_000..60_000_usize, 2 => 60_000..most]
 }
@@ -71,7 +71,7 @@ fn cases(most: usize) -> impl Strategy<Value = Case> {
     })
 }
 
-/// Cases most of which the kernel's pipes may serve: few are recorded or filtered, and chunks are long.
+/// Cases most of which can be spliced: few are recorded or filtered, and chunks are long.
 fn splices() -> impl Strategy<Value = Case> {
     let choice = (0..8_u8, 0..8_u8, any::<bool>(), 1..30_usize);
     (cases(400_000), choice).prop_map(|(mut case, (recorded, filtered, long, factor))| {
@@ -93,7 +93,7 @@ fn splices() -> impl Strategy<Value = Case> {
     })
 }
 
-/// What one read or write takes: scripts that go on with every turn, by the length of the payload.
+/// The sizes of single reads or writes: scripts without endless pauses, chosen by the length of the payload.
 fn scripts(payload: usize) -> impl Strategy<Value = Script> {
     let small = if payload < 6_000 { 1..40_usize } else { 300..4_000_usize };
     let step = prop_oneof![1 => Just(0), 2 => small, 2 => 1_000..100_000_usize];
@@ -146,8 +146,8 @@ proptest! {
     }
 }
 
-/// A chunk that the pipe has moved is closed when its source fails: with its line end, and with nothing of what came
-/// behind it and was not understood.
+/// A chunk that was spliced is closed when its source fails: with its CR LF, and without any bytes after it that were
+/// not decoded.
 #[test]
 fn nothing_that_was_not_understood_follows_a_chunk_from_the_pipe() {
     let link = Link { buffer: 300_000, fragment: false, latency: Duration::from_micros(10), jitter: Duration::ZERO };

@@ -1,4 +1,4 @@
-//! Transfers between ends in memory that give and take as much at a time as a script says. Owns the ends and the polls;
+//! Transfers between ends in memory; a script gives the sizes of reads and writes. Owns the ends and the polls;
 //! must never wait.
 
 use std::io;
@@ -10,7 +10,7 @@ use wire::http::Framing;
 
 use crate::model::{Case, Coding, End, Outcome, judge};
 
-/// Bytes at a time, over and over; 0 is a pause.
+/// The sizes of successive reads or writes, repeated; 0 is a pause.
 #[derive(Clone, Debug)]
 pub struct Script(pub Vec<usize>);
 
@@ -26,9 +26,9 @@ struct Source {
     at: usize,
     script: Script,
     turn: usize,
-    /// What comes behind the bytes; `None`: nothing, and nobody may ask.
+    /// The result of a read after the bytes; `None`: there must be no such read.
     end: Option<io::Result<usize>>,
-    /// The end was given.
+    /// Whether the end was returned.
     ended: bool,
     mark: usize,
     at_hand: bool,
@@ -70,7 +70,7 @@ struct Sink {
     taken: Vec<u8>,
     script: Script,
     turn: usize,
-    /// It fails after so many bytes.
+    /// The number of bytes after which it fails.
     fails: usize,
 }
 
@@ -110,16 +110,16 @@ impl ByteSink for Sink {
     }
 }
 
-/// A transfer on its way.
+/// A transfer in progress.
 struct Transfer<'a> {
     case: &'a Case,
     flow: Flow,
     source: Source,
     sink: Sink,
-    /// The number of the sink.
+    /// The index of the sink.
     sinks: u64,
     moved: Moved,
-    /// Bytes that earlier sinks took.
+    /// Bytes written to earlier sinks.
     written_before: usize,
 }
 
@@ -227,7 +227,7 @@ impl Transfer<'_> {
         panic!("no end after {most} polls");
     }
 
-    /// After an error of the source, whatever its owner still has to say goes out, and nothing that was not understood.
+    /// After an error of the source, the owner's last bytes are written, and none that were not decoded.
     fn flush(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
         let mut polls = 0..1_000_000;
@@ -240,7 +240,7 @@ impl Transfer<'_> {
         panic!("it is never flushed");
     }
 
-    /// Another sink gets all of it, where that is recorded.
+    /// Sends all of it to another sink, if it was recorded.
     fn rewind(&mut self) {
         if !self.flow.is_recorded() {
             assert!(self.case.payload > 500, "a short body was not recorded");
@@ -253,7 +253,7 @@ impl Transfer<'_> {
     }
 }
 
-/// How often a short answer is written whose payload comes from a source that has it at hand, or not.
+/// The number of writes for a short answer, depending on whether its source has the payload in memory.
 pub fn writes(at_hand: bool) -> usize {
     let script = Script(vec![100_000]);
     let bytes = b"payload".to_vec();

@@ -1,4 +1,4 @@
-//! A body's way as data: what a source sends, what stands in its way, how it ends; and what has to arrive. Owns the
+//! The transfer of a body as data: what a source sends, the filter, the end; and what has to arrive. Owns the
 //! expectation; must never look at a flow.
 
 use base::buffer::Buffer;
@@ -7,12 +7,12 @@ use testkit::{Chunked, decode_chunks, encode_chunks, text};
 use weir_conn::flow::{BodyFilter, Passed, body_buffer, forward};
 use wire::http::Framing;
 
-/// How the source's body is framed.
+/// The framing of the source's body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Coding {
     None,
     Length,
-    /// With chunks of these sizes, over and over, and so many trailers.
+    /// Chunks of these sizes, repeated, and the number of trailers.
     Chunked(Vec<usize>, usize),
     UntilClose,
 }
@@ -21,53 +21,52 @@ pub enum Coding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Whole,
-    /// The source closes its direction after so many bytes.
+    /// The source closes its direction after that number of bytes.
     SourceCloses(usize),
-    /// The source fails after so many bytes.
+    /// The source fails after that number of bytes.
     SourceFails(usize),
-    /// The sink fails after so many bytes.
+    /// The sink fails after that number of bytes.
     SinkFails(usize),
-    /// The last chunk is none.
+    /// The last chunk is malformed.
     Malformed,
-    /// After so many polls the sink is gone, and the source is read to its end.
+    /// The sink is closed after that number of polls, and the source is read to its end.
     Abandoned(usize),
-    /// After so many polls, and once more after so many, what was recorded goes to another sink.
+    /// After the first number of polls, and once more after the second, the recorded bytes are sent to another sink.
     Rewound(usize, usize),
 }
 
-/// What stands in the way of the body.
+/// The filter of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     Absent,
     Through,
-    /// Lets go so many bytes at a time.
+    /// Passes on at most that number of bytes at a time.
     Splits(usize),
-    /// Each byte comes twice.
+    /// Doubles each byte.
     Doubles,
     Drops,
-    /// Holds each piece back so many times.
+    /// Holds each piece back that number of times.
     Holds(usize),
-    /// Something follows the body.
+    /// Appends a suffix to the body.
     Appends,
 }
 
-/// What [`Filter::Appends`] appends.
+/// The suffix of [`Filter::Appends`].
 const SUFFIX: &[u8] = b"<end>";
 
-/// One transfer.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub seed: u64,
     pub coding: Coding,
-    /// Bytes of the payload.
+    /// Length of the payload in bytes.
     pub payload: usize,
-    /// Bytes of the next message.
+    /// Length of the next message in bytes.
     pub after: usize,
-    /// Bytes of both that were read along with the head.
+    /// The number of bytes of both that were read with the head.
     pub early: usize,
-    /// Bytes of the head that goes out first.
+    /// Length of the head written first, in bytes.
     pub head: usize,
-    /// The sink is framed in chunks.
+    /// Whether the sink is framed in chunks.
     pub chunked: bool,
     pub filter: Filter,
     pub recorded: bool,
@@ -76,11 +75,11 @@ pub struct Case {
     pub end: End,
 }
 
-/// What a source sends.
+/// The bytes that a source sends.
 pub struct Sent {
-    /// All of its bytes.
+    /// All bytes.
     pub bytes: Vec<u8>,
-    /// How many of them are the body, its framing included.
+    /// The length of the body, including its framing.
     pub body: usize,
     pub payload: Vec<u8>,
     pub trailers: Vec<(String, String)>,
@@ -88,10 +87,10 @@ pub struct Sent {
 }
 
 impl Case {
-    /// The same case, with what contradicts itself put right.
+    /// Returns the case without contradictions.
     pub fn settled(mut self) -> Self {
         if self.coding == Coding::None {
-            // A message without a body has nothing to frame, and nothing is put in its way.
+            // A message without a body has no framing and no filter.
             (self.payload, self.chunked, self.filter) = (0, false, Filter::Absent);
         }
         if self.payload == 0 && self.coding == Coding::Length {
@@ -133,12 +132,12 @@ impl Case {
         Sent { bytes, body, payload, trailers, framing }
     }
 
-    /// The head that goes out first, of the sink of that number.
+    /// The head written first to the sink with that index.
     pub fn head_text(&self, number: u64) -> Vec<u8> {
         text(self.head, self.seed + 2 + number)
     }
 
-    /// What the filter makes of a whole payload, and of the beginning of one.
+    /// The output of the filter for a payload, which is `whole` or the beginning of one.
     pub fn filtered(&self, payload: &[u8], whole: bool) -> Vec<u8> {
         match self.filter {
             Filter::Doubles => payload.iter().flat_map(|byte| [*byte, *byte]).collect(),
@@ -158,7 +157,7 @@ fn last_chunk(trailers: &[(String, String)]) -> String {
     format!("0\r\n{lines}\r\n")
 }
 
-/// A filter at work.
+/// An active filter.
 struct Acts {
     filter: Filter,
     /// How often it has held this piece back; whether it has appended.
@@ -208,7 +207,7 @@ impl BodyFilter for Acts {
     }
 }
 
-/// What a sink got behind its head: the payload, and whether it came to its end.
+/// The payload that a sink received after its head, and the trailers if it was complete.
 pub fn unframed(case: &Case, got: &[u8]) -> (Vec<u8>, Option<Vec<(String, String)>>) {
     if !case.chunked {
         return (got.to_vec(), None);
@@ -218,7 +217,7 @@ pub fn unframed(case: &Case, got: &[u8]) -> (Vec<u8>, Option<Vec<(String, String
         assert!(coded.is_empty(), "{} bytes after the last chunk", coded.len());
         return (into.body, Some(into.trailers));
     }
-    // What is left is a part of one chunk or of the end.
+    // The rest is a part of one chunk or of the end.
     if let Some(line) = coded.windows(2).position(|two| two == b"\r\n") {
         let size = usize::from_str_radix(std::str::from_utf8(&coded[..line]).expect("a size"), 16).expect("a size");
         let data = &coded[line + 2..];
@@ -227,20 +226,20 @@ pub fn unframed(case: &Case, got: &[u8]) -> (Vec<u8>, Option<Vec<(String, String
     (into.body, None)
 }
 
-/// What a transfer came to.
+/// The outcome of a transfer.
 pub struct Outcome {
     /// `Ok`, or the name of the error.
     pub result: Result<(), &'static str>,
-    /// What the last sink got, its head included.
+    /// The bytes received by the last sink, including its head.
     pub got: Vec<u8>,
-    /// Bytes that were read behind the body.
+    /// Bytes read after the body.
     pub rest: Vec<u8>,
-    /// Of the source, so many bytes were read.
+    /// The number of bytes read from the source.
     pub consumed: usize,
 }
 
-/// Judges an outcome. `exact`: a sink that fails takes what it takes and no more, and a source that fails has sent what it
-/// has sent.
+/// Judges an outcome. `exact`: the numbers of bytes that a failing sink accepts and that a failing source sends are
+/// known exactly.
 pub fn judge(case: &Case, outcome: &Outcome, sinks: u64, exact: bool) {
     let sent = case.sent();
     let arrived = match case.end {
@@ -284,14 +283,14 @@ pub fn judge(case: &Case, outcome: &Outcome, sinks: u64, exact: bool) {
             };
             assert!(fits, "it ended with {why}");
             let at_the_source = matches!(case.end, End::SourceCloses(_) | End::SourceFails(_));
-            // A reset may overtake bytes that its sender still had to send.
+            // A reset may overtake bytes that its sender has not sent yet.
             let lost = !exact && matches!(case.end, End::SourceFails(_));
             assert!(!at_the_source || !whole_came || lost, "the end was there and was not seen");
         }
     }
 }
 
-/// What followed the body is all there still: read and given back, or not read.
+/// The bytes after the body are complete: read and given back, or not read.
 fn next_message(case: &Case, sent: &Sent, outcome: &Outcome) {
     let arrived = match case.end {
         End::SourceCloses(at) | End::SourceFails(at) => at.min(sent.bytes.len()),

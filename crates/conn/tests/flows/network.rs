@@ -1,5 +1,5 @@
-//! Transfers between two connections of the simulated network, through the kernel's pipes where a case asks for that.
-//! Owns the connections; knows nothing of how a flow moves bytes.
+//! Transfers between two connections of the simulated network, through kernel pipes if a case asks for them. Owns the
+//! connections; must never know how a flow moves bytes.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use weir_conn::transport::Transport;
 
 use crate::model::{Case, Coding, End, Outcome, judge};
 
-/// Two ends of one connection.
+/// Returns the two ends of one connection.
 async fn pair(service: &str) -> (Stream, Stream) {
     let address = Address::Inet(service.parse().expect("an address"));
     let socket = Arc::new(ListeningSocket::bind(&address, &BindOptions::default()).expect("it is free"));
@@ -22,7 +22,7 @@ async fn pair(service: &str) -> (Stream, Stream) {
     (client, Stream::adopt(server))
 }
 
-/// What the flow's own side found.
+/// The outcome on the flow's side.
 struct Seen {
     result: Result<(), &'static str>,
     rest: Vec<u8>,
@@ -48,7 +48,7 @@ pub async fn run(case: Case) {
             _ if closes => sender.try_half_close(),
             _ => {}
         }
-        // It stays until the flow has ended.
+        // It stays open until the flow has ended.
         sender.try_receive(1).await;
     };
     let receives = async {
@@ -63,7 +63,7 @@ pub async fn run(case: Case) {
     let (_, (got, seen)) = both(sends, both(receives, flows)).await;
     let Seen { result, rest, consumed } = seen;
     if matches!(case.end, End::SinkFails(_)) && result.is_ok() {
-        // All of it was on its way already.
+        // All of it was sent before.
         return;
     }
     judge(&case, &Outcome { result, got, rest, consumed }, 0, false);
@@ -81,7 +81,7 @@ async fn flow(case: &Case, early: usize, (mut source, mut sink): (Transport, Tra
         assert!(flow.head_mut().push(&case.head_text(0)));
     }
     let mut result = flow.start(input, sent.framing, case.chunked).map(|_| ());
-    // Whichever is asked for first, what is recorded is copied.
+    // In either order, recorded bytes are copied.
     let record_first = case.seed.is_multiple_of(2);
     if case.recorded && record_first {
         flow.record();

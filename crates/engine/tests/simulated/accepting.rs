@@ -1,5 +1,5 @@
-//! What stands between the accept and the first request: headers of balancers in front (attack case 17), and a system that
-//! has no descriptor left for a connection (attack case 25).
+//! Tests of accepted connections before the first request: headers of proxies in front (attack case 17), and a system
+//! without a free descriptor for a connection (attack case 25).
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use testkit::{Peer, Service, Stopwatch, sleep};
 use crate::messages::*;
 use crate::world::*;
 
-/// The start of a header of version 2.
+/// The signature of a header of version 2.
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 const V1: &str = "PROXY TCP4 192.0.2.7 198.51.100.1 4711 443\r\n";
 
-/// A header of version 2 from 192.0.2.7:4711 to 198.51.100.1:443 with this list behind the addresses.
+/// Returns a header of version 2 from 192.0.2.7:4711 to 198.51.100.1:443 with this list of TLVs after the addresses.
 fn v2(list: &[u8]) -> Vec<u8> {
     let addresses = [192, 0, 2, 7, 198, 51, 100, 1, 0x12, 0x67, 1, 0xbb];
     let length = (addresses.len() + list.len()) as u16;
@@ -24,7 +24,7 @@ fn behind_a_balancer(options: &str, body: &str) -> Worlds {
     config(&format!("listen l\n    bind {WEIR} {options}\n    server s1 {S1}\n{body}\n"))
 }
 
-/// A server that expects one request from 192.0.2.7, or from the client's own address.
+/// Starts a server that expects one request from 192.0.2.7, or from the client's own address.
 fn serve_one(world: &World, from: Option<&'static str>) {
     Service::at(S1).serve(&world.scope, move |mut peer, _| async move {
         while let Some(head) = peer.receive_head().await {
@@ -45,7 +45,7 @@ fn a_header_tells_who_the_client_is() {
                 let mut client = Peer::connect(WEIR).await;
                 client.send([&header, GET.as_bytes()].concat()).await;
                 client.expect(OK_AT_CLIENT).await;
-                // The header stands before the first request alone.
+                // The header precedes only the first request.
                 client.send(GET).await;
                 client.expect(OK_AT_CLIENT).await;
                 client.close();
@@ -133,7 +133,8 @@ fn bytes_behind_a_header_reach_the_server_in_tcp_mode() {
     });
 }
 
-/// What a client sends instead of a header, and what is said of it. `false`: it closes its direction behind that.
+/// Sends bytes instead of a header, and expects that log line. `stays`: the client does not close its direction after
+/// them.
 fn refused(options: &'static str, sent: Vec<u8>, stays: bool, sentence: &'static str) {
     behind_a_balancer(options, "").run(move |world| {
         let sent = sent.clone();
@@ -178,7 +179,7 @@ fn whoever_sends_something_else_is_closed_and_told_of() {
     }
 }
 
-/// `timeout client-hs`, else `timeout client`, from the accept on, however the bytes come.
+/// `timeout client-hs`, else `timeout client`, counted from the accept, however the bytes arrive.
 #[test]
 fn a_header_has_its_time() {
     for (timeouts, millis) in [("timeout client 300ms", 300), ("timeout client 9s\n timeout client-hs 200ms", 200)] {
@@ -199,7 +200,7 @@ fn a_header_has_its_time() {
     }
 }
 
-/// The first request has its whole time once the header was there, and the log tells the header's apart.
+/// The first request has its whole time after the header, and the log contains the time of the header separately.
 #[test]
 fn the_time_of_a_header_is_not_the_requests() {
     let format = r#"    log-format "[1] l Th %Th %ci:%cp %fi:%fp %ts""#;
@@ -227,7 +228,8 @@ fn probes_that_send_nothing_are_not_logged_where_they_need_not_be() {
     });
 }
 
-/// No descriptor is left: newcomers wait, the worker does not spin, who is connected goes on, and it recovers.
+/// Without a free descriptor new connections wait, the worker does not spin, established connections are served, and it
+/// recovers.
 #[test]
 fn without_descriptors_newcomers_wait_and_others_are_served() {
     // EMFILE, ENFILE, ENOBUFS, ENOMEM.
@@ -246,7 +248,7 @@ fn without_descriptors_newcomers_wait_and_others_are_served() {
                 early.expect(OK_AT_CLIENT).await;
                 rt::sleep(Duration::from_millis(100)).await;
             }
-            // About one attempt of each worker in 100 ms.
+            // About one attempt per worker in 100 ms.
             let attempts = network.failed_accepts(&listener);
             assert!((1..=12 * world.shared().workers() as u64).contains(&attempts), "{attempts}");
             network.fail_accepts(&listener, None);
@@ -258,7 +260,7 @@ fn without_descriptors_newcomers_wait_and_others_are_served() {
     }
 }
 
-/// The packet filter has sent a connection here: the log tells where the client meant to go.
+/// For a connection redirected by the packet filter, the log contains the client's original destination.
 #[test]
 fn a_redirected_connection_is_known_by_what_the_client_meant() {
     let format = r#"    log-format "[1] l %fi:%fp""#;
@@ -276,7 +278,7 @@ fn a_redirected_connection_is_known_by_what_the_client_meant() {
     });
 }
 
-/// `thread`: no other worker has a session of the address, whoever is idle.
+/// `thread`: no other worker has a session of the address, even if it is idle.
 #[test]
 fn chosen_threads_serve_an_address_alone() {
     let text = format!("listen l\n    bind {WEIR} thread 2,4\n    server s1 {S1}\n");

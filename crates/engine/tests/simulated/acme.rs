@@ -1,5 +1,5 @@
-//! Certificates from an ACME server that a script plays: what is asked for, how a name is proved over HTTP, what is repeated and
-//! what ends an attempt.
+//! Tests of certificates from an ACME server played by a script: the requests, validation of a name over HTTP, retries,
+//! and errors that end an attempt.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use tls::issue::{Key, KeyKind};
 use crate::api::{SOCKET, ask, order};
 use crate::world::*;
 
-/// The server of ACME.
+/// Address of the ACME server.
 const ACME: &str = "10.0.1.9:80";
-/// The certificate that is ordered.
+/// Path of the ordered certificate.
 const NAME: &str = "/nowhere/a.example.pem";
 
 fn worlds(more: &str) -> Worlds {
@@ -27,13 +27,13 @@ fn worlds(more: &str) -> Worlds {
     config(&sections).global(&global).workers(&[1, 2]).seeds(0..2).changed_by(with_key)
 }
 
-/// The account's key is made at the start of a process.
+/// Sets the account's key, which is generated at the start of a process.
 fn with_key(program: &mut Program) {
     let key = Key::generate(KeyKind::P256).unwrap().to_pem();
     program.acme.sections[0].key = Some(Arc::new(AccountKey::read(key.as_bytes()).unwrap()));
 }
 
-/// A server that a client has a conversation with, one request for each connection.
+/// The scripted server, and its nonce counter; the client uses a new connection for each request.
 struct Acme(Service, u32);
 
 impl Acme {
@@ -41,7 +41,7 @@ impl Acme {
         Self(Service::at(ACME), 0)
     }
 
-    /// Answers the next request, which has to begin so.
+    /// Answers the next request, whose request line has to begin with `line`.
     async fn answer(&mut self, line: &str, status: &str, fields: &str, body: &str) {
         let mut peer = self.0.accept().await;
         let head = peer.receive_head().await.unwrap();
@@ -60,7 +60,7 @@ impl Acme {
         peer.expect_end().await;
     }
 
-    /// Up to the order.
+    /// Answers the requests before the order.
     async fn begin(&mut self) {
         let body = r#"{"newNonce":"http://10.0.1.9/nonce","newAccount":"http://10.0.1.9/account","newOrder":"http://10.0.1.9/order"}"#;
         self.answer("GET /dir", "200 OK", "", body).await;
@@ -83,7 +83,7 @@ impl Acme {
     }
 }
 
-/// What is answered where proofs are looked for.
+/// The answer of the HTTP frontend to a validation request.
 async fn looked_for(path: &str) -> String {
     let mut peer = Peer::connect(WEIR).await;
     peer.send(format!("GET {path} HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n")).await;
@@ -124,7 +124,7 @@ fn a_name_is_proved_over_http_before_any_rule_and_a_refusal_ends_the_attempt() {
         acme.authorization("invalid", error).await;
         sleep(100).await;
         assert_eq!(state().await, format!("{NAME} default Stopped"));
-        // It is not answered any more.
+        // The challenge is no longer answered.
         assert!(looked_for("/.well-known/acme-challenge/tok-1").await.starts_with("HTTP/1.1 403 "));
         let log = world.take_log().await.join("\n");
         let text = format!(
@@ -174,7 +174,7 @@ fn answers_that_are_none_end_the_attempt() {
         order(&format!("acme renew {NAME}")).await;
         acme.begin().await;
         acme.order().await;
-        // A name that was not asked for.
+        // An identifier that was not ordered.
         let body = r#"{"status":"pending","identifier":{"type":"dns","value":"b.example"},"challenges":[
             {"type":"http-01","url":"http://10.0.1.9/c","token":"t","status":"pending"}]}"#;
         acme.answer("POST /authz/1", "200 OK", "", body).await;
@@ -184,7 +184,8 @@ fn answers_that_are_none_end_the_attempt() {
     });
 }
 
-/// Names of a section are proved by records that an operator sets, and a program that sets them is told what to set.
+/// Names of a section are validated by DNS records that an operator sets, and a program that sets them gets their
+/// contents.
 #[test]
 fn a_section_waits_for_its_records() {
     let sections = format!(

@@ -1,4 +1,4 @@
-//! Servers that the runtime API adds and removes again and again, on the virtual clock.
+//! Tests of servers that the runtime API adds and removes repeatedly, on the virtual clock.
 
 use live::Checker;
 use testkit::{Peer, Service, sleep};
@@ -7,10 +7,10 @@ use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
-/// Milliseconds after which nothing refers to a server that was idle and removed.
+/// Milliseconds after which no reference is left to an idle server that was removed.
 const REST: u64 = 500;
 
-/// A farm that has no server at first. What is added stays in its program, so that each run has one of its own.
+/// A backend without servers at first. Added servers stay in its program, so each run has one of its own.
 fn empty(seed: u64, workers: usize) -> Worlds {
     let worlds = listen("http-reuse always\nbalance roundrobin\ntimeout check 1s").global(SOCKET);
     worlds.seeds(seed..seed + 1).workers(&[workers])
@@ -34,7 +34,7 @@ async fn remove(name: &str) {
     assert_eq!(ask(&format!("del server l/{name}")).await, "Server deleted.\n\n");
 }
 
-/// Places that servers ever had, and those of them that are there.
+/// The number of slots ever used for servers, and the number of servers.
 fn places(world: &World) -> (usize, usize) {
     let generation = world.shared().generation();
     let servers = &generation.program.proxies[0].backend.as_ref().unwrap().servers;
@@ -72,7 +72,7 @@ fn a_place_that_is_free_serves_again() {
 fn another_kind_of_server_gets_a_place_of_its_own() {
     empty(0, 1).run(|world| async move {
         let rows = [
-            // Milliseconds before it comes, what it is, places from then on.
+            // Milliseconds before the server is added, its line, the number of slots from then on.
             (0, S1, 1),
             (REST, S1, 1),
             (REST, "10.0.1.1:80 weight 9", 2),
@@ -99,7 +99,7 @@ fn what_checked_the_one_before_never_checks_the_next_one() {
         order("enable server l/a").await;
         service.accept().await.expect_end().await;
         remove("a").await;
-        // The task that checked it may sleep still.
+        // The task that checked it may still be sleeping.
         sleep(REST).await;
         add("x", &format!("{S1} check inter 30s")).await;
         assert_eq!(places(&world), (1, 1));
@@ -119,7 +119,7 @@ fn what_checked_the_one_before_never_checks_the_next_one() {
         let health = world.shared().live.proxies[0].health(0, Checker::Health);
         assert!(health.is_some_and(|health| health.is_up()));
         remove("b").await;
-        // What checks it notices.
+        // The check task detects the removal.
         sleep(2 * EVERY).await;
     });
 }

@@ -1,5 +1,5 @@
-//! Connections that servers have opened, and what happens to their server: maintenance, checks, a reload in place, many requests
-//! that wait for one.
+//! Tests of connections that servers have opened, and of events at their server: maintenance, checks, a reload in
+//! place, many requests that wait for one.
 
 use testkit::{Peer, sleep};
 
@@ -8,10 +8,10 @@ use crate::messages::*;
 use crate::parts::{End, Part};
 use crate::world::*;
 
-/// Where servers connect to.
+/// The address that servers connect to.
 const EDGE: &str = "10.0.0.1:81";
 
-/// What is served; `server` is the rest of the server's line, `more` more lines of its backend.
+/// The configuration under test; `server` is the rest of the server's line, `more` are additional lines of its backend.
 fn served(server: &str, more: &str) -> Worlds {
     let sections = format!(
         "frontend pub\n bind 10.0.0.1:80\n use_backend edge\n\
@@ -21,14 +21,14 @@ fn served(server: &str, more: &str) -> Worlds {
     config(&sections).global(&format!("expose-experimental-directives\n{}", api::SOCKET))
 }
 
-/// A server that has connected, and that the balancer knows.
+/// Returns a server that has connected and was attached.
 async fn attached() -> End {
     let mut end = End::open(EDGE).await;
     end.settle().await;
     end
 }
 
-/// A request of this client that the server answers.
+/// Sends a request of this client, which the server answers.
 async fn ask(client: &mut Peer, dev: &mut End, path: &str) {
     client.send(get(path)).await;
     let stream = dev.expect_request(&get_at_server(path), b"").await;
@@ -36,7 +36,7 @@ async fn ask(client: &mut Peer, dev: &mut End, path: &str) {
     client.expect(answer_at_client("hello")).await;
 }
 
-/// What `show servers conn` says of connections that lie idle: in all, and by worker.
+/// The numbers of idle connections in `show servers conn`: the total, and per worker.
 async fn idle() -> Vec<String> {
     let shown = api::ask("show servers conn edge").await;
     let line = shown.lines().find(|line| line.starts_with("edge/dev ")).expect("the server");
@@ -50,7 +50,7 @@ fn a_server_in_maintenance_has_no_connection() {
         let (mut client, mut other) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
         client.send(get("/a")).await;
         other.send(get("/b")).await;
-        // Wherever they are: what is under way is answered.
+        // On whichever connection they are, requests in progress are answered.
         let mut answered = 0;
         for end in [&mut one, &mut two] {
             while let Some(stream) =
@@ -83,7 +83,7 @@ fn a_server_in_maintenance_has_no_connection() {
             assert!(ok || head.starts_with("HTTP/1.1 503 "), "{head}");
         }
         assert_eq!(answered, 0);
-        // Nor does one that comes now become its own.
+        // A new connection is not attached either.
         let mut late = End::open(EDGE).await;
         late.expect_end().await;
         assert_eq!(idle().await[0], "0");
@@ -118,7 +118,7 @@ fn idle_connections_are_counted_where_they_lie() {
     });
 }
 
-/// Turns of all workers so far.
+/// The number of event-loop iterations of all workers so far.
 async fn turns() -> u64 {
     let shown = api::ask("show activity").await;
     let line = shown.lines().find(|line| line.starts_with("loops: ")).expect("the turns");
@@ -126,8 +126,8 @@ async fn turns() -> u64 {
     first.parse().unwrap_or_else(|_| panic!("{line}"))
 }
 
-/// Requests that wait ask for nothing again: workers that have nothing else to do stand still. When the connection is free, all
-/// of them are served, in the order in which they came to their worker.
+/// Waiting requests do not poll: workers without other work sleep. When the connection is free, all of them are served,
+/// in the order in which they arrived at their worker.
 #[test]
 fn requests_that_wait_cost_nothing() {
     served("", "").workers(&[2]).seeds(0..4).run(|world| async move {
@@ -159,7 +159,7 @@ fn requests_that_wait_cost_nothing() {
     });
 }
 
-/// The last connection goes: nobody waits for another one.
+/// When the last connection ends, requests do not wait for another one.
 #[test]
 fn requests_that_wait_are_answered_when_the_last_connection_ends() {
     served("", "").workers(&[2, 4]).seeds(0..8).run(|world| async move {
@@ -183,7 +183,7 @@ fn requests_that_wait_are_answered_when_the_last_connection_ends() {
     });
 }
 
-/// A connection that carries as many requests as it may is waited for as well.
+/// Requests also wait for a connection on which the maximum number of requests is in progress.
 #[test]
 fn a_request_waits_for_room_on_the_connection_of_its_worker() {
     served("", "").global("tune.h2.be.max-concurrent-streams 1").workers(&[1, 2]).seeds(0..8).run(|world| async move {
@@ -209,11 +209,11 @@ fn a_request_waits_for_room_on_the_connection_of_its_worker() {
 
 const CHECKED: &str = "option httpchk GET /check";
 
-/// Serves checks, and says how many there were once another request comes, which is answered as well.
+/// Answers checks, and returns their number when another request is received, which is answered as well.
 async fn serve_checks(dev: &mut End) -> usize {
     let mut checks = 0;
     loop {
-        // Of an answer, a check takes the status alone.
+        // A check reads only the status of an answer.
         dev.messages.retain(|_, asked| asked.end != Some(Part::Reset));
         let done = dev.messages.iter().find(|(_, asked)| asked.end.is_some());
         match done.map(|(stream, asked)| (*stream, asked.head.starts_with("GET /check "))) {
@@ -255,7 +255,7 @@ fn checks_go_over_the_connection_of_their_server() {
     });
 }
 
-/// Without HTTP there is nothing to send over it, and nothing else to connect to.
+/// Checks without HTTP cannot be sent over the connection, and there is no address to connect to.
 #[test]
 fn checks_that_are_no_requests_fail() {
     for (server, more) in [("check inter 1s", ""), ("check inter 1s no-check-reuse-pool", CHECKED)] {
@@ -269,7 +269,7 @@ fn checks_that_are_no_requests_fail() {
     }
 }
 
-/// Connections stay with their server when the configuration changes around it, and so does what they carry.
+/// Connections stay with their server when the rest of the configuration changes, together with their requests.
 #[test]
 fn a_reload_in_place_loses_no_attached_connection() {
     served("", "").shuffled().seeds(0..8).run(|world| async move {
@@ -297,7 +297,8 @@ fn a_reload_in_place_loses_no_attached_connection() {
     });
 }
 
-/// A server that has changed is another one: the connection ends behind what it carries, and the next one is the new server's.
+/// A server that has changed is a different one: the connection ends after its requests, and the next one is the new
+/// server's.
 #[test]
 fn a_reload_in_place_ends_the_connections_of_a_server_that_has_changed() {
     served("", "").shuffled().seeds(0..8).run(|world| async move {

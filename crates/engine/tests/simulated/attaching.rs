@@ -1,4 +1,4 @@
-//! Reverse HTTP as the balancer: servers open the connections that requests are sent to them over.
+//! Tests of reverse HTTP on the balancer's side: servers open the connections over which requests are sent to them.
 
 use testkit::{Peer, sleep};
 
@@ -6,7 +6,7 @@ use crate::messages::*;
 use crate::parts::{End, Part};
 use crate::world::*;
 
-/// Where servers connect to.
+/// The address that servers connect to.
 const EDGE: &str = "10.0.0.1:81";
 
 const SECTIONS: &str = "frontend pub\n bind 10.0.0.1:80\n use_backend edge\n\
@@ -17,7 +17,7 @@ fn attaching(sections: &str) -> Worlds {
     config(sections).global("expose-experimental-directives")
 }
 
-/// A server that has connected, and that the balancer knows.
+/// Returns a server that has connected and was attached.
 async fn attached() -> End {
     let mut end = End::open(EDGE).await;
     end.settle().await;
@@ -40,7 +40,7 @@ fn requests_go_over_the_connection_that_a_server_has_opened() {
             client.expect(answer_at_client("hello")).await;
         }
         drop(client);
-        // Clients share it, whatever `http-reuse` says of first requests.
+        // Clients share it, even if `http-reuse` excludes first requests.
         let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
         one.send(get("/1")).await;
         let first = dev.expect_request(&get_at_server("/1"), b"").await;
@@ -88,7 +88,8 @@ fn a_connection_is_found_by_its_name() {
     });
 }
 
-/// A connection goes to the worker whose request needs it, once no request is under way on it: until then that one waits.
+/// A connection moves to the worker whose request needs it, once no request is in progress on it; the request waits
+/// until then.
 #[test]
 fn requests_of_every_worker_reach_the_connection() {
     attaching(SECTIONS).workers(&[2, 4]).shuffled().seeds(0..8).run(|world| async move {
@@ -124,7 +125,7 @@ fn requests_of_every_worker_reach_the_connection() {
     });
 }
 
-/// A request waits for a connection that carries others no longer than for one that is opened.
+/// A request waits for a busy connection at most as long as for a new one.
 #[test]
 fn a_request_waits_as_long_as_for_a_connection() {
     attaching(SECTIONS).workers(&[2]).seeds(0..8).run(|world| async move {
@@ -153,7 +154,7 @@ fn a_request_waits_as_long_as_for_a_connection() {
     });
 }
 
-/// What does not begin with HTTP/2, or with nothing, ends, and is no server's.
+/// A connection that does not begin with HTTP/2, or sends nothing, is closed and not attached.
 #[test]
 fn a_connection_has_to_begin_with_http2() {
     attaching(SECTIONS).shuffled().seeds(0..4).run(|world| async move {
@@ -162,7 +163,7 @@ fn a_connection_has_to_begin_with_http2() {
         peer.expect_eof().await;
         let mut silent = Peer::connect(EDGE).await;
         silent.expect_eof().await;
-        // Without settings, too, it is none.
+        // Without SETTINGS it is not attached either.
         let mut mute = Peer::connect(EDGE).await;
         mute.send(wire::h2::PREFACE).await;
         let mut client = Peer::connect(WEIR).await;
@@ -173,7 +174,7 @@ fn a_connection_has_to_begin_with_http2() {
     });
 }
 
-/// A stop leaves what is under way, and tells the server to connect elsewhere.
+/// A stop completes requests in progress, and makes the server connect elsewhere.
 #[test]
 fn a_stop_ends_the_connection_behind_its_requests() {
     attaching(SECTIONS).workers(&[1]).seeds(0..4).run(|world| async move {
@@ -191,8 +192,8 @@ fn a_stop_ends_the_connection_behind_its_requests() {
     });
 }
 
-/// Of requests that wait when the connection is lost, those without an answer are sent again as with any server: there is no
-/// other connection.
+/// When the connection is lost, its requests without an answer are retried as with any server; there is no other
+/// connection.
 #[test]
 fn a_connection_that_is_lost_takes_its_requests_along() {
     attaching(SECTIONS).workers(&[1]).shuffled().seeds(0..4).run(|world| async move {

@@ -1,5 +1,5 @@
-//! Who is blamed for what goes wrong: the client, its server or a rule. By that stick tables count, and servers that are observed are
-//! marked down (configuration manual, sections 5.2, "observe", and 11.1, `http_err_cnt` and `http_fail_cnt`).
+//! Tests of attribution of errors to the client, its server or a rule. Stick tables count by it, and observed servers
+//! are marked down (configuration manual, sections 5.2, "observe", and 11.1, `http_err_cnt` and `http_fail_cnt`).
 
 use testkit::{Peer, Service, sleep};
 use wire::h2::{ErrorCode, Kind, flag};
@@ -10,7 +10,7 @@ use crate::messages::*;
 use crate::parts::End;
 use crate::world::*;
 
-/// Tracks every connection and has the only server marked down at once.
+/// Tracks every connection, and has the only server marked down at the first error.
 const WATCHED: &str = "stick-table type ip size 10 store http_req_cnt,http_err_cnt,http_fail_cnt
     tcp-request connection track-sc0 src";
 const OBSERVED: &str =
@@ -41,7 +41,7 @@ async fn logged(world: &World, status: &str, state: &str) {
     assert!(line.contains(&format!(" {status} ")) && line.contains(&format!(" {state} ")), "{status} {state}: {line}");
 }
 
-/// An answer that is cut off or invalid is one failure, whatever its status; the invalid one shows that its server is ill.
+/// A truncated or invalid answer is one failure, whatever its status; an invalid one also marks its server down.
 #[test]
 fn an_answer_that_does_not_come_to_its_end_is_a_failure_of_its_server() {
     let rows = [
@@ -75,7 +75,7 @@ fn an_answer_that_does_not_come_to_its_end_is_a_failure_of_its_server() {
     }
 }
 
-/// What a server of HTTP/2 sends against the announced length, or behind its payload.
+/// An HTTP/2 server that violates the announced length, or sends frames after the payload.
 #[test]
 fn a_malformed_answer_of_http_2_is_a_failure_of_its_server() {
     for what in ["long", "longer", "short", "trailers"] {
@@ -107,7 +107,7 @@ fn a_malformed_answer_of_http_2_is_a_failure_of_its_server() {
                 }
             }
             let rest = String::from_utf8(client.receive_rest().await).unwrap();
-            // Nothing that would make it whole.
+            // Nothing that would complete the body.
             assert!(!rest.ends_with("0\r\n\r\n") && (what == "trailers" || rest.len() < 5), "{what} {rest:?}");
             logged(&world, "200", "PD--").await;
             blames("1 0 1", false, what).await;
@@ -116,7 +116,7 @@ fn a_malformed_answer_of_http_2_is_a_failure_of_its_server() {
     }
 }
 
-/// The same where all of it is here before the head is taken: there is no such answer.
+/// The same if the whole answer was received before its head is taken: it is rejected.
 #[test]
 fn an_answer_of_http_2_that_is_too_long_or_short_at_once_is_none() {
     for (body, status) in [(&b"hello!"[..], 502), (b"hell", 502), (b"hello", 200)] {
@@ -142,8 +142,8 @@ fn an_answer_of_http_2_that_is_too_long_or_short_at_once_is_none() {
     }
 }
 
-/// A client that sends half of its request and waits for what its server sends half of, waits for itself. Once the server has all of
-/// the request, it is its turn.
+/// A client that waits for an answer before it has sent its whole request is late itself. Once the server has the whole
+/// request, the server is late.
 #[test]
 fn a_client_that_keeps_its_server_waiting_is_late_itself() {
     for (length, state, counts) in [(9, "cD--", "1 0 0"), (4, "sD--", "1 0 1")] {
@@ -162,7 +162,7 @@ fn a_client_that_keeps_its_server_waiting_is_late_itself() {
     }
 }
 
-/// A rule has less patience than the server is to have.
+/// The time of a rule is shorter than the server's timeout.
 #[test]
 fn a_rule_that_waits_for_a_body_does_not_mark_its_server_down() {
     watched("http-response wait-for-body time 50ms", "").seeds(0..4).run(|world| async move {
@@ -180,7 +180,7 @@ fn a_rule_that_waits_for_a_body_does_not_mark_its_server_down() {
     });
 }
 
-/// Bodies that break their coding, with their head, behind it, and while a rule waits for them.
+/// Bodies that break their coding, with their head, after it, and while a rule waits for them.
 #[test]
 fn an_invalid_body_is_an_error_of_its_client() {
     const HEAD: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -206,7 +206,8 @@ fn an_invalid_body_is_an_error_of_its_client() {
     }
 }
 
-/// Payload of HTTP/2 that contradicts its announced length never becomes a whole request, whole frames or not.
+/// HTTP/2 payload that contradicts its announced length never becomes a complete request, with or without complete
+/// frames.
 #[test]
 fn a_malformed_request_of_http_2_is_an_error_of_its_client() {
     for what in ["long", "short", "trailers"] {
@@ -253,7 +254,7 @@ fn heads_of_http_2_that_are_no_requests_count_as_such() {
     });
 }
 
-/// Who is late has made no error: browsers open connections that they do not use.
+/// A late client has made no error: browsers open connections that they do not use.
 #[test]
 fn a_client_that_sends_no_request_in_time_has_made_no_error() {
     for first in ["", "GET / HTTP/1.1\r\n"] {

@@ -1,4 +1,5 @@
-//! Messages and their bodies: early and interim answers, pipelines, answers without a body, both directions at once.
+//! Tests of messages and their bodies: early and interim answers, pipelines, answers without a body, both directions at
+//! once.
 
 use testkit::{Peer, Service, both, sleep};
 
@@ -20,7 +21,7 @@ fn an_early_answer_goes_on_at_once_and_so_does_the_upload() {
         client.send("defghij").await;
         server.expect("defghij").await;
         world.expect_log(&[r#"l l/s1 0/0/0/0/100 413 # - - ---- 1/1/0/0/0 0/0 "POST / HTTP/1.1""#]).await;
-        // Both connections are as good as before.
+        // Both connections remain usable.
         client.send(GET).await;
         server.expect(GET_AT_SERVER).await;
         server.send(OK).await;
@@ -67,7 +68,7 @@ fn a_server_asks_for_the_body() {
         client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n").await;
         let mut server = s1.accept().await;
         server.expect("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\nexpect: 100-continue\r\n\r\n").await;
-        // Nothing is sent in the server's place.
+        // The proxy sends no answer of its own.
         client.expect_silence(100).await;
         server.send("HTTP/1.1 100 Continue\r\n\r\n").await;
         client.expect("HTTP/1.1 100 Continue\r\n\r\n").await;
@@ -113,8 +114,8 @@ fn interim_answers_go_on_at_once() {
     });
 }
 
-/// They wait at the server until the client takes them, however many they are; nobody's time runs out meanwhile but the
-/// client's.
+/// Interim answers wait at the server until the client reads them, whatever their number; only the client's timeout
+/// runs then.
 #[test]
 fn interim_answers_wait_for_a_client_that_reads_slowly() {
     const MANY: usize = 1_000;
@@ -161,7 +162,7 @@ fn pipelined_requests_are_answered_in_order() {
 fn a_pipeline_of_bodies() {
     listen(S1_LINE).run(|_| async move {
         let (mut client, mut server, mut s1) = uploading().await;
-        // The rest of the body, a request without one, and one with chunks come together.
+        // The rest of the body, a request without one, and one with chunks arrive together.
         let chunked = "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
         client.send(format!("defghij{}{chunked}{GET}", get("/2"))).await;
         server.expect("defghij").await;
@@ -256,7 +257,7 @@ fn an_answer_flows_while_the_request_does() {
 
 #[test]
 fn full_buffers_in_both_directions_stop_neither() {
-    // Neither side reads before it has sent all: everything lies in the buffers between, which are large enough.
+    // Neither side reads before it has sent everything: all bytes fit the buffers between them.
     listen(S1_LINE).seeds(0..2).run(|_| async move {
         const LENGTH: usize = 200_000;
         let mut s1 = Service::at(S1);

@@ -1,5 +1,5 @@
-//! Answers without a body whose server says later that they have ended, or sends a body all the same: the client gets the head at once,
-//! and its next request goes to the server when that is done with the one before.
+//! Tests of answers without a body whose server signals their end later, or sends a body nevertheless: the client gets
+//! the head at once, and its next request is sent after the server has ended the previous one.
 
 use testkit::{Peer, Service, sleep};
 
@@ -8,7 +8,7 @@ use crate::messages::*;
 use crate::parts::{End, Part};
 use crate::world::*;
 
-/// What a client asks, what the server answers, and the head that the client gets.
+/// The client's request, the server's answer, and the head that the client gets.
 const ROWS: [(&str, &str, &str); 3] = [
     (
         "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -19,7 +19,8 @@ const ROWS: [(&str, &str, &str); 3] = [
     (GET, "HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n", "HTTP/1.1 304 Not Modified\r\netag: x\r\n\r\n"),
 ];
 
-/// The stream with this number has ended, and the client's next request is served over the same connection.
+/// Checks that the stream with this number has ended, and that the client's next request is served over the same
+/// connection.
 async fn goes_on(mut origin: End, number: u32, client: &mut Peer) {
     let next = origin.expect_head(&get_at_server("/next")).await;
     assert_eq!(origin.messages[&number].end, Some(Part::End), "it was not reset");
@@ -42,7 +43,7 @@ fn the_end_of_a_stream_holds_the_next_request_back() {
                 client.expect(at_client).await;
                 origin.peer.expect_silence(100).await;
                 if !payload.is_empty() {
-                    // What has no place there is dropped.
+                    // Payload is not allowed there, and is dropped.
                     origin.send(Part::Data, number, payload).await;
                     sleep(100).await;
                     assert_eq!(origin.messages.len(), 1);
@@ -55,7 +56,7 @@ fn the_end_of_a_stream_holds_the_next_request_back() {
     }
 }
 
-/// A rule makes a request of one for a head alone: what the server sends is read to its end, whatever protocol it comes by.
+/// A rule changes a HEAD request to another method: the server's body is read to its end, over every protocol.
 #[test]
 fn a_body_that_only_the_server_knows_of_is_read_to_its_end() {
     const HEAD: &str = "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -82,7 +83,7 @@ fn a_body_that_only_the_server_knows_of_is_read_to_its_end() {
     config(&app).run(|world| async move {
         let mut s1 = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;
-        // The second one is an ordinary request for a head, which the application answers with a body all the same.
+        // The second one is an ordinary HEAD request, which the application answers with a body nevertheless.
         client.send(format!("{HEAD}{}{}", HEAD.replace("/ ", "/b "), get("/next"))).await;
         let mut server = s1.accept().await;
         for method in ["GET", "HEAD"] {

@@ -1,4 +1,4 @@
-//! Work takes time here: whoever has much to do lets the others run, and a request whose rules cost too much ends.
+//! Tests with work that takes time: tasks with much work yield to others, and a request whose rules cost too much ends.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::world::*;
 
 const DONE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// From now on the clock goes on by so many microseconds whenever a task looks at it.
+/// From now on the clock advances by that number of microseconds whenever a task reads it.
 fn work_takes(micros: u64) {
     rt::sim::network().set_cost_of_work(Duration::from_micros(micros));
 }
 
-/// The last part of a line: what was asked for.
+/// The last part of a log line: the request line.
 fn asked(line: &str) -> &str {
     line.split('"').nth(1).unwrap_or_default()
 }
 
-/// A client that sends so many requests at once, and reads all answers.
+/// Spawns a client that sends `count` requests at once, and reads all answers.
 fn pipelines(world: &World, mut client: Peer, path: &'static str, count: usize) {
     world.scope.spawn(async move {
         client.send(get(path).repeat(count)).await;
@@ -38,7 +38,7 @@ fn a_quiet_client_is_answered_before_the_bursts_of_others_end() {
             busy.push(Peer::connect(WEIR).await);
         }
         let mut quiet = Peer::connect(WEIR).await;
-        // Each of four requests: 50 ms for all of them.
+        // For each of four requests: 50 ms in total.
         work_takes(100);
         busy.into_iter().for_each(|client| pipelines(&world, client, "/many", REQUESTS));
         sleep(1).await;
@@ -63,7 +63,7 @@ fn pipelined_requests_take_turns_with_those_of_others() {
     });
 }
 
-/// Ten rules that do nothing that shows.
+/// Ten rules without a visible effect.
 fn rules(set: &str) -> String {
     format!("{set} set-var(txn.x) int(1)\n").repeat(10)
 }
@@ -71,7 +71,7 @@ fn rules(set: &str) -> String {
 #[test]
 fn rules_let_others_run_when_so_many_have_been_evaluated() {
     for (most, calls) in [("", 1), ("tune.max-rules-at-once 5", 3), ("tune.max-rules-at-once 1", 12)] {
-        // The variable and the answer are rules, too.
+        // The variable and the answer are rules as well.
         let body = format!(
             "{}http-request set-var(txn.y) int(1)\nhttp-request return status 200 content-type text/plain lf-string \
              %[cpu_calls]",
@@ -123,12 +123,12 @@ fn rules_on_bytes_go_on_where_they_were() {
     }
 }
 
-/// A request with a header of so many bytes.
+/// A request with a header field of that many bytes.
 fn long(bytes: usize) -> String {
     format!("GET /long HTTP/1.1\r\nHost: a\r\nX-A: {}\r\n\r\n", "a".repeat(bytes))
 }
 
-/// The clock is looked at before each converter that costs much.
+/// The clock is read before each expensive converter.
 const COSTLY: &str = "%[req.hdr(x-a),regsub(a,b,g),regsub(b,a,g),regsub(a,b,g),regsub(b,a,g),length]";
 
 #[test]

@@ -1,5 +1,5 @@
-//! Caches (configuration manual, section 6): what is stored whole is served without a server, and nothing else is; what a request does
-//! not say in its key cannot change what others get.
+//! Tests of caches (configuration manual, section 6): only complete stored responses are served, without a server;
+//! parts of a request that are not in its key cannot change the responses to others.
 
 use testkit::{Peer, Service, text};
 
@@ -16,12 +16,12 @@ pub(crate) fn cached(more: &str, cache: &str) -> Worlds {
     listen(&format!("{RULES} {more}\n server s1 10.0.1.1:80\ncache c\n total-max-size 1\n {cache}"))
 }
 
-/// A request that ends its connection.
+/// A request that closes its connection.
 pub(crate) fn request(line: &str, fields: &str) -> String {
     format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}Connection: close\r\n\r\n")
 }
 
-/// Asks, and has the server answer: it has to be asked.
+/// Sends a request that has to reach the server, which answers it.
 pub(crate) async fn missed(s1: &mut Service, asked: &str, answered: &str) -> String {
     let mut client = Peer::connect(WEIR).await;
     client.send(asked).await;
@@ -34,7 +34,7 @@ pub(crate) async fn missed(s1: &mut Service, asked: &str, answered: &str) -> Str
     got
 }
 
-/// Asks, and gets an answer without any server.
+/// Sends a request that has to be answered without a server.
 pub(crate) async fn hit(asked: &str) -> String {
     let mut client = Peer::connect(WEIR).await;
     client.send(asked).await;
@@ -69,7 +69,7 @@ fn what_was_stored_is_served_until_it_is_over() {
         let shown = ask("show cache").await;
         assert!(shown.contains(": c (shctx:0x") && shown.contains("available blocks:1024)\n"), "{shown}");
         assert!(shown.contains(" type:full size:") && shown.contains("(1 blocks), refcount:0, expire:40\n"), "{shown}");
-        // It was 7 seconds old when it came, so that 43 are left of 50.
+        // It was 7 seconds old when it was received, so 43 of 50 are left.
         testkit::sleep(41_000).await;
         missed(&mut s1, &get, &ok(fields, "hello")).await;
         world
@@ -84,7 +84,8 @@ fn what_was_stored_is_served_until_it_is_over() {
     });
 }
 
-/// Bodies of all framings come back byte for byte, over HTTP/1 and HTTP/2, compressed for who wants that.
+/// Bodies of all framings are returned byte for byte, over HTTP/1 and HTTP/2, and compressed for clients that accept
+/// that.
 #[test]
 fn bodies_come_back_as_they_were() {
     cached("compression algo gzip", "max-object-size 300000").shuffled().run(|_| async move {
@@ -114,7 +115,7 @@ fn bodies_come_back_as_they_were() {
                 let got =
                     if chunked { client.receive_chunked(9_000, 0).await.body } else { client.receive(length).await };
                 assert!(got == body, "{length} bytes");
-                // As it lies, on a stream.
+                // Unchanged, on a stream.
                 let mut client = End::connect().await;
                 client.send(Part::HeadAlone, 1, format!("GET /{number}/{chunked} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
                 let answered = client.message(1).await;
@@ -136,7 +137,7 @@ fn bodies_come_back_as_they_were() {
     });
 }
 
-/// Pieces of any number are encrypted from where they lie, for clients that read fast and slowly.
+/// Bodies of any number of pieces are encrypted in place, for clients that read fast and slowly.
 #[test]
 fn bodies_come_back_over_tls() {
     use crate::secure::{Secure, client};
@@ -149,7 +150,7 @@ fn bodies_come_back_over_tls() {
             let body = text(length, number as u64);
             let head = format!("HTTP/1.1 200 OK\r\n{FRESH}Content-Length: {length}\r\n\r\n");
             let own = client((Version::Tls13, Version::Tls13));
-            // What came by TLS is another resource.
+            // A request over TLS is for another resource.
             let mut first = Secure::connect(SECURE, &own, 100_000).await.unwrap();
             first.send(get(&format!("/{number}"))).await;
             let mut server = s1.accept().await;
@@ -171,7 +172,7 @@ fn bodies_come_back_over_tls() {
     });
 }
 
-/// What must not be stored, by the request, the answer, or the section.
+/// Responses that must not be stored, because of the request, the response, or the section.
 #[test]
 fn much_is_not_stored() {
     let large = "x".repeat(5_000);
@@ -218,7 +219,8 @@ fn nothing_is_stored_without_a_look() {
     });
 }
 
-/// A response that breaks off, or whose client leaves before its end, is not found by others, and gives its room back.
+/// A truncated response, or one whose client disconnects before its end, is not served to others, and releases its
+/// space.
 #[test]
 fn an_unfinished_response_is_never_served() {
     cached("", "max-object-size 100000").global(SOCKET).run(|_| async move {
@@ -232,7 +234,7 @@ fn an_unfinished_response_is_never_served() {
             server.receive_head().await.unwrap();
             server.send(format!("HTTP/1.1 200 OK\r\n{FRESH}{head}")).await;
             client.receive_head().await.unwrap();
-            // Another request for the same goes to the server meanwhile.
+            // Another request with the same key is sent to the server at the same time.
             missed(&mut s1, &get, &ok("", "other")).await;
             if by_client {
                 client.reset();
@@ -247,8 +249,8 @@ fn an_unfinished_response_is_never_served() {
     });
 }
 
-/// The key: method, host, path, query and scheme. A body, another spelling of the target, a rule's new path: none of them puts one's
-/// answer in another one's place.
+/// The key: method, host, path, query and scheme. A body, another spelling of the target, or a rule's new path cannot
+/// replace the response to another request.
 #[test]
 fn requests_do_not_poison_each_other() {
     cached("", "").run(|_| async move {
@@ -274,12 +276,12 @@ fn requests_do_not_poison_each_other() {
         missed(&mut s1, &request("GET /", ""), &ok(FRESH, "right")).await;
         assert!(hit(&request("GET /", "")).await.ends_with("right"));
         assert!(hit(&request("GET http://a/", "")).await.ends_with("right"));
-        // One that has a body does not get it either: the server may make something else of it.
+        // A request with a body does not get it either: the server may answer it differently.
         missed(&mut s1, asks[1], &ok("", "other")).await;
     });
 }
 
-/// What changes a resource at its server removes what is stored of it, if it succeeds.
+/// A successful request with an unsafe method removes the stored response of its resource.
 #[test]
 fn unsafe_methods_remove_what_is_stored() {
     cached("", "").run(|_| async move {
@@ -306,7 +308,7 @@ fn unsafe_methods_remove_what_is_stored() {
     });
 }
 
-/// A client that asks for a fresh response gets one, which takes the place of the stored one.
+/// A client that requests a fresh response gets one, which replaces the stored one.
 #[test]
 fn a_fresh_response_replaces_the_stored_one() {
     cached("", "").run(|_| async move {
@@ -319,12 +321,12 @@ fn a_fresh_response_replaces_the_stored_one() {
             missed(&mut s1, &request("GET /", &format!("{field}\r\n")), &ok(FRESH, &format!("{number}"))).await;
             assert!(hit(&get).await.ends_with(&number.to_string()));
         }
-        // One that wants nothing to be stored gets what is.
+        // A request with `no-store` gets the stored response.
         assert!(hit(&request("GET /", "Cache-Control: no-store\r\n")).await.ends_with('2'));
     });
 }
 
-/// Variants are told apart by what the response says that it depends on; none is smuggled into another one's place.
+/// Variants are distinguished by the fields in the response's `Vary`; none can be served in place of another.
 #[test]
 fn variants_are_kept_apart() {
     cached("", "process-vary on\n max-secondary-entries 3").run(|_| async move {
@@ -335,12 +337,12 @@ fn variants_are_kept_apart() {
             missed(&mut s1, &from(referer), &ok(&vary, "for one")).await;
             assert!(hit(&from(referer)).await.ends_with("for one"));
         }
-        // There are enough of them.
+        // The maximum number of variants is reached.
         for _ in 0..2 {
             missed(&mut s1, &from("c"), &ok(&vary, "for one")).await;
         }
         missed(&mut s1, &request("GET /", ""), &ok(&vary, "for one")).await;
-        // A coding that the client did not accept is not stored, nor one that is not known.
+        // A response in a coding that the client did not accept is not stored, nor one in an unknown coding.
         let coded =
             |coding: &str| ok(&format!("{FRESH}Vary: Accept-Encoding\r\nContent-Encoding: {coding}\r\n"), "zzz");
         let accepts = |coding: &str| request("GET /coded", &format!("Accept-Encoding: {coding}\r\n"));
@@ -352,7 +354,7 @@ fn variants_are_kept_apart() {
     });
 }
 
-/// A client gets the links of a response that is not there any more before the new one.
+/// A client gets the links of a response that is no longer stored before the new one.
 #[test]
 fn hints_come_before_the_response() {
     cached("", "early-hints only").run(|_| async move {
@@ -368,7 +370,8 @@ fn hints_come_before_the_response() {
     });
 }
 
-/// Many responses at once hold no more than the cache has; what is served stays whole while others take its place.
+/// Many responses at once hold no more than the cache's capacity; a response being served stays complete while others
+/// replace it.
 #[test]
 fn room_is_bounded_while_responses_come_and_go() {
     cached("", "max-object-size 500000").global(SOCKET).shuffled().run(|_| async move {
@@ -383,7 +386,7 @@ fn room_is_bounded_while_responses_come_and_go() {
             client.receive_head().await.unwrap();
             coming.push((client, server, text(400_000, number)));
         }
-        // Two have room; the others pass without being stored.
+        // There is space for two; the others are forwarded without being stored.
         let shown = ask("show cache").await;
         let free: u32 = shown.split("blocks:").nth(1).unwrap().split(')').next().unwrap().parse().unwrap();
         assert!(free < 400, "{shown}");

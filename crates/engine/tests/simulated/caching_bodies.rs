@@ -1,5 +1,5 @@
-//! What reaches clients through a cache is what the server has sent, byte for byte: stored, awaited by many, compressed for some
-//! and cut into ranges for others, in any mixture.
+//! Tests that clients get the server's bodies byte for byte through a cache: stored, awaited by many, compressed for
+//! some and cut into ranges for others, in any combination.
 
 use testkit::{Peer, Service, both, encode_chunks, text};
 
@@ -8,16 +8,16 @@ use crate::compression::{decoded, random};
 use crate::world::*;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Bodies that were compressed, and ranges that were cut.
+/// The numbers of compressed bodies, and of ranges.
 static CODED: AtomicU32 = AtomicU32::new(0);
 static CUT: AtomicU32 = AtomicU32::new(0);
 
-/// What one client asks for.
+/// The form of a body that a client requests.
 #[derive(Debug, Clone, Copy)]
 enum Wish {
     Plain,
     Coded(&'static str),
-    /// From this byte on, so many.
+    /// The number of bytes from this offset.
     Range(usize, usize),
 }
 
@@ -43,7 +43,7 @@ async fn ask(wish: Wish) -> Peer {
     client
 }
 
-/// Receives what was asked for. A range that was not cut is whole.
+/// Receives and checks the requested body. A range may be answered with the whole body.
 async fn check(client: &mut Peer, wish: Wish, body: &[u8]) {
     let head = client.receive_head().await.unwrap();
     let got = if head.contains("transfer-encoding: chunked") {
@@ -91,7 +91,7 @@ fn every_body_is_what_the_server_has_sent() {
                 true => answer.extend_from_slice(&body),
                 false => answer.extend(encode_chunks(&body, &mut || 1 + random(&mut state, 9_000), &[])),
             }
-            // One goes to the server; the others wait for what it gets.
+            // One request reaches the server; the others wait for its answer.
             let first = wish(&mut state, length);
             let mut leader = ask(first).await;
             let mut server = s1.accept().await;
@@ -105,7 +105,7 @@ fn every_body_is_what_the_server_has_sent() {
             for (client, wish) in &mut waiting {
                 check(client, *wish, &body).await;
             }
-            // From the cache alone.
+            // Only from the cache.
             for _ in 0..4 {
                 let wish = wish(&mut state, length);
                 check(&mut ask(wish).await, wish, &body).await;

@@ -1,4 +1,5 @@
-//! Files of caches: what has left the memory is served from there, and whatever a disk does, clients get what the server says.
+//! Tests of cache files: responses evicted from memory are served from there, and clients get the server's responses
+//! whatever errors the disk has.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -11,7 +12,7 @@ use crate::api::*;
 use crate::caching::{cached, request};
 use crate::world::*;
 
-/// How a disk fails.
+/// The failure mode of a disk.
 const SOUND: u8 = 0;
 const READS_FAIL: u8 = 1;
 const WRITES_FAIL: u8 = 2;
@@ -52,7 +53,7 @@ impl Store for Memory {
 
 const LENGTH: usize = 400_000;
 
-/// Asks for what the server, or the cache, has; whether it was the cache.
+/// Requests a body, which the server answers if `asks_server`, or else the cache, and checks it.
 async fn fetch(s1: &mut Service, number: u64, asks_server: bool) {
     let mut client = Peer::connect(WEIR).await;
     client.send(request(&format!("GET /{number}"), "")).await;
@@ -84,7 +85,7 @@ fn with_disk() -> Worlds {
     cached("", "max-object-size 500000\n disk /nowhere/c 4").global(SOCKET)
 }
 
-/// Two responses have room in the memory, the others lie in the file.
+/// There is space for two responses in memory, the others are in the file.
 #[test]
 fn what_has_left_the_memory_is_served_from_the_file() {
     with_disk().run(|world| async move {
@@ -96,7 +97,7 @@ fn what_has_left_the_memory_is_served_from_the_file() {
         for number in [0, 1, 2, 3, 4, 0, 3] {
             fetch(&mut s1, number, false).await;
         }
-        // Some lie in both.
+        // Some are in both.
         ask("purge cache c all").await;
         for number in 0..3 {
             fetch(&mut s1, number, true).await;
@@ -112,7 +113,7 @@ fn a_disk_that_fails_is_a_miss() {
             world.shared().disks.set(0, Box::new(disk.clone()));
             disk.0.1.store(how, Relaxed);
             let mut s1 = Service::at(S1);
-            // The server is asked again, and all is well once the disk is.
+            // The requests are sent to the server again; after the disk has recovered, it is used again.
             for number in [0, 1, 2, 0, 1] {
                 fetch(&mut s1, number, true).await;
             }
@@ -124,7 +125,7 @@ fn a_disk_that_fails_is_a_miss() {
     }
 }
 
-/// What lies in the file is stored, too.
+/// `only-if-cached` includes responses in the file.
 #[test]
 fn a_request_for_what_is_stored_alone_gets_what_lies_in_the_file() {
     for (how, expected) in [(SOUND, "200 OK"), (LIES, "504 Gateway Time-out")] {

@@ -1,5 +1,6 @@
-//! Caches beside rules, logs and the fields that limit their use (configuration manual, section 6): what a rule or a line says of a hit
-//! before it ends, and what rules change between `cache-use` and `cache-store`. Must never repeat what `caching.rs` says of storing.
+//! Tests of caches with rules, logs and the fields that limit their use (configuration manual, section 6): the
+//! properties of a hit in rules and log lines before it ends, and changes by rules between `cache-use` and
+//! `cache-store`. Must never repeat the tests of storing in `caching.rs`.
 
 use testkit::{Peer, Service};
 
@@ -8,12 +9,13 @@ use crate::world::*;
 
 const FRESH: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=50\r\nContent-Length: 2\r\n\r\nok";
 
-/// What lines say, without their heads.
+/// The contents of log lines, without their prefixes.
 fn said(lines: Vec<String>) -> Vec<String> {
     lines.iter().filter_map(|line| line.split("]: ").last()).map(str::to_owned).collect()
 }
 
-/// A hit is known as answered here from its start: rules on it, the lines of each step, and a line that does not wait for the end.
+/// A hit counts as answered by the proxy from its start: for rules, for the lines of each log step, and for a line
+/// logged before the end.
 #[test]
 fn a_hit_is_answered_here_from_its_start() {
     let state = "http-response set-header x-state %[txn.sess_term_state]";
@@ -41,7 +43,8 @@ fn a_hit_is_answered_here_from_its_start() {
     });
 }
 
-/// What a rule puts in the place of a hit is logged as what it began as, as in HAProxy, whether the hit flows or not.
+/// An answer of a rule that replaces a hit is logged with the hit's termination state, as in HAProxy, whether the hit
+/// flows or not.
 #[test]
 fn what_takes_the_place_of_a_hit_began_as_one() {
     let flows = "http-response wait-for-body time 1s if { always_false }";
@@ -60,8 +63,8 @@ fn what_takes_the_place_of_a_hit_began_as_one() {
     }
 }
 
-/// Credentials that a rule adds for the server after `cache-use` are the proxy's own; those of a client stay private, also where a
-/// rule removes them afterwards.
+/// Credentials that a rule adds for the server after `cache-use` are the proxy's own; those of a client keep a response
+/// private, even if a rule removes them afterwards.
 #[test]
 fn credentials_of_the_proxy_are_none_of_the_client() {
     cached("http-request set-header authorization proxy", "").run(|_| async move {
@@ -78,7 +81,8 @@ fn credentials_of_the_proxy_are_none_of_the_client() {
     });
 }
 
-/// `max-age` of the section limits the time in this cache: a response that is older than that when it comes is stored as well.
+/// `max-age` of the section limits the time in this cache: a response that is older when it is received is stored as
+/// well.
 #[test]
 fn responses_that_come_old_are_used_as_long_as_others() {
     cached("", "max-age 60").run(|_| async move {
@@ -93,7 +97,8 @@ fn responses_that_come_old_are_used_as_long_as_others() {
     });
 }
 
-/// A request that limits what may be left of a response gets one of the server; `Pragma` counts only without Cache-Control.
+/// A request that requires a minimum freshness gets a response of the server; `Pragma` counts only without
+/// Cache-Control.
 #[test]
 fn requests_ask_for_a_response_of_the_server() {
     for (fields, asks) in [
@@ -115,7 +120,7 @@ fn requests_ask_for_a_response_of_the_server() {
     }
 }
 
-/// Hits on one connection, in pieces of any number, keep it open beside their answers.
+/// Hits on one connection, received in any number of pieces, keep it open.
 #[test]
 fn hits_and_misses_share_a_connection() {
     cached("", "").shuffled().run(|_| async move {
@@ -138,8 +143,8 @@ fn hits_and_misses_share_a_connection() {
     });
 }
 
-/// What a rule of the backend has stored is what the server has sent, also where the frontend compresses, or names the cache's filter
-/// as well.
+/// A backend's rule stores the server's body unchanged, even if the frontend compresses, or also names the cache's
+/// filter.
 #[test]
 fn a_frontend_that_compresses_changes_nothing_of_what_a_backend_stores() {
     let body = "text ".repeat(400);

@@ -1,5 +1,5 @@
-//! Caches with `rfc9111 on`: each rule of RFC 9111 that a shared cache has to keep is a row of requests, of what the server says to
-//! those that it is asked, and of what comes from the cache.
+//! Tests of caches with `rfc9111 on`: each requirement of RFC 9111 on a shared cache is a row of requests, of the
+//! server's answers to those that reach it, and of the cache's answers.
 
 use testkit::{Peer, Service};
 
@@ -10,12 +10,12 @@ use crate::world::*;
 enum Step {
     /// A request that the server answers: method, target, fields, the answer.
     Asked(&'static str, &'static str, &'static str, &'static str),
-    /// A request that the cache answers: method, target, fields, what the answer contains.
+    /// A request that the cache answers: method, target, fields, parts of the answer.
     Served(&'static str, &'static str, &'static str, &'static [&'static str]),
-    /// A GET for which the server is asked whether the stored response is still the same: target, fields, what the server gets, its
-    /// answer, what the client gets.
+    /// A GET for which the stored response is revalidated at the server: target, fields, a part of the server's
+    /// request, its answer, parts of the client's answer.
     Confirmed(&'static str, &'static str, &'static str, &'static str, &'static [&'static str]),
-    /// Seconds pass.
+    /// A number of seconds pass.
     Pass(u64),
 }
 use Step::{Asked, Confirmed, Pass, Served};
@@ -28,7 +28,7 @@ const AGAIN: Step = Asked("GET", "/a", "", TWO);
 
 fn run(rows: &'static [(&'static str, &'static [Step])]) {
     for (name, steps) in rows {
-        // Shown where a row fails.
+        // Printed if a row fails.
         eprintln!("{name}");
         cached("", "max-age 100\n ranges on\n rfc9111 on\n process-vary on").run(|_| async move {
             let mut s1 = Service::at(S1);
@@ -334,7 +334,7 @@ const BRIEF: Step = Asked(
 );
 const SAME: &str = "HTTP/1.1 304 Same\r\nETag: \"e\"\r\nCache-Control: max-age=50\r\nX-New: 1\r\n\r\n";
 
-/// Section 4.3: the cache itself asks whether what is over is still the same.
+/// Section 4.3: the cache revalidates a stale response.
 #[test]
 fn what_is_over_is_asked_for_under_a_condition() {
     const CONDITION: &str = "\r\nif-none-match: \"e\"\r\n";
@@ -384,7 +384,7 @@ fn what_is_over_is_asked_for_under_a_condition() {
     ]);
 }
 
-/// The connection that has said so carries the next request.
+/// The connection of the revalidation is kept, and carries the next request.
 #[test]
 fn a_confirmation_keeps_the_connection() {
     cached("http-reuse always", "max-age 100\n rfc9111 on").run(|world| async move {
@@ -419,7 +419,7 @@ fn a_confirmation_keeps_the_connection() {
     });
 }
 
-/// Section 3.5: what was asked for with credentials is for others where the response says so, and only then.
+/// Section 3.5: a response to a request with credentials is shared only if the response permits it.
 #[test]
 fn responses_to_requests_with_credentials() {
     const KNOWN: &str = "Authorization: Basic eA==\r\n";
@@ -462,7 +462,7 @@ fn responses_to_requests_with_credentials() {
     ]);
 }
 
-/// What no key names must not reach others.
+/// Parts of a request that are not in the key must not change the responses to others.
 #[test]
 fn nobody_changes_what_others_get() {
     run(&[
@@ -519,8 +519,8 @@ fn nobody_changes_what_others_get() {
     ]);
 }
 
-/// The first cache would ask the server whether its response is still the same. The second one has one that is good, and what the
-/// first one has added to the request is no condition of the client.
+/// The first cache would revalidate its response at the server. The second one has a fresh response, and the conditions
+/// added by the first one are not the client's.
 #[test]
 fn a_hit_of_another_cache_is_no_answer_to_the_question_of_the_first() {
     let caches = "http-request cache-use short\n http-request cache-use long\n http-response cache-store short\n \

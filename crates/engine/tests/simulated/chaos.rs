@@ -1,6 +1,6 @@
-//! Everything at once: clients and servers that do whatever peers do, over a network that fails, under timeouts, queues
-//! and limits that strike all the time. Nobody gets what is another's, whoever behaves is answered, and at the end
-//! nothing remains.
+//! Tests of everything at once: clients and servers that behave in every possible way, over a network that fails, with
+//! timeouts, queues and limits that apply all the time. No client gets another one's answer, correct clients are
+//! answered, and at the end no connection is left.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ const BODY: &str = "
     server s3 10.0.1.3:80 maxqueue 2 pool-purge-delay 100ms
 ";
 
-/// Enough for queues to form, few enough for a world to take a blink.
+/// Enough for queues to form, few enough for a short run.
 const CLIENTS: u64 = 40;
 
 fn below(limit: u64) -> u64 {
@@ -47,7 +47,7 @@ async fn pause(most_micros: u64) {
     rt::sleep(Duration::from_micros(below(most_micros))).await;
 }
 
-/// The body of the answer to a path: everybody can tell whether it is its own.
+/// The body of the answer to a path, from which a client can detect the answer to another request.
 fn body_of(path: &str) -> Vec<u8> {
     let number: u64 = path.trim_start_matches('/').parse().unwrap_or(0);
     let length = match number % 10 {
@@ -58,7 +58,7 @@ fn body_of(path: &str) -> Vec<u8> {
     text(length as usize, number)
 }
 
-/// A server that mostly answers.
+/// Serves a connection, and answers most requests.
 async fn serve(mut peer: Peer) {
     while let Some(head) = peer.receive_head().await {
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
@@ -90,14 +90,14 @@ async fn serve(mut peer: Peer) {
             peer.try_send("HTTP/1.1 what\r\n\r\n").await;
             return;
         }
-        // What it answered too early is a request still: its rest is not the next one.
+        // The rest of a request that was answered early is not the next request.
         if !answer(&mut peer, &path).await || (unread > 0 && !peer.try_receive(unread).await) {
             return;
         }
     }
 }
 
-/// False: the connection is of no use any more.
+/// Sends an answer. Returns false if the connection cannot be used again.
 async fn answer(peer: &mut Peer, path: &str) -> bool {
     let body = body_of(path);
     let closes = one_in(8);
@@ -122,16 +122,16 @@ async fn answer(peer: &mut Peer, path: &str) -> bool {
     sent == coded.len() && !closes
 }
 
-/// What a client has seen of its answer.
+/// The part of an answer that a client has received.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
-    /// All of it, and it was the right one.
+    /// All of it, and it was the expected one.
     Whole,
-    /// A page, or the end of the connection.
+    /// An error page, or the end of the connection.
     Less,
 }
 
-/// Reads an answer and compares what comes with what must come.
+/// Reads an answer and compares it with the expected one.
 async fn read_answer(peer: &mut Peer, path: &str) -> Option<Seen> {
     let head = loop {
         let head = peer.try_receive_head().await?;
@@ -159,7 +159,7 @@ async fn read_answer(peer: &mut Peer, path: &str) -> Option<Seen> {
     (whole && !head.contains("connection: close")).then_some(Seen::Whole)
 }
 
-/// A client that mostly behaves; returns how many answers it has got.
+/// Runs a mostly correct client; returns the number of answers that it has received.
 async fn client(number: u64) -> u64 {
     let Ok(mut peer) = Peer::try_connect(WEIR, PeerOptions::default()).await else { return 0 };
     let mut got = 0;
@@ -177,7 +177,7 @@ async fn client(number: u64) -> u64 {
         let upgrade = if upgrades { "Connection: Upgrade\r\nUpgrade: echo\r\n" } else { "" };
         let head = format!("{method} {path} HTTP/1.1\r\nHost: a\r\n{field}{upgrade}\r\n");
         let whole = [head.as_bytes(), &text(length as usize, number)].concat();
-        // Some stop in the middle, and stay, leave or close one direction.
+        // Some stop in the middle, and stay, disconnect or close one direction.
         let sent = if one_in(10) { below(whole.len() as u64) as usize } else { whole.len() };
         if !peer.try_send(&whole[..sent]).await {
             return got;
@@ -206,7 +206,7 @@ async fn client(number: u64) -> u64 {
     got
 }
 
-/// The network fails here and there, until it is told to be calm.
+/// Makes the network fail now and then, until `calm` is set.
 async fn weather(calm: Rc<Cell<bool>>) {
     let network = rt::sim::network();
     while !calm.get() {
@@ -237,7 +237,7 @@ fn any_network(seed: u64) -> Link {
     Link { latency: micros(draw[0]), jitter: micros(draw[1]), buffer, fragment: !seed.is_multiple_of(3) }
 }
 
-/// Runs it all with further options.
+/// Runs the scenario with additional options.
 fn run(options: &str, seeds: std::ops::Range<u64>) {
     listen(&format!("{BODY}\n{options}")).shuffled().workers(&[1, 4]).seeds(seeds).links(any_network).run(
         |world| async move {
@@ -256,13 +256,13 @@ fn run(options: &str, seeds: std::ops::Range<u64>) {
                     left.set(left.get() - 1);
                 });
             }
-            // Every timeout is below a second: a client that is not done after minutes has failed.
+            // Every timeout is below a second: a client that has not finished after minutes has failed.
             let deadline = rt::now() + Duration::from_secs(120);
             while left.get() > 0 && rt::now() < deadline {
                 sleep(1).await;
             }
             assert_eq!(left.get(), 0, "clients that failed");
-            // A fault that lost the end of an idle link leaves that to the next clean-ups.
+            // If a fault has hidden the end of an idle link, the next purges close it.
             calm.set(true);
             sleep(2000).await;
             assert!(got.get() > 10, "{} answers arrived", got.get());

@@ -1,4 +1,4 @@
-//! Checks that share the idle links of their server (`check-reuse-pool`).
+//! Tests of checks that share the idle links of their server (`check-reuse-pool`).
 
 use rt::sim::Link;
 use testkit::{Peer, Service, sleep};
@@ -9,7 +9,7 @@ use crate::world::*;
 const CHECK: &str = "GET /check HTTP/1.1\r\nhost: x\r\n\r\n";
 const WELL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// A server that is checked each second, over idle links where `mode` has them reused.
+/// A server that is checked each second, over idle links if `mode` permits their reuse.
 fn checked(mode: &str, more: &str) -> Worlds {
     listen(&format!(
         "http-reuse {mode}\n option httpchk\n http-check send meth GET uri /check ver HTTP/1.1 hdr host x hdr connection \
@@ -17,14 +17,14 @@ fn checked(mode: &str, more: &str) -> Worlds {
     ))
 }
 
-/// Answers a check over this link, and waits until it is over.
+/// Answers a check over this link, and waits for its end.
 async fn check(link: &mut Peer) {
     link.expect(CHECK).await;
     link.send(WELL).await;
     sleep(10).await;
 }
 
-/// A client's request, over a link that is there or a new one, which is returned.
+/// Sends a client's request over the given link, or over a new one, and returns the link.
 async fn traffic(servers: &mut Service, link: Option<Peer>) -> Peer {
     let mut client = Peer::connect(WEIR).await;
     client.send(GET).await;
@@ -70,7 +70,7 @@ fn a_check_that_finds_no_idle_link_leaves_its_own() {
 fn a_link_that_dies_under_a_check_says_nothing_about_the_server() {
     checked("always", "fall 1").run(|world| async move {
         let mut servers = Service::at(S1);
-        // The one that came before there was a server had it down.
+        // The first check failed, because the script had no server yet.
         let mut link = servers.accept().await;
         check(&mut link).await;
         check(&mut link).await;
@@ -117,7 +117,7 @@ fn connections_that_are_not_like_idle_ones_are_closed() {
     }
 }
 
-/// What is sent at once comes at once.
+/// A network that delivers each send in one piece.
 fn whole(_: u64) -> Link {
     Link { fragment: false, ..Link::default() }
 }

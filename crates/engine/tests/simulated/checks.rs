@@ -1,5 +1,5 @@
-//! Health checks on the virtual clock: when they come, what they make of a server, what that makes of requests. The very
-//! first check comes before the script has a server: it finds nobody, which `init-state fully-up` outlives.
+//! Tests of health checks on the virtual clock: their times, their effect on a server, and its effect on requests. The
+//! first check comes before the script has a server: it is refused, which `init-state fully-up` outlasts.
 
 use live::Checker;
 use testkit::{Peer, Service, sleep};
@@ -10,7 +10,7 @@ use crate::world::*;
 
 const CHECK: &str = "OPTIONS / HTTP/1.0\r\n\r\n";
 
-/// Answers the next check, which comes after so many milliseconds, give or take what the network takes.
+/// Answers the next check, which is expected after that number of milliseconds, with a tolerance for the network.
 async fn check(servers: &mut Service, status: &str, after: u64) {
     let begun = rt::now();
     let mut server = servers.accept().await;
@@ -21,7 +21,7 @@ async fn check(servers: &mut Service, status: &str, after: u64) {
     server.expect_end().await;
 }
 
-/// The log says these sentences next, whatever the durations.
+/// Expects these lines in the log next, ignoring durations.
 async fn tells(world: &World, sentences: &[&str]) {
     let lines = world.lines(sentences.len()).await;
     let said = lines.iter().map(|line| {
@@ -66,7 +66,7 @@ fn checks_come_as_fast_as_the_state_wants() {
     });
 }
 
-/// Two servers, the second of which is checked with half a second's distance, when the script has it already.
+/// Two servers; the second one is checked half a second later, when the script already has it.
 fn second(rest: &str) -> String {
     format!(
         "option httpchk\n option log-health-checks\n http-check disable-on-404\n server s1 10.0.1.1:80 check inter 60s \
@@ -74,7 +74,7 @@ fn second(rest: &str) -> String {
     )
 }
 
-/// What a check is answered, when it comes, and how far the server is behind it.
+/// The answer to a check, the time of the check in milliseconds, and the server's state after it.
 type TickRow = (&'static str, u64, &'static str);
 
 #[test]
@@ -84,7 +84,7 @@ fn a_server_that_was_never_checked_is_asked_fast_until_it_is_known() {
         ("", &[("200 OK", 500, "1/2 DOWN"), ("500 Ill", 1_000, "0/2 DOWN"), ("200 OK", 3_000, "1/2 DOWN")]),
         ("init-state up", &[("200 OK", 500, "3/3 UP"), ("500 Ill", 4_000, "2/3 UP"), ("500 Ill", 1_000, "1/3 UP")]),
         (
-            // Only a server that serves can want no new clients.
+            // Only a server that serves can leave for maintenance by a 404.
             "init-state fully-down",
             &[
                 ("200 OK", 500, "1/2 DOWN"),
@@ -110,7 +110,8 @@ fn a_server_that_was_never_checked_is_asked_fast_until_it_is_known() {
     }
 }
 
-/// When so many checks come, in milliseconds since the first of them. Each connection counts; what is on it does not.
+/// The times of `count` checks, in milliseconds since the first of them. Each connection counts, whatever is sent on
+/// it.
 async fn arrivals(servers: &mut Service, count: usize) -> Vec<u64> {
     let mut moments = Vec::new();
     for _ in 0..count {
@@ -121,7 +122,7 @@ async fn arrivals(servers: &mut Service, count: usize) -> Vec<u64> {
     moments.iter().map(|moment| moment.saturating_since(moments[0]).as_millis() as u64).collect()
 }
 
-/// The most of them within any stretch of so many milliseconds.
+/// The most of them within any interval of that number of milliseconds.
 fn most_within(moments: &[u64], stretch: u64) -> usize {
     let within = |from: &u64| moments.iter().filter(|moment| (*from..from + stretch).contains(moment)).count();
     moments.iter().map(within).max().unwrap_or(0)
@@ -133,14 +134,14 @@ fn what_a_turn_takes_adds_nothing_to_the_interval() {
     listen(server).workers(&[1]).run(|_| async move {
         let mut servers = Service::at(S1);
         let moments = arrivals(&mut servers, 201).await;
-        // The first of them was not on the beat yet.
+        // The first of them was not aligned to the interval yet.
         assert!((399_990..=400_010).contains(moments.last().unwrap()), "{:?}", moments.last());
     });
 }
 
 #[test]
 fn checks_never_come_in_bursts() {
-    // Two farms of a hundred: a check every ten milliseconds, in the first round and in all later ones.
+    // Two backends of a hundred: a check every ten milliseconds, in the first round and in all later ones.
     let farm = "default-server inter 2s check init-state fully-up\n server-template s 100 10.0.1.1:80";
     let other = format!("{farm}\nbackend other\n {farm}");
     listen(&other).workers(&[1]).run(|_| async move {
@@ -160,9 +161,9 @@ fn checks_that_vary_by_chance_stay_spread() {
     listen(farm).global("spread-checks 50").workers(&[1]).run(|_| async move {
         let mut servers = Service::at(S1);
         let moments = arrivals(&mut servers, 1_000).await;
-        // From one to three seconds each, two on the average.
+        // From one to three seconds each, two on average.
         assert!((9_000..11_000).contains(moments.last().unwrap()), "{:?}", moments.last());
-        // Ten would come on the average; by chance a few more, never a burst.
+        // Ten are expected on average; by chance a few more, never a burst.
         assert!(most_within(&moments, 100) <= 25, "{}", most_within(&moments, 100));
     });
 }
@@ -253,7 +254,7 @@ fn who_waits_for_a_server_that_goes_down_goes_to_another_one() {
         second.send(GET).await;
         check(&mut servers, "500 Ill", 1_000).await;
         check(&mut servers, "500 Ill", 1_000).await;
-        // Nothing else is left for the second request.
+        // There is no other server for the second request.
         second.expect(page(503)).await;
         busy.send(OK).await;
         first.expect(OK_AT_CLIENT).await;
@@ -282,7 +283,7 @@ fn a_soft_stop_ends_the_checks() {
     });
 }
 
-/// An agent that answers each question with the next line.
+/// An agent that answers the next check with this line.
 async fn agent(agents: &mut Service, line: &str) {
     let mut agent = agents.accept().await;
     agent.send(format!("{line}\n")).await;
@@ -299,11 +300,11 @@ fn an_agent_changes_what_its_server_gets() {
         agent(&mut agents, "up 50%").await;
         agent(&mut agents, "drain").await;
         agent(&mut agents, "maint").await;
-        // A line without its end says nothing.
+        // A line without its end is ignored.
         let mut cut = agents.accept().await;
         cut.send("drain").await;
         cut.close();
-        // In maintenance it is asked on: nobody else could end that.
+        // The agent is checked in maintenance as well: otherwise it could not end that.
         agent(&mut agents, "ready,maxconn:5").await;
         let left = "0 active and 0 backup servers left. 0 sessions active, 0 requeued, 0 remaining in queue.";
         tells(
@@ -331,7 +332,7 @@ fn an_agent_changes_what_its_server_gets() {
 fn an_agent_that_is_gone_changes_nothing() {
     let servers = "server s1 10.0.1.1:80 agent-check agent-addr 10.0.1.2 agent-port 80 agent-inter 1s";
     listen(servers).run(|world| async move {
-        // Before the script listens there, the first question finds nobody.
+        // The first agent check is refused, because the script does not listen yet.
         sleep(500).await;
         let mut agents = Service::at(S2);
         let mut silent = agents.accept().await;
@@ -384,7 +385,7 @@ fn servers_stand_as_the_one_that_they_track() {
     });
 }
 
-/// Has the only server answer a request with that status.
+/// Sends a request that the only server answers with that status.
 async fn answer(servers: &mut Service, status: &str) {
     let mut client = Peer::connect(WEIR).await;
     client.send(GET).await;
@@ -424,7 +425,7 @@ fn traffic_that_fails_is_a_check_that_fails() {
                             requeued, 0 remaining in queue.";
                 assert!(lines.iter().any(|line| line.ends_with(text)), "{lines:?}");
             }
-            // The next check does not wait for its minute.
+            // The next check does not wait for its interval of a minute.
             check(&mut servers, "200 OK", after).await;
             world.forget_log();
         });
@@ -462,7 +463,7 @@ fn what_becomes_of_servers_is_worth_a_mail() {
         mail.expect("QUIT\r\n").await;
         mail.send("221 bye\r\n").await;
         mail.expect_end().await;
-        // That it is well again is worth none at this level.
+        // At this level no mail is sent for its recovery.
         check(&mut server, "200 OK", 1_000).await;
         sleep(5_000).await;
         mails.is_left_alone();
@@ -486,7 +487,7 @@ fn a_mail_that_nobody_takes_is_told() {
     });
 }
 
-/// Checks speak what the server speaks, unless their own line says otherwise.
+/// Checks use the server's protocol, unless their own options set another.
 #[test]
 fn checks_go_by_http_2() {
     let rows = [

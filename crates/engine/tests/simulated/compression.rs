@@ -1,5 +1,5 @@
-//! Compression of bodies (configuration manual, sections 4 and 9.2): what comes out is what went in, byte for byte, whatever the pieces,
-//! the framing, the protocol and the filters around it.
+//! Tests of compression of bodies (configuration manual, sections 4 and 9.2): decoded, they equal the original byte for
+//! byte, whatever the pieces, the framing, the protocol and the other filters.
 
 use std::io::Read as _;
 
@@ -10,7 +10,7 @@ use crate::messages::*;
 use crate::parts::End;
 use crate::world::*;
 
-/// Undoes a content coding, and fails unless the data end where they should.
+/// Decodes a content coding, and fails unless the data ends after it.
 pub(crate) fn decoded(coding: &str, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let rest = match coding {
@@ -53,8 +53,8 @@ fn asks(coding: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: {coding}\r\n\r\n")
 }
 
-/// Bodies of many lengths: none, one byte, around the sizes of buffers and pieces, and long ones; some that shrink and some
-/// that do not.
+/// Bodies of many lengths: none, one byte, around the sizes of buffers and pieces, and long ones; compressible and
+/// incompressible ones.
 fn bodies(seed: u64) -> Vec<Vec<u8>> {
     let lengths = [0, 1, 5, 1_000, 16_383, 16_384, 16_385, 70_000];
     let regular = lengths.map(|length| b"The quick brown fox. ".iter().copied().cycle().take(length).collect());
@@ -62,7 +62,7 @@ fn bodies(seed: u64) -> Vec<Vec<u8>> {
     regular.into_iter().chain(irregular).collect()
 }
 
-/// A number below `below`, the next of a sequence.
+/// The next number of a pseudorandom sequence, below `below`.
 pub(crate) fn random(state: &mut u64, below: usize) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize % below.max(1)
@@ -121,7 +121,7 @@ fn what_is_compressed_decodes_byte_for_byte() {
     }
 }
 
-/// What has come can be read at once, although more may come.
+/// The payload received so far can be decoded at once, although more may follow.
 #[test]
 fn a_pause_holds_nothing_back() {
     listen("compression algo gzip\n server s1 10.0.1.1:80").run(|_| async move {
@@ -136,7 +136,7 @@ fn a_pause_holds_nothing_back() {
         let mut seen = Vec::new();
         let (mut coded, mut plain) = (Vec::new(), vec![0; 100]);
         while seen != b"hello" {
-            // Neither the server nor a clock says anything meanwhile.
+            // It is sent without further input from the server, and without a timer.
             let size = client.receive_until("\r\n").await;
             let size = usize::from_str_radix(std::str::from_utf8(&size).unwrap().trim(), 16).unwrap();
             let chunk = client.receive(size + 2).await;
@@ -151,8 +151,8 @@ fn a_pause_holds_nothing_back() {
     });
 }
 
-/// Requests are compressed for servers, those of several parts as well, whatever the client's framing, and are sent again as
-/// they are.
+/// Requests are compressed for servers, multipart ones as well, with any framing of the client, and are retried in the
+/// compressed form.
 #[test]
 fn requests_are_compressed_as_well() {
     let lines = "compression direction both\n compression algo-req gzip\n compression minsize-req 10\n \
@@ -175,7 +175,7 @@ fn requests_are_compressed_as_well() {
             server.send(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")).await;
         }
         client.expect("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
-        // Too small, without a body, with a coding, of HTTP/1.0.
+        // Too small, without a body, with a content coding, of HTTP/1.0.
         let rows = [
             ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n123456789", "content-length: 9\r\n\r\n123456789"),
             ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "\r\n"),
@@ -195,7 +195,7 @@ fn requests_are_compressed_as_well() {
     });
 }
 
-/// What is left as it is: by the request, by the answer's head, by a rule that makes another answer of it.
+/// Bodies that are not compressed: because of the request, of the answer's head, or of a rule that replaces the answer.
 #[test]
 fn much_is_left_as_it_is() {
     let rows: &[(&str, &str, &str)] = &[
@@ -226,7 +226,7 @@ fn much_is_left_as_it_is() {
     }
 }
 
-/// A request for a head alone, and an answer of HTTP/1.0, stay as they are; the connection goes on.
+/// Answers to HEAD requests, and answers of HTTP/1.0, are not compressed; the connection is kept.
 #[test]
 fn heads_alone_and_old_versions_are_left() {
     listen("compression algo gzip\n server s1 10.0.1.1:80").run(|_| async move {
@@ -245,8 +245,8 @@ fn heads_alone_and_old_versions_are_left() {
     });
 }
 
-/// Rules see the algorithm and the answer as it came; one that answers itself is not compressed, and nothing is left for the
-/// next request.
+/// Rules see the algorithm and the answer as received; an answer of a rule is not compressed, and no state is left for
+/// the next request.
 #[test]
 fn rules_see_the_answer_before_it_is_compressed() {
     let rules = "http-response return status 200 content-type text/plain string own if { res.hdr(x-own) -m found }\n \
@@ -282,7 +282,7 @@ fn rules_see_the_answer_before_it_is_compressed() {
     });
 }
 
-/// Both proxies have settings: of each kind, the backend's count, and bodies are compressed once.
+/// Both proxies have settings: each kind is taken from the backend, and bodies are compressed once.
 #[test]
 fn settings_of_the_backend_come_first() {
     let sections = "frontend f\n bind 10.0.0.1:80\n compression algo gzip\n compression offload\n compression type text/html\n \
@@ -321,7 +321,7 @@ fn settings_of_the_backend_come_first() {
     });
 }
 
-/// A limit of the rate keeps streams that begin from being compressed; one of memory, too, as long as others hold it.
+/// The limit of the rate prevents new streams from being compressed; so does that of memory, as long as others use it.
 #[test]
 fn what_is_compressed_is_bounded() {
     listen("compression algo gzip\n server s1 10.0.1.1:80").global(&format!("{SOCKET}\n maxzlibmem 1")).run(
@@ -368,7 +368,7 @@ fn what_is_compressed_is_bounded() {
     );
 }
 
-/// Streams of HTTP/2 get compressed answers without a length.
+/// HTTP/2 streams get compressed answers without a length.
 #[test]
 fn clients_of_http2_are_served_alike() {
     listen("compression algo gzip\n server s1 10.0.1.1:80").shuffled().run(|_| async move {
@@ -385,7 +385,7 @@ fn clients_of_http2_are_served_alike() {
     });
 }
 
-/// A server that breaks off leaves a compressed body that has no end.
+/// If the server closes early, the compressed body has no end.
 #[test]
 fn an_unfinished_body_is_not_finished_here() {
     listen("compression algo gzip\n server s1 10.0.1.1:80").run(|_| async move {

@@ -1,5 +1,5 @@
-//! Connections to servers: what they begin with, where they come from and lead to, how often they are used, and what
-//! happens where this machine cannot make one.
+//! Tests of connections to servers: the headers sent first, source and destination addresses, reuse, and failures of
+//! the local system to open one.
 
 use rt::net::Address;
 use testkit::{Peer, Service, Stopwatch, sleep};
@@ -11,13 +11,13 @@ fn address(text: &str) -> Address {
     Address::Inet(text.parse().unwrap())
 }
 
-/// The header of version 1 that tells of this client.
+/// The header of version 1 for this client.
 fn line_of(client: &Peer) -> String {
     let client = client.local_address().inet().unwrap();
     format!("PROXY TCP4 {} 10.0.0.1 {} 80\r\n", client.ip(), client.port())
 }
 
-/// One request of a client that stays.
+/// Sends one request of a client, and waits until its connection is idle.
 async fn ask(client: &mut Peer) {
     client.send(GET).await;
     client.expect(OK_AT_CLIENT).await;
@@ -36,7 +36,7 @@ fn a_header_tells_of_the_client_and_its_link_is_for_that_client_alone() {
         let (mut one, mut two) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
         one.send(GET).await;
         let mut first = service.accept().await;
-        // Another client gets a connection of its own, whatever lies there.
+        // Another client gets a connection of its own, although there are idle ones.
         two.send(GET).await;
         let mut second = service.accept().await;
         serve(&mut first, &line_of(&one)).await;
@@ -53,9 +53,9 @@ fn a_header_tells_of_the_client_and_its_link_is_for_that_client_alone() {
         serve(&mut third, &line_of(&three)).await;
         three.expect(OK_AT_CLIENT).await;
         sleep(1).await;
-        // Two were in use at once, and no more lie idle.
+        // Two were in use at once, and no more are idle.
         assert_eq!(world.idle_links(), 2);
-        // The first one finds its own again, and the header is not repeated.
+        // The first client gets its own again, and the header is not repeated.
         for _ in 0..3 {
             one.send(GET).await;
             serve(&mut first, "").await;
@@ -82,7 +82,7 @@ fn in_tcp_mode_the_header_does_not_wait_for_the_client() {
     });
 }
 
-/// What a SOCKS4 proxy gets for the server at 10.0.1.1:80.
+/// The request to a SOCKS4 proxy for the server at 10.0.1.1:80.
 const SOCKS_REQUEST: &[u8] = b"\x04\x01\x00\x50\x0a\x00\x01\x01HAProxy\0";
 
 #[test]
@@ -139,8 +139,8 @@ fn a_silent_proxy_has_as_long_as_any_server_to_connect() {
     });
 }
 
-/// A machine that runs out of something: attempts follow each other at once, the log tells what is missing, others go
-/// on, and so does this client when there is some again.
+/// Simulates a local shortage of a resource: attempts are made without a pause, the log names the resource, other
+/// clients are served, and so is this one when the resource is available again.
 fn shortage(code: i32, message: &'static str) {
     listen("retries 2\n http-reuse always\n server s1 10.0.1.1:80\n server s2 10.0.1.2:80 weight 0").run(
         move |world| async move {
@@ -182,8 +182,8 @@ fn without_descriptors_ports_or_memory_others_live_and_it_recovers() {
     shortage(99, "Connect() failed for backend l: no free ports.");
 }
 
-/// Ports of a range that the system refuses, as those in TIME_WAIT: 16 of them are tried in an attempt, those that were
-/// not tried for longest first.
+/// Ports of a range that the system refuses, such as those in TIME_WAIT: an attempt tries 16 of them, the least
+/// recently tried first.
 #[test]
 fn an_attempt_tries_some_ports_of_a_range_and_the_next_one_others() {
     let lines = "retries 1\n server s1 10.0.1.1:80 source 10.0.0.1:1000-1039";
@@ -243,7 +243,8 @@ fn a_range_of_ports_bounds_the_connections_until_one_is_closed() {
     );
 }
 
-/// Each of these clients needs a connection of its own (`http-reuse safe`), and what they leave idle has every port.
+/// Each of these clients needs a connection of its own (`http-reuse safe`), and the idle connections that they leave
+/// use all ports.
 #[test]
 fn idle_connections_give_way_when_they_have_all_ports_of_a_range() {
     listen("retries 0\n server s1 10.0.1.1:80 source 10.0.0.1:1000-1001").workers(&[1, 4]).run(|world| async move {
@@ -272,7 +273,7 @@ fn a_server_at_no_address_is_where_the_client_meant_to_go() {
             serve(&mut server, "").await;
             one.expect(OK_AT_CLIENT).await;
             sleep(1).await;
-            // A link to the one address is of no use for the other.
+            // A link to one address is not used for the other.
             serve(&mut other, "").await;
             two.expect(OK_AT_CLIENT).await;
             sleep(1).await;

@@ -1,6 +1,6 @@
-//! Whole conversations with another implementation of HTTP/2 on either side, or on both: streams of many sizes at once, with and
-//! without lengths and trailers, aborted, answered early, refused. No byte is lost or meets another stream, and everything
-//! ends. What happens follows from seeds.
+//! Whole conversations with another implementation of HTTP/2 on either side, or on both: streams of many sizes at once,
+//! with and without lengths and trailers, aborted, answered early, refused. Payload is neither lost nor mixed between
+//! streams, and everything ends. All choices are derived from seeds.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::world::*;
 
-/// A connection as the other implementation uses it.
+/// A connection as used by the other implementation.
 struct Io(Stream);
 
 impl AsyncRead for Io {
@@ -48,7 +48,7 @@ impl AsyncWrite for Io {
     }
 }
 
-/// Numbers that follow from a seed.
+/// Pseudorandom numbers from a seed.
 #[derive(Clone)]
 struct Random(u64);
 
@@ -62,7 +62,7 @@ impl Random {
         self.below(times) == 0
     }
 
-    /// Nothing, little, about a frame, much.
+    /// A size: empty, small, about a frame, or large.
     fn size(&mut self) -> usize {
         match self.below(5) {
             0 => 0,
@@ -78,20 +78,20 @@ impl Random {
     }
 }
 
-/// What a server does with a request.
+/// The behaviour of a server for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Act {
-    /// Sends its payload and trailers back while they come.
+    /// Sends payload and trailers back as they are received.
     Echo,
-    /// Answers at once, and does not read it.
+    /// Answers at once, and does not read the request.
     Early,
     /// Resets the stream after a part of the answer.
     Break,
-    /// Says the first time that it has not begun with it, then does as `Echo`.
+    /// Refuses the first attempt as not processed, then behaves as `Echo`.
     Refuse,
 }
 
-/// One request and what becomes of it. Both ends make it of the same seed.
+/// One request and its expected outcome. Both ends derive it from the same seed.
 #[derive(Debug)]
 struct Plan {
     act: Act,
@@ -99,9 +99,9 @@ struct Plan {
     answer: Vec<u8>,
     has_length: bool,
     has_trailers: bool,
-    /// Bytes after which the client takes it back.
+    /// The number of bytes after which the client resets the stream.
     aborts: Option<usize>,
-    /// The answer is read in pieces with pauses.
+    /// Whether the answer is read in pieces with pauses.
     slow: bool,
     piece: usize,
 }
@@ -129,7 +129,7 @@ impl Plan {
     }
 }
 
-/// Sends payload as there is credit for it.
+/// Sends payload as the window allows.
 async fn send(stream: &mut SendStream<Bytes>, payload: &[u8], piece: usize) -> Result<(), h2::Error> {
     for part in payload.chunks(piece) {
         let mut rest = part;
@@ -167,7 +167,7 @@ async fn receive(stream: &mut RecvStream, slow: bool) -> Result<(Vec<u8>, Option
     Ok((payload, stream.trailers().await?))
 }
 
-/// A server's connection.
+/// Serves a connection.
 async fn serve(stream: Stream, scope: Rc<Scope>, mut random: Random, refused: Rc<RefCell<HashSet<u64>>>) {
     let mut builder = server::Builder::new();
     builder.initial_window_size(random.window()).initial_connection_window_size(65_535 + random.window());
@@ -221,7 +221,7 @@ async fn answer(
     }
 }
 
-/// A client's request. The error is what is wrong with what became of it.
+/// Sends a request of a client. An error describes a wrong outcome.
 async fn ask(mut sender: client::SendRequest<Bytes>, seed: u64, strict: bool) -> Result<(), String> {
     let plan = Plan::of(seed);
     let broken = |error: h2::Error| error.to_string();
@@ -258,28 +258,28 @@ async fn ask(mut sender: client::SendRequest<Bytes>, seed: u64, strict: bool) ->
             if payload != plan.request {
                 return Err(format!("{} bytes of {}", payload.len(), plan.request.len()));
             }
-            // A length that has come is the end of a body: what follows it is not waited for.
+            // A body with a length ends with its last byte: trailers after it are not waited for.
             if strict && !plan.has_length && trailers != plan.trailers() {
                 return Err(format!("{trailers:?}"));
             }
             Ok(())
         }
         (Act::Refuse, Ok((502 | 503, _))) => Ok(()),
-        // What does not fit in a buffer is the client's to send again.
+        // Requests that do not fit in a buffer have to be retried by the client.
         (Act::Refuse, Err(error)) if error.reason() == Some(Reason::REFUSED_STREAM) => match plan.request.len() {
             0..16_000 => Err(format!("{} bytes are refused", plan.request.len())),
             _ => Ok(()),
         },
         (Act::Early, Ok((200, (payload, _)))) if payload == plan.answer => Ok(()),
         (Act::Break, Err(_) | Ok((502, _))) => Ok(()),
-        // A connection that was used before and does not take this request: the client repeats it.
+        // A reused connection that does not accept this request: the client repeats it.
         (_, Err(error)) if strict && error.reason() == Some(Reason::CANCEL) => Ok(()),
         (_, Ok((status, (payload, _)))) => Err(format!("{status} and {} bytes", payload.len())),
         (_, Err(error)) => Err(error.to_string()),
     }
 }
 
-/// Requests of a client, some at a time.
+/// Sends requests of a client, some of them concurrently.
 async fn converse(scope: Rc<Scope>, mut random: Random, count: usize, strict: bool, report: Rc<Report>) {
     let address = Address::Inet(WEIR.parse().unwrap());
     let stream = Stream::connect(&address, &ConnectOptions::default()).unwrap().await.unwrap();
@@ -314,7 +314,7 @@ struct Report {
     begun: Cell<usize>,
 }
 
-/// Short ways and long ones, on which bytes come in pieces.
+/// Links with short and long latencies, on which bytes arrive in pieces.
 fn links(seed: u64) -> Link {
     let millis = |count| Duration::from_millis(count);
     let (latency, jitter) =

@@ -1,4 +1,5 @@
-//! Clients that open as many streams as they can: they wait for themselves, and others are served as if they were not there.
+//! Tests of clients that open as many streams as they can: their own streams wait for each other, and other clients are
+//! served without delay.
 
 use testkit::{Peer, PeerOptions, Service, Stopwatch, sleep};
 use wire::h2::{ErrorCode, Kind, flag};
@@ -7,7 +8,7 @@ use crate::h2::{Client, block};
 use crate::messages::*;
 use crate::world::*;
 
-/// Answers GET at once. What has a body is answered once that has come.
+/// Starts a server that answers GET at once, and requests with a body after their end.
 fn serve(world: &World) -> std::rc::Rc<std::cell::Cell<usize>> {
     let uploads = std::rc::Rc::new(std::cell::Cell::new(0));
     let counted = std::rc::Rc::clone(&uploads);
@@ -28,7 +29,7 @@ fn serve(world: &World) -> std::rc::Rc<std::cell::Cell<usize>> {
     uploads
 }
 
-/// Requests of another address are answered at once.
+/// Checks that requests of another address are answered at once.
 async fn quiet_clients_are_served(port: u16) {
     let from = Some(format!("10.0.9.9:{port}"));
     let mut quiet = Peer::connect_with(WEIR, PeerOptions { from }).await;
@@ -44,7 +45,8 @@ async fn upload(client: &mut Client, stream: u32) {
     client.request(stream, false, &block("POST", "/", &[])).await;
 }
 
-/// Of the requests that the servers of a backend take, uploads of one address get a half. Others begin as they end, one after the other.
+/// Uploads of one address get half of the requests that a backend's servers accept. Others begin one by one as these
+/// end.
 #[test]
 fn uploads_of_one_address_leave_half_of_the_servers_to_others() {
     listen("server s1 10.0.1.1:80 maxconn 4").workers(&[1]).seeds(0..4).run(|world| async move {
@@ -56,7 +58,7 @@ fn uploads_of_one_address_leave_half_of_the_servers_to_others() {
         sleep(20).await;
         assert_eq!(uploads.get(), 2);
         quiet_clients_are_served(4001).await;
-        // One that has ended lets another one begin, and so does one that is taken back; one that waits is taken back.
+        // The end or the reset of an upload lets another one begin; a waiting one is reset as well.
         greedy.frame(Kind::Data, flag::END_STREAM, 3, b"x").await;
         greedy.expect(3, 200, "ok").await;
         sleep(20).await;
@@ -72,7 +74,7 @@ fn uploads_of_one_address_leave_half_of_the_servers_to_others() {
     });
 }
 
-/// An upload waits for its turn as long as a request waits in a queue.
+/// An upload waits at most as long as a request in a queue.
 #[test]
 fn uploads_wait_as_long_as_in_a_queue() {
     listen("timeout queue 300ms\n server s1 10.0.1.1:80 maxconn 2").workers(&[1]).seeds(0..2).run(|world| async move {
@@ -87,7 +89,7 @@ fn uploads_wait_as_long_as_in_a_queue() {
     });
 }
 
-/// Whole requests are no uploads, however many there are; nor do uploads wait where servers take whatever comes.
+/// Complete requests are no uploads, whatever their number; and uploads do not wait if servers have no limit.
 #[test]
 fn requests_that_are_whole_wait_for_nobody() {
     listen("server s1 10.0.1.1:80 maxconn 4").workers(&[1]).seeds(0..2).run(|world| async move {
@@ -113,8 +115,8 @@ fn requests_that_are_whole_wait_for_nobody() {
     });
 }
 
-/// Of the connections to servers that the process can have, streams of one address get a half. As many wait, and what is beyond
-/// that is refused.
+/// Streams of one address get half of the server connections that the process can have. The same number may wait, and
+/// further ones are refused.
 #[test]
 fn streams_of_one_address_leave_connections_to_others() {
     listen("timeout http-request 2s\n server s1 10.0.1.1:80").global("maxconn 100").workers(&[1]).seeds(0..1).run(
@@ -129,16 +131,16 @@ fn streams_of_one_address_leave_connections_to_others() {
                 greedy.push(client);
             }
             sleep(50).await;
-            // The first of each connection, and a half of what is possible at least.
+            // The first of each connection, and at least half of the maximum.
             assert_eq!(uploads.get(), 256 + 3);
             quiet_clients_are_served(4002).await;
             greedy[5].expect_reset(199, ErrorCode::RefusedStream).await;
-            // One that waits begins where another one has ended.
+            // A waiting one begins when another one has ended.
             greedy[0].frame(Kind::Data, flag::END_STREAM, 3, b"x").await;
             greedy[0].expect(3, 200, "ok").await;
             sleep(20).await;
             assert_eq!(uploads.get(), 256 + 4);
-            // The others are refused when they have waited for long.
+            // The others are refused after a long wait.
             sleep(2000).await;
             greedy[3].expect_reset(199, ErrorCode::RefusedStream).await;
             world.forget_log();
@@ -146,7 +148,7 @@ fn streams_of_one_address_leave_connections_to_others() {
     );
 }
 
-/// A client that has reset its connection before its request was looked at gets no server.
+/// A client that has reset its connection before its request was read uses no server.
 #[test]
 fn clients_that_have_left_cost_no_connection_to_a_server() {
     listen("maxconn 1\n server s1 10.0.1.1:80").workers(&[1]).seeds(0..4).run(|world| async move {

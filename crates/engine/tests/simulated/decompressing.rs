@@ -1,5 +1,6 @@
-//! `http-request decompress-body`: rules and the server get the same bytes, whatever the protocol, the framing and the pieces; what
-//! cannot be decoded ends with a status of its own, and costs its connection nothing.
+//! Tests of `http-request decompress-body`: rules and the server get the same bytes, for every protocol, framing and
+//! division into pieces; bodies that cannot be decoded are answered with a status of their own, and the connection is
+//! kept.
 
 use std::io::Write as _;
 
@@ -24,13 +25,13 @@ pub fn zstd(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A request with a body and fields of its own.
+/// A request with a body and additional fields.
 pub fn coded(fields: &str, body: &[u8]) -> Vec<u8> {
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
-/// A form, which the rules have seen a part of.
+/// A form, of which rules read one parameter.
 pub const FORM: &str = "a=hello&b=world";
 pub const TYPED: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 
@@ -65,7 +66,7 @@ fn rules_and_the_server_get_what_was_compressed() {
             }
             let server = server.as_mut().unwrap();
             if coding == "identity" {
-                // What has no coding is not touched.
+                // A body without a coding is not changed.
                 server.receive_until(FORM).await;
             } else {
                 server.expect(form_at_server()).await;
@@ -143,7 +144,8 @@ fn a_stream_of_http2_is_decompressed() {
     }
 }
 
-/// What the client gets, with what letters in the log, and that its connection goes on, unless the request is malformed.
+/// Checks the status for the client and the termination state in the log, and that the connection is kept unless the
+/// request is malformed.
 fn refused(rule: &'static str, fields: &'static str, body: Vec<u8>, status: u16) {
     let config = format!("http-request decompress-body {rule}\n http-request return status 200 if {{ path /next }}\n");
     listen(&format!("{config} server s1 10.0.1.1:80")).run(move |world| {
@@ -251,7 +253,7 @@ fn bodies_without_bytes_or_without_a_coding_are_let_pass() {
         server.expect(get_at_server("/next")).await;
         server.send(OK).await;
         client.expect(OK_AT_CLIENT.repeat(2)).await;
-        // An upload of any size goes on before its end.
+        // An upload of any size is forwarded before its end.
         client.send(format!("{}{}", post(100_000), "b".repeat(50_000))).await;
         server.expect(post_at_server(100_000)).await;
         server.expect("b".repeat(50_000)).await;

@@ -1,5 +1,5 @@
-//! `http-request decompress-body` beside what else waits for bodies, sees them, sends them again or changes them: each reads the
-//! decoded bytes, and the connection of the client goes on.
+//! Tests of `http-request decompress-body` with other features that wait for bodies, read them, send them again or
+//! change them: each reads the decoded bytes, and the client's connection is kept.
 
 use std::io::Read as _;
 
@@ -16,7 +16,7 @@ use crate::world::*;
 
 const AGAIN: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// How a client sends a body.
+/// The form in which a client sends a body.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Length,
@@ -26,14 +26,14 @@ enum Form {
     StreamWithLength,
 }
 
-/// A client whose request is under way.
+/// A client whose request is in progress.
 enum Asking {
     Plain(Peer),
     Streams(Box<h2::Client>),
 }
 
 impl Asking {
-    /// Sends a form that is compressed; over HTTP/1 another request follows in the same bytes.
+    /// Sends a compressed form; over HTTP/1 another request follows in the same bytes.
     async fn send(form: Form) -> Asking {
         let body = gzip(FORM.as_bytes());
         let length = body.len().to_string();
@@ -71,7 +71,7 @@ impl Asking {
         }
     }
 
-    /// Gets both answers.
+    /// Receives both answers.
     async fn expect(self) {
         match self {
             Asking::Plain(mut client) => {
@@ -92,7 +92,7 @@ impl Asking {
     }
 }
 
-/// A server by its protocol.
+/// A server, by its protocol.
 enum Serving {
     Plain(Peer),
     Streams(End),
@@ -108,7 +108,7 @@ impl Serving {
         }
     }
 
-    /// Receives a request with that body, which has a length and no coding.
+    /// Receives a request with that body, which has a length and no content coding.
     async fn expect(&mut self, body: &[u8]) {
         let length = format!("\r\ncontent-length: {}\r\n", body.len());
         match self {
@@ -143,7 +143,7 @@ impl Serving {
     }
 }
 
-/// What may stand beside the rule: lines in front of it, and lines after it.
+/// Lines of other features: before the rule, and after it.
 const BESIDE: [(&str, &str); 9] = [
     ("", ""),
     ("option http-buffer-request", ""),
@@ -160,7 +160,7 @@ const BESIDE: [(&str, &str); 9] = [
 #[test]
 fn forms_protocols_and_companions_are_pairwise_right() {
     for protocol in ["h1", "h2", "fcgi"] {
-        // What answers late is not asked again beside an application.
+        // Requests are not hedged to an application.
         let beside = BESIDE.into_iter().filter(|(before, _)| protocol != "fcgi" || !before.starts_with("hedge"));
         for (before, after) in beside {
             let proto = if protocol == "h1" { String::new() } else { format!(" proto {protocol}") };
@@ -200,7 +200,7 @@ fn forms_protocols_and_companions_are_pairwise_right() {
     }
 }
 
-/// More than the window of a stream may have to come before it can be decoded.
+/// More than the window of a stream may have to be received before it can be decoded.
 #[test]
 fn a_stream_sends_a_large_body_whole() {
     let rule = "http-request decompress-body max-size 300k use-large-buffer\n server s1 10.0.1.1:80";
@@ -257,7 +257,7 @@ fn an_agent_is_told_what_was_decoded() {
     });
 }
 
-/// A rule of `defaults` comes before those of its proxies, of which a frontend and a backend may both have it.
+/// A rule of `defaults` precedes those of its proxies; a frontend and a backend may both have it.
 #[test]
 fn a_rule_of_defaults_is_the_first() {
     let text = format!(
@@ -280,7 +280,7 @@ fn a_rule_of_defaults_is_the_first() {
     });
 }
 
-/// What the server gets is what is limited, not what came.
+/// The limit applies to the bytes sent to the server, not to those received.
 #[test]
 fn bandwidth_is_that_of_the_decoded_body() {
     let rules = "filter bwlim-in up default-limit 1000 default-period 1s\n http-request decompress-body\n http-request \
@@ -302,7 +302,7 @@ fn bandwidth_is_that_of_the_decoded_body() {
     });
 }
 
-/// Bodies are rewritten, copied and compressed again after they were decoded, all at once.
+/// Bodies are rewritten, mirrored and compressed again after they were decoded, all at once.
 #[test]
 fn filters_change_what_was_decoded() {
     let text = format!(
@@ -335,7 +335,8 @@ fn filters_change_what_was_decoded() {
     });
 }
 
-/// Answers of Weir's own, of a cache and of services, come after the body was decoded, and leave the connection usable.
+/// Answers of Weir itself, of a cache and of services, are sent after the body was decoded, and leave the connection
+/// usable.
 #[test]
 fn answers_from_inside_leave_the_connection_usable() {
     let rules = "stats uri /stats\n filter cache c\n http-request decompress-body\n http-request cache-use c\n http-request redirect \
@@ -352,7 +353,7 @@ fn answers_from_inside_leave_the_connection_usable() {
             );
             [head.as_bytes(), &body].concat()
         };
-        // A body is no part of a cache's key: such a request is not answered by it, decoded or not.
+        // A body is no part of a cache's key: such a request is not answered from the cache, decoded or not.
         let mut server = None;
         for body in ["one", "two"] {
             client.send(request("GET /cached", body)).await;

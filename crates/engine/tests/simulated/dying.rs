@@ -1,4 +1,5 @@
-//! Servers that die and come back between two requests: nobody notices. Must never let one die while it serves a request.
+//! Tests of servers that stop and start again between two requests: clients see no error. Must never let one stop while
+//! it serves a request.
 
 use std::rc::Rc;
 
@@ -9,7 +10,7 @@ use crate::world::*;
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
 
-/// A server that answers until its scope ends.
+/// Starts a server that answers until its scope ends.
 fn live(address: &str) -> Rc<Scope> {
     let scope = Rc::new(Scope::new());
     Service::at(address).serve(&scope, |mut server, _| async move {
@@ -23,7 +24,7 @@ fn live(address: &str) -> Rc<Scope> {
     scope
 }
 
-/// A client sends so many of these requests, and all are answered.
+/// Sends that number of these requests, all of which are answered.
 async fn all_are_answered(client: &mut Peer, request: &str, times: usize) {
     for _ in 0..times {
         client.send(request).await;
@@ -31,7 +32,7 @@ async fn all_are_answered(client: &mut Peer, request: &str, times: usize) {
     }
 }
 
-/// One of two servers dies, comes back, then the other one does; `pause` ms go by before the next request each time.
+/// One of two servers stops and starts again, then the other one; the next request follows after `pause` ms each time.
 fn nobody_notices(body: &'static str, request: &'static str, pause: u64) {
     let servers = "option redispatch 1\n retries 3\n server s1 10.0.1.1:80\n server s2 10.0.1.2:80";
     listen(&format!("{body}\n{servers}")).seeds(0..4).run(move |world| async move {

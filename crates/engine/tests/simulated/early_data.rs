@@ -1,5 +1,5 @@
-//! Early data on both sides: what is served before the handshake is over and tells servers that, what waits for it, what comes
-//! a second time, what a server refuses.
+//! Tests of early data on both sides: requests served before the end of the handshake, and announced to servers; rules
+//! that wait for the handshake; replays; servers that refuse early data.
 
 use testkit::{Peer, Service, sleep};
 use tls::Client;
@@ -13,12 +13,12 @@ const SECURE: &str = "10.0.0.1:443";
 const GET: &str = "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// In front of a plain server.
+/// A TLS listener in front of a plain server.
 fn terminating(options: &str, rules: &str) -> Worlds {
     config(&format!("listen l\n bind {SECURE} ssl crt a.pem allow-0rtt {options}\n {rules}\n server s1 {S1}\n"))
 }
 
-/// Has the client remember sessions: a request that is answered.
+/// Gives the client a session, with a request that is answered.
 async fn meet(client: &Client, s1: &mut Service) {
     let mut first = Secure::connect(SECURE, client, 10_000).await.unwrap();
     first.send(GET).await;
@@ -38,14 +38,14 @@ fn a_request_is_served_before_the_handshake_is_over() {
             let client = early_client(&["http/1.1"]);
             meet(&client, &mut s1).await;
             let (mut early, _) = Secure::connect_early(SECURE, &client, GET).await;
-            // The client has not finished.
+            // The client has not completed the handshake.
             let mut peer = s1.accept().await;
             let head = peer.receive_head().await.unwrap();
             assert!(head.contains("early-data: 1\r\n") && head.contains("x: 11\r\n"), "{head}");
             peer.send(OK).await;
             early.finish().await;
             early.expect("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
-            // The answer has come, and with the end of the handshake the next request is one as any other.
+            // The answer was received, and after the handshake the next request is not early.
             early.send(GET).await;
             let head = peer.receive_head().await.unwrap();
             assert!(!head.contains("early-data") && head.contains("x: 01\r\n"), "{head}");
@@ -61,7 +61,7 @@ fn a_request_is_served_before_the_handshake_is_over() {
 fn a_rule_waits_for_the_end_of_the_handshake() {
     for (options, rule) in [
         ("alpn http/1.1", "http-request wait-for-handshake if { ssl_fc_has_early }"),
-        // Without a protocol, early data is not looked at before.
+        // Without ALPN, early data is not read before the end of the handshake.
         ("", ""),
     ] {
         terminating(options, rule).run(move |world| async move {
@@ -85,7 +85,7 @@ fn a_rule_waits_for_the_end_of_the_handshake() {
     }
 }
 
-/// A client that is late with the end of its handshake, or goes.
+/// A client that completes its handshake late, or disconnects.
 #[test]
 fn a_handshake_that_does_not_end_is_not_waited_for_forever() {
     for goes in [false, true] {
@@ -132,7 +132,8 @@ fn what_comes_a_second_time_is_not_served() {
     });
 }
 
-/// The sessions of one address are known to the other, which takes no early data: the request comes once, after the handshake.
+/// The sessions of one address are known to the other, which accepts no early data: the request is received once, after
+/// the handshake.
 #[test]
 fn an_address_may_refuse_early_data() {
     let other = "10.0.0.1:8443";
@@ -159,7 +160,7 @@ fn an_address_may_refuse_early_data() {
     });
 }
 
-/// The head comes early with a part of the body, and the rest after the handshake.
+/// The head is early with a part of the body, and the rest follows after the handshake.
 #[test]
 fn a_body_goes_on_after_early_data() {
     for rule in ["", "http-request wait-for-handshake", "http-request wait-for-body time 5s"] {
@@ -203,7 +204,7 @@ fn pipelined_requests_all_tell_that_they_are_early() {
     });
 }
 
-/// A field that the client has sent itself stays as it is, and one that rules refuse gets 425.
+/// A field sent by the client itself is kept, and a request refused by rules gets 425.
 #[test]
 fn rules_may_refuse_early_data() {
     terminating("alpn http/1.1", "http-request deny deny_status 425 if { ssl_fc_has_early }").run(|world| async move {
@@ -237,7 +238,7 @@ fn streams_come_early() {
                 &block("GET", "/early", &[]),
             );
             let bytes = String::from_utf8(bytes).unwrap();
-            // Sessions are remembered with the first answer.
+            // The session is received with the first answer.
             let mut first = Secure::connect(SECURE, &client, 10_000).await.unwrap();
             first.send(&opening).await;
             first.receive(9).await;
@@ -263,7 +264,7 @@ fn streams_come_early() {
     }
 }
 
-/// Between two proxies: the outer one connects anew for each request, and resumes.
+/// Two proxies: the outer one opens a connection for each request, and resumes.
 fn between(outer: &str, inner: &str, rules: &str) -> Worlds {
     config(&format!(
         "listen l\n bind {WEIR}\n {rules}\n http-reuse always\n http-response set-header resumed %[ssl_bc_is_resumed]\n \
@@ -278,7 +279,7 @@ async fn ask(request: &str) -> String {
     client.send(request).await;
     let head = client.receive_head().await.unwrap();
     client.close();
-    // The link ends before the next request.
+    // The link is closed before the next request.
     sleep(300).await;
     head
 }
@@ -291,13 +292,13 @@ fn requests_go_early_to_servers_that_take_it() {
         ("allow-0rtt", "allow-0rtt no-tls-tickets", listed, GET, "11"),
         ("", "allow-0rtt", listed, GET, "00"),
         ("allow-0rtt", "", listed, GET, "00"),
-        // Not without a word that it may be sent twice, nor where it changes something.
+        // Not without permission to send it twice, nor if the method is not safe.
         ("allow-0rtt", "allow-0rtt", "", GET, "00"),
         ("allow-0rtt", "allow-0rtt", listed, "DELETE / HTTP/1.1\r\nHost: a.example\r\n\r\n", "00"),
         ("allow-0rtt ssl-max-ver TLSv1.2", "allow-0rtt", listed, GET, "00"),
     ] {
         between(outer, inner, rules).workers(&[1]).run(move |world| async move {
-            // Sessions are known from the first answer on.
+            // The session is received with the first answer.
             assert!(ask(request).await.contains("HTTP/1.1 200"));
             let head = ask(request).await;
             assert!(
@@ -310,8 +311,8 @@ fn requests_go_early_to_servers_that_take_it() {
     }
 }
 
-/// The outer proxy has sessions of one address, and the other refuses early data: the request comes once, after the
-/// handshake.
+/// The outer proxy has a session of one address, and the other one refuses early data: the request is received once,
+/// after the handshake.
 #[test]
 fn a_request_that_was_refused_early_is_sent_again() {
     config(&format!(
@@ -340,7 +341,7 @@ fn a_request_that_was_refused_early_is_sent_again() {
     });
 }
 
-/// A server that wants a request after the handshake gets it so, and the client hears nothing of that.
+/// A server that answers 425 gets the request again after the handshake, unnoticed by the client.
 #[test]
 fn a_server_may_say_that_a_request_is_too_early() {
     config(&format!(
@@ -360,7 +361,7 @@ fn a_server_may_say_that_a_request_is_too_early() {
     });
 }
 
-/// From a client's early data to that of a server: both sides may have been repeated, and the server is told.
+/// From a client's early data to a server's: both may be replayed, and the server is informed.
 #[test]
 fn early_data_goes_on_as_early_data() {
     config(&format!(
@@ -384,8 +385,8 @@ fn early_data_goes_on_as_early_data() {
     });
 }
 
-/// Two streams of one client come in its early data: both are served before the handshake is over, and both servers are told.
-/// What comes a second time is not served.
+/// Two streams of one client are in its early data: both are served before the end of the handshake, and both servers
+/// are informed. A replay is not served.
 #[test]
 fn two_streams_come_early() {
     terminating("alpn h2", "").run(|world| async move {
@@ -434,7 +435,7 @@ fn two_streams_come_early() {
         }
         answered.sort_unstable();
         assert_eq!(answered, [1, 3]);
-        // A later stream is one as any other.
+        // A later stream is not early.
         let mut later = Vec::new();
         push_frame(&mut later, Kind::Headers, flag::END_HEADERS | flag::END_STREAM, 5, &block("GET", "/three", &[]));
         early.send(&later).await;

@@ -1,5 +1,5 @@
-//! Early data to servers of HTTP/2: what goes early, what a server refuses, which requests share a connection whose handshake
-//! is not over, and a server that speaks something else than before.
+//! Tests of early data to HTTP/2 servers: requests sent early, refusals, requests that share a connection whose
+//! handshake is not complete, and a server that changes its protocol.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const SECURE: &str = "10.0.0.1:443";
 const GET: &str = "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
 const EMPTY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// A proxy in front of a server that speaks TLS, with early data.
+/// A proxy in front of a TLS server, with early data.
 fn outer(options: &str, rules: &str) -> Worlds {
     config(&format!(
         "listen l\n bind {WEIR}\n retry-on conn-failure 0rtt-rejected\n {rules}\n \
@@ -23,7 +23,7 @@ fn outer(options: &str, rules: &str) -> Worlds {
     .workers(&[1])
 }
 
-/// A server of HTTP/2 behind TLS.
+/// An HTTP/2 server with TLS.
 struct Origin {
     secure: Secure,
     was_early: bool,
@@ -45,7 +45,7 @@ impl Origin {
         self.secure.send(out).await;
     }
 
-    /// The next request, with the bytes of its body.
+    /// Returns the next request, with the length of its body.
     async fn request(&mut self) -> (u32, usize) {
         let mut body = 0;
         loop {
@@ -69,7 +69,7 @@ impl Origin {
         }
     }
 
-    /// An answer without a body: `:status: 200` of the static table.
+    /// Sends an answer without a body: `:status: 200` of the static table.
     async fn answer(&mut self, stream: u32) {
         self.frame(Kind::Headers, flag::END_HEADERS | flag::END_STREAM, stream, &[0x88]).await;
     }
@@ -81,7 +81,7 @@ async fn ask(request: &str) -> Peer {
     client
 }
 
-/// A request, which has to come early or not, and its answer. The connection ends behind it.
+/// Sends a request, which has to be early or not, and its answer. The connection is closed after it.
 async fn one_request(service: &mut Service, server: &Arc<Server>, early: Option<bool>) {
     let mut client = ask(GET).await;
     let mut origin = Origin::accept(service.accept().await, server).await;
@@ -103,7 +103,7 @@ fn requests_go_early_to_servers_of_http2() {
                 let mut service = Service::at(SECURE);
                 let offered: &[&str] = if options == "proto h2" { &[] } else { &["h2"] };
                 let (knows, forgets) = (early_server(offered), early_server(offered));
-                // What was refused early comes once, after the handshake.
+                // A request that was refused early is received once, after the handshake.
                 for (server, early) in
                     [(&knows, None), (&knows, Some(true)), (&forgets, Some(false)), (&forgets, Some(true))]
                 {
@@ -116,7 +116,7 @@ fn requests_go_early_to_servers_of_http2() {
     }
 }
 
-/// While the handshake is not over, a connection carries only what may go early; afterwards everything.
+/// Before the end of the handshake, a connection carries only requests that may be early; afterwards all.
 #[test]
 fn requests_share_a_connection_that_is_early() {
     for shared in [true, false] {
@@ -164,12 +164,12 @@ fn requests_share_a_connection_that_is_early() {
     }
 }
 
-/// The server speaks something else than when the session began: it has seen nothing of what was sent early, and gets it over
-/// another connection.
+/// The server has changed its protocol since the session began: it has not seen the early data, and gets the request
+/// over another connection.
 #[test]
 fn a_server_may_have_changed_its_protocol() {
     for (before, after) in [("h2", "http/1.1"), ("h2", ""), ("http/1.1", "h2")] {
-        // One world: what is known of the server outlives it.
+        // One world, because what is known of the server outlives it.
         outer("alpn h2,http/1.1", "http-reuse never").seeds(0..1).run(move |world| async move {
             let mut service = Service::at(SECURE);
             let server = early_server(&[before]);
@@ -192,7 +192,7 @@ fn a_server_may_have_changed_its_protocol() {
             let offered: Vec<&str> = Some(after).filter(|after| !after.is_empty()).into_iter().collect();
             let changed = early_server(&offered);
             let mut client = ask(GET).await;
-            // The handshake may come to its end, and the connection is given up.
+            // The handshake may be completed, and the connection is closed.
             drop(Secure::accept_with(service.accept().await, &changed).await);
             let peer = service.accept().await;
             if after == "h2" {
@@ -216,7 +216,7 @@ fn a_server_may_have_changed_its_protocol() {
     }
 }
 
-/// A body that a client has sent early goes on early, and what does not fit goes after the handshake.
+/// A body that a client has sent early is forwarded early; the part that does not fit is sent after the handshake.
 #[test]
 fn a_body_goes_on_to_a_server_of_http2() {
     for (limit, early) in [("", true), ("ssl-max-ver TLSv1.2", false)] {
@@ -242,7 +242,7 @@ fn a_body_goes_on_to_a_server_of_http2() {
             let head = "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 30000\r\n\r\n";
             let (mut again, _) = Secure::connect_early(SECURE, &client, &format!("{head}{}", "a".repeat(8_000))).await;
             let peer = service.accept().await;
-            // The client has not finished.
+            // The client has not completed the handshake.
             let (origin, ()) = both(Origin::accept(peer, &server), async {
                 sleep(20).await;
                 again.finish().await;

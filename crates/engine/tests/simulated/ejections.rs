@@ -1,4 +1,4 @@
-//! Servers that fail get nothing for a while (`eject-outliers`), and requests are sent again within a budget
+//! Tests of failing servers that get no requests for some time (`eject-outliers`), and of retries within a budget
 //! (`retry-budget`): to the millisecond, on the virtual clock.
 
 use testkit::{Peer, Service, sleep};
@@ -9,7 +9,7 @@ use crate::world::*;
 const BUSY: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
 const BUSY_AT_CLIENT: &str = "HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nbusy";
 
-/// A server that gives so many connections this answer, one each; no other may come.
+/// Starts a server that answers one request on each of that number of connections; there must be no other connection.
 fn answers(world: &World, address: &str, answer: &'static str, times: usize) {
     let mut service = Service::at(address);
     world.scope.spawn(async move {
@@ -55,7 +55,7 @@ fn a_server_that_fails_is_left_out_and_comes_back() {
         let found = world.take_log().await;
         assert!(found.len() == 1 && found[0].ends_with("Server l/s1 is back: its ejection is over."), "{found:?}");
         let mut busy = 0;
-        // It fails again, and stays away for twice as long.
+        // It fails again, and is ejected for twice as long.
         for _ in 0..8 {
             let mut client = Peer::connect(WEIR).await;
             client.send(GET).await;
@@ -75,8 +75,7 @@ fn a_server_that_fails_is_left_out_and_comes_back() {
 
 #[test]
 fn no_request_is_sent_again_beyond_the_budget() {
-    // Nobody listens at the server. Two a second over ten seconds are twenty retries; ten requests with three each want
-    // thirty.
+    // There is no listener. Two a second over ten seconds are twenty retries; ten requests with three each need thirty.
     for (budget, retries) in [("", 30), ("retry-budget 0 min 2", 20), ("retry-budget 100 min 0", 10)] {
         listen(&format!("retries 3\n timeout connect 10ms\n {budget}\n server s1 10.0.1.1:80")).run(
             move |world| async move {
@@ -114,7 +113,7 @@ fn a_slow_server_is_asked_once_by_ewma() {
         }
         for _ in 0..31 {
             ask(OK_AT_CLIENT).await;
-            // What the answer showed is known once it is logged.
+            // The result of an answer is known once it is logged.
             world.lines(1).await;
         }
         world.forget_log();

@@ -1,5 +1,5 @@
-//! Every end of a client's connection, for every protocol, over plain connections and over TLS: the client gets all that was
-//! written before, also where it reads slowly and sends something meanwhile, or sees that it did not.
+//! Tests of every end of a client's connection, for every protocol, plainly and over TLS: the client receives
+//! everything written before, even if it reads slowly and sends at the same time, or detects that it did not.
 
 use rt::sim::Link;
 use testkit::{Peer, Service, sleep};
@@ -12,13 +12,13 @@ use crate::messages::*;
 use crate::secure::{Secure, client};
 use crate::world::*;
 
-/// The listener that speaks TLS.
+/// The TLS listener.
 pub const SECURE: &str = "10.0.0.1:443";
-/// Less than a link holds, and more than the window of its receiver.
+/// Less than a link holds, and more than its receiver's window.
 pub const BODY: usize = 200_000;
-/// More than was ever dropped of an upload.
+/// More input than is dropped in one step.
 const UPLOAD: usize = 4_000_000;
-/// That of a client between two requests has struck by then.
+/// Milliseconds after which the timeout between two requests has expired.
 pub const PAUSE: u64 = 400;
 
 /// A client's connection.
@@ -27,21 +27,21 @@ pub enum Own {
     Secure(Box<Secure>),
 }
 
-/// What a client has received of a connection that has ended.
+/// The bytes that a client has received on a closed connection.
 pub struct Seen {
     pub bytes: Vec<u8>,
-    /// An orderly end: by TLS, the word that nothing more comes.
+    /// Whether it was closed in order: over TLS, with a `close_notify` alert.
     pub in_order: bool,
 }
 
-/// What a client does while an answer is on its way.
+/// The behaviour of a client while an answer is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// It reads.
     Prompt,
-    /// It pauses, and reads on.
+    /// It pauses, then reads on.
     Slow,
-    /// It pauses, sends something, and reads on.
+    /// It pauses, sends something, then reads on.
     Talking,
 }
 
@@ -77,7 +77,7 @@ impl Own {
         }
     }
 
-    /// Reads to the end; once something has come, as the reader does, who sends `said`.
+    /// Reads to the end, after the first bytes with the reader's behaviour, which may send `said`.
     pub async fn rest(&mut self, reader: Reader, said: &[u8]) -> Seen {
         let mut bytes = self.some().await;
         if reader != Reader::Prompt {
@@ -85,9 +85,9 @@ impl Own {
         }
         let mut whole = true;
         if reader == Reader::Talking {
-            // A reset shows in the first call that meets it.
+            // A reset is reported by the first call after it.
             whole = self.try_send(said).await;
-            // What it gets is an answer to that, if the connection is closed.
+            // If the connection is closed, the kernel answers these bytes.
             sleep(10).await;
         }
         loop {
@@ -108,7 +108,7 @@ impl Seen {
     }
 }
 
-/// Plain clients and those by TLS, of a proxy with those lines; all that they send is read in whole pieces.
+/// Plain and TLS listeners of a proxy with those lines; each send arrives in one piece.
 pub fn both(lines: &str) -> Worlds {
     let lines = format!(
         "listen l\n bind {WEIR}\n bind {SECURE} ssl crt a.pem\n timeout client 2s\n timeout http-keep-alive 150ms\n \
@@ -117,7 +117,7 @@ pub fn both(lines: &str) -> Worlds {
     config(&lines).workers(&[1]).seeds(0..1).links(|_| Link { fragment: false, ..Link::default() })
 }
 
-/// Runs `script` for plain clients and for those by TLS, and for every reader.
+/// Runs `script` for plain and TLS clients, and for every reader.
 fn each<F: Future<Output = ()> + 'static>(lines: &'static str, script: impl Fn(World, bool, Reader) -> F + Copy) {
     for secure in [false, true] {
         for reader in READERS {
@@ -126,7 +126,7 @@ fn each<F: Future<Output = ()> + 'static>(lines: &'static str, script: impl Fn(W
     }
 }
 
-/// A server that answers the next request with these bytes, and stays.
+/// Answers the next request with these bytes, and keeps the connection open.
 pub async fn answer_with(s1: &mut Service, bytes: &[u8]) -> Peer {
     let mut server = s1.accept().await;
     server.receive_head().await.unwrap();
@@ -200,12 +200,12 @@ fn that_ends_an_answer() {
     });
 }
 
-/// How an answer that the end of the connection delimits is cut off.
+/// How an answer delimited by the end of the connection is truncated.
 #[derive(Clone, Copy, Debug)]
 enum Cut {
-    /// Its server resets the connection.
+    /// The server resets the connection.
     Reset,
-    /// Its server sends nothing more.
+    /// The server sends nothing more.
     Silence,
     /// An operator ends the session.
     Killed,
@@ -244,7 +244,7 @@ fn that_cuts_an_answer_is_no_orderly_one() {
     }
 }
 
-/// A client sends all of an upload before it reads the answer, which came at once.
+/// Sends a whole upload before reading the answer, which was sent at once.
 async fn upload(world: &World, own: &mut Own, framing: &str, body: &[u8], what: &str) {
     own.try_send(format!("POST /upload HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n").as_bytes()).await;
     sleep(20).await;
@@ -304,7 +304,7 @@ fn of_an_upload_that_its_server_answers_early() {
     }
 }
 
-/// A client that goes on sending for as long as it can, and does not read.
+/// A client that sends for as long as it can, and does not read.
 #[test]
 fn of_an_upload_without_an_end_comes_in_time() {
     both("http-request deny deny_status 413\n server s1 10.0.1.1:80").run(|world| async move {
@@ -321,7 +321,7 @@ fn of_an_upload_without_an_end_comes_in_time() {
     });
 }
 
-/// A client that says nothing, and does not close, is not waited for.
+/// A client that neither sends nor closes is not waited for.
 #[test]
 fn of_a_client_that_does_not_close_comes_soon() {
     both("http-request deny deny_status 413\n server s1 10.0.1.1:80").run(|world| async move {
@@ -335,7 +335,7 @@ fn of_a_client_that_does_not_close_comes_soon() {
     });
 }
 
-/// What a client of HTTP/2 sends before an answer, with windows that let all of it come at once.
+/// The frames that an HTTP/2 client sends before an answer, with windows for the whole answer.
 pub fn asks() -> Vec<u8> {
     let mut out = PREFACE.to_vec();
     push_frame(&mut out, Kind::Settings, 0, 0, &Setting::InitialWindowSize.bytes(1 << 20));
@@ -344,7 +344,7 @@ pub fn asks() -> Vec<u8> {
     out
 }
 
-/// A PING, and credit.
+/// A PING and a WINDOW_UPDATE.
 pub fn talk() -> Vec<u8> {
     let mut out = Vec::new();
     push_frame(&mut out, Kind::Ping, 0, 0, b"pingping");
@@ -352,7 +352,7 @@ pub fn talk() -> Vec<u8> {
     out
 }
 
-/// Bytes of payload, whether the stream has ended, and whether the connection's end was announced.
+/// Bytes of payload, whether the stream has ended, and whether there was a GOAWAY.
 pub fn payload(mut bytes: &[u8]) -> (usize, bool, bool) {
     let (mut length, mut ended, mut announced) = (0, false, false);
     while let Some(header) = FrameHeader::parse(bytes) {
@@ -371,7 +371,7 @@ pub fn payload(mut bytes: &[u8]) -> (usize, bool, bool) {
 
 #[test]
 fn of_a_connection_with_streams() {
-    // The answer, and more of it than leaves the process at once.
+    // The whole answer, and one that is longer than the process can send at once.
     for length in [BODY, 600_000] {
         for stops in [false, true] {
             for secure in [false, true] {

@@ -1,5 +1,6 @@
-//! Every end of a client's connection crossed with how the answer is delimited, the protocol, the transport, the reader, and whether
-//! the client is still sending: it gets all that was written before the end, or sees that it did not.
+//! Tests of every end of a client's connection, crossed with the framing of the answer, the protocol, the transport,
+//! the reader, and whether the client is still sending: it receives everything written before the end, or detects that
+//! it did not.
 
 use testkit::{Peer, Service, decode_chunks, sleep};
 use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, PREFACE, Setting, flag, push_frame};
@@ -9,19 +10,19 @@ use crate::endings::{Own, READERS, Reader, Seen, both};
 use crate::h2::block;
 use crate::world::*;
 
-/// Bytes of a body: more than a client takes before it pauses.
+/// Bytes of a body: more than a client accepts before it pauses.
 const LENGTH: usize = 150_000;
 
-/// What ends an answer, or the connection after it.
+/// The event that ends an answer, or the connection after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The client has asked for it, or it asks for nothing more.
+    /// The client has requested the close, or sends no more requests.
     Done,
-    /// The process stops while the answer is on its way.
+    /// The process stops while the answer is being sent.
     Stopped,
     /// The server closes in order.
     Closed,
-    /// The server closes, whatever has come that it has not read.
+    /// The server closes, even with unread input.
     Gone,
     /// The server resets its connection.
     Reset,
@@ -33,7 +34,7 @@ enum End {
 
 const ENDS: [End; 7] = [End::Done, End::Stopped, End::Closed, End::Gone, End::Reset, End::Silent, End::Killed];
 
-/// What tells a client how long an answer is.
+/// The framing of the answer for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Length,
@@ -41,16 +42,16 @@ enum Framing {
     Close,
 }
 
-/// What carries the answer to the client.
+/// The protocol to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Http1,
     Http2,
-    /// WebSocket's upgrade.
+    /// A WebSocket upgrade.
     Tunnel,
 }
 
-/// One of all.
+/// One combination.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     protocol: Protocol,
@@ -58,22 +59,22 @@ struct Case {
     end: End,
     secure: bool,
     reader: Reader,
-    /// The client has announced more than it sends before the end.
+    /// Whether the client has announced more than it sends before the end.
     uploads: bool,
 }
 
 impl Case {
-    /// Whether there is such an end.
+    /// Whether the combination is possible.
     fn exists(self) -> bool {
         let is_tunnel = self.protocol == Protocol::Tunnel;
         match self.end {
-            // A tunnel has no other end than those of its two sides.
+            // A tunnel is ended only by one of its two sides.
             End::Done | End::Stopped => !is_tunnel && self.framing != Framing::Close,
             _ => !is_tunnel || (self.framing == Framing::Close && !self.uploads),
         }
     }
 
-    /// Whether the client is to get the whole answer: nothing has cut it off.
+    /// Whether the client is to receive the whole answer.
     fn is_whole(self) -> bool {
         match self.end {
             End::Done | End::Stopped => true,
@@ -82,7 +83,7 @@ impl Case {
         }
     }
 
-    /// The answer's head and what comes of its body before the end, which is all of it where nothing cuts it off.
+    /// The answer's head, and the part of its body before the end, which is all of it if it is not truncated.
     fn answer(self) -> (Vec<u8>, Vec<u8>) {
         let announced = if self.is_whole() { LENGTH } else { 2 * LENGTH };
         let body = vec![b'x'; LENGTH];
@@ -104,7 +105,7 @@ impl Case {
         (format!("HTTP/1.1 200 OK\r\n{field}\r\n").into_bytes(), body)
     }
 
-    /// What the client asks, and what it says later.
+    /// The client's request, and the bytes that it sends later.
     fn asked(self) -> (Vec<u8>, Vec<u8>) {
         let begun = vec![b'u'; 5_000];
         match self.protocol {
@@ -141,7 +142,7 @@ impl Case {
         }
     }
 
-    /// The payload that the client has got, and whether it has seen the end of all of it.
+    /// The length of the payload that the client has received, and whether it has seen its end.
     fn received(self, seen: &Seen) -> (usize, bool) {
         if self.protocol == Protocol::Http2 {
             return payload(&seen.bytes);
@@ -192,7 +193,7 @@ impl Case {
                 "{self:?} {:?}",
                 world.take_log().await
             ),
-            // One that ends in order although an end was a fault has come to its end.
+            // If a fault causes an orderly close, a close-delimited answer counts as complete.
             false if self.protocol == Protocol::Tunnel || (self.end, self.framing) == (End::Gone, Framing::Close) => {
                 assert!(!whole || length == LENGTH, "{self:?}: {length}")
             }
@@ -209,7 +210,7 @@ impl Case {
             End::Killed => drop(ask("shutdown sessions server l/s1").await),
             End::Done | End::Stopped | End::Silent => {}
         }
-        // It reads what comes.
+        // It reads its input.
         world.scope.spawn(async move { while !server.receive_some().await.is_empty() {} });
     }
 }
@@ -226,7 +227,7 @@ fn payload(mut bytes: &[u8]) -> (usize, bool) {
     (length, ended)
 }
 
-/// Every case of a protocol.
+/// Runs every case of a protocol.
 fn all(protocol: Protocol) {
     let mut count = 0;
     for end in ENDS {
@@ -262,7 +263,8 @@ fn of_a_tunnel() {
     all(Protocol::Tunnel);
 }
 
-/// As many connections of a worker wait for their clients as may; others are closed at once, and their clients have the answer as well.
+/// The number of a worker's connections that wait for their clients is limited; others are closed at once, and their
+/// clients receive the answer as well.
 #[test]
 fn no_more_than_a_worker_may_have_wait_for_their_clients() {
     const MOST: usize = 4096;
@@ -281,7 +283,7 @@ fn no_more_than_a_worker_may_have_wait_for_their_clients() {
             assert!(head.starts_with("HTTP/1.1 413 "), "{head}");
             client.receive_rest().await;
         }
-        // Nothing comes from these clients: they are not waited for any longer.
+        // These clients send nothing: they are no longer waited for.
         sleep(4_000).await;
         assert_eq!(world.sessions(), 0);
         world.forget_log();

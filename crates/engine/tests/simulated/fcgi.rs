@@ -1,12 +1,12 @@
-//! FastCGI applications behind servers: what they are told, however their records come, and what becomes of requests where they
-//! fail.
+//! Tests of FastCGI applications: the parameters that they get, every division of their records, and the answers to
+//! requests if they fail.
 
 use testkit::{Peer, Service, sleep};
 
 use crate::messages::*;
 use crate::world::*;
 
-/// An application with one server.
+/// The configuration of an application with one server.
 pub fn app(backend: &str, section: &str) -> Worlds {
     config(&format!(
         "listen l\n bind 10.0.0.1:80\n use-fcgi-app a\n{backend}\n server s1 10.0.1.1:80 proto fcgi\nfcgi-app a\n \
@@ -25,7 +25,7 @@ pub fn answered(output: &str) -> Vec<u8> {
 }
 
 pub const PLAIN: &str = "Date: d\r\nContent-Type: t\r\n\r\nok";
-/// Receives that answer. Its length is told where all of it has come at once.
+/// Receives that answer. It has a length if all of it was received at once.
 pub async fn receive_plain(client: &mut Peer) {
     let head = client.receive_head().await.unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\ndate: d\r\ncontent-type: t\r\n"), "{head}");
@@ -36,7 +36,7 @@ pub async fn receive_plain(client: &mut Peer) {
     }
 }
 
-/// What an application was told.
+/// A request as received by an application.
 pub struct Asked {
     pub keeps: bool,
     pub parameters: Vec<(String, String)>,
@@ -153,7 +153,7 @@ fn connections_are_kept_where_both_want_that() {
         client.send(GET).await;
         let mut server = s1.accept().await;
         request(&mut server).await;
-        // The end of the request comes after its answer: the connection is closed.
+        // The end of the request follows after its answer: the connection is closed.
         server.send(record(6, b"Date: d\r\nContent-Length: 2\r\n\r\nok")).await;
         client.expect("HTTP/1.1 200 OK\r\ndate: d\r\ncontent-length: 2\r\n\r\nok").await;
         server.expect_end().await;
@@ -191,7 +191,7 @@ fn bodies_go_as_records() {
         };
         let (_, mut server) = testkit::both(sent, served).await;
         receive_plain(&mut client).await;
-        // One in chunks is waited for, so that its length can be told.
+        // A chunked body is waited for, so that its length can be sent.
         client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n").await;
         sleep(10).await;
         client.send("2\r\nde\r\n0\r\n\r\n").await;
@@ -203,7 +203,7 @@ fn bodies_go_as_records() {
     });
 }
 
-/// What a client gets for what an application sends, and how that is logged.
+/// Checks the client's answer to bytes sent by an application, and its log line.
 fn sends(bytes: Vec<u8>, closes: bool, status: u16, state: &'static str) {
     sends_to(app("retries 0", ""), bytes.clone(), closes, status, state);
     sends_to(shared_app("retries 0", " option max-reqs 3"), bytes, closes, status, state);
@@ -265,7 +265,7 @@ fn an_application_that_has_not_begun_is_asked_again() {
 
 #[test]
 fn an_application_is_told_that_its_client_has_left() {
-    // Where eight bytes go out at once.
+    // On a link that delivers eight bytes at once.
     app("timeout server 100ms", "").seeds(0..3).run(|world| async move {
         let mut s1 = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;
@@ -321,7 +321,7 @@ fn paths_that_cannot_be_told_are_refused() {
     });
 }
 
-/// One record, of a request with this number.
+/// One record of a request with this identifier.
 fn record_of(request: u8, kind: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = record(kind, content);
     bytes[3] = request;
@@ -333,7 +333,7 @@ fn answered_to(request: u8, output: &str) -> Vec<u8> {
     [record_of(request, 6, output.as_bytes()), record_of(request, 6, b""), record_of(request, 3, &[0; 8])].concat()
 }
 
-/// The records up to the end of the body of a request: its number and the path that it asks for.
+/// Reads the records up to the end of a request's body, and returns its identifier and path.
 async fn next_request(peer: &mut Peer) -> (u8, String) {
     let mut path = String::new();
     loop {
@@ -352,7 +352,7 @@ async fn next_request(peer: &mut Peer) -> (u8, String) {
     }
 }
 
-/// An application whose connections carry several requests, with one worker.
+/// An application with multiplexed connections, with one worker.
 fn shared_app(backend: &str, section: &str) -> Worlds {
     app(&format!("http-reuse always\n{backend}"), &format!(" option mpxs-conns\n{section}")).workers(&[1])
 }
@@ -385,14 +385,14 @@ fn several_requests_go_over_one_connection_and_are_answered_in_any_order() {
         let mut server = server.unwrap();
         let numbers: Vec<u8> = clients.iter().map(|client| client.1).collect();
         assert_eq!(numbers, [1, 2, 3]);
-        // One more than the application takes at a time has a connection of its own.
+        // A request beyond the application's limit gets a connection of its own.
         let mut fourth = Peer::connect(WEIR).await;
         fourth.send(get("/d")).await;
         let mut other = s1.accept().await;
         assert_eq!(next_request(&mut other).await, (1, "/d".to_owned()));
         other.send(answered_to(1, &format!("{NAMED}dd"))).await;
         expect_answer(&mut fourth, "dd").await;
-        // Heads and bodies of all of them mixed.
+        // Heads and bodies of all of them are interleaved.
         let cut = NAMED.len() / 2;
         for number in [3, 1, 2] {
             server.send(record_of(number, 6, &NAMED.as_bytes()[..cut])).await;
@@ -404,7 +404,7 @@ fn several_requests_go_over_one_connection_and_are_answered_in_any_order() {
         for (client, number) in &mut clients {
             expect_answer(client, &format!("{number}{number}")).await;
         }
-        // Its number is free again.
+        // Its identifier is free again.
         clients[1].0.send(get("/e")).await;
         let (number, path) = next_request(&mut server).await;
         assert_eq!(path, "/e");
@@ -417,7 +417,7 @@ fn several_requests_go_over_one_connection_and_are_answered_in_any_order() {
 
 #[test]
 fn a_connection_carries_one_request_until_the_application_permits_more() {
-    // What the application says counts, and the option where it says nothing.
+    // The application's values take precedence; the option applies if it sends none.
     let says = |answer: &str| format!("\x0d\x01FCGI_MAX_REQS2{answer}");
     let (yes, no) = (says("\x0f\x01FCGI_MPXS_CONNS1"), says("\x0f\x01FCGI_MPXS_CONNS0"));
     let option = " option mpxs-conns\n option get-values\n option max-reqs 10";
@@ -481,12 +481,12 @@ fn a_client_that_does_not_read_holds_others_up_for_a_second() {
                 server.send(&flood).await;
             }
             server.send(answered_to(2, &format!("{NAMED}ok"))).await;
-            // What the other one is told of: it is cut off.
+            // The other request is aborted.
             server.expect(record_of(1, 2, b"")).await;
             server.send(record_of(1, 3, &[0; 8])).await;
         };
         let ((), ()) = testkit::both(flooding, expect_answer(&mut other, "ok")).await;
-        // The connection serves others.
+        // The connection serves other requests.
         other.send(get("/next")).await;
         let (number, _) = next_request(&mut server).await;
         server.send(answered_to(number, &format!("{NAMED}no"))).await;
@@ -514,14 +514,14 @@ fn a_request_that_is_given_up_keeps_its_number_until_the_application_confirms() 
         let mut third = Peer::connect(WEIR).await;
         third.send(get("/c")).await;
         assert_eq!(next_request(&mut server).await, (3, "/c".to_owned()));
-        // Output that was under way is for nobody.
+        // Output of an aborted request is dropped.
         server.send([record_of(1, 6, b"late"), record_of(1, 3, &[0; 8])].concat()).await;
         server.send([answered_to(3, &format!("{NAMED}cc")), answered_to(2, &format!("{NAMED}bb"))].concat()).await;
         expect_answer(&mut third, "cc").await;
         expect_answer(&mut second, "bb").await;
         third.send(get("/d")).await;
         assert_eq!(next_request(&mut server).await, (1, "/d".to_owned()));
-        // Output of a request that is not under way ends the connection; nothing of this one's answer has come.
+        // Output of a request that is not in progress ends the connection; nothing of this one's answer was received.
         server.send(record_of(2, 6, b"stray")).await;
         let mut again = s1.accept().await;
         server.expect_end().await;
@@ -537,7 +537,7 @@ fn checks_ask_an_application_as_requests_do() {
     checks_ask("", "");
 }
 
-/// A check that goes to another port speaks what its rules say.
+/// A check of another port uses the protocol of its rules.
 #[test]
 fn rules_of_checks_ask_an_application() {
     checks_ask("http-check connect proto fcgi\n", "port 80");

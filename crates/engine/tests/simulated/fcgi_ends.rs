@@ -1,4 +1,4 @@
-//! What FastCGI applications say at the end of their answers.
+//! Tests of the records that FastCGI applications send at the end of their answers.
 
 use testkit::{Peer, Service, sleep};
 
@@ -6,7 +6,7 @@ use crate::fcgi::{PLAIN, app, receive_plain, record, request};
 use crate::messages::*;
 use crate::world::*;
 
-/// An application that says behind its answer that it is overloaded has answered.
+/// An application that reports after its answer that it is overloaded has answered.
 #[test]
 fn what_an_application_says_behind_its_answer_does_not_undo_it() {
     for section in ["", " option mpxs-conns\n option max-reqs 4"] {
@@ -21,7 +21,7 @@ fn what_an_application_says_behind_its_answer_does_not_undo_it() {
                 server.send([record(6, PLAIN.as_bytes()), record(6, b""), overloaded].concat()).await;
                 receive_plain(&mut client).await;
                 if !section.is_empty() {
-                    // The others of such a connection go on.
+                    // Other requests on such a connection continue.
                     return;
                 }
             }
@@ -37,7 +37,7 @@ async fn receive_ok(client: &mut Peer) {
     client.expect("ok").await;
 }
 
-/// A connection is used again once its request has ended, and by no request before.
+/// A connection is reused once its request has ended, and not before.
 #[test]
 fn a_connection_is_kept_whose_request_ends_after_its_answer() {
     let ends = [[record(6, b""), record(3, &[0; 8])].concat(), record(3, &[0; 8])];
@@ -53,7 +53,7 @@ fn a_connection_is_kept_whose_request_ends_after_its_answer() {
                 request(&mut server).await;
                 server.send(&first).await;
                 receive_ok(&mut client).await;
-                // It has not ended yet.
+                // The request has not ended yet.
                 client.send(GET).await;
                 let mut other = s1.accept().await;
                 request(&mut other).await;
@@ -73,7 +73,7 @@ fn a_connection_is_kept_whose_request_ends_after_its_answer() {
     }
 }
 
-/// What an application sends behind an answer belongs to no request: the answer counts, and the connection ends.
+/// Output after an answer belongs to no request: the answer is valid, and the connection ends.
 #[test]
 fn what_follows_an_answer_ends_the_connection_alone() {
     let end = record(3, &[0; 8]);

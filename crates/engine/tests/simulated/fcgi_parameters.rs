@@ -1,4 +1,4 @@
-//! What a FastCGI application is told of a request: the parameters of CGI/1.1, and what the section adds.
+//! Tests of the parameters of a request to a FastCGI application: those of CGI/1.1, and those added by its section.
 
 use testkit::{Peer, Service};
 
@@ -46,7 +46,7 @@ fn an_application_is_told_what_cgi_says() {
         });
 }
 
-/// What is the same for all requests is written once where no rule can have set it.
+/// Parameters with the same value for all requests are encoded once, unless a rule may set them.
 #[test]
 fn an_application_without_rules_is_told_the_same() {
     let found = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -72,7 +72,7 @@ fn an_application_without_rules_is_told_the_same() {
     assert_eq!(found[0], found[1]);
 }
 
-/// What is told of a connection is kept for its next request, and told anew where a rule says something else.
+/// Parameters of a connection are kept for its next request, and encoded again if a rule sets other values.
 #[test]
 fn the_ends_of_a_connection_are_those_of_each_request() {
     app(" http-request set-src req.hdr(x-src) if { req.hdr(x-src) -m found }\n http-request set-dst-port req.hdr(x-port) if { req.hdr(x-port) -m found }", " index i.php")

@@ -1,4 +1,5 @@
-//! Filters on exact time (configuration manual, section 9): how much goes when bandwidth is limited, and what a trace tells.
+//! Tests of filters with exact times (configuration manual, section 9): the amount of data with a bandwidth limit, and
+//! the output of a trace.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,12 +11,12 @@ use crate::world::*;
 const LIMITS: &str = "filter bwlim-in up default-limit 10000 default-period 2s\n \
                       filter bwlim-out down default-limit 10000 default-period 2s";
 
-/// Reads so many bytes of a limited body: a limit at once, and after every period as many more.
+/// Reads a limited body: the limit at once, and the same amount after every period.
 async fn expect_limited(peer: &mut Peer, watch: Stopwatch, periods: usize) {
     peer.receive(10_000).await;
     watch.took(0);
     for period in 2..=periods {
-        // It comes evenly, in pieces of a tenth, and nothing before it may.
+        // It is sent evenly, in pieces of a tenth, and nothing may precede that.
         peer.receive(5_000).await;
         let half = watch.elapsed().as_millis() as usize;
         assert!((period * 2_000 - 1_200..=period * 2_000 - 800).contains(&half), "{half} in period {period}");
@@ -59,7 +60,7 @@ fn what_the_server_gets_is_limited_to_the_byte() {
     });
 }
 
-/// Nobody is late while Weir itself holds bytes back.
+/// No timeout expires while Weir itself holds bytes back.
 #[test]
 fn a_pause_that_weir_makes_is_nobodys_timeout() {
     for rules in ["http-request set-bandwidth-limit down", "mode tcp\n tcp-request content set-bandwidth-limit down"] {
@@ -111,7 +112,7 @@ fn a_rule_may_say_how_much_and_how_long() {
     }
 }
 
-/// The tighter one counts, whichever comes first.
+/// The lower limit applies, in either order.
 #[test]
 fn limits_add_up() {
     for limits in [
@@ -129,7 +130,7 @@ fn limits_add_up() {
     }
 }
 
-/// Rules in a frontend name its filters, those in a backend the backend's: names do not meet.
+/// Rules in a frontend refer to its filters, those in a backend to the backend's: equal names do not conflict.
 #[test]
 fn a_filter_belongs_to_its_proxy() {
     let sections = "frontend l\n bind 10.0.0.1:80\n filter bwlim-out a default-limit 1000 default-period 1s\n \
@@ -162,7 +163,7 @@ fn a_tunnel_is_limited() {
 
 static TOLD: Mutex<String> = Mutex::new(String::new());
 
-/// What traces have told since the last call, without the moment and the number of the stream.
+/// The lines of traces since the last call, without the time and the number of the stream.
 fn told() -> Vec<String> {
     let told = std::mem::take(&mut *TOLD.lock().unwrap_or_else(PoisonError::into_inner));
     let line = |line: &str| match line.split_once("] [strm ") {
@@ -180,7 +181,7 @@ fn tell(text: &[u8]) {
     TOLD.lock().unwrap_or_else(PoisonError::into_inner).push_str(&String::from_utf8_lossy(text));
 }
 
-/// The order is that of HAProxy 3.5, which tells of its analysers as well.
+/// The order is that of HAProxy 3.5, whose traces contain its analysers as well.
 #[test]
 fn a_trace_tells_what_becomes_of_a_stream() {
     let sections = "frontend f\n bind 10.0.0.1:80\n filter trace name A\n filter trace name B hexdump\n \

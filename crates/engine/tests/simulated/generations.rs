@@ -1,5 +1,5 @@
-//! Another configuration takes the place of the one that is served: sessions stay with theirs, new ones get the new one,
-//! and nothing is lost or counted anew.
+//! Tests of replacing the configuration: sessions keep theirs, new sessions get the new one, and nothing is lost or
+//! counted again.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::api;
 use crate::messages::*;
 use crate::world::*;
 
-/// A configuration whose rules and pages say which one it is.
+/// A configuration whose rules and error pages contain its name.
 fn named(name: &str) -> Worlds {
     more(name, "")
 }
@@ -26,7 +26,7 @@ fn more(name: &str, lines: &str) -> Worlds {
     .global(api::SOCKET)
 }
 
-/// The server says in each answer what the rules have told it.
+/// Starts a server whose answers contain the name set by the rules.
 fn serve_rules(world: &World) {
     Service::at(S1).serve(&world.scope, |mut peer: Peer, _| async move {
         while let Some(head) = peer.receive_head().await {
@@ -47,14 +47,14 @@ async fn is_served_by(client: &mut Peer, name: &str) {
     client.expect(format!("{head}{}\r\ncontent-type: text/plain\r\n\r\n{page}", page.len())).await;
 }
 
-/// The configuration that is served now, as those see it who do not hold it.
+/// A weak reference to the current configuration.
 fn current(world: &World) -> Weak<Generation> {
     Arc::downgrade(&world.shared().generation())
 }
 
-/// What the frontend has counted of its requests.
+/// The frontend's counter of requests.
 async fn requests(world: &World) -> u64 {
-    // Counted at their ends.
+    // They are counted when they end.
     sleep(5).await;
     world.shared().counters.of(|worker| &worker.proxies[0].front).count(|counters| &counters.requests)
 }
@@ -100,8 +100,8 @@ fn a_request_that_is_under_way_ends_as_it_began() {
     });
 }
 
-/// Clients that come and stay while one configuration follows the other: none is turned away, each is served by one
-/// configuration alone, and by none that every worker had left before it came.
+/// Clients that arrive and stay during several changes of the configuration: all are served, each by a single
+/// configuration, and by none that every worker had left before the client arrived.
 #[test]
 fn configurations_follow_each_other_under_traffic() {
     const LAST: usize = 6;

@@ -1,5 +1,5 @@
-//! Glitches: what a peer does that a sound one would not do is counted on its connection and in stick tables, and too much of it
-//! ends the connection. And how connections of HTTP/2 end gracefully.
+//! Tests of glitches: behaviour that a correct peer does not show is counted on its connection and in stick tables, and
+//! too much of it ends the connection. Also of graceful ends of HTTP/2 connections.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::messages::*;
 use crate::parts::End;
 use crate::world::*;
 
-/// Answers with the glitches of the connection, and those that its client's entry has.
+/// Answers with the glitches of the connection, and those in its client's entry.
 const TELL: &str = "stick-table type ip size 10 store glitch_cnt,glitch_rate(1m)
     tcp-request session track-sc0 src
     http-request wait-for-body time 10s if METH_POST
     http-request return status 200 content-type text/plain lf-string \
     %[fc_glitches],%[sc0_glitch_cnt],%[sc0_glitch_rate],%[fc_http_major]";
 
-/// A frame that the client sends.
+/// A frame sent by the client.
 type Sent = (Kind, u8, u32, Vec<u8>);
 
 fn headers(stream: u32, ends: bool, block: Vec<u8>) -> Sent {
@@ -35,7 +35,7 @@ fn reset(stream: u32) -> Sent {
     (Kind::RstStream, 0, stream, ErrorCode::Cancel.bytes().to_vec())
 }
 
-/// A request whose block comes in that many CONTINUATION frames of a byte each.
+/// A request whose block is sent in that number of CONTINUATION frames of a byte each.
 fn pieces(count: usize) -> Vec<Sent> {
     let block = block("GET", "/", &[]);
     let (first, rest) = block.split_at(block.len() - count);
@@ -51,7 +51,7 @@ async fn send(client: &mut Client, frames: Vec<Sent>) {
     }
 }
 
-/// The same events as in HAProxy 3.5, and floods beyond that.
+/// The same events as in HAProxy 3.5, and further floods.
 #[test]
 fn what_a_client_does_is_counted() {
     listen(TELL).shuffled().seeds(0..4).run(|world| async move {
@@ -62,7 +62,7 @@ fn what_a_client_does_is_counted() {
             (vec![bad(1)], 1),
             (vec![bad(1), bad(3), bad(5)], 3),
             (vec![headers(1, true, block("GET", "/", &[("connection", "close")]))], 1),
-            // What a head says is answered; it is the connection's fault alone where it cannot be.
+            // Errors in a head are answered; they count for the connection only if that is impossible.
             (vec![headers(1, true, block("GE T", "/", &[]))], 0),
             (vec![headers(1, true, block("GET", "/", &[(":protocol", "x")]))], 1),
             (vec![post(1), reset(1)], 1),
@@ -71,7 +71,7 @@ fn what_a_client_does_is_counted() {
             (pieces(4), 0),
             (pieces(5), 1),
             (pieces(17), 2),
-            // 128 frames without use, and as many as are useful.
+            // 128 frames without use, and as many as were earned.
             (many(100, (Kind::Ping, 0, 0, vec![0; 8])), 0),
             (many(150, (Kind::Ping, 0, 0, vec![0; 8])), 23),
             (many(150, (Kind::Settings, 0, 0, vec![])), 23),
@@ -87,7 +87,7 @@ fn what_a_client_does_is_counted() {
             client.get(1001, "/").await;
             all += glitches;
             client.expect(1001, 200, &format!("{glitches},{all},{all},2")).await;
-            // An error of the connection is one as well.
+            // An error of the connection counts as well.
             client.frame(Kind::Data, 0, 0, &[]).await;
             client.expect_gone(ErrorCode::ProtocolError).await;
             all += 1;
@@ -96,7 +96,7 @@ fn what_a_client_does_is_counted() {
     });
 }
 
-/// Empty payload is a flood only where there is too much of it, and keepalives are none.
+/// Empty payload is a flood only beyond a certain rate, and keepalives are not.
 #[test]
 fn frames_that_others_pay_for_are_no_glitches() {
     listen(TELL).seeds(0..4).run(|world| async move {
@@ -118,7 +118,8 @@ fn frames_that_others_pay_for_are_no_glitches() {
     });
 }
 
-/// Without a threshold there is a budget: a client that has its streams reset again and again is told to leave, and then its connection ends.
+/// Without a threshold there is a budget: a client that provokes resets repeatedly gets a graceful GOAWAY, and then its
+/// connection ends.
 #[test]
 fn a_budget_ends_a_connection() {
     listen(TELL).seeds(0..2).run(|world| async move {
@@ -137,7 +138,7 @@ fn a_budget_ends_a_connection() {
         let _ = client.peer.receive_rest().await;
         world.forget_log();
     });
-    // Any threshold takes its place, also one that ends none.
+    // Any threshold replaces it, including 0, which disables it.
     listen(TELL).global("tune.h2.fe.glitches-threshold 0").seeds(0..2).run(|world| async move {
         let mut client = Client::connect().await;
         send(&mut client, (0..1200).map(|number| bad(2 * number + 1)).collect()).await;
@@ -148,7 +149,7 @@ fn a_budget_ends_a_connection() {
     });
 }
 
-/// As in HAProxy: its rules have run, and it has no server.
+/// As in HAProxy, its rules are run, and it gets no server.
 #[test]
 fn a_request_that_is_reset_at_once_gets_no_server() {
     listen("server s1 10.0.1.1:80").seeds(0..4).run(|world| async move {
@@ -184,7 +185,7 @@ fn three_quarters_of_a_threshold_end_a_connection_gracefully() {
         client.get(15, "/").await;
         client.expect(15, 200, "7,7,7,2").await;
         assert_eq!(client.departures, []);
-        // What it has begun before it knows is served.
+        // Streams that it began before receiving the GOAWAY are served.
         client.pongs = false;
         client.frame(Kind::Headers, 5, 17, &block("GET", "hello", &[])).await;
         client.get(19, "/").await;
@@ -209,7 +210,7 @@ fn a_threshold_ends_a_connection() {
         let _ = client.peer.receive_rest().await;
         world.forget_log();
     });
-    // But not while the worker has nothing else to do.
+    // But not while the worker is idle.
     let lines = "tune.h2.fe.glitches-threshold 10\ntune.glitches.kill.cpu-usage 100";
     listen(TELL).global(lines).seeds(0..4).run(|world| async move {
         let mut client = Client::connect().await;
@@ -331,7 +332,7 @@ fn requests_that_become_no_stream_are_logged() {
                     world.expect_no_log();
                 }
                 world.expect_log(lines).await;
-                // What is wrong with other frames is not.
+                // Errors in other frames are not logged.
                 let mut client = Client::connect().await;
                 send(&mut client, vec![(Kind::Data, 0, 0, vec![])]).await;
                 client.expect_gone(ErrorCode::ProtocolError).await;
@@ -341,7 +342,7 @@ fn requests_that_become_no_stream_are_logged() {
     }
 }
 
-/// A stop tells clients at once, and serves what they had sent before they knew.
+/// A stop sends GOAWAY to clients at once, and serves streams that they had begun before receiving it.
 #[test]
 fn a_stop_lets_clients_finish() {
     for (option, lasts) in [("", false), ("option idle-close-on-response\n timeout client 5s\n", true)] {
@@ -357,7 +358,7 @@ fn a_stop_lets_clients_finish() {
             client.get(3, "/").await;
             client.expect(3, 200, "").await;
             assert_eq!(client.departures, [(0x7fff_ffff, 0)]);
-            // One that says that it knows is closed at once, and one that does not say so a second later.
+            // A client that acknowledges is closed at once, and one that does not a second later.
             let before = rt::now();
             client.get(5, "/").await;
             client.expect(5, 200, "").await;
@@ -369,7 +370,7 @@ fn a_stop_lets_clients_finish() {
     }
 }
 
-/// Beyond what it may have begun before it knew, a client that goes on has its connection ended.
+/// If a client continues beyond the streams that it may have begun before receiving the GOAWAY, its connection ends.
 #[test]
 fn streams_beyond_all_that_were_granted_end_the_connection() {
     let lines = "tune.h2.fe.max-total-streams 2\ntune.h2.fe.max-concurrent-streams 3";
@@ -456,8 +457,8 @@ fn frames_streams_and_stalls_are_in_the_statistics() {
     });
 }
 
-/// A server has the same budget as a client, unless a threshold says otherwise: one that sends frames without use, and no more than a
-/// sound one by far.
+/// A server has the same budget as a client, unless a threshold is set: one that floods with frames without use loses
+/// its connection, one far below that does not.
 #[test]
 fn a_server_that_floods_loses_its_connection() {
     for (threshold, ends) in [("", true), ("tune.h2.be.glitches-threshold 0", false)] {
@@ -486,10 +487,10 @@ fn a_server_that_floods_loses_its_connection() {
     }
 }
 
-/// Answers to settings and pings of one read leave in one write, however many these are.
+/// Acknowledgements of settings and pings from one read are sent in one write, whatever their number.
 #[test]
 fn answers_to_the_frames_of_one_read_leave_in_one_write() {
-    // What is written by two calls arrives at two moments.
+    // Bytes of two writes arrive at different times.
     let link = |_| Link { jitter: Duration::from_micros(50), fragment: false, ..Link::default() };
     listen("http-request return status 200").links(link).seeds(0..4).run(|world| async move {
         let mut client = Client::connect().await;
@@ -508,7 +509,8 @@ fn answers_to_the_frames_of_one_read_leave_in_one_write() {
     });
 }
 
-/// A client that breaks the protocol gets to know why. What it sends after that is refused as soon as it has got that.
+/// A client that violates the protocol gets a GOAWAY with the reason. After it has received that, further input is
+/// refused.
 #[test]
 fn a_client_at_fault_is_not_listened_to() {
     let link = |_| Link { fragment: false, ..Link::default() };

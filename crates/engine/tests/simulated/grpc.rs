@@ -1,4 +1,4 @@
-//! gRPC: the status in the log, checks by its health service, and clients of gRPC-Web at the edge.
+//! Tests of gRPC: the status in the log, checks by its health service, and clients of gRPC-Web at the edge.
 
 use base64ct::{Base64, Encoding};
 use testkit::{Peer, Service, text};
@@ -9,17 +9,17 @@ use crate::world::*;
 
 const STATUS: &str = "log-format \"%ST %[grpc_status] %[grpc_message]\"";
 
-/// A call, as a client of HTTP/2 sends it.
+/// A call as sent by an HTTP/2 client.
 const CALL: &str = "POST /a.B/C HTTP/1.1\r\nHost: a\r\ncontent-type: application/grpc\r\nte: trailers\r\n\r\n";
 const CALL_AT_SERVER: &str =
     "POST /a.B/C HTTP/1.1\r\nhost: a\r\ncontent-type: application/grpc\r\nte: trailers\r\n\r\n";
 
-/// A message in its frame.
+/// A message with its gRPC prefix.
 fn message(payload: &[u8]) -> Vec<u8> {
     [&[0][..], &(payload.len() as u32).to_be_bytes(), payload].concat()
 }
 
-/// The log says this next.
+/// Expects this line in the log next.
 async fn logs(world: &World, line: &str) {
     let lines = world.lines(1).await;
     assert!(lines.len() == 1 && lines[0].ends_with(&format!("]: {line}")), "{lines:?}");
@@ -50,7 +50,7 @@ fn the_status_of_a_call_is_logged_wherever_it_stands() {
                 assert_eq!(answered.trailers, "grpc-status: 5\r\ngrpc-message: lost\r\n\r\n");
                 assert_eq!(answered.payload, message(b"reply"));
                 logs(&world, "200 5 lost").await;
-                // A call that fails before its first message has a head alone.
+                // A call that fails before its first message has only a head.
                 client.post(3, CALL).await;
                 client.upload(3, b"").await;
                 let stream = origin.expect_request(CALL_AT_SERVER, b"").await;
@@ -58,7 +58,7 @@ fn the_status_of_a_call_is_logged_wherever_it_stands() {
                 origin.send(Part::HeadAlone, stream, alone).await;
                 assert_eq!(client.message(3).await.head.matches("grpc-status: 12").count(), 1);
                 logs(&world, "200 12 no%20such").await;
-                // The next answer has none, and nothing is left of the one before.
+                // The next answer has no status, and nothing is left of the previous one.
                 client.get(5, "/").await;
                 let stream = origin.expect_request(&get_at_server("/"), b"").await;
                 origin.messages.clear();
@@ -69,7 +69,7 @@ fn the_status_of_a_call_is_logged_wherever_it_stands() {
     }
 }
 
-/// Trailers of a chunked answer are known as well, whatever the client gets of them.
+/// Trailers of a chunked answer are evaluated as well, even if the client does not get them.
 #[test]
 fn trailers_of_chunks_tell_the_status() {
     for (option, passed) in [("", "grpc-status: 3\r\n"), ("option http-drop-response-trailers\n ", "")] {
@@ -95,7 +95,7 @@ fn at_server(kind: &str, accept: &str, rest: &str) -> String {
     format!("POST /a.B/C HTTP/1.1\r\nhost: a\r\ncontent-type: {kind}\r\n{accept}te: trailers\r\n{rest}\r\n")
 }
 
-/// What the frames of an answer say that came as Base64 in pieces, each with its padding.
+/// Decodes the frames of an answer that was received as Base64 in pieces, each with its padding.
 fn decoded(text: &[u8]) -> Vec<u8> {
     text.chunks(4).flat_map(|group| Base64::decode_vec(std::str::from_utf8(group).unwrap()).unwrap()).collect()
 }
@@ -103,7 +103,7 @@ fn decoded(text: &[u8]) -> Vec<u8> {
 #[test]
 fn clients_of_grpc_web_reach_servers_of_grpc() {
     let accept = "accept: application/grpc-web-text+proto\r\n";
-    // What the client says, what the server sees, what the client gets.
+    // The client's request, the server's view of it, the client's answer.
     let rows = [
         ("grpc-web", "", false, "application/grpc", "content-type: application/grpc-web\r\n", false),
         ("grpc-web+proto", "", false, "application/grpc+proto", "content-type: application/grpc-web\r\n", false),
@@ -149,7 +149,7 @@ fn clients_of_grpc_web_reach_servers_of_grpc() {
     }
 }
 
-/// Also on a stream, and with a length that the server tells; an answer without messages tells its status in its head.
+/// Also on a stream, and with a length set by the server; an answer without messages has the status in its head.
 #[test]
 fn answers_of_every_framing_are_translated() {
     let kind = "content-type: application/grpc\r\n";
@@ -195,7 +195,7 @@ fn answers_of_every_framing_are_translated() {
     }
 }
 
-/// What is no Base64, or not all of it, is no call.
+/// Invalid or incomplete Base64 is refused.
 #[test]
 fn a_broken_text_is_refused() {
     for body in ["AAAA!AAA", "AAAAA", "A=AA"] {
@@ -206,7 +206,7 @@ fn a_broken_text_is_refused() {
             let mut origin = End::accept(&mut p1).await;
             let answer = client.receive_rest().await;
             assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{}", String::from_utf8_lossy(&answer));
-            // The server sees no end of the message: a reset, or the end of the connection.
+            // The server does not see the end of the message: a reset, or the end of the connection.
             while origin.step().await {}
             assert_ne!(origin.messages.get(&1).and_then(|message| message.end), Some(Part::End));
             world.forget_log();
@@ -214,7 +214,7 @@ fn a_broken_text_is_refused() {
     }
 }
 
-/// Calls of gRPC and other requests pass a filter that has nothing to do with them, to either kind of server.
+/// gRPC calls and other requests pass a gRPC-Web filter unchanged, to either kind of server.
 #[test]
 fn others_pass_unchanged() {
     listen("filter grpc-web\n filter grpc-web\n server s1 10.0.1.1:80").shuffled().seeds(0..4).run(|_| async move {
@@ -232,7 +232,7 @@ async fn check(servers: &mut Service, status: u8, trailers: &str) {
                 user-agent: grpc-weir\r\ncontent-length: 10\r\n\r\n";
     let stream = origin.expect_request(head, b"\0\0\0\0\x05\x0a\x03a.B").await;
     match status {
-        // The service is not known: a head alone.
+        // The service is unknown: only a head.
         0 => {
             origin
                 .send(
@@ -264,7 +264,7 @@ fn servers_are_checked_by_their_health_service() {
         (1, "x: y\r\n", "failed, reason: Layer7 invalid response, info: \"no gRPC status\""),
     ];
     for (status, trailers, said) in rows {
-        // A server that fails answers well before, and one that is well does not.
+        // A server whose check fails has passed before, and one whose check passes has failed before.
         let (first, later) = if said.starts_with('f') {
             ((1, "grpc-status: 0\r\n"), (status, trailers))
         } else {

@@ -1,5 +1,5 @@
-//! HTTP/2 with clients, to servers of HTTP/1: streams keep apart, windows hold, what breaks the protocol ends a stream or the
-//! connection and nothing else.
+//! Tests of HTTP/2 with clients, and HTTP/1 servers: streams are independent, windows are respected, a protocol
+//! violation ends a stream or the connection and nothing else.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use wire::h2::{Decoder, ErrorCode, FrameHeader, HEADER_LENGTH, Kind, PREFACE, Se
 use crate::messages::*;
 use crate::world::*;
 
-/// What has come of an answer.
+/// The received part of an answer.
 #[derive(Default)]
 pub struct Answered {
     pub head: String,
@@ -19,26 +19,26 @@ pub struct Answered {
     pub reset: Option<u32>,
 }
 
-/// A client of the protocol, which gives credit for what it reads.
+/// An HTTP/2 client, which credits windows for the bytes that it reads.
 pub struct Client {
     pub peer: Peer,
     decoder: Decoder,
     pub answers: BTreeMap<u32, Answered>,
-    /// What it may send: on the connection, and on each stream.
+    /// Its window for sending: on the connection, and on each stream.
     credit: i64,
     stream_credit: BTreeMap<u32, i64>,
     gives: bool,
-    /// The code of a GOAWAY.
+    /// The error code of a GOAWAY.
     gone: Option<u32>,
-    /// The newest stream that each GOAWAY names, and its code.
+    /// The newest stream in each GOAWAY, and its error code.
     pub departures: Vec<(u32, u32)>,
-    /// Streams that it may have at a time.
+    /// The limit of concurrent streams.
     pub limit: Option<u32>,
-    /// It answers a PING.
+    /// Whether it acknowledges PINGs.
     pub pongs: bool,
 }
 
-/// A literal without index, its strings plain.
+/// Encodes a literal without indexing and without Huffman coding.
 pub fn literal(block: &mut Vec<u8>, name: &str, value: &str) {
     block.push(0);
     for text in [name, value] {
@@ -48,7 +48,7 @@ pub fn literal(block: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// The block of a request, and fields of it.
+/// Encodes the block of a request, with additional fields.
 pub fn block(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in [(":method", method), (":scheme", "http"), (":path", path), (":authority", "a")] {
@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Sends payload as far as its credit allows, and the end.
+    /// Sends payload as far as the windows allow, and the end.
     async fn upload(&mut self, stream: u32, payload: &[u8]) {
         let mut rest = payload;
         loop {
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// The answer of a stream, up to its end.
+    /// Receives the answer of a stream, up to its end.
     pub async fn answer(&mut self, stream: u32) -> Answered {
         while self.answers.get(&stream).is_none_or(|answered| !answered.ended && answered.reset.is_none()) {
             self.step().await;
@@ -190,7 +190,7 @@ impl Client {
         assert_eq!(self.answer(stream).await.reset, Some(code as u32), "stream {stream}");
     }
 
-    /// The connection ends with that code.
+    /// Expects a GOAWAY with that code, and the end of the connection.
     pub async fn expect_gone(&mut self, code: ErrorCode) {
         while self.gone.is_none() {
             self.step().await;
@@ -200,7 +200,7 @@ impl Client {
     }
 }
 
-/// A request as servers get it.
+/// A request as received by servers.
 fn at_server(method: &str, path: &str, more: &str) -> String {
     format!("{method} {path} HTTP/1.1\r\nhost: a\r\n{more}\r\n")
 }
@@ -231,8 +231,8 @@ fn streams_are_answered_in_whatever_order() {
     });
 }
 
-/// Uploads and downloads of many sizes at once, to a server that sends back what it gets: no byte is lost or meets another
-/// stream, whatever the windows of the client are.
+/// Uploads and downloads of many sizes at once, to a server that echoes: payload is neither lost nor mixed between
+/// streams, with any windows of the client.
 #[test]
 fn many_bodies_at_once_keep_apart() {
     for window in [1_u32, 700, 65_535, 200_000] {
@@ -283,14 +283,14 @@ fn a_client_gets_no_more_than_it_has_given_credit_for() {
         while client.answers.get(&1).is_none_or(|answered| answered.payload.len() < 100) {
             client.step().await;
         }
-        // Another stream has a window of its own, and all that Weir had to say on the first one was said before.
+        // Another stream has a window of its own, and the first one's sendable payload was sent before.
         client.get(3, "/").await;
         let mut second = s1.accept().await;
         second.expect(at_server("GET", "/", "")).await;
         second.send(answer("short")).await;
         client.expect(3, 200, "short").await;
         assert_eq!(client.answers[&1].payload.len(), 100);
-        // A setting grows the window of streams that have begun.
+        // A setting enlarges the window of streams that have begun.
         client.frame(Kind::Settings, 0, 0, &Setting::InitialWindowSize.bytes(150)).await;
         client.frame(Kind::WindowUpdate, 0, 1, &100_u32.to_be_bytes()).await;
         client.expect(1, 200, &"x".repeat(250)).await;
@@ -322,7 +322,7 @@ fn what_breaks_a_request_resets_its_stream_alone() {
                 client.expect(stream + 2, 200, "fine").await;
                 stream += 4;
             }
-            // A window of nothing, and one that is too large.
+            // A window increment of 0, and one that is too large.
             client.request(stream, false, &block("POST", "/", &[])).await;
             client.frame(Kind::WindowUpdate, 0, stream, &[0; 4]).await;
             world.forget_log();
@@ -374,7 +374,7 @@ fn what_breaks_the_connection_ends_it() {
                 server.expect(at_server("GET", "/slow", "")).await;
                 client.peer.send(bytes).await;
                 client.expect_gone(code).await;
-                // The stream that was served goes with its connection.
+                // The stream being served ends with its connection.
                 server.expect_end().await;
                 world.forget_log();
             }
@@ -382,7 +382,7 @@ fn what_breaks_the_connection_ends_it() {
     }
 }
 
-/// An answer in the middle of an upload is read by clients that go on sending, and the connection goes on.
+/// An answer during an upload is read by clients that continue to send, and the connection is kept.
 #[test]
 fn an_early_answer_leaves_the_connection_in_order() {
     listen("http-request deny if { path /deny }\n http-request return status 200").shuffled().seeds(0..8).run(
@@ -396,7 +396,7 @@ fn an_early_answer_leaves_the_connection_in_order() {
             client.upload(1, &[b'x'; 300_000]).await;
             client.get(5, "/").await;
             client.expect(5, 200, "").await;
-            // A length that was a lie ends the stream and nothing else.
+            // A wrong length ends only the stream.
             client.request(7, false, &block("POST", "/deny", &[("content-length", "3")])).await;
             client.upload(7, b"four").await;
             client.get(9, "/").await;
@@ -422,7 +422,8 @@ fn a_client_that_resets_a_stream_takes_its_request_back() {
     });
 }
 
-/// `reject` and `silent-drop` end the whole connection, and the requests of its other streams with it. The first one says so.
+/// `reject` and `silent-drop` end the whole connection, with the requests of its other streams. `reject` sends a
+/// GOAWAY.
 #[test]
 fn a_rejected_request_takes_its_connection_along() {
     for (rule, content) in [("http-request", ""), ("tcp-request content", " tcp-request inspect-delay 1s\n")] {
@@ -497,7 +498,7 @@ fn an_address_speaks_what_it_was_told_to() {
     });
 }
 
-/// A client that gives all the credit in the world and reads nothing holds its connection no longer than any other.
+/// A client with very large windows that reads nothing does not hold its connection longer than any other.
 #[test]
 fn a_client_that_reads_nothing_is_left_in_time() {
     let link = |_| Link { fragment: false, buffer: 10_000, ..Link::default() };
@@ -516,7 +517,7 @@ fn a_client_that_reads_nothing_is_left_in_time() {
     });
 }
 
-/// A connection that has to begin with the preface and does not is logged as refused, one that is silent is not.
+/// A connection that should begin with the preface and does not is logged as refused, a silent one is not.
 #[test]
 fn what_does_not_begin_as_agreed_is_no_request() {
     const LINE: &str = r#"l l/<NOSRV> -1/-1/-1/-1/# 0 # - - PR-- 1/1/0/0/0 0/0 "<BADREQ>""#;
@@ -534,7 +535,7 @@ fn what_does_not_begin_as_agreed_is_no_request() {
     }
 }
 
-/// A stream whose client gives it no window ends in time, and no other one with it.
+/// A stream whose client gives it no window ends in time, without affecting others.
 #[test]
 fn a_stream_without_a_window_is_left_in_time() {
     let sections = "timeout client 3s\n timeout http-keep-alive 60s\n http-request return status 204 if { path /n }
@@ -556,7 +557,7 @@ fn a_stream_without_a_window_is_left_in_time() {
     });
 }
 
-/// A URI that a rule has set goes on as it is; the target of a client's own goes on as a path.
+/// A URI set by a rule is sent unchanged; the client's own target is sent as a path.
 #[test]
 fn a_uri_that_a_rule_sets_goes_on_as_it_is() {
     for (rule, target, host) in [

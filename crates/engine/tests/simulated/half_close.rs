@@ -1,4 +1,4 @@
-//! A FIN at every moment, with and without `option abortonclose`, which is the default in HTTP mode.
+//! Tests of a client's FIN at every time, with and without `option abortonclose`, which is the default in HTTP mode.
 
 use testkit::{Peer, Service, Stopwatch, sleep};
 
@@ -10,7 +10,7 @@ const PATIENT: &str = "no option abortonclose\n server s1 10.0.1.1:80";
 #[test]
 fn while_the_answer_is_awaited_by_default() {
     for body in ["server s1 10.0.1.1:80", "option abortonclose\n server s1 10.0.1.1:80"] {
-        // As soon as the request is there, and later.
+        // Right after the request, and later.
         for millis in [0, 50] {
             listen(body).run(move |world| async move {
                 let (mut client, mut server, _s1) = asked().await;
@@ -20,7 +20,7 @@ fn while_the_answer_is_awaited_by_default() {
                 client.expect(closing_page(400)).await;
                 client.expect_eof().await;
                 server.expect_end().await;
-                // A client is watched some milliseconds after its request only.
+                // A client is watched only some milliseconds after its request.
                 assert!(watch.elapsed().as_millis() <= 7, "{watch:?}");
                 world.expect_log(&[r#"l l/s1 0/0/0/-1/# 400 # - - CH-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
             });
@@ -90,7 +90,7 @@ fn within_the_answer_by_default() {
     });
 }
 
-/// The server is told, and decides when its answer ends.
+/// The server gets the FIN, and decides when its answer ends.
 #[test]
 fn within_an_answer_that_the_end_delimits() {
     listen("server s1 10.0.1.1:80").run(|world| async move {
@@ -164,7 +164,7 @@ fn in_the_queue() {
         second.half_close();
         second.expect_eof().await;
         world.expect_log(&[r#"l l/<NOSRV> 0/50/-1/-1/50 -1 0 - - CQ-- 2/2/1/0/0 0/1 "GET /2 HTTP/1.1""#]).await;
-        // Nobody looks at the log from here on: how the other one ends is another test's matter.
+        // The log is not checked from here on: the end of the other one is the subject of another test.
         world.forget_log();
     });
 }

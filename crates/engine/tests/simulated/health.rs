@@ -1,5 +1,5 @@
-//! What becomes of a server by its checks, its agent and orders, and of who is there: state by state, on the virtual
-//! clock. Paces, log lines and traffic that is observed are in `checks`.
+//! Tests of a server's state by its checks, its agent and commands, and of the servers available: state by state, on
+//! the virtual clock. Intervals, log lines and observed traffic are in `checks`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
-/// Where checks go, and questions to agents.
+/// Addresses of checks and agent checks.
 const CHECKS: &str = "10.0.1.1:81";
 const AGENT: &str = "10.0.1.1:82";
 
@@ -19,7 +19,7 @@ fn status(world: &World, server: usize) -> ServerStatus {
     world.shared().live.proxies[0].status(server).unwrap()
 }
 
-/// Every connection to an address gets the text that is told last, and its end.
+/// Starts a service that sends the text set last on every connection, and closes it.
 fn says(world: &World, address: &str, text: &str) -> Rc<RefCell<String>> {
     let told = Rc::new(RefCell::new(text.to_owned()));
     let inner = Rc::clone(&told);
@@ -32,14 +32,14 @@ fn says(world: &World, address: &str, text: &str) -> Rc<RefCell<String>> {
     told
 }
 
-/// What checks get from a server.
+/// A server's answers to checks.
 const WELL: &str = "HTTP/1.0 200 OK\r\n\r\n";
 const ILL: &str = "HTTP/1.0 500 Ill\r\n\r\n";
 const AWAY: &str = "HTTP/1.0 404 Away\r\n\r\n";
 
 #[test]
 fn a_server_begins_and_comes_out_of_maintenance_as_its_init_state_says() {
-    // At first, then after each failed check; at first, then after each that passes.
+    // At first, then after each failed check; at first, then after each passed one.
     let rows = [
         ("none", "U DDDD", "U UUUU"),
         ("up", "U DDDD", "U UUUU"),
@@ -49,7 +49,7 @@ fn a_server_begins_and_comes_out_of_maintenance_as_its_init_state_says() {
     ];
     for (word, failing, passing) in rows {
         for (answer, course) in [(ILL, failing), (WELL, passing)] {
-            // The other server has the first check, which comes before the script has begun.
+            // The other server gets the first check, which comes before the script has begun.
             let body = format!(
                 "option httpchk\n default-server check port 81 inter 1s rise 2 fall 3\n server s1 10.0.1.2:80\n \
                  server s2 10.0.1.1:80 init-state {word}"
@@ -58,7 +58,7 @@ fn a_server_begins_and_comes_out_of_maintenance_as_its_init_state_says() {
                 world.forget_log();
                 says(&world, CHECKS, answer);
                 let letter = || if status(&world, 1).up { 'U' } else { 'D' };
-                // Its checks come half a second after the other one's, the last one of each round is at 3.5 s.
+                // Its checks come half a second after the other server's; the last one of each round is at 3.5 s.
                 sleep(250).await;
                 let mut found = format!("{} ", letter());
                 for pause in [500, 1_000, 1_000, 1_000] {
@@ -76,7 +76,7 @@ fn a_server_begins_and_comes_out_of_maintenance_as_its_init_state_says() {
     }
 }
 
-/// A request at each server, under way; by cookie.
+/// Begins a request at each server, selected by cookie.
 async fn under_way(cookies: &[&str], services: &mut [Service]) -> Vec<(Peer, Peer)> {
     let mut found = Vec::new();
     for (cookie, service) in cookies.iter().zip(services) {
@@ -89,14 +89,14 @@ async fn under_way(cookies: &[&str], services: &mut [Service]) -> Vec<(Peer, Pee
     found
 }
 
-/// Whether a session goes on: its server's answer reaches its client.
+/// Whether a session continues: its server's answer reaches its client.
 async fn goes_on(client: &mut Peer, server: &mut Peer) -> bool {
     server.try_send(OK).await && client.try_receive_head().await.is_some_and(|head| head.starts_with("HTTP/1.1 200 "))
 }
 
 #[test]
 fn a_server_that_is_marked_down_takes_its_sessions_with_it() {
-    // The second server tracks the first one, and lets its sessions go on.
+    // The second server tracks the first one, without `shutdown-sessions`.
     let rows = [("", true), ("set server l/s1 health down", true), ("set server l/s1 state maint", true)];
     let spared = [("set server l/s1 state drain", false), ("set server l/s1 health stopping", false)];
     for (typed, ends) in rows.into_iter().chain(spared) {
@@ -211,7 +211,7 @@ fn a_server_that_wants_no_new_clients_keeps_its_own() {
 
 #[test]
 fn every_word_of_an_agent_counts_and_only_its_own_words_take_it_back() {
-    // What it says, one line after the other; whether the server is up, what is wanted of it, weight and limit.
+    // The agent's line; whether the server is up, its administrative state, weight and limit.
     let rows: &[(&str, bool, Admin, u32, u32)] = &[
         ("", true, Admin::Ready, 100, 50),
         ("nonsense", true, Admin::Ready, 100, 50),
@@ -251,7 +251,7 @@ fn every_word_of_an_agent_counts_and_only_its_own_words_take_it_back() {
             let [one, other] = [0, 1].map(|server| status(&world, server));
             assert_eq!((one.up, one.admin, one.weight, one.load.limit), (up, admin, weight, limit), "{lines}");
             assert_eq!(one.takes_part, up && admin == Admin::Ready && weight > 0, "{lines}");
-            // Who tracks it has its state, not its weight and limit.
+            // A tracking server has its state, but its own weight and limit.
             assert_eq!((other.up, other.admin, other.weight, other.load.limit), (up, admin, 100, 50), "{lines}");
         });
     }
@@ -284,7 +284,7 @@ fn no_more_servers_are_ejected_at_once_than_allowed() {
         );
         listen(&body).workers(&[1]).run(move |world| async move {
             world.forget_log();
-            // Nobody listens at any of them.
+            // None of them listens.
             for _ in 0..40 {
                 let mut client = Peer::connect(WEIR).await;
                 client.send(GET).await;
@@ -312,10 +312,10 @@ fn servers_go_on_where_another_process_left_them() {
         world.forget_log();
         says(&world, CHECKS, WELL);
         says(&world, AGENT, ILL);
-        // Their checks come a fifth of a second after each other, once a second. From the second server on: whether it is
-        // up, and whether it gets anything.
+        // Their checks come a fifth of a second apart, once per second. From the second server on: whether it is up,
+        // and whether it gets requests.
         let rows = [
-            // The first one grows from the beginning, the second one has to rise, the third one to fall.
+            // The first one's slowstart begins at the start, the second one has to rise, the third one to fall.
             (100, 6, ["up on", "down", "up on", "up", "down"]),
             (1_000, 12, ["up on", "down", "up on", "up", "down"]),
             (1_000, 18, ["up on", "up on", "up on", "up", "up on"]),
@@ -344,7 +344,7 @@ fn an_error_brings_a_server_as_near_to_its_end_as_on_error_says() {
         );
         listen(&body).workers(&[1, 2]).run(move |world| async move {
             world.forget_log();
-            // Its first check comes before anybody answers, and finds nobody; one more makes that good.
+            // Its first check comes before there is a listener, and fails; one more check makes up for it.
             let answer = says(&world, CHECKS, WELL);
             sleep(5_000).await;
             let health = || world.shared().live.proxies[0].health(0, Checker::Health).unwrap();

@@ -1,5 +1,5 @@
-//! Requests whose server takes too long go to a second one as well (`hedge-requests`): to the millisecond, on the virtual
-//! clock.
+//! Tests of requests that are sent to a second server if the first one takes too long (`hedge-requests`): to the
+//! millisecond, on the virtual clock.
 
 use live::HedgeCounts;
 use testkit::{Peer, Service, Stopwatch, sleep};
@@ -20,7 +20,7 @@ fn counts(world: &World) -> HedgeCounts {
     world.shared().live.proxies[0].hedge_counts().unwrap()
 }
 
-/// A client has asked, and the first server has the request.
+/// Sends a client's request, which the first server receives.
 async fn asked_first() -> (Peer, Peer, Service) {
     let mut s1 = Service::at(S1);
     let mut client = Peer::connect(WEIR).await;
@@ -43,7 +43,7 @@ fn the_second_server_wins_and_the_first_link_ends() {
         second.send(OK).await;
         client.expect(OK_AT_CLIENT).await;
         first.expect_end().await;
-        // The connection took no time, the answer 20 ms from then on.
+        // The connection took no time, the answer 20 ms after that.
         world.expect_log(&[r#"l l/s2 0/0/50/20/70 200 # - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
         assert_eq!(counts(&world), HedgeCounts { begun: 1, won: 1, ..HedgeCounts::default() });
         assert_eq!(world.idle_links(), 1, "the winner's");
@@ -72,7 +72,7 @@ fn an_answer_in_time_is_the_only_one() {
         let mut s2 = Service::at(S2);
         let (mut client, mut first, _s1) = asked_first().await;
         sleep(45).await;
-        // The beginning of an answer is enough.
+        // The beginning of an answer is sufficient.
         first.send(&OK[..1]).await;
         sleep(100).await;
         first.send(&OK[1..]).await;
@@ -85,7 +85,7 @@ fn an_answer_in_time_is_the_only_one() {
 
 #[test]
 fn a_failure_of_one_waits_for_the_other() {
-    // What the first one does after 60 ms, and what the second one does after 20 ms more.
+    // The first server's behaviour after 60 ms, and the second one's 20 ms later.
     let refuses = |failure: &'static str| {
         hedged("").run(move |world| async move {
             let mut s2 = Service::at(S2);
@@ -141,7 +141,7 @@ fn where_both_fail_the_client_learns_of_it() {
         client.expect(page(502)).await;
         world.expect_log(&[r#"l l/s1 0/0/0/-1/60 502 # - - SH-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
     });
-    // An answer is better than none, whoever gives it.
+    // Any answer is preferred to none, from either server.
     for busy_is_second in [false, true] {
         hedged("").run(move |world| async move {
             let mut s2 = Service::at(S2);
@@ -236,7 +236,7 @@ fn what_must_not_be_done_twice_is_sent_once() {
     }
     let body = "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\na";
     once("", body.to_owned(), body.replace("Host", "host").replace("Content-Length", "content-length"));
-    // What binds a request to its server is kept, and whoever forbids repetition is heard.
+    // Requests bound to their server are not hedged, nor those whose retry is forbidden.
     let cookie = |name: &str, host: &str| format!("GET / HTTP/1.1\r\n{host}: a\r\n{name}: SRV=a\r\n\r\n");
     once(
         "cookie SRV insert\n server s0 10.0.1.1:80 cookie a weight 0",
@@ -252,7 +252,7 @@ fn a_server_without_a_free_slot_is_not_asked() {
                 server s2 10.0.1.2:80 maxconn 1";
     listen(body).run(|world| async move {
         let (mut s1, mut s2) = (Service::at(S1), Service::at(S2));
-        // One request each, then the next one's second attempt finds no room.
+        // One request each, then the second attempt of the next one finds no free slot.
         let mut clients = Vec::new();
         let mut answering = Vec::new();
         for (path, at_second) in [("/1", false), ("/2", true), ("/3", false)] {
@@ -263,7 +263,7 @@ fn a_server_without_a_free_slot_is_not_asked() {
             clients.push(client);
             answering.push(server);
         }
-        // The second server's own request has room at the first one.
+        // The second server's own request gets a slot at the first one.
         let mut hedge = s1.accept().await;
         hedge.expect(get_at_server("/2")).await;
         sleep(100).await;
@@ -334,14 +334,14 @@ fn a_percentile_of_what_was_seen_is_the_delay() {
         }
         slow.set(true);
         let took = ask().await;
-        // The percentile is told up to an eighth too long, and answers travel.
+        // The percentile is estimated up to an eighth too high, and answers take time.
         assert!((20..=24).contains(&took), "{took} ms");
         assert_eq!(counts(&world).won, 1);
     });
 }
 
-/// Servers that speak TLS have rivals as others, with a PROXY header in front of the handshake or without one, on a new link or
-/// an idle one.
+/// TLS servers are hedged like others, with or without a PROXY header before the handshake, on a new link or an idle
+/// one.
 #[test]
 fn the_second_server_may_speak_tls() {
     for (options, header) in [("", ""), ("send-proxy", "PROXY TCP4 ")] {
@@ -373,7 +373,7 @@ fn the_second_server_may_speak_tls() {
     }
 }
 
-/// A handshake that fails, or does not end in time, is a rival that has lost.
+/// A handshake that fails, or is not completed in time, loses the hedge.
 #[test]
 fn a_rival_that_is_not_who_it_has_to_be_has_lost() {
     for silent in [false, true] {

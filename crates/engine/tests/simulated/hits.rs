@@ -1,4 +1,5 @@
-//! Responses of a cache that go out with one write: a client cannot tell them from those that flow, nor can the log or the statistics.
+//! Tests of cached responses sent with one write: clients, the log and the statistics see no difference from those that
+//! flow.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +9,10 @@ use testkit::{Peer, Service};
 use crate::api::*;
 use crate::world::*;
 
-/// A rule that is never taken. Where one waits, answers flow.
+/// A rule that never matches. With a rule that may wait, answers flow.
 const NEVER: &str = "http-response wait-for-body time 1s if { always_false }\n";
 
-/// What the server has, by path.
+/// The server's response, by path.
 fn stored(path: &str) -> Vec<u8> {
     let (length, fields) = match path {
         "/empty" => (0, ""),
@@ -25,7 +26,7 @@ fn stored(path: &str) -> Vec<u8> {
     [head.into_bytes(), (b'a'..=b'z').cycle().take(length).collect()].concat()
 }
 
-/// Requests by which each of these answers comes in every form.
+/// Requests that get each of these responses in every form.
 fn requests() -> Vec<String> {
     let mut all = Vec::new();
     for path in ["/empty", "/short", "/pieces", "/long", "/denied"] {
@@ -52,8 +53,8 @@ async fn answered(client: &mut Peer, has_head_alone: bool) -> String {
     head + &String::from_utf8(body).unwrap()
 }
 
-/// What clients, the log and the statistics get of hits with those rules: of requests that come one after the other, and also of the
-/// same ones at a time.
+/// The answers, log lines and statistics of hits with those rules: of requests one after the other, and with
+/// `at_a_time` also of concurrent ones.
 fn told(rules: &str, link: fn(u64) -> Link, at_a_time: bool) -> Vec<String> {
     let found = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&found);
@@ -104,13 +105,13 @@ fn told(rules: &str, link: fn(u64) -> Link, at_a_time: bool) -> Vec<String> {
     std::mem::take(&mut *found)
 }
 
-/// A text whose Age fields say nothing: how long something takes is not what is looked at.
+/// Removes the values of Age fields, since durations are not compared.
 fn without_ages(text: &str) -> String {
     let lines = text.split("\r\n").map(|line| if line.starts_with("age: ") { "age" } else { line });
     lines.collect::<Vec<_>>().join("\r\n")
 }
 
-/// What statistics say of the frontend.
+/// The frontend's statistics.
 fn counted(table: &str) -> String {
     const COLUMNS: &[&str] = &[
         "bin",
@@ -135,8 +136,8 @@ fn counted(table: &str) -> String {
     COLUMNS.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// What a cache gives is counted as what a server sends, heads included: no more than the framing of chunks is missing of what the
-/// client gets.
+/// Bytes of a cached response are counted as those of a server, heads included: only the framing of chunks is missing
+/// from the client's bytes.
 fn heads_count(told: &[String]) {
     let hits: Vec<&String> = told.iter().filter(|line| line.contains(" <CACHE>")).collect();
     assert!(hits.len() > 10, "{told:?}");
@@ -152,7 +153,8 @@ fn heads_count(told: &[String]) {
     }
 }
 
-/// With every kind of rule on answers that does not wait, and with what keeps a response from going out at once.
+/// With every kind of rule on answers that does not wait, and with everything that prevents a response from being sent
+/// at once.
 #[test]
 fn a_hit_is_the_same_whether_it_flows_or_not() {
     let rules = [
@@ -193,7 +195,7 @@ fn a_hit_is_the_same_whether_it_flows_or_not() {
     }
 }
 
-/// Less than a head fits on the way to these clients.
+/// Less than a head fits on the link to these clients.
 #[test]
 fn a_hit_that_is_taken_in_pieces_goes_on() {
     let narrow = |_| Link { buffer: 90, ..Link::default() };
@@ -201,7 +203,7 @@ fn a_hit_that_is_taken_in_pieces_goes_on() {
     assert!(whole == pieces, "{whole:?}\n{pieces:?}");
 }
 
-/// A client that takes no more of an answer is given the time that it has, and is logged as one that did not take all.
+/// A client that stops reading an answer gets its timeout, and the log shows a truncated answer.
 #[test]
 fn a_client_that_does_not_take_a_hit_is_late() {
     for rules in ["", NEVER] {

@@ -1,5 +1,5 @@
-//! The client of the process itself, by the runtime command `httpclient`: scripted servers whose answers come in pieces, late,
-//! broken or without an end.
+//! Tests of the process's own HTTP client, by the runtime command `httpclient`: scripted servers whose answers arrive
+//! in pieces, late, broken or without an end.
 
 use testkit::{Peer, Service, Stopwatch, sleep};
 
@@ -9,7 +9,7 @@ use crate::world::*;
 /// A request for `/`.
 const GET: &str = "GET / HTTP/1.1\r\nhost: 10.0.1.1\r\naccept: */*\r\nuser-agent: HAProxy\r\n\r\n";
 
-/// Bytes of a text in the form that answers have.
+/// A body in the form of the command's output.
 fn answer(body: &str) -> String {
     format!("\nHTTP/1.1 200 OK\ncontent-length: {}\r\n\r\n{body}\n", body.len())
 }
@@ -51,7 +51,7 @@ fn a_request_goes_out_as_haproxy_sends_it_and_its_answer_is_shown() {
         let chunked = "\nHTTP/1.1 200 OK\nx-y: z\r\ntransfer-encoding: chunked\r\n\r\nabcde\n";
         assert_eq!(request("GET http://10.0.1.1/a?b#c").await, chunked);
         assert_eq!(request("--htx GET http://u:p@10.0.1.1/a?b").await, chunked);
-        // Redirections are the caller's to follow.
+        // Redirects are not followed.
         let found = "\nHTTP/1.1 302 Found\nlocation: http://elsewhere/\r\ncontent-length: 0\r\n\r\n\n";
         assert_eq!(request("POST http://10.0.1.1:80/ <<\nabc\n").await, found);
         assert_eq!(request("HEAD http://10.0.1.1").await, answer("").replace(": 0", ": 5"));
@@ -76,12 +76,12 @@ fn what_cannot_be_asked_for_is_refused() {
         for row in ["", "GET", "--htx GET"] {
             assert_eq!(request(row).await, "\nCan't start the HTTP client: not enough parameters.\n\n", "{row}");
         }
-        // It is an expert's.
+        // It requires expert mode.
         assert!(ask("httpclient GET http://10.0.1.1/").await.contains("expert"));
     });
 }
 
-/// What an answer looks like that is none.
+/// The output for a failed request.
 fn none(status: &str, sentence: &str) -> String {
     let page = format!("<html><body><h1>{status}</h1>\n{sentence}\n</body></html>\n");
     let reason = &status[4..];
@@ -96,10 +96,10 @@ fn connections_that_fail_are_tried_again_and_nothing_is_sent_twice() {
     let unreachable = || none("503 Service Unavailable", "No server is available to handle this request.");
     worlds("httpclient.retries 2\nhttpclient.timeout.connect 500ms").run(move |world| async move {
         let watch = Stopwatch::start();
-        // Nobody listens: three attempts, half a second between each.
+        // There is no listener: three attempts, half a second apart.
         assert_eq!(request("GET http://10.0.1.1/").await, unreachable());
         watch.took(1_000);
-        // A name, and no name servers.
+        // A name, without name servers.
         assert_eq!(request("GET http://name.example/").await, unreachable());
         world.scope.spawn(async move {
             sleep(700).await;
@@ -108,7 +108,7 @@ fn connections_that_fail_are_tried_again_and_nothing_is_sent_twice() {
             peer.expect(GET).await;
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
             peer.expect_end().await;
-            // Closed before the answer: that request is not repeated.
+            // Closed before the answer: the request is not retried.
             let mut peer = service.accept().await;
             peer.expect(GET).await;
             drop(peer);
@@ -127,7 +127,7 @@ fn connections_that_fail_are_tried_again_and_nothing_is_sent_twice() {
             while peer.try_send("y".repeat(1_000)).await {
                 sleep(1).await;
             }
-            // A server that says nothing.
+            // A silent server.
             let _peer = service.accept().await;
             sleep(120_000).await;
         });

@@ -1,4 +1,5 @@
-//! Options about HTTP messages: what servers and clients get and when, however the network cuts it.
+//! Tests of options about HTTP messages: the messages of servers and clients and their times, in any division by the
+//! network.
 
 use testkit::{Peer, Service, Stopwatch, sleep};
 
@@ -134,7 +135,7 @@ fn trailers_are_dropped_and_respelled_however_they_are_cut() {
 
 #[test]
 fn what_is_sent_to_a_silent_server_is_no_sign_of_its_life() {
-    // The upload ends after 200 ms; by then the server was silent for too long, if only what it sends counts.
+    // The upload ends after 200 ms; by then the server was silent for too long, if only its own bytes count.
     for (options, millis) in [("", 350), ("option independent-streams\n", 200)] {
         let body = format!("{options} timeout server 150ms\n server s1 10.0.1.1:80");
         listen(&body).run(move |world| async move {

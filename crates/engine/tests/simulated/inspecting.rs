@@ -1,5 +1,5 @@
-//! `tcp-request` and `tcp-response inspect-delay`: what is waited for comes, does not come, comes too early to an end, or
-//! has no room.
+//! Tests of `tcp-request inspect-delay` and `tcp-response inspect-delay`: the awaited data arrives, does not arrive,
+//! ends too early, or has no space.
 
 use testkit::{Peer, Service, Stopwatch, sleep};
 
@@ -12,7 +12,7 @@ fn tcp(rules: &str) -> Worlds {
 
 const REQUEST: &str = "tcp-request inspect-delay 100\n tcp-request content accept if { req.len ge 4 }";
 
-/// A client that says something, the server that it is for, and a watch that runs since before.
+/// Returns a client that has sent a text, its server, and a stopwatch started before.
 async fn says(text: impl AsRef<[u8]>) -> (Peer, Service, Stopwatch) {
     let server = Service::at(S1);
     let mut client = Peer::connect(WEIR).await;
@@ -21,7 +21,7 @@ async fn says(text: impl AsRef<[u8]>) -> (Peer, Service, Stopwatch) {
     (client, server, watch)
 }
 
-/// A client and a server that has got what it said.
+/// Returns a client, and a server that has received its text.
 async fn greeted() -> (Peer, Peer, Service) {
     let (client, mut s1, _) = says("hi").await;
     let mut server = s1.accept().await;

@@ -1,5 +1,5 @@
-//! Clients that leave while their request waits, before it has a server: each wait, over HTTP/1, TLS and HTTP/2. The request ends at
-//! once, and no server is chosen.
+//! Tests of clients that disconnect while their request waits, before it has a server: each kind of wait, over HTTP/1,
+//! TLS and HTTP/2. The request ends at once, and no server is chosen.
 
 use testkit::{Peer, Service, Stopwatch, sleep};
 use tls::provider::Version;
@@ -11,13 +11,13 @@ use crate::secure::{Secure, client};
 use crate::spoe::{AGENT, engine, greeted, proxies};
 use crate::world::*;
 
-/// The listener that speaks TLS.
+/// The TLS listener.
 const SECURE: &str = "10.0.0.1:443";
 
-/// Milliseconds that a client stays.
+/// Milliseconds before a client disconnects.
 const STAYS: u64 = 50;
 
-/// Rules that make a request wait longer than its client stays. The name server does not answer.
+/// Rules that make a request wait until after its client has disconnected. The name server does not answer.
 const WAITS: [&str; 7] = [
     "http-request pause 5s",
     "http-request do-resolve(txn.ip,dns) str(a.example)",
@@ -32,7 +32,7 @@ const WAITS: [&str; 7] = [
 enum Leaves {
     /// Closes both directions.
     Closes,
-    /// Closes its own.
+    /// Closes its own direction.
     HalfCloses,
     Resets,
 }
@@ -45,12 +45,12 @@ fn world(wait: &str) -> Worlds {
     config(&sections).workers(&[1]).seeds(0..2).scripted(script)
 }
 
-/// The request ends as soon as its client has left.
+/// Expects the request to end as soon as its client has disconnected.
 async fn ends_at_once(world: &World, watch: &Stopwatch) {
     let line = world.lines(1).await.remove(0);
     let is_right = line.contains("/<NOSRV> ") && line.contains("/-1/-1/-1/") && line.contains(" -1 0 - - CR-- ");
     assert!(is_right && watch.elapsed().as_millis() < 1_000, "{line} after {watch:?}");
-    // The name servers are asked until the process stops.
+    // The name servers are queried until the process stops.
     world.stop();
     sleep(3_000).await;
     world.forget_log();
@@ -143,7 +143,8 @@ fn while_an_agent_is_asked() {
     });
 }
 
-/// `no option abortonclose`: a client that has closed its own direction waits for its answer; one that resets has left.
+/// `no option abortonclose`: a client that has closed its own direction waits for its answer; one that resets has
+/// disconnected.
 #[test]
 fn a_client_that_half_closes_may_stay() {
     let waits = ["http-request pause 200ms", "http-request script.wait 200 continue"];
@@ -184,7 +185,7 @@ fn a_tarpit_holds_a_client_that_half_closes_and_may_stay() {
     });
 }
 
-/// In TCP mode only a reset is the end: the other direction goes on after a FIN.
+/// In TCP mode only a reset is the end: the other direction continues after a FIN.
 #[test]
 fn while_a_session_waits_in_tcp_mode() {
     let body = "mode tcp\n option tcplog\n tcp-request content script.wait 200 continue\n server s1 10.0.1.1:80";

@@ -1,5 +1,5 @@
-//! TLS of connections that carry no request: to and from peers, to servers of log lines, to name servers; and what servers
-//! are told of a client's TLS by a PROXY header.
+//! Tests of TLS on connections that carry no request: to and from peers, to log servers, to name servers; and of the
+//! properties of a client's TLS in PROXY headers to servers.
 
 use testkit::{Peer, Service, sleep};
 use tls::provider::Version;
@@ -14,7 +14,7 @@ const YOU: &str = "10.0.5.1:10000";
 const SYSLOG: &str = "10.0.5.2:6514";
 const DNS: &str = "10.0.5.3:853";
 const SECURE: &str = "10.0.0.1:443";
-/// The other end is who it has to be.
+/// The certificate of the other end is verified.
 const VERIFIED: &str = "ssl verify required ca-file ca.pem sni str(a.example)";
 
 async fn request() {
@@ -51,7 +51,7 @@ fn peers_call_each_other_by_tls() {
     });
 }
 
-/// A peer that speaks plainly, or is somebody else, is told nothing.
+/// A peer that uses plain bytes, or has another certificate, gets no data.
 #[test]
 fn a_peer_that_is_not_who_it_has_to_be_hears_nothing() {
     config(&format!(
@@ -87,7 +87,7 @@ fn lines_reach_the_servers_of_rings_and_of_log_backends_by_tls() {
                 line.push_str(&String::from_utf8(own.receive(1).await).unwrap());
             }
             assert!(line.ends_with("\"GET / HTTP/1.1\"\n"), "{line}");
-            // What comes by itself, as a ticket does, is no end: the connection serves the next line as well.
+            // Unsolicited records such as session tickets are not an end: the connection carries the next line as well.
             request().await;
             while !line.ends_with("\"\n\n") && line.lines().count() < 2 {
                 line.push_str(&String::from_utf8(own.receive(1).await).unwrap());
@@ -107,7 +107,7 @@ fn a_log_server_that_is_somebody_else_gets_no_line() {
         let mut syslog = Service::at(SYSLOG);
         request().await;
         assert!(Secure::accept(syslog.accept().await).await.is_err());
-        // It is tried again.
+        // It is retried.
         assert!(Secure::accept(syslog.accept().await).await.is_err());
         world.forget_log();
     });
@@ -150,7 +150,7 @@ fn name_servers_are_asked_by_tls() {
     });
 }
 
-/// The header that a server's connection begins with, and what comes behind it.
+/// Returns the header at the beginning of a server's connection, and the connection after it.
 async fn header(s1: &mut Service) -> (Header, Peer) {
     let mut server = s1.accept().await;
     let mut bytes = server.receive(16).await;
@@ -192,7 +192,7 @@ fn servers_are_told_of_the_clients_tls() {
             server.send("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").await;
             own.expect("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await;
         }
-        // Of a client that speaks plainly that there is no TLS.
+        // For a plain client, the header contains that there is no TLS.
         let mut own = Peer::connect(WEIR).await;
         own.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
         let (header, mut server) = header(&mut s1).await;
@@ -205,7 +205,7 @@ fn servers_are_told_of_the_clients_tls() {
     });
 }
 
-/// What a listener says of the client's handshake, to a client that is told the same by its own side.
+/// Details of a handshake as seen by a listener, for a client that gets them from its own side as well.
 #[test]
 fn details_of_handshakes_are_those_of_the_other_side() {
     let shown = "%[ssl_fc_client_random,hex]/%[ssl_fc_server_random,hex]/%[ssl_fc_session_key,length]/\
@@ -233,7 +233,7 @@ fn details_of_handshakes_are_those_of_the_other_side() {
                 assert_eq!(inner, outer);
                 let lengths: Vec<usize> = inner.split('/').map(str::len).collect();
                 assert_eq!(lengths, [64, 64, 96], "{inner}");
-                // With TLS 1.3 there are other secrets, where they are asked for.
+                // With TLS 1.3 there are other secrets, if they are kept.
                 let mut own = Secure::connect(SECURE, &client((Version::Tls13, Version::Tls13)), 1_000).await.unwrap();
                 own.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
                 let mut head = String::new();
@@ -275,7 +275,7 @@ fn failures_have_the_words_of_openssl() {
     });
 }
 
-/// JA3 and JA4 of a hello are the same where it is answered and where it is passed through.
+/// JA3 and JA4 of a ClientHello are the same if it is terminated and if it is passed through.
 #[test]
 fn clients_are_told_apart_by_their_hellos() {
     let sections = format!(

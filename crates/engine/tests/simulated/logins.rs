@@ -1,4 +1,5 @@
-//! Logins that belong to a connection (NTLM, Negotiate): no other client gets a connection to a server that one was made on.
+//! Tests of logins that belong to a connection (NTLM, Negotiate): no other client gets a connection to a server on
+//! which one was made.
 
 use std::rc::Rc;
 
@@ -8,13 +9,13 @@ use crate::messages::*;
 use crate::parts::{End, Part};
 use crate::world::*;
 
-/// The login that a request's head has, for a server that believes every one.
+/// The login in a request's head, for a server that accepts every one.
 fn login_of(head: &str) -> Option<&str> {
     let has = |line: &&str| line.starts_with("authorization: ") || line.starts_with("proxy-authorization: ");
     head.lines().find(has).map(|line| line.rsplit(' ').next().unwrap_or_default())
 }
 
-/// Answers each request with the login of its connection.
+/// Answers each HTTP/1 request with the login of its connection.
 async fn believe(mut peer: Peer, _: usize) {
     let mut login = "none".to_owned();
     while let Some(head) = peer.receive_head().await {
@@ -25,7 +26,7 @@ async fn believe(mut peer: Peer, _: usize) {
     }
 }
 
-/// The same over HTTP/2.
+/// Answers each HTTP/2 request with the login of its connection.
 async fn believe_h2(peer: Peer, _: usize) {
     let mut login = "none".to_owned();
     let mut origin = End::serve(peer).await;
@@ -61,7 +62,7 @@ async fn ask(client: &mut Peer, lines: &str) -> String {
     String::from_utf8(body).unwrap()
 }
 
-/// What makes connections or their use special.
+/// Options that affect connections or their use.
 const OPTIONS: [&str; 5] = [
     "",
     "http-send-name-header x-name",
@@ -77,8 +78,8 @@ const FIELDS: [&str; 4] = [
     "Proxy-Authorization: ntlm one",
 ];
 
-/// Over every protocol of servers, mode of reuse and option: a client logs in without having been asked to, others ask before and
-/// after it, on as many workers.
+/// For every protocol of servers, mode of reuse and option: a client logs in unprompted, others send requests before
+/// and after it, on several workers.
 #[test]
 fn a_login_is_seen_by_its_client_alone() {
     for (place, protocol) in ["", "proto h2"].into_iter().enumerate() {
@@ -95,7 +96,7 @@ fn a_login_is_seen_by_its_client_alone() {
                     };
                     let (mut one, mut other) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
                     let case = format!("{protocol}, {reuse}, {option}, {field}");
-                    // So that connections have been used and are idle.
+                    // So that connections were used and are idle.
                     for _ in 0..2 {
                         assert_eq!(ask(&mut one, "").await, "none", "{case}");
                         assert_eq!(ask(&mut other, "").await, "none", "{case}");
@@ -120,7 +121,7 @@ fn a_login_is_seen_by_its_client_alone() {
     }
 }
 
-/// Credentials that a rule adds count, and those that a rule removes do not.
+/// Credentials added by a rule count, and those removed by a rule do not.
 #[test]
 fn credentials_count_as_the_server_gets_them() {
     let rows = [
@@ -142,7 +143,7 @@ fn credentials_count_as_the_server_gets_them() {
     }
 }
 
-/// The answer of a server counts as the server sent it, with whatever status.
+/// The answer counts as sent by the server, whatever its status.
 #[test]
 fn challenges_count_as_the_server_sent_them() {
     let rows = [
@@ -172,7 +173,7 @@ fn challenges_count_as_the_server_sent_them() {
     }
 }
 
-/// A copy has the credentials of its request, and its connection serves no other one.
+/// A copy has the credentials of its request, and its connection carries no other one.
 #[test]
 fn a_copy_with_a_login_keeps_its_connection_for_itself() {
     let sections = format!(
@@ -214,7 +215,7 @@ fn a_request_with_a_login_is_not_hedged() {
     });
 }
 
-/// A check that logs its connection in leaves it to no request.
+/// A check with a login leaves its connection to no request.
 #[test]
 fn a_check_with_a_login_leaves_no_connection() {
     for (field, idle) in [("hdr Authorization \"NTLM x\"", 0), ("hdr Authorization \"Basic x\"", 1)] {

@@ -1,5 +1,6 @@
-//! The engine on `rt`'s simulator: the real engine, a virtual clock and network, one seed a world. The same behaviours
-//! as in `tests/cases`, with exact virtual times and with workers and networks that a real machine cannot order about.
+//! The engine on `rt`'s simulator: the real engine, a virtual clock and network, one world per seed. The same
+//! behaviours as in `tests/cases`, with exact virtual times and with workers and networks that cannot be controlled on
+//! a real machine.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! Backends and servers that orders add and remove for months: a process gives the places of those that were removed to those that
-//! come, and an order looks at what it names alone, however many there are.
+//! Tests of backends and servers that commands add and remove for months: the slots of removed ones are reused, and the
+//! cost of a command does not depend on the number of others.
 
 use base::append_only_vec::visits;
 use testkit::{Peer, sleep};
@@ -19,7 +19,7 @@ fn world(backends: usize) -> Worlds {
     sections(&format!("{head}{}", (0..backends).map(each).collect::<String>()))
 }
 
-/// Places of backends, and of servers of all of them.
+/// The numbers of slots of backends, and of servers of all backends.
 fn places(world: &World) -> (usize, usize) {
     let program = world.shared().generation().program.clone();
     let backends = (0..program.proxies.places()).filter_map(|place| program.proxies.get(place)?.backend.as_ref());
@@ -40,7 +40,7 @@ fn backends_that_come_and_go_take_no_more_places_than_there_are_at_one_time() {
                     assert!(added.contains("registered"), "{added}");
                 }
             }
-            // Nothing of the one before is seen.
+            // No counter of the previous one is visible.
             let shown = api::ask("show stat").await;
             let row = shown.lines().find(|row| row.starts_with(&format!("{one},BACKEND"))).unwrap();
             assert_eq!(row.split(',').nth(7), Some("0"), "{row}");
@@ -83,7 +83,7 @@ fn servers_that_come_and_go_take_no_more_places_than_there_are_at_one_time() {
     });
 }
 
-/// A place is not given away while a request goes on there.
+/// A slot is not reused while a request uses it.
 #[test]
 fn the_place_of_a_backend_is_kept_while_a_request_names_it() {
     world(0).workers(&[2]).seeds(0..1).run(|world| async move {
@@ -103,7 +103,7 @@ fn the_place_of_a_backend_is_kept_while_a_request_names_it() {
     });
 }
 
-/// Entries of lists that the orders of one round look at, beside so many backends.
+/// The number of list entries visited by the commands of one round, with that number of other backends.
 fn work(backends: usize) -> usize {
     let counted = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let found = std::sync::Arc::clone(&counted);
@@ -126,7 +126,7 @@ fn work(backends: usize) -> usize {
                     assert!(!told.contains("No such") && !told.contains("annot"), "{order}: {told}");
                 }
             };
-            // The first search looks at all.
+            // The first search visits all of them.
             round("first".to_owned()).await;
             let before = visits();
             round("second".to_owned()).await;

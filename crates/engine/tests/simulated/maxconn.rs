@@ -1,4 +1,4 @@
-//! `maxconn` of listening addresses, frontends and the process, with workers that park while there is no room.
+//! Tests of `maxconn` of listening addresses, frontends and the process, with workers that stop accepting at the limit.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ fn serve_late(world: &World, millis: u64) {
     });
 }
 
-/// Twelve clients at these addresses, one request each; returns when all were answered.
+/// Connects twelve clients to these addresses, with one request each; returns when all were answered.
 async fn twelve(world: &World, addresses: &'static [&'static str]) {
     let done = Rc::new(Cell::new(0));
     for number in 0..12 {
@@ -40,7 +40,7 @@ async fn twelve(world: &World, addresses: &'static [&'static str]) {
     }
 }
 
-/// Three places, twelve clients, 20 ms each: four rounds.
+/// Three slots, twelve clients, 20 ms each: four rounds.
 fn four_rounds(worlds: Worlds, addresses: &'static [&'static str], count: fn(&World) -> u32) {
     worlds.seeds(0..8).run(move |world| async move {
         serve_late(&world, 20);

@@ -1,14 +1,14 @@
-//! The messages that most tests send and expect.
+//! Messages that most tests send and expect.
 
 use std::rc::Rc;
 
 use testkit::{Peer, Scope, Service};
 
-/// A request as a client sends it, and as a server gets it.
+/// A request as sent by a client, and as received by a server.
 pub const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 pub const GET_AT_SERVER: &str = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/// An answer as a server sends it, and as a client gets it.
+/// An answer as sent by a server, and as received by a client.
 pub const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 pub const OK_AT_CLIENT: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
@@ -17,7 +17,7 @@ pub fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
 }
 
-/// The same as a server gets it.
+/// The same as received by a server.
 pub fn get_at_server(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n")
 }
@@ -27,27 +27,27 @@ pub fn post(length: usize) -> String {
     format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n")
 }
 
-/// The same as a server gets it.
+/// The same as received by a server.
 pub fn post_at_server(length: usize) -> String {
     format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n")
 }
 
-/// An answer with a body, as a server sends it.
+/// An answer with a body, as sent by a server.
 pub fn answer(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
-/// The same as a client gets it.
+/// The same as received by a client.
 pub fn answer_at_client(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// HAProxy's page for a status, behind which the client's connection goes on.
+/// HAProxy's error page for a status, after which the client's connection is kept.
 pub fn page(status: u16) -> Vec<u8> {
     with_connection(status, "")
 }
 
-/// The same where the connection ends behind it.
+/// HAProxy's error page for a status, after which the connection is closed.
 pub fn closing_page(status: u16) -> Vec<u8> {
     with_connection(status, "connection: close\r\n")
 }
@@ -63,7 +63,7 @@ fn with_connection(status: u16, connection: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The page as it is sent where no request was understood.
+/// The error page as sent if no request was parsed.
 pub fn reader_page(status: u16) -> Vec<u8> {
     wire::http::error_pages::page(status).unwrap().message()
 }
@@ -79,7 +79,7 @@ pub fn serve_ok(scope: &Rc<Scope>, address: &str) -> Rc<std::cell::Cell<usize>> 
     })
 }
 
-/// A client whose request has reached the server.
+/// Returns a client whose request has reached the server.
 pub async fn asked() -> (Peer, Peer, Service) {
     let mut s1 = Service::at(crate::world::S1);
     let mut client = Peer::connect(crate::world::WEIR).await;
@@ -89,7 +89,7 @@ pub async fn asked() -> (Peer, Peer, Service) {
     (client, server, s1)
 }
 
-/// A client that has sent the head of a request with a body of ten bytes, and three of these, to the server.
+/// Returns a client that has sent the head of a request with a body of ten bytes, and three of these, to the server.
 pub async fn uploading() -> (Peer, Peer, Service) {
     let mut s1 = Service::at(crate::world::S1);
     let mut client = Peer::connect(crate::world::WEIR).await;
@@ -99,7 +99,7 @@ pub async fn uploading() -> (Peer, Peer, Service) {
     (client, server, s1)
 }
 
-/// A client and a server with a tunnel between them.
+/// Returns a client and a server with a tunnel between them.
 pub async fn upgraded() -> (Peer, Peer, Service) {
     const SWITCH: &str = "HTTP/1.1 101 Switching\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\n";
     let mut s1 = Service::at(crate::world::S1);

@@ -1,5 +1,5 @@
-//! Copies of requests (`http-request mirror`): what their server gets, and that nothing which it does is seen by the client or
-//! by the server of the request.
+//! Tests of copies of requests (`http-request mirror`): what their server receives, and that its behaviour affects
+//! neither the client nor the server of the request.
 
 use live::MirrorCounts;
 use testkit::{Peer, Service, Stopwatch, sleep};
@@ -23,7 +23,7 @@ fn counts(world: &World) -> MirrorCounts {
     world.shared().live.proxies[1].mirror_counts()
 }
 
-/// Waits until the copies that were begun have ended.
+/// Waits until all copies have ended.
 async fn settled(world: &World) -> MirrorCounts {
     loop {
         let found = counts(world);
@@ -34,7 +34,7 @@ async fn settled(world: &World) -> MirrorCounts {
     }
 }
 
-/// Sends a request over a connection that is there, and has its own server answer it.
+/// Sends a request over an existing connection, which its own server answers.
 async fn ask(client: &mut Peer, server: &mut Peer, path: &str) {
     client.send(get(path)).await;
     server.expect(get_at_server(path)).await;
@@ -159,7 +159,7 @@ fn a_slow_server_loses_its_copies_and_delays_nothing() {
         client.send(post(LENGTH)).await;
         let (mut server, mut shadow) = (s1.accept().await, m1.accept().await);
         server.expect(post_at_server(LENGTH)).await;
-        // It takes the head, and then nothing.
+        // It reads only the head.
         shadow.expect(post_at_server(LENGTH)).await;
         let sends = client.send(vec![b'x'; LENGTH]);
         let (_, body) = testkit::both(sends, server.receive(LENGTH)).await;
@@ -185,7 +185,7 @@ fn a_server_that_never_answers_has_its_own_time() {
         server.send(OK).await;
         client.expect(OK_AT_CLIENT).await;
         shadow.expect(get_at_server("/1")).await;
-        // A byte now and then is no answer.
+        // A byte now and then does not restart the timeout.
         shadow.send("HTTP/1.1 200 OK\r\n").await;
         shadow.expect_end().await;
         watch.took(3_000);
@@ -218,7 +218,7 @@ fn what_is_no_answer_closes_the_connection() {
             world.forget_log();
         });
     }
-    // Bytes behind the answer must not become the answer to a later request.
+    // Bytes after the answer must not become the answer to a later request.
     mirrored("").run(|world| async move {
         let (mut s1, mut m1) = (Service::at(S1), Service::at(S2));
         let mut client = Peer::connect(WEIR).await;
@@ -270,7 +270,7 @@ fn a_request_goes_to_several_backends_and_rules_choose() {
         let seen = "GET /a HTTP/1.1\r\nhost: a\r\nx-own: yes\r\n";
         let (mut server, mut one, mut two) = (s1.accept().await, o1.accept().await, t1.accept().await);
         server.expect(format!("{seen}\r\n")).await;
-        // The backend's rules count as well: copies are what the server gets.
+        // The backend's rules apply to copies as well: they equal the server's request.
         one.expect(format!("{seen}x-name: o1\r\n\r\n")).await;
         two.expect(format!("{seen}\r\n")).await;
         server.send(OK).await;
@@ -339,7 +339,7 @@ fn tunnels_are_not_copied() {
     });
 }
 
-/// Copies are sessions of the server that gets them and of its backend.
+/// Copies are sessions of their server and of its backend.
 #[test]
 fn a_copy_is_a_session_of_its_server_and_of_its_backend() {
     mirrored("").global(crate::api::SOCKET).workers(&[1]).seeds(0..1).run(|world| async move {

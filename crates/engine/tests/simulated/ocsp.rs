@@ -1,5 +1,5 @@
-//! Updates of OCSP answers: how many are under way at a time, that a responder which does not answer delays no other one, and
-//! that certificates which come while connections are served do not wait for theirs.
+//! Tests of updates of OCSP responses: the number of concurrent ones, a responder that does not answer and delays no
+//! other one, and certificates added at run time, whose updates begin at once.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn a_responder_that_does_not_answer_delays_no_other_one() {
             let mut others: Vec<_> =
                 (1..=10).map(|number| Service::at(&format!("10.0.1.7:{}", 8000 + number))).collect();
             sleep(1_000).await;
-            // Two of the four certificates whose responder is silent, and six of the others.
+            // Two of the four certificates with the silent responder, and six of the others.
             let held = [asked(&mut silent).await, asked(&mut silent).await];
             silent.is_left_alone();
             others[6..].iter_mut().for_each(|other| other.is_left_alone());
@@ -39,7 +39,7 @@ fn a_responder_that_does_not_answer_delays_no_other_one() {
             }
             sleep(1_000).await;
             silent.is_left_alone();
-            // A minute is all that one gets; then come the two that have waited.
+            // Each gets at most a minute; then the two that have waited follow.
             sleep(60_000).await;
             drop(held);
             let _held = [asked(&mut silent).await, asked(&mut silent).await];
@@ -48,7 +48,7 @@ fn a_responder_that_does_not_answer_delays_no_other_one() {
         });
 }
 
-/// The number of a certificate's responder.
+/// The responder of the certificate with that number.
 fn responder(number: u16) -> Service {
     Service::at(&format!("10.0.1.7:{}", 8000 + number - 3))
 }
@@ -57,7 +57,7 @@ fn of(responders: &mut [Service], number: u16) -> &mut Service {
     &mut responders[usize::from(number) - 4]
 }
 
-/// An update is asked for within a second.
+/// Expects an update within a second.
 async fn is_asked_soon(responder: &mut Service) {
     let begun = rt::now();
     let mut peer = asked(responder).await;
@@ -67,7 +67,7 @@ async fn is_asked_soon(responder: &mut Service) {
     peer.close();
 }
 
-/// Puts `o<number>.pem` in the place of a certificate.
+/// Replaces a certificate by `o<number>.pem`.
 async fn put(name: &str, number: u16) {
     let text = String::from_utf8(read_file(&format!("o{number}.pem")).unwrap()).unwrap();
     ask(&format!("set ssl cert {name} <<EOF\n{text}EOF\n")).await;
@@ -75,7 +75,7 @@ async fn put(name: &str, number: u16) {
     assert!(answer.ends_with("Success!\n\n"), "{answer}");
 }
 
-/// Those that a line brings, that replace others, and that a reload in place brings.
+/// Certificates added by a crt-list line, replaced ones, and those of a reload in place.
 #[test]
 fn certificates_that_come_are_asked_for_at_once() {
     let stored = |number: u16| {
@@ -92,7 +92,7 @@ fn certificates_that_come_are_asked_for_at_once() {
                 asked(of(&mut responders, number)).await.send(FAILS).await;
             }
             for (name, number) in [("b.pem", 4), ("c.pem", 5)] {
-                // Each at another moment between two looks.
+                // Each at another time between two periodic checks.
                 sleep(7_000 * u64::from(number)).await;
                 ask(&format!("new ssl cert {name}")).await;
                 put(name, number).await;

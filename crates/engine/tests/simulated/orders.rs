@@ -1,4 +1,4 @@
-//! Orders given through the runtime API while traffic flows: frontends that pause and stop, sessions that are killed.
+//! Tests of runtime commands with traffic: frontends that pause and stop, sessions that are killed.
 
 use testkit::{Peer, PeerOptions, Service, sleep};
 
@@ -71,7 +71,7 @@ fn a_frontend_pauses_alone_and_comes_back() {
         assert_eq!(ask("disable frontend f").await, "\n");
         sleep(1).await;
         assert_eq!((status("f").await, status("g").await), ("PAUSED".to_owned(), "OPEN".to_owned()));
-        // Whoever is connected goes on, the other frontend accepts, a newcomer waits.
+        // Connected clients are served, the other frontend accepts, a new connection waits.
         fetch(&mut old, &mut s1).await;
         let mut other = Peer::connect(OTHER).await;
         fetch(&mut other, &mut s1).await;
@@ -112,7 +112,7 @@ fn a_frontend_that_is_shut_down_closes_its_address_and_ends_nobody() {
     });
 }
 
-/// The id of the only session of a frontend.
+/// The identifier of the only session of a frontend.
 async fn id(frontend: &str) -> String {
     let sessions = ask("show sess").await;
     let line = sessions.lines().find(|line| line.contains(&format!("fe={frontend} "))).unwrap();
@@ -179,12 +179,12 @@ fn the_sessions_at_a_server_are_killed_and_no_others() {
     });
 }
 
-/// Requests under way stay where they are; neither they nor idle links bring anybody to the old address again.
+/// Requests in progress stay on their connections; neither they nor idle links lead to the old address afterwards.
 #[test]
 fn a_server_moves_and_nobody_goes_to_its_old_place_any_more() {
     listen("http-reuse always\nserver s1 10.0.1.1:80").global(SOCKET).run(|_| async move {
         let (mut s1, mut s2) = (Service::at(S1), Service::at(S2));
-        // An idle link to the old place, and one that is in use.
+        // An idle link to the old address, and one in use.
         let mut first = Peer::connect(WEIR).await;
         let mut second = Peer::connect(WEIR).await;
         first.send(GET).await;
@@ -231,7 +231,7 @@ fn links_of_a_session_s_own_do_not_outlive_a_move() {
 
 #[test]
 fn states_of_servers_are_shown_as_haproxy_shows_them() {
-    // What is typed, then the state in `show servers state` up to the weight, and the statuses of server and backend.
+    // The command, then the state in `show servers state` up to the weight, and the statuses of server and backend.
     let rows: &[(&str, &str, &str, &str)] = &[
         ("set server l/s1 state drain", "2 8 1", "DRAIN", "DOWN"),
         ("set server l/s1 state maint", "0 1 1", "MAINT", "DOWN"),
@@ -259,7 +259,7 @@ fn states_of_servers_are_shown_as_haproxy_shows_them() {
             }
             sleep(3_000).await;
             ask("set server l/s2 state ready").await;
-            // How long ago each of them came back.
+            // Seconds since each of them changed its state.
             sleep(2_000).await;
             let state = ask("show servers state").await;
             assert!(state.contains(" s2 10.0.1.2 2 4 1 1 2 1 0 0 8 "), "{state}");

@@ -1,4 +1,4 @@
-//! A fault in the program ends one stream and nothing else.
+//! Tests that a panic ends one stream and nothing else.
 
 use testkit::{Peer, Service, sleep};
 
@@ -6,7 +6,7 @@ use crate::api;
 use crate::messages::*;
 use crate::world::*;
 
-/// The frontend `l` sends to a proxy that does not exist: whatever serves a request of it panics.
+/// The frontend `l` refers to a proxy that does not exist: serving a request of it panics.
 fn broken(mode: &str) -> Worlds {
     config(&format!(
         "listen l\n bind 10.0.0.1:80\n {mode}\n maxconn 3\n server s1 10.0.1.1:80\n\

@@ -1,4 +1,5 @@
-//! Both ends of HTTP/2 as most tests see them: heads are texts of HTTP/1, payload comes and goes as there is credit for it.
+//! Both ends of HTTP/2 for most tests: heads are texts in HTTP/1 form, payload is sent as the windows allow. Must never
+//! judge a message.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use wire::h2::{
 use crate::messages::*;
 use crate::world::*;
 
-/// What one side tells the other of a stream.
+/// A part of a stream sent by one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Head,
@@ -20,10 +21,10 @@ pub enum Part {
     Reset,
 }
 
-/// Bytes of payload of a stream before its receiver gives more credit.
+/// Initial window of a stream in bytes of payload.
 pub const WINDOW: usize = INITIAL_WINDOW as usize;
 
-/// A literal without index, its strings plain.
+/// Encodes a literal without indexing and without Huffman coding.
 pub fn literal(block: &mut Vec<u8>, name: &str, value: &str) {
     block.push(0);
     for text in [name, value] {
@@ -33,7 +34,7 @@ pub fn literal(block: &mut Vec<u8>, name: &str, value: &str) {
     }
 }
 
-/// The block of a head that is written as one of HTTP/1; or of trailers, which have no first line.
+/// Encodes the block of a head in HTTP/1 form; or of trailers, which have no start line.
 fn block(text: &str) -> Vec<u8> {
     let mut block = Vec::new();
     let mut lines = text.split("\r\n").filter(|line| !line.is_empty()).peekable();
@@ -62,7 +63,7 @@ fn block(text: &str) -> Vec<u8> {
     block
 }
 
-/// The text of a block.
+/// Decodes a block to text.
 fn text_of(decoder: &mut Decoder, block: &[u8]) -> String {
     let (mut line, mut fields, mut host) = ([String::new(), String::new()], String::new(), String::new());
     let field = |name: &[u8], value: &[u8]| {
@@ -85,7 +86,7 @@ fn text_of(decoder: &mut Decoder, block: &[u8]) -> String {
     format!("{first}{host}{fields}\r\n")
 }
 
-/// The frame of a part.
+/// Encodes the frame of a part.
 pub fn frame(part: Part, stream: u32, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let mut out = Vec::new();
     let head = || block(std::str::from_utf8(bytes.as_ref()).unwrap());
@@ -101,11 +102,11 @@ pub fn frame(part: Part, stream: u32, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     out
 }
 
-/// What has come of a message.
+/// The received part of a message.
 #[derive(Default)]
 pub struct Message {
     pub head: String,
-    /// Heads that came before that one.
+    /// Interim heads before that one.
     pub interims: Vec<String>,
     pub payload: Vec<u8>,
     pub trailers: String,
@@ -117,22 +118,22 @@ pub struct End {
     pub peer: Peer,
     decoder: Decoder,
     pub messages: BTreeMap<u32, Message>,
-    /// Bytes of payload that it may still send: of each stream, and of all.
+    /// Its windows for sending: of each stream, and of the connection.
     credit: BTreeMap<u32, i64>,
     all_credit: i64,
-    /// Bytes of payload of a new stream.
+    /// The initial window of a new stream for sending.
     window: i64,
-    /// Bytes of payload in a frame, at most.
+    /// The most bytes of payload in a frame.
     pub piece: i64,
-    /// Gives credit for what it receives.
+    /// Whether it credits windows for the bytes that it receives.
     pub gives: bool,
-    /// How often it was asked whether it is there.
+    /// The number of PINGs received.
     pub pings: u32,
-    /// Its settings were acknowledged.
+    /// Whether its SETTINGS were acknowledged.
     settled: bool,
-    /// The last stream that a GOAWAY leaves.
+    /// The last stream in a GOAWAY.
     pub gone: Option<u32>,
-    /// A stream was reset as refused.
+    /// Whether a stream was reset as refused.
     pub refused: bool,
 }
 
@@ -166,7 +167,7 @@ impl End {
         End::open_over(Peer::connect(address).await).await
     }
 
-    /// The same on a connection that has begun with something else.
+    /// The same on a connection that was used before HTTP/2.
     pub async fn open_over(mut peer: Peer) -> End {
         peer.send(PREFACE).await;
         let mut end = End::over(peer);
@@ -174,14 +175,14 @@ impl End {
         end
     }
 
-    /// Waits until the other side has taken the settings.
+    /// Waits until the other side has acknowledged the SETTINGS.
     pub async fn settle(&mut self) {
         while !self.settled {
             assert!(self.step().await, "the end of the connection");
         }
     }
 
-    /// A server, of a connection that comes.
+    /// A server, on the next connection accepted.
     pub async fn accept(service: &mut Service) -> End {
         End::serve(service.accept().await).await
     }
@@ -212,7 +213,7 @@ impl End {
         self.peer.send(frame(part, stream, bytes)).await;
     }
 
-    /// Receives one frame. False: the connection has ended.
+    /// Receives one frame. Returns false if the connection has ended.
     pub async fn step(&mut self) -> bool {
         let (header, whole) = self.peer.try_receive_up_to(HEADER_LENGTH).await;
         if !whole {
@@ -278,7 +279,7 @@ impl End {
         true
     }
 
-    /// Sends payload as there is credit for it.
+    /// Sends payload as the windows allow.
     pub async fn stream(&mut self, stream: u32, payload: &[u8]) {
         let mut rest = payload;
         while !rest.is_empty() {
@@ -295,13 +296,13 @@ impl End {
         }
     }
 
-    /// Payload and the end.
+    /// Sends payload and the end.
     pub async fn upload(&mut self, stream: u32, payload: &[u8]) {
         self.stream(stream, payload).await;
         self.send(Part::End, stream, "").await;
     }
 
-    /// The message of a stream, up to its end.
+    /// Receives the message of a stream, up to its end.
     pub async fn message(&mut self, stream: u32) -> Message {
         while self.messages.get(&stream).is_none_or(|message| message.end.is_none()) {
             assert!(self.step().await, "the end of the connection before that of stream {stream}");
@@ -309,7 +310,7 @@ impl End {
         self.messages.remove(&stream).unwrap()
     }
 
-    /// An answer that is complete, and begins and ends with these.
+    /// Expects a complete answer whose head begins with `status`, with that payload.
     pub async fn expect(&mut self, stream: u32, status: &str, payload: &str) {
         let answered = self.message(stream).await;
         assert_eq!(answered.end, Some(Part::End), "{}", answered.head);
@@ -317,7 +318,7 @@ impl End {
         assert_eq!(String::from_utf8_lossy(&answered.payload), payload, "{}", answered.head);
     }
 
-    /// A stream that is reset, whatever came before.
+    /// Expects the reset of a stream, whatever was received before.
     pub async fn expect_reset(&mut self, stream: u32) {
         assert_eq!(self.message(stream).await.end, Some(Part::Reset));
     }
@@ -334,7 +335,7 @@ impl End {
         self.send(Part::Head, stream, head).await;
     }
 
-    /// The head of a request. Returns its stream.
+    /// Expects the head of a request, and returns its stream.
     pub async fn expect_head(&mut self, head: &str) -> u32 {
         loop {
             if let Some((stream, _)) = self.messages.iter().find(|(_, message)| message.head == head) {
@@ -344,7 +345,7 @@ impl End {
         }
     }
 
-    /// A request that has come to its end, with that head, and its payload. Returns its stream.
+    /// Expects a complete request with that head and payload, and returns its stream.
     pub async fn expect_request(&mut self, head: &str, payload: &[u8]) -> u32 {
         let stream = self.expect_head(head).await;
         while self.messages[&stream].end.is_none() {
@@ -356,7 +357,7 @@ impl End {
         stream
     }
 
-    /// An answer of known length. The request is forgotten.
+    /// Sends an answer with a length. The request is removed.
     pub async fn answer(&mut self, stream: u32, payload: &[u8]) {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", payload.len());
         self.send(Part::Head, stream, head).await;

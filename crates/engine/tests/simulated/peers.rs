@@ -1,16 +1,17 @@
-//! Peers: when others are called, when they are given up, who is let in, and what they are told while requests flow.
+//! Tests of peers: connection attempts and timeouts, admission of incoming connections, and updates sent while requests
+//! are served.
 
 use testkit::{Peer, PeerOptions, Service, Stopwatch, sleep};
 use wire::peers::{Definition, Message, Update, decode};
 
 use crate::world::*;
 
-/// Where the other one listens, and where this one does.
+/// The address of the other peer, and of this one.
 const YOU: &str = "10.0.5.1:10000";
 const ME: &str = "10.0.0.1:10000";
 const RESYNC: [u8; 2] = [0, 0];
 const HEARTBEAT: [u8; 2] = [0, 4];
-/// That is all that I know.
+/// A resynchronization has ended, and was only partial.
 const PARTIAL: [u8; 2] = [0, 2];
 const CONFIRM: [u8; 2] = [0, 3];
 
@@ -33,7 +34,7 @@ async fn request(path: &str) {
     client.receive_head().await.unwrap();
 }
 
-/// Hears the next update of a connection; the update's key, and its data.
+/// Receives the next update of a connection, and returns its key and its data.
 async fn update(peer: &mut Peer, known: &mut Option<Definition>) -> (Vec<u8>, String) {
     let mut heard = Vec::new();
     loop {
@@ -51,12 +52,12 @@ async fn update(peer: &mut Peer, known: &mut Option<Definition>) -> (Vec<u8>, St
     }
 }
 
-/// Waits for that update: others may be told twice, since nothing is confirmed.
+/// Waits for that update: others may be sent twice, since nothing is confirmed.
 async fn hear(peer: &mut Peer, known: &mut Option<Definition>, wanted: &(Vec<u8>, String)) {
     while update(peer, known).await != *wanted {}
 }
 
-/// An update of a key that was counted so often.
+/// An update of a key with that counter.
 fn counted(key: &str, times: u64) -> (Vec<u8>, String) {
     (key.into(), format!("[(2, 0, Number({times}))]"))
 }
@@ -64,7 +65,7 @@ fn counted(key: &str, times: u64) -> (Vec<u8>, String) {
 #[test]
 fn a_peer_is_given_up_when_it_falls_silent() {
     peers().run(|_| async move {
-        // Nobody was there at first.
+        // There was no listener at first.
         let mut you = Service::at(YOU);
         let watch = Stopwatch::start();
         let mut peer = you.accept().await;
@@ -74,12 +75,12 @@ fn a_peer_is_given_up_when_it_falls_silent() {
         peer.send(PARTIAL).await;
         peer.expect(CONFIRM).await;
         let watch = Stopwatch::start();
-        // It says that it is there, and hears nothing.
+        // It sends a heartbeat, and receives nothing.
         peer.expect(HEARTBEAT).await;
         watch.took(3_000);
         peer.expect_eof().await;
         watch.took(5_000);
-        // It does not wait for long before it comes again.
+        // The next attempt follows soon.
         let mut peer = you.accept().await;
         assert!((5_050..=7_060).contains(&watch.elapsed().as_millis()));
         peer.expect(hello("you", "me")).await;
@@ -118,7 +119,7 @@ fn who_comes_is_told_what_happens_and_replaces_who_came_before() {
         second.send(hello("me", "you")).await;
         second.expect("200\n").await;
         first.expect_end().await;
-        // What was not confirmed is told again.
+        // Updates that were not confirmed are sent again.
         let mut known = None;
         assert_eq!(update(&mut second, &mut known).await, counted("/a", 1));
         request("/b").await;
@@ -140,7 +141,7 @@ fn strangers_have_five_seconds() {
         wrong.send(hello("me", "nobody")).await;
         wrong.expect("504\n").await;
         wrong.expect_end().await;
-        // Of very many that say nothing some have to go, and who says something comes in.
+        // Of very many silent connections some are closed, so that one that sends its hello is admitted.
         for _ in 0..300 {
             world.scope.spawn(async {
                 if let Ok(mut stranger) = Peer::try_connect(ME, PeerOptions::default()).await {
@@ -194,7 +195,7 @@ fn a_reload_in_place_keeps_the_connection_and_tells_what_new_sessions_do() {
         sleep(5).await;
         request("/a").await;
         hear(&mut you, &mut known, &counted("/new/a", 1)).await;
-        // A session of before does what it did, in the same table.
+        // A session begun before the change behaves as before, in the same table.
         old.send("GET /b HTTP/1.1\r\nHost: a\r\n\r\n").await;
         old.receive_head().await.unwrap();
         hear(&mut you, &mut known, &counted("/b", 2)).await;

@@ -1,5 +1,5 @@
-//! Cookies that bind clients to servers, in every mode, while a server is ready, draining or in maintenance, and what the
-//! log says of it.
+//! Tests of cookies that bind clients to servers, in every mode, with a server that is ready, draining or in
+//! maintenance, and of their letters in the log.
 
 use testkit::{Peer, Service, sleep};
 
@@ -9,7 +9,8 @@ use crate::world::*;
 const SERVERS: &str = "server s1 10.0.1.1:80 cookie a\n server s2 10.0.1.2:80 cookie b";
 const AT_TWO: &str = "10.0.1.2:80";
 
-/// A client of the second server asks: the server that answers, what that sees, what the client gets, the letters.
+/// A client with the second server's cookie: the server that answers, whether it sees the cookie, whether the client
+/// gets one, the letters in the log.
 fn row(
     mode: &'static str,
     state: &'static str,

@@ -1,5 +1,5 @@
-//! Links to servers that belong to one client: on which it has authenticated, or by `http-reuse never`; and staying with
-//! the server of such a link.
+//! Tests of server links that belong to one client: because it has authenticated on them, or by `http-reuse never`; and
+//! of the preference for the server of such a link.
 
 use testkit::{Peer, Service};
 
@@ -10,7 +10,7 @@ use crate::world::*;
 const NTLM: &str = "HTTP/1.1 401 No\r\nContent-Length: 0\r\nWWW-Authenticate: NTLM\r\n\r\n";
 const BASIC: &str = "HTTP/1.1 401 No\r\nContent-Length: 0\r\nWWW-Authenticate: Basic realm=x\r\n\r\n";
 
-/// Answers each request with its connection's number at this server; `/ntlm` and `/basic` ask who is there.
+/// Answers each request with the index of its connection at this server; `/ntlm` and `/basic` require authentication.
 fn serve_numbered(world: &World, address: &str, name: &'static str) {
     Service::at(address).serve(&world.scope, move |mut peer, number| async move {
         while let Some(head) = peer.receive_head().await {
@@ -31,7 +31,7 @@ async fn ask(client: &mut Peer, path: &str) -> String {
     String::from_utf8(body).unwrap()
 }
 
-/// A client that sends one request after the other, by either version: on streams of one connection, by HTTP/2.
+/// A client that sends one request after the other, in either version: with HTTP/2, on streams of one connection.
 enum Asking {
     Http1(Peer),
     Http2(End, u32),
@@ -51,8 +51,8 @@ impl Asking {
     }
 }
 
-/// Two servers, one worker, so that round robin goes back and forth; the paths of one client, and who answered. A session of
-/// HTTP/2 is as much one client as one of HTTP/1.
+/// Two servers, one worker, so that round robin alternates; the paths of one client, and the server of each answer. An
+/// HTTP/2 session is a single client like one of HTTP/1.
 fn one_client(options: &str, asked: &'static [(&'static str, &'static str)]) {
     let servers = "server s1 10.0.1.1:80\n server s2 10.0.1.2:80";
     for several in [false, true] {
@@ -109,7 +109,7 @@ fn nobody_else_gets_a_connection_that_somebody_has_authenticated_on() {
         assert_eq!(ask(&mut other, "/").await, "s1.1");
         assert_eq!(ask(&mut one, "/").await, "s1.0");
         assert_eq!(ask(&mut other, "/").await, "s1.1");
-        // It ends with its client, the other one stays.
+        // It is closed with its client, the other one stays.
         one.close();
         testkit::sleep(5).await;
         assert_eq!(world.idle_links(), 1);
@@ -141,7 +141,7 @@ fn a_session_keeps_so_many_links() {
     }
 }
 
-/// A server at which too many wait is not preferred.
+/// A server with too long a queue is not preferred.
 #[test]
 fn a_kept_connection_is_given_up_for_a_shorter_queue() {
     for (most, server) in [(0, "s2.0"), (1, "s1.0")] {
@@ -156,7 +156,7 @@ fn a_kept_connection_is_given_up_for_a_shorter_queue() {
             kept.expect(GET_AT_SERVER).await;
             kept.send(OK).await;
             client.expect(OK_AT_CLIENT).await;
-            // Somebody else has the only slot now.
+            // Another client has the only slot now.
             let mut other = Peer::connect(WEIR).await;
             other.send(GET).await;
             let mut busy = service.accept().await;
@@ -179,8 +179,8 @@ fn a_kept_connection_is_given_up_for_a_shorter_queue() {
     }
 }
 
-/// With `strict-maxconn` a server never has more connections than its `maxconn`: idle ones make way, and where there are
-/// none to be had a request fails at once.
+/// With `strict-maxconn` a server never has more connections than its `maxconn`: idle ones are closed for new ones, and
+/// if there are none a request fails at once.
 #[test]
 fn strictly_no_more_connections() {
     let server = "server s1 10.0.1.1:80 maxconn 1 strict-maxconn";

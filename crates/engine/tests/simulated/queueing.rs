@@ -1,4 +1,4 @@
-//! A server's `maxconn` and the queue before it: exact over all workers, first in first out, nobody forgotten.
+//! Tests of a server's `maxconn` and its queue: exact over all workers, first in first out, without lost requests.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use testkit::{Peer, Service, Stopwatch, sleep};
 use crate::messages::*;
 use crate::world::*;
 
-/// How many of something there are now, and were at most.
+/// The current number of something, its maximum, and the total.
 #[derive(Default)]
 struct Gauge {
     now: Cell<usize>,
@@ -29,7 +29,7 @@ impl Gauge {
     }
 }
 
-/// A server that takes up to 3 ms for each request and counts those that it works on.
+/// Starts a server that takes up to 3 ms for each request, and counts the requests in progress.
 fn count_requests(world: &World, address: &str) -> Rc<Gauge> {
     let gauge = Rc::new(Gauge::default());
     let counted = Rc::clone(&gauge);
@@ -47,7 +47,7 @@ fn count_requests(world: &World, address: &str) -> Rc<Gauge> {
     gauge
 }
 
-/// Clients that each ask so many times come and go; returns when all of them have had every answer.
+/// Runs clients with that number of requests each; returns when all were answered.
 async fn crowd(world: &World, clients: usize, requests: usize) {
     let done = Rc::new(Cell::new(0));
     for _ in 0..clients {
@@ -126,7 +126,7 @@ fn first_in_first_out() {
                 answered.borrow_mut().push(number);
             });
         }
-        // Each is answered 100 ms after the one before.
+        // Each is answered 100 ms after the previous one.
         let start = rt::now();
         for number in 0..6 {
             let mut server = s1.accept().await;
@@ -135,7 +135,7 @@ fn first_in_first_out() {
             server.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok").await;
         }
         let line = |number: u64| {
-            // The next one has the place when a line is written, but it does not count yet.
+            // When a line is written, the next one has the slot, but is not counted yet.
             let (waited, left, queued) = (if number == 0 { 0 } else { 90 * number }, 6 - number, 5 - number);
             let (times, counts) = (format!("0/{waited}/*/*/{}", waited + 100), format!("{left}/{left}/{queued}/0/0"));
             format!(r#"l l/s1 {times} 200 # - - ---- {counts} 0/{number} "GET /{number} HTTP/1.1""#)
@@ -180,7 +180,8 @@ fn a_waiter_that_leaves_makes_no_hole() {
 
 #[test]
 fn a_turn_that_comes_as_its_waiter_leaves_is_passed_on() {
-    // The answer that frees the place and the end of the waiter come within the same fraction of a millisecond.
+    // The answer that frees the slot and the disconnection of the waiting client come within the same fraction of a
+    // millisecond.
     listen("server s1 10.0.1.1:80 maxconn 1").workers(&[2, 4]).seeds(0..60).run(|_| async move {
         let (mut first, mut server, mut s1) = asked().await;
         let (mut leaves, mut stays) = (Peer::connect(WEIR).await, Peer::connect(WEIR).await);
@@ -288,7 +289,8 @@ fn tcp_sessions_queue_as_well() {
     });
 }
 
-/// Whoever waits for a server holds no buffer, not even with a part of its body; and all of it arrives in the end.
+/// A request that waits for a server holds no buffer, not even with a part of its body; its whole body arrives in the
+/// end.
 #[test]
 fn requests_that_wait_hold_no_buffers() {
     for chunked in [false, true] {

@@ -1,5 +1,5 @@
-//! Connections a second (`rate-limit sessions`, `maxconnrate`, `maxsessrate`): those beyond wait in the system's backlog,
-//! and come in when HAProxy would let them in.
+//! Tests of connections per second (`rate-limit sessions`, `maxconnrate`, `maxsessrate`): further ones wait in the
+//! system's backlog, and are accepted at the same times as in HAProxy.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::world::*;
 const CLOSING: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 const OK_CLOSING: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
 
-/// Clients that all come at once; in milliseconds, when they were answered.
+/// Connects clients that all arrive at once; returns the times of their answers in milliseconds.
 async fn rush(world: &World, addresses: &'static [&'static str], clients: usize) -> Vec<u128> {
     let watch = Rc::new(Stopwatch::start());
     let answered = Rc::new(RefCell::new(Vec::new()));
@@ -33,7 +33,7 @@ async fn rush(world: &World, addresses: &'static [&'static str], clients: usize)
     answered
 }
 
-/// Thirty clients, ten a second: ten at once, and a second later one every 100 ms.
+/// Thirty clients, ten per second: ten at once, and a second later one every 100 ms.
 fn ten_a_second(worlds: Worlds, addresses: &'static [&'static str]) {
     worlds.seeds(0..4).run(move |world| async move {
         serve_ok(&world.scope, S1);

@@ -1,5 +1,5 @@
-//! Peers that make each record of TLS 1.3 themselves (RFC 8446, sections 5 and 7): empty ones, messages of the handshake after its
-//! end, records that are sent in part. Must never be what is under test: handshakes are those of rustls.
+//! Peers that make each record of TLS 1.3 themselves (RFC 8446, sections 5 and 7): empty ones, handshake messages after
+//! the end of the handshake, records sent in part. Must never be what is under test: handshakes are those of rustls.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -44,7 +44,7 @@ impl Secret {
     }
 }
 
-/// One suite, whose keys have a length that rustls lets others give.
+/// One cipher suite, with a key length for which rustls accepts foreign keys.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider { cipher_suites: vec![TLS13_CHACHA20_POLY1305_SHA256], ..default_provider() })
 }
@@ -53,7 +53,7 @@ fn suite() -> &'static Tls13CipherSuite {
     TLS13_CHACHA20_POLY1305_SHA256.tls13().unwrap()
 }
 
-/// Makes the records of one direction.
+/// Seals the records of one direction.
 pub struct Sealer {
     secret: Vec<u8>,
     encrypter: Box<dyn MessageEncrypter>,
@@ -77,7 +77,7 @@ impl Sealer {
         Sealer { secret, encrypter, count: 0 }
     }
 
-    /// A record with that content. After a message that updates the keys the next one has others.
+    /// Seals a record with that content. After a KeyUpdate message the next one has new keys.
     pub fn seal(&mut self, kind: u8, content: &[u8]) -> Vec<u8> {
         let (typ, payload) = (ContentType::from(kind), OutboundChunks::Single(content));
         let message = OutboundPlainMessage { typ, version: ProtocolVersion::TLSv1_2, payload };
@@ -90,7 +90,7 @@ impl Sealer {
     }
 }
 
-/// Shakes hands. Returns whether something came after the handshake.
+/// Completes a handshake. Returns whether data was received after it.
 async fn shake(peer: &mut Peer, mut own: Connection) -> bool {
     loop {
         let mut out = Vec::new();
@@ -111,7 +111,7 @@ async fn shake(peer: &mut Peer, mut own: Connection) -> bool {
     }
 }
 
-/// Shakes hands as a client that asks for these protocols.
+/// Completes a handshake as a client that offers these protocols.
 pub async fn connect(peer: &mut Peer, alpn: &[&str]) -> Sealer {
     let mut roots = RootCertStore::empty();
     let authority = read_file("ca.pem").unwrap();
@@ -126,8 +126,8 @@ pub async fn connect(peer: &mut Peer, alpn: &[&str]) -> Sealer {
     secret.sealer()
 }
 
-/// Shakes hands as a server with `a.pem`, and answers what comes first. Returns the name that the client has asked for, whether or not
-/// it believes the certificate.
+/// Completes a handshake as a server with `a.pem`, and answers the first data. Returns the server name sent by the
+/// client, even if it rejects the certificate.
 pub async fn answer(peer: &mut Peer, answer: &str) -> Option<String> {
     let mut acceptor = Acceptor::default();
     let accepted = loop {
@@ -166,7 +166,7 @@ pub async fn answer(peer: &mut Peer, answer: &str) -> Option<String> {
     }
 }
 
-/// A server with `a.pem`, which gives no tickets.
+/// A server with `a.pem`, without session tickets.
 fn server() -> ServerConfig {
     let text = read_file("a.pem").unwrap();
     let chain = vec![CertificateDer::from_pem_slice(&text).unwrap()];
@@ -177,7 +177,7 @@ fn server() -> ServerConfig {
     config
 }
 
-/// Shakes hands as a server with `a.pem`, and waits for a request.
+/// Completes a handshake as a server with `a.pem`, and waits for a request.
 pub async fn accept(peer: &mut Peer) -> Sealer {
     let mut config = server();
     let secret = Secret::new("SERVER_TRAFFIC_SECRET_0");

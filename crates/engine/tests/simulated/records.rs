@@ -1,5 +1,5 @@
-//! A transport that keeps received bytes inside, and that moves the borders of what is read and written: nobody waits for
-//! the network while there is something to read already.
+//! Tests of a transport that buffers received bytes, and splits reads and writes arbitrarily: no task waits for the
+//! network while buffered bytes can be read.
 
 use testkit::{Peer, Service, sleep};
 
@@ -80,7 +80,7 @@ fn an_idle_link_on_which_the_transport_alone_was_addressed_is_used_again() {
         server.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
         client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
         if world.is_shuffled() {
-            // Data is not for the transport alone.
+            // Data does not concern only the transport.
             sleep(10).await;
             server.send([0, b'x']).await;
             server.expect_end().await;

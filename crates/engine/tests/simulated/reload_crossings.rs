@@ -1,5 +1,5 @@
-//! A reload in place meets what connections are in the middle of: requests that were sent together, streams of HTTP/2, requests in
-//! a queue, tunnels; and certificates that were set at run time.
+//! Tests of a reload in place during exchanges: pipelined requests, HTTP/2 streams, requests in a queue, tunnels; and
+//! certificates that were set at run time.
 
 use testkit::{Peer, Service, both, sleep};
 use tls::provider::Version;
@@ -10,7 +10,7 @@ use crate::parts::{End, Part};
 use crate::secure::{Secure, client as secure_client, read_file};
 use crate::world::*;
 
-/// A proxy whose answers bear a mark, before these lines.
+/// A proxy with these lines, whose answers contain a mark.
 fn marked(mark: &str, lines: &str) -> Worlds {
     listen(&format!("http-response set-header x-mark {mark}\n{lines}")).global(api::SOCKET)
 }
@@ -61,7 +61,7 @@ fn a_tunnel_outlives_its_server_and_its_configuration() {
     });
 }
 
-/// Streams of both sides go on, whatever comes of the address that their clients came by: that is closed for others alone.
+/// Streams of both sides continue even if the address that their clients have connected to is closed for new ones.
 #[test]
 fn long_downloads_of_streams_go_on() {
     const OTHER: &str = "10.0.0.1:81";
@@ -97,7 +97,7 @@ fn long_downloads_of_streams_go_on() {
     });
 }
 
-/// Requests of streams that wait for a place at their server get it, by whatever configuration they began with.
+/// Requests of streams that wait for a slot at their server get it, with whichever configuration they began.
 #[test]
 fn streams_that_wait_in_a_queue_are_served() {
     let lines = "http-reuse always\n server s1 10.0.1.1:80 maxconn 1 proto h2";
@@ -131,7 +131,7 @@ fn streams_that_wait_in_a_queue_are_served() {
 
 const SECURE: &str = "10.0.0.1:443";
 
-/// Says which certificate a connection has shown, in an answer that it waits for.
+/// Returns the certificate shown on a connection, from an answer.
 async fn shown(own: &mut Secure) -> String {
     own.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let head = own.receive_head().await;
@@ -139,8 +139,8 @@ async fn shown(own: &mut Secure) -> String {
     String::from_utf8(own.receive(40).await).unwrap()
 }
 
-/// A certificate that was set at run time is shown until the files are read again. Connections that stand keep it, and a change
-/// that was not committed goes on.
+/// A certificate that was set at run time is shown until the files are read again. Established connections keep it, and
+/// an uncommitted change is kept.
 #[test]
 fn certificates_are_read_anew_and_changes_under_way_go_on() {
     fn served(mark: &str) -> Worlds {

@@ -1,4 +1,5 @@
-//! A reload in place meets what orders have changed or added, requests that wait for a server, and counts that outlive the process.
+//! Tests of a reload in place after runtime commands that change or add servers, with requests that wait for a server,
+//! and of counters that outlive the process.
 
 use testkit::{Peer, Service, sleep};
 
@@ -6,12 +7,13 @@ use crate::api;
 use crate::messages::*;
 use crate::world::*;
 
-/// A proxy whose answers bear a mark, before these lines.
+/// A proxy with these lines, whose answers contain a mark.
 fn marked(mark: &str, lines: &str) -> Worlds {
     listen(&format!("http-response set-header x-mark {mark}\n{lines}")).global(api::SOCKET)
 }
 
-/// What `show servers state` has of the servers of `l`: name, address, operational state, state of administration, weight.
+/// Fields of the servers of `l` in `show servers state`: name, address, operational state, administrative state,
+/// weight.
 async fn states() -> Vec<String> {
     let shown = api::ask("show servers state l").await;
     let rows = shown.lines().filter(|line| line.contains(" l "));
@@ -44,7 +46,7 @@ fn servers_of_a_template_keep_what_orders_have_changed() {
         let mut client = Peer::connect(WEIR).await;
         client.send(get("/")).await;
         assert!(client.receive_head().await.is_some_and(|head| head.starts_with("HTTP/1.1 200")));
-        // What has gone comes as it is written.
+        // A server that was removed and returns has the state in the configuration.
         assert_eq!(world.adopt(&farm(3)), Ok(()));
         sleep(5).await;
         assert_eq!(states().await, [changed[0], changed[1], "s3 10.0.1.1 2 0 10"]);
@@ -71,7 +73,7 @@ fn a_server_that_orders_added_ends_what_it_serves_when_it_goes() {
         client.expect("s2").await;
         // Its name is free.
         assert!(api::ask("add server l/s2 10.0.1.2:80").await.contains("New server registered."));
-        // The next configuration has it: it is the one of the configuration from then on.
+        // The next configuration contains it: from then on it belongs to the configuration.
         let both = "balance roundrobin\nserver s1 10.0.1.1:80\nserver s2 10.0.1.2:80";
         assert_eq!(world.adopt(&marked("z", both)), Ok(()));
         sleep(5).await;
@@ -97,12 +99,12 @@ fn requests_that_wait_keep_their_time_and_their_turn() {
         sleep(5).await;
         let mut new = Peer::connect(WEIR).await;
         new.send(get("/new")).await;
-        // What waited before has its old time.
+        // A request that waited before has its old timeout.
         let watch = testkit::Stopwatch::start();
         assert!(old.receive_head().await.is_some_and(|head| head.starts_with("HTTP/1.1 503")));
         assert!((400..=500).contains(&watch.elapsed().as_millis()), "{:?}", watch.elapsed());
         sleep(5_000).await;
-        // And the other one waits on.
+        // The other one continues to wait.
         server.send(answer("first")).await;
         assert!(first.receive_head().await.is_some_and(|head| head.contains("x-mark: old")));
         first.expect("first").await;
@@ -119,7 +121,7 @@ fn requests_that_wait_keep_their_time_and_their_turn() {
     });
 }
 
-/// Counts of what has a GUID, as the next process would begin with them.
+/// GUIDs in a stats file, whose counters the next process would begin with.
 async fn kept_counts() -> Vec<String> {
     let shown = api::ask("dump stats-file").await;
     let rows = shown.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -1,5 +1,5 @@
-//! What is logged, and where, once one configuration follows the other: sessions that began before log as theirs says, no line that was
-//! taken is lost but those of a server that went and cannot be reached, and nothing is left of what went.
+//! Tests of logging across configurations: sessions that began before log as in theirs, no accepted line is lost except
+//! those for a removed server that cannot be reached, and nothing is kept of removed targets.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ const ONE: &str = "10.0.3.1:514";
 const TWO: &str = "10.0.3.2:514";
 const OTHER: &str = "10.0.0.1:81";
 
-/// A frontend whose lines go elsewhere than those of the others, and what else there is.
+/// A frontend with log targets different from those of the others, and additional sections.
 fn logging(global: &str, lines: &str, more: &str) -> Worlds {
     let answering = "http-request return status 200";
     config(&format!("frontend l\n bind 10.0.0.1:80\n {answering}\nfrontend other\n bind {OTHER}\n {answering}\n no log\n{lines}\n{more}"))
@@ -29,7 +29,7 @@ async fn ask(client: &mut Peer, path: &str) {
     sleep(5).await;
 }
 
-/// A server of log lines over TCP: what it has got, each connection's end as a line of its own.
+/// Starts a TCP log server, and returns its lines, with the end of each connection as a line of its own.
 fn collect_streams(world: &World, at: &str) -> Rc<RefCell<Vec<String>>> {
     let lines: Rc<RefCell<Vec<String>>> = Rc::default();
     let (kept, mut service, scope) = (Rc::clone(&lines), Service::at(at), Rc::clone(&world.scope));
@@ -57,7 +57,7 @@ fn collect_streams(world: &World, at: &str) -> Rc<RefCell<Vec<String>>> {
     lines
 }
 
-/// Waits for lines.
+/// Waits for these lines.
 async fn expect(lines: &Rc<RefCell<Vec<String>>>, wanted: &[&str]) {
     let deadline = now() + PATIENCE;
     while lines.borrow().len() < wanted.len() && now() < deadline {
@@ -95,14 +95,14 @@ fn each_session_logs_as_its_configuration_says() {
         assert!(two.borrow().is_empty());
         let mut late = Peer::connect(OTHER).await;
         ask(&mut late, "/3").await;
-        // What is not severe enough for the one target goes to that of the process alone.
+        // Lines below the level of the one target are sent only to that of the process.
         let told = two.take();
         assert!(one.borrow().is_empty() && told.len() == 1, "{told:?}");
         assert!(
             told[0].starts_with("<158>") && told[0].contains(" new[") && told[0].ends_with(": new 2 /3"),
             "{told:?}"
         );
-        // The next session logs as before, and the count goes on.
+        // The next session logs as before, and the counter continues.
         assert_eq!(world.adopt(&old()), Ok(()));
         sleep(5).await;
         ask(&mut Peer::connect(OTHER).await, "/4").await;
@@ -114,7 +114,7 @@ fn each_session_logs_as_its_configuration_says() {
     });
 }
 
-/// Expressions of a format ask what its own configuration has: conditions by their names, and profiles.
+/// Expressions of a format refer to their own configuration: to its ACLs by name, and to its profiles.
 #[test]
 fn what_a_format_names_is_of_its_own_configuration() {
     let with = |acls: &str, name: &str| {
@@ -153,7 +153,7 @@ fn servers_of_streams_come_and_go() {
         ask(&mut Peer::connect(OTHER).await, "/3").await;
         expect(&one, &["/2"]).await;
         expect(&two, &["/3"]).await;
-        // With the last session that logs there the connection ends.
+        // The connection ends with the last session that logs there.
         client.send(get("/4")).await;
         client.receive_head().await;
         client.close();
@@ -164,7 +164,8 @@ fn servers_of_streams_come_and_go() {
     });
 }
 
-/// What waits for a server that stays is sent once it can be; what waits for one that goes is sent, or counted as dropped.
+/// Lines waiting for a server that stays are sent once it can be reached; those for a removed one are sent, or counted
+/// as dropped.
 #[test]
 fn lines_that_wait_are_sent_or_counted() {
     let backend = |servers: &str| {
@@ -184,7 +185,7 @@ fn lines_that_wait_are_sent_or_counted() {
             }
             let shown = api::ask("show events").await;
             assert!(shown.contains("lines/s1") && shown.contains("lines/s2"), "{shown}");
-            // Nobody listens. One goes, and its lines with it, the other one stays.
+            // None of them listens. One is removed with its lines, the other one stays.
             assert_eq!(world.adopt(&backend(&format!("\n # elsewhere in the file\n{}", server("s2", TWO)))), Ok(()));
             sleep(3_000).await;
             assert_eq!(dropped(&api::ask("show info").await), 2);
@@ -200,7 +201,7 @@ fn lines_that_wait_are_sent_or_counted() {
             assert_eq!(two.borrow().len(), 3, "{two:?}");
             assert_eq!(two.borrow().last().map(String::as_str), Some("/5"));
             two.borrow_mut().clear();
-            // A server that can be reached gets its lines also when it goes at that moment.
+            // A server that can be reached gets its lines even if it is removed at that time.
             client.send(get("/6")).await;
             client.receive_head().await;
             assert_eq!(world.adopt(&backend(&server("s3", ONE))), Ok(()));
@@ -216,7 +217,7 @@ fn lines_that_wait_are_sent_or_counted() {
     });
 }
 
-/// Two hundred reloads, each with other addresses, formats, streams and servers of lines.
+/// Two hundred reloads, each with other addresses, formats, streams and log servers.
 #[test]
 fn reloads_leave_nothing_behind() {
     fn numbered(number: usize) -> Worlds {
@@ -248,7 +249,7 @@ fn reloads_leave_nothing_behind() {
             assert_eq!(world.adopt(&numbered(number)), Ok(()), "{number}");
             sleep(30).await;
             ask(&mut Peer::connect(OTHER).await, "/").await;
-            // Nobody listens: what waits for those that went is given up at the next attempt.
+            // There is no listener: lines waiting for removed targets are dropped at the next attempt.
             sleep(3_000).await;
             match number {
                 20 => (before, most) = (world.inventory().await, world.shared().log_targets.most_sinks()),

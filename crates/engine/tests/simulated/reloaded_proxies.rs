@@ -1,5 +1,5 @@
-//! Proxies that come, go and change their order where one configuration follows the other: what stays keeps its state, and
-//! sessions that have begun are served to their ends by what they began with.
+//! Tests of proxies that are added, removed and reordered by a new configuration: unchanged ones keep their state, and
+//! sessions that have begun are served to their ends with their own configuration.
 
 use testkit::{Peer, PeerOptions, Service, sleep};
 
@@ -9,12 +9,12 @@ use crate::world::*;
 
 const OTHER: &str = "10.0.0.1:81";
 
-/// Sections before the socket of the runtime API.
+/// The configuration with these sections, and the socket of the runtime API.
 pub(crate) fn sections(text: &str) -> Worlds {
     config(text).global(api::SOCKET)
 }
 
-/// A server whose answers are its name.
+/// Starts a server whose answers contain its name.
 fn serve(world: &World, address: &str, name: &'static str) {
     Service::at(address).serve(&world.scope, move |mut peer: Peer, _| async move {
         while peer.receive_head().await.is_some() {
@@ -88,7 +88,7 @@ fn what_stays_keeps_its_state_wherever_it_is_written() {
         new.expect(page(503)).await;
         api::order("enable server more/s1").await;
         is_answered(&mut new, "/m", "s1").await;
-        // What came goes.
+        // The added ones are removed.
         drop((old, new));
         assert_eq!(world.adopt(&sections(&first())), Ok(()));
         sleep(5_000).await;
@@ -118,7 +118,7 @@ fn a_backend_that_goes_serves_the_sessions_that_have_it() {
         drop(old);
         sleep(5_000).await;
         assert!(world.shared().live.proxies[2].removed(0).is_some());
-        // It comes back, at a place of its own, and once more in front of all.
+        // It returns, in a new slot, and once more as the first of all.
         assert_eq!(world.adopt(&sections(&format!("{WEB}{APP}{STATIC}"))), Ok(()));
         sleep(5).await;
         is_answered(&mut Peer::connect(WEIR).await, "/s", "s2").await;
@@ -146,7 +146,7 @@ fn a_frontend_goes_with_its_address_and_its_connections_stay() {
     });
 }
 
-/// A table belongs to its proxy wherever that is written, and goes with it.
+/// A stick table belongs to its proxy wherever that is in the file, and is removed with it.
 #[test]
 fn entries_of_stick_tables_stay_with_their_proxies() {
     let tracked = |number: u32| {
@@ -200,7 +200,7 @@ fn backends_of_the_runtime_api_go_and_others_may_have_their_names() {
         is_answered(&mut old, "/to/fresh", "s1").await;
         assert_eq!(world.adopt(&with("")), Ok(()));
         sleep(5).await;
-        // Nothing leads there any more.
+        // No rule leads there now.
         is_answered(&mut Peer::connect(WEIR).await, "/to/fresh", "s1").await;
         assert!(!api::ask("show stat").await.contains("fresh"));
         assert_eq!(world.adopt(&with("backend fresh\n server s2 10.0.1.2:80\n")), Ok(()));
@@ -210,7 +210,7 @@ fn backends_of_the_runtime_api_go_and_others_may_have_their_names() {
     });
 }
 
-/// Sessions of the configuration before would look into lists of theirs that are others.
+/// Sessions of the previous configuration would search in their own lists, which differ.
 #[test]
 fn a_server_whose_name_is_in_a_list_that_changes_too_needs_a_new_process() {
     let with = |rules: &str, servers: &str| listen(&format!("{rules} server s1 10.0.1.1:80\n{servers}"));

@@ -1,5 +1,5 @@
-//! Stick tables that come, go and change where one configuration follows the other: the others keep their entries, and connections
-//! that began before keep the table that they began with.
+//! Tests of stick tables that are added, removed and changed by a new configuration: the others keep their entries, and
+//! established connections keep their table.
 
 use testkit::{Peer, Service, sleep};
 
@@ -7,7 +7,7 @@ use crate::api;
 use crate::messages::*;
 use crate::world::*;
 
-/// A frontend that counts requests in the table of `counts`, and denies those of who has sent more than three.
+/// A frontend that counts requests in the table of `counts`, and denies a client's after the third.
 fn counted(table: &str, more: &str) -> Worlds {
     let text = format!(
         "frontend web\n bind 10.0.0.1:80\n http-request track-sc0 int(7) table counts\n \
@@ -40,7 +40,7 @@ async fn adopt(world: &World, next: &Worlds) {
 
 const SMALL: &str = "type integer size 10 expire 1h store http_req_cnt";
 
-/// One that changes begins anew for connections that come; those that stand go on with what they had.
+/// A changed table is empty for new connections; established ones continue with the old one.
 #[test]
 fn a_table_that_changes_is_another_one_of_the_same_name() {
     counted(SMALL, "").workers(&[1, 2]).run(|world| async move {
@@ -59,12 +59,12 @@ fn a_table_that_changes_is_another_one_of_the_same_name() {
         is_denied(&mut new).await;
         let shown = api::ask("show table counts").await;
         assert!(shown.contains("size:20, used:1") && shown.contains("http_req_cnt=4"), "{shown}");
-        // The same again: its entries stay.
+        // An unchanged table keeps its entries.
         adopt(&world, &counted("type integer size 20 expire 1h store http_req_cnt,gpc0", "backend unused\n")).await;
         is_denied(&mut Peer::connect(WEIR).await).await;
         let shown = api::ask("show table").await;
         assert_eq!(shown.matches("table: ").count(), 1, "{shown}");
-        // What is left of the first one is freed with its last connection.
+        // The first table's entry is freed with its last connection.
         let first = world.shared().live.tables.get(0).cloned().expect("the first table");
         assert_eq!(first.used(), 1);
         drop(old);
@@ -73,7 +73,7 @@ fn a_table_that_changes_is_another_one_of_the_same_name() {
     });
 }
 
-/// Tables come and go beside one that stays, wherever they are written; backends of orders find theirs.
+/// Tables are added and removed while one stays, anywhere in the file; backends added by commands find theirs.
 #[test]
 fn tables_come_and_go_and_the_others_stay_as_they_are() {
     let more = |number: usize| {

@@ -1,5 +1,5 @@
-//! Where lines and messages go once one configuration follows the other: backends in `mode log` and their servers, engines of
-//! agents and their backends.
+//! Tests of the targets of log lines and SPOE messages across configurations: backends in `mode log` and their servers,
+//! SPOE agents and their backends.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,11 +15,11 @@ use crate::world::*;
 
 const ONE: &str = "10.0.3.1:514";
 const TWO: &str = "10.0.3.2:514";
-/// Nothing logs there at the start.
+/// No log line is sent there at first.
 const THREE: &str = "10.0.3.3:514";
 const OTHER: &str = "10.0.0.1:81";
 
-/// A server of log lines: what it has got.
+/// Starts a UDP log server, and returns its lines.
 pub fn collect(world: &World, at: &str) -> Rc<RefCell<Vec<String>>> {
     let lines: Rc<RefCell<Vec<String>>> = Rc::default();
     let (kept, mut socket) = (Rc::clone(&lines), Datagram::bind(&Address::Inet(at.parse().unwrap())).unwrap());
@@ -36,12 +36,12 @@ pub fn collect(world: &World, at: &str) -> Rc<RefCell<Vec<String>>> {
     lines
 }
 
-/// A frontend, and what else there is.
+/// A frontend, and additional sections.
 fn answering(more: &str) -> Worlds {
     config(&format!("frontend l\n bind 10.0.0.1:80\n http-request return status 200\n{more}")).global(api::SOCKET)
 }
 
-/// A frontend whose lines go to these servers.
+/// A frontend that logs to these servers.
 fn logging(servers: &str) -> Worlds {
     answering(&format!(
         "frontend other\n bind {OTHER}\n log backend@lines format raw local0\n log {THREE} format raw local0\n log-format %HU\n http-request return status 200\n\
@@ -68,14 +68,14 @@ fn backends_of_lines_and_their_servers_come_and_go() {
             ask(&mut client, "/1").await;
             assert_eq!(*one.borrow(), ["/1"]);
             assert_eq!(*three.borrow(), ["/1"]);
-            // A server comes: sessions that began before log there as well.
+            // A server is added: sessions that began before log there as well.
             assert_eq!(world.adopt(&logging(&format!("{s1}{s2}"))), Ok(()));
             sleep(5).await;
             for path in ["/2", "/3"] {
                 ask(&mut client, path).await;
             }
             assert_eq!((one.borrow().len(), two.borrow().len()), (2, 1));
-            // Another one goes.
+            // Another one is removed.
             assert_eq!(world.adopt(&logging(&s2)), Ok(()));
             sleep(5).await;
             for path in ["/4", "/5"] {
@@ -84,7 +84,7 @@ fn backends_of_lines_and_their_servers_come_and_go() {
             }
             assert_eq!((one.borrow().len(), two.borrow().len()), (2, 5));
             assert!(api::ask("show stat").await.contains("\nlines,s2,"));
-            // All of it goes, but for sessions that have it.
+            // All are removed, except for sessions that use them.
             assert_eq!(world.adopt(&answering("")), Ok(()));
             sleep(5).await;
             ask(&mut client, "/6").await;
@@ -92,7 +92,7 @@ fn backends_of_lines_and_their_servers_come_and_go() {
             assert!(!api::ask("show stat").await.contains("\nlines,"));
             drop(client);
             sleep(5_000).await;
-            // It comes back, at places of its own.
+            // They return, in new slots.
             assert_eq!(world.adopt(&logging(&s1)), Ok(()));
             sleep(5).await;
             ask(&mut Peer::connect(OTHER).await, "/7").await;
@@ -125,10 +125,10 @@ fn engines_and_their_backends_come_and_go() {
         client.expect(OK_AT_CLIENT).await;
         let lines = world.take_log().await;
         assert!(lines.iter().any(|line| line.contains("SPOE: [a] ") && line.contains(" 0/1")), "{lines:?}");
-        // A session that began without the engine goes on without it.
+        // A session that began without the engine continues without it.
         old.send(get("/2")).await;
         old.expect(OK_AT_CLIENT).await;
-        // It goes while its agent is asked.
+        // The engine is removed while its agent processes a message.
         client.send(get("/3")).await;
         let (stream, told) = notified(&mut agent).await;
         assert_eq!(told, "fh(path=/3)");
@@ -140,7 +140,7 @@ fn engines_and_their_backends_come_and_go() {
         late.send(get("/4")).await;
         late.expect(OK_AT_CLIENT).await;
         assert_eq!(agents.accepted(), 1);
-        // It comes back, and is counted from 0.
+        // It returns, and its counters begin at 0.
         assert_eq!(world.adopt(&asking()), Ok(()));
         sleep(5).await;
         world.take_log().await;

@@ -1,5 +1,5 @@
-//! Servers that come, go and change where one configuration follows the other: what they serve ends as it began, and all
-//! others stay as they are.
+//! Tests of servers that are added, removed and changed by a new configuration: their requests in progress are
+//! completed, and all other servers are unaffected.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ pub fn servers(lines: &str) -> Worlds {
     listen(&format!("balance roundrobin\n http-reuse always\n option redispatch\n{lines}")).global(api::SOCKET)
 }
 
-/// A server whose answers are its name. Returns how many connections it has had.
+/// Starts a server whose answers contain its name. Returns its number of connections.
 pub fn serve(world: &World, address: &str, name: &'static str) -> Rc<Cell<usize>> {
     Service::at(address).serve(&world.scope, move |mut peer: Peer, _| async move {
         while peer.receive_head().await.is_some() {
@@ -28,7 +28,7 @@ pub fn serve(world: &World, address: &str, name: &'static str) -> Rc<Cell<usize>
     })
 }
 
-/// Which server answers.
+/// Sends a request, and returns the name of the server that answers.
 async fn ask(client: &mut Peer) -> String {
     client.send(GET).await;
     let head = client.receive_head().await.expect("an answer");
@@ -36,7 +36,7 @@ async fn ask(client: &mut Peer) -> String {
     String::from_utf8(client.receive(2).await).unwrap()
 }
 
-/// Who answers so many requests, sorted.
+/// The servers that answer that number of requests, sorted.
 pub async fn answers(client: &mut Peer, count: usize) -> Vec<String> {
     let mut found = Vec::new();
     for _ in 0..count {
@@ -46,7 +46,7 @@ pub async fn answers(client: &mut Peer, count: usize) -> Vec<String> {
     found
 }
 
-/// A column of `show stat` for a server; empty where there is no such server.
+/// A column of `show stat` for a server; empty if there is no such server.
 pub async fn column(server: &str, name: &str) -> String {
     let shown = api::ask("show stat").await;
     let mut lines = shown.lines();
@@ -65,7 +65,7 @@ fn servers_come_and_go_and_the_others_stay_as_they_are() {
         let mut old = Peer::connect(WEIR).await;
         assert_eq!(answers(&mut old, 4).await, ["s1", "s1", "s2", "s2"]);
         let connections = (s1.get(), s2.get());
-        // The one that stays is written first now, and another line is in front of it.
+        // The one that stays is now the first in the file, and another line precedes it.
         assert_eq!(world.adopt(&servers("timeout queue 3s\n server s2 10.0.1.2:80\n server s3 10.0.1.3:80")), Ok(()));
         sleep(5).await;
         let mut new = Peer::connect(WEIR).await;
@@ -75,7 +75,7 @@ fn servers_come_and_go_and_the_others_stay_as_they_are() {
         sleep(5).await;
         assert_eq!([column("s2", "stot").await, column("s3", "stot").await], ["6", "4"]);
         assert_eq!([column("s1", "stot").await, column("s3", "status").await], ["", "no check"]);
-        // It comes back, at a place of its own.
+        // It returns, in a new slot.
         let all = "server s1 10.0.1.1:80\n server s2 10.0.1.2:80\n server s3 10.0.1.3:80";
         assert_eq!(world.adopt(&servers(all)), Ok(()));
         sleep(5).await;
@@ -98,7 +98,7 @@ fn a_server_that_is_removed_ends_what_it_serves() {
         server.send(answer("s1")).await;
         client.expect(answer_at_client("s1")).await;
         assert_eq!(answers(&mut client, 3).await, ["s2", "s2", "s2"]);
-        // Nothing keeps its connections.
+        // Its connections are closed.
         assert!(server.receive_head().await.is_none());
         drop(s1);
         sleep(2_000).await;
@@ -172,10 +172,10 @@ fn checks_of_servers_that_stay_go_on_and_those_of_others_begin() {
         format!(" server {name} {address} check inter 100ms fall 2 rise 2\n")
     }
     let both = line("s1", S1) + &line("s2", S2);
-    // With more workers, the tasks that check are elsewhere in the end.
+    // With more workers, the check tasks are on other ones in the end.
     servers(&both).workers(&[1, 2]).run(|world| async move {
         let next = line("s2", S2) + &line("s3", S3);
-        // Nobody listens at the second and at the third.
+        // The second and the third have no listener.
         serve(&world, S1, "s1");
         sleep(1_000).await;
         assert_eq!([column("s1", "status").await, column("s2", "status").await], ["UP", "DOWN"]);
@@ -185,7 +185,7 @@ fn checks_of_servers_that_stay_go_on_and_those_of_others_begin() {
         assert_eq!(column("s3", "status").await, "DOWN");
         let mut client = Peer::connect(WEIR).await;
         assert_eq!(answers(&mut client, 2).await, ["s1", "s1"]);
-        // The last one that is up goes.
+        // The last server that is up is removed.
         assert_eq!(world.adopt(&servers(&next)), Ok(()));
         sleep(5).await;
         client.send(GET).await;
@@ -196,7 +196,7 @@ fn checks_of_servers_that_stay_go_on_and_those_of_others_begin() {
     });
 }
 
-/// Configurations leave with their sessions.
+/// Configurations are released with their sessions.
 #[test]
 fn servers_change_under_traffic() {
     const LAST: usize = 12;
@@ -261,7 +261,7 @@ fn what_orders_add_serves_sessions_of_older_configurations() {
         for client in [&mut old, &mut new] {
             assert_eq!(answers(client, 4).await, ["s1", "s1", "s2", "s2"]);
         }
-        // What the new text does not have is removed.
+        // Servers missing in the new text are removed.
         assert_eq!(world.adopt(&servers("server s1 10.0.1.1:80")), Ok(()));
         sleep(5).await;
         for client in [&mut old, &mut new] {
@@ -270,7 +270,7 @@ fn what_orders_add_serves_sessions_of_older_configurations() {
     });
 }
 
-/// A proxy at these addresses.
+/// A proxy with these addresses.
 fn at(addresses: &[&str]) -> Worlds {
     let binds: String = addresses.iter().map(|address| format!(" bind {address}\n")).collect();
     config(&format!("listen l\n{binds} option socket-stats\n server s1 10.0.1.1:80")).global(api::SOCKET)
@@ -300,7 +300,7 @@ fn addresses_come_and_go_and_connections_stay() {
         let shown = api::ask("show stat").await;
         let names: Vec<&str> = shown.lines().filter_map(|line| line.split(',').nth(1)).collect();
         assert_eq!(names.iter().filter(|name| name.starts_with("sock-")).count(), 2, "{shown}");
-        // It comes back, at a place of its own.
+        // It returns, in a new slot.
         assert_eq!(world.adopt(&at(&[WEIR])), Ok(()));
         sleep(5).await;
         assert_eq!((is_refused(OTHER).await, is_refused(THIRD).await), (true, true));

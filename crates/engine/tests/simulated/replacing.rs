@@ -1,4 +1,4 @@
-//! What matches in bodies is replaced (`replace-body`): whatever their framing is, in both directions, beside other filters.
+//! Tests of replacing matches in bodies (`replace-body`): with any framing, in both directions, with other filters.
 
 use testkit::{Peer, Service, sleep};
 
@@ -6,7 +6,7 @@ use crate::h2::Client;
 use crate::messages::*;
 use crate::world::*;
 
-/// What a server sends, and what the client gets of it.
+/// Checks the client's view of a server's answer.
 fn replaces(options: &'static str, request: &'static str, answer: &'static str, at_client: &'static str) {
     listen(&format!("{options}\n server s1 10.0.1.1:80")).run(move |world| async move {
         let mut s1 = Service::at(S1);
@@ -66,7 +66,7 @@ fn what_has_no_body_or_a_part_of_one_or_a_coding_stays() {
     ];
     for &(request, answer, at_client) in same {
         let answer = if answer.contains("304") || answer.contains("204") {
-            // The connection goes on: another answer cannot be taken for a body.
+            // The connection is kept: another answer cannot be taken for a body.
             answer
         } else {
             answer
@@ -112,7 +112,7 @@ fn requests_are_replaced_as_well() {
         let mut s1 = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;
         client.send(post(9) + "an old").await;
-        // The copy of the request has the same body; whichever comes first.
+        // The copy of the request has the same body; the order of the two connections is not fixed.
         let (mut one, mut two) = (s1.accept().await, s1.accept().await);
         sleep(10).await;
         client.send("man").await;
@@ -158,7 +158,7 @@ fn what_is_replaced_is_compressed_afterwards_and_stored_before() {
         server.send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nCache-Control: max-age=9\r\n\r\naxb").await;
         let rest = "transfer-encoding: chunked\r\nvary: Accept-Encoding\r\n\r\n3\r\nayb\r\n0\r\n\r\n";
         client.expect(format!("{at_client}{rest}")).await;
-        // The cache holds what the server has sent, and the rule applies to that.
+        // The cache contains the server's answer, to which the rule is applied.
         client.send(GET).await;
         client.expect(format!("{at_client}age: 0\r\n{rest}")).await;
         s1.is_left_alone();

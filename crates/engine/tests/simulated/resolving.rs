@@ -1,5 +1,5 @@
-//! Names that are followed while the process serves: a scripted name server, whose answers change, fail, do not fit or are
-//! forged, on the virtual clock.
+//! Tests of names that are resolved while the process serves: a scripted name server, whose answers change, fail, are
+//! truncated or forged, on the virtual clock.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,15 +21,15 @@ const A: u16 = 1;
 const AAAA: u16 = 28;
 const SRV: u16 = 33;
 
-/// What a name server makes of a question.
+/// A name server's reply to a query.
 #[derive(Clone)]
 enum Reply {
-    /// Records: the owner's name (empty: the one that was asked for), kind and data of each.
+    /// Records: the owner's name (empty: the queried one), type and data of each.
     Records(Vec<(Vec<u8>, u16, Vec<u8>)>),
     Code(u8),
     Silence,
     Truncated,
-    /// Whatever this makes of the good answer.
+    /// The messages that this makes of the correct reply.
     Forged(fn(Vec<u8>) -> Vec<Vec<u8>>, Box<Reply>),
 }
 
@@ -50,13 +50,13 @@ fn address(text: &str) -> (u16, Vec<u8>) {
     }
 }
 
-/// These addresses.
+/// Address records with these addresses.
 fn at(list: &[&str]) -> Reply {
     let records = list.iter().map(|text| address(text)).map(|(kind, data)| (Vec::new(), kind, data));
     Reply::Records(records.collect())
 }
 
-/// These services: weight, port, host.
+/// SRV records: weight, port, host.
 fn services(list: &[(u16, u16, &str)]) -> Reply {
     let data = |(weight, port, host): &(u16, u16, &str)| {
         let mut data = vec![0, 1];
@@ -68,7 +68,7 @@ fn services(list: &[(u16, u16, &str)]) -> Reply {
     Reply::Records(list.iter().map(data).collect())
 }
 
-/// The answer to a question; `None`: there is none.
+/// The answer to a query; `None`: there is none.
 fn answer(question: &[u8], reply: &Reply) -> Option<Vec<u8>> {
     let end = 12 + question[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
     let message = |flags: u16, records: &[(Vec<u8>, u16, Vec<u8>)]| {
@@ -96,7 +96,7 @@ fn answer(question: &[u8], reply: &Reply) -> Option<Vec<u8>> {
 
 type Zone = BTreeMap<(String, u16), Reply>;
 
-/// A name server: what it knows may be changed, and it remembers what it was asked.
+/// A name server whose zone can be changed, and which records its queries.
 #[derive(Clone, Default)]
 struct NameServer {
     zone: Rc<RefCell<Zone>>,
@@ -139,19 +139,19 @@ impl NameServer {
         }
     }
 
-    /// From now on it says this of a name.
+    /// Sets the reply for a name and type.
     fn set(&self, name: &str, kind: u16, reply: Reply) {
         self.zone.borrow_mut().insert((name.to_owned(), kind), reply);
     }
 }
 
-/// A backend with servers that ask [`DNS`]; questions of both kinds where nothing else is said.
+/// A backend whose servers are resolved by [`DNS`], with queries of both types by default.
 fn following(section: &str, servers: &str) -> Worlds {
     config(&format!("resolvers my\n nameserver one {DNS}\n{section}\nlisten l\n bind {WEIR}\n retries 0\n{servers}\n"))
         .global("dns-accept-family ipv4")
 }
 
-/// The log says these sentences next.
+/// Expects these lines in the log next.
 async fn says(world: &World, sentences: &[&str]) {
     let lines = world.lines(sentences.len()).await;
     let said: Vec<&str> = lines.iter().map(|line| line.split_once("]: ").map_or("", |(_, text)| text)).collect();
@@ -164,7 +164,7 @@ async fn ends(world: &World) {
     world.forget_log();
 }
 
-/// A request is answered by the server at that address.
+/// Expects a request to be answered by the server at that address.
 async fn is_served_at(server: &str) {
     let mut service = Service::at(server);
     let mut client = Peer::connect(WEIR).await;
@@ -192,7 +192,7 @@ fn a_server_follows_its_name() {
             names.set("app.test", A, at(&["10.0.1.2"]));
             says(&world, &["l/s1: IP changed from '10.0.1.1' to '10.0.1.2' by 'my/one'."]).await;
             is_served_at(S2).await;
-            // The one that it has is as good as any other.
+            // The address in use stays, as it is still in the answer.
             names.set("app.test", A, at(&["10.0.1.1", "10.0.1.2"]));
             sleep(3_000).await;
             world.expect_no_log();
@@ -246,7 +246,7 @@ fn rounds_of_questions_come_in_time() {
         .run(|world| async move {
             let names = NameServer::start(&world, DNS);
             let both = [("app.test".to_owned(), AAAA), ("app.test".to_owned(), A)];
-            // The first question came before anybody was there.
+            // The first query came before the name server was started.
             sleep(350).await;
             assert_eq!(*names.asked.borrow(), both);
             sleep(4_900).await;
@@ -255,7 +255,7 @@ fn rounds_of_questions_come_in_time() {
             assert_eq!(*names.asked.borrow(), both);
             sleep(300).await;
             assert_eq!(*names.asked.borrow(), [both.clone(), both.clone()].concat());
-            // The other kind is not asked for where nothing answers.
+            // The other type is not queried without an answer.
             names.set("app.test", AAAA, Reply::Silence);
             names.asked.borrow_mut().clear();
             sleep(6_000).await;
@@ -313,13 +313,13 @@ fn servers_come_and_go_with_a_service() {
         };
         let first = comes("s1", "a.test", "10.0.1.1");
         says(&world, &first.each_ref().map(String::as_str)).await;
-        // More than there are servers for.
+        // More than there are servers.
         names.set("_http._tcp.test", SRV, services(&[(1, 80, "a.test"), (513, 81, "b.test"), (0, 82, "c.test")]));
         let second = comes("s2", "b.test", "10.0.1.2");
         says(&world, &second.each_ref().map(String::as_str)).await;
         let state = &world.shared().live.proxies[0];
         assert_eq!(state.status(1).map(|status| status.weight), Some(3));
-        // It comes and goes with its port.
+        // A service is identified by its port as well.
         names.set("_http._tcp.test", SRV, services(&[(513, 81, "b.test")]));
         let gone = "Server l/s1 is going DOWN for maintenance (entry removed from SRV record). 1 active and 0 backup \
                     servers left. 0 sessions active, 0 requeued, 0 remaining in queue.";
@@ -344,14 +344,14 @@ fn what_does_not_fit_comes_over_tcp() {
         peer.send([&(whole.len() as u16).to_be_bytes()[..], &whole].concat()).await;
         over_tcp.set("app.test", A, at(&["10.0.1.1"]));
         says(&world, &COMES).await;
-        // The connection is kept for a while, and closed with its process at the latest.
+        // The connection is kept for some time, and closed with its process at the latest.
         drop(peer);
         sleep(6_000).await;
         ends(&world).await;
     });
 }
 
-/// Answers that are none, one after the other, and none of them good.
+/// Invalid answers, one after the other.
 fn forged(good: Vec<u8>) -> Vec<Vec<u8>> {
     let mut other_id = good.clone();
     other_id[0] ^= 0x55;
@@ -375,7 +375,7 @@ fn forged_answers_change_nothing() {
         names.set("app.test", A, Reply::Forged(forged, Box::new(at(&["10.6.6.6"]))));
         sleep(20_000).await;
         world.expect_no_log();
-        // The right one counts all the same when it comes behind them.
+        // The correct one is accepted if it follows them.
         let with_the_right_one: fn(Vec<u8>) -> Vec<Vec<u8>> = |good| [forged(good.clone()), vec![good]].concat();
         names.set("app.test", A, Reply::Forged(with_the_right_one, Box::new(at(&["10.0.1.2"]))));
         says(&world, &["l/s1: IP changed from '10.0.1.1' to '10.0.1.2' by 'my/one'."]).await;
@@ -391,7 +391,7 @@ fn a_request_waits_for_the_address_of_a_name() {
         let names = NameServer::start(&world, DNS);
         names.set("a", A, at(&["10.0.1.1"]));
         is_served_at(S1).await;
-        // It is remembered, and then asked for again.
+        // It is cached, and then queried again.
         names.set("a", A, at(&["10.0.1.2"]));
         is_served_at(S1).await;
         assert_eq!(names.asked.borrow().len(), 1);
@@ -404,7 +404,7 @@ fn a_request_waits_for_the_address_of_a_name() {
         assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
         drop(client);
         world.lines(1).await;
-        // What has failed is asked again by the next request.
+        // A failed name is queried again by the next request.
         names.set("nowhere.test", A, at(&["10.0.1.1"]));
         let mut service = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;

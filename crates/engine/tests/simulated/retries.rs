@@ -1,5 +1,5 @@
-//! Attempts to connect that fail: the pause before the same server is tried again, and other servers at once
-//! (`retries`, `option redispatch`).
+//! Tests of failed connection attempts: the pause before a retry on the same server, and immediate attempts on other
+//! servers (`retries`, `option redispatch`).
 
 use rt::net::Address;
 use testkit::{Peer, Service, Stopwatch, sleep};
@@ -7,7 +7,7 @@ use testkit::{Peer, Service, Stopwatch, sleep};
 use crate::messages::*;
 use crate::world::*;
 
-/// Nobody listens at either server: 503 after `millis`, with this in the log.
+/// Neither server has a listener: 503 after `millis`, with this line in the log.
 fn nobody_listens(body: &'static str, millis: u64, line: &'static str) {
     listen(body).run(move |world| async move {
         let mut client = Peer::connect(WEIR).await;

@@ -1,4 +1,5 @@
-//! Requests that are sent again although a server has got them (`retry-on`). What the log says was read off HAProxy.
+//! Tests of requests that are sent again although a server has received them (`retry-on`). Log lines were taken from
+//! HAProxy.
 
 use testkit::{Peer, Service, sleep};
 
@@ -9,12 +10,12 @@ const BUSY: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
 const EARLY: &str = "HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy";
 const BUSY_AT_CLIENT: &str = "HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nbusy";
 
-/// What comes with the head is looked at before the head goes on.
+/// Bytes received with the head are parsed before the head is forwarded.
 const BAD_CHUNK: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n";
-/// A change of protocol that nobody asked for.
+/// A change of protocol that was not requested.
 const UNASKED: &str = "HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
 
-/// What a server does with a request.
+/// A server's behaviour for a request.
 #[derive(Clone, Copy)]
 enum Act {
     Send(&'static str),
@@ -26,7 +27,7 @@ enum Act {
 
 use Act::{Close, Nothing, Reset, Send, SendAndClose};
 
-/// Each request at `address` gets the next act; `requests` is what every one of them has to be.
+/// Serves each request at `address` by the next act; every request has to equal `request`.
 fn play(world: &World, address: &str, acts: &'static [Act], request: String) {
     let mut service = Service::at(address);
     world.scope.spawn(async move {
@@ -47,7 +48,7 @@ fn play(world: &World, address: &str, acts: &'static [Act], request: String) {
     });
 }
 
-/// One GET through one server.
+/// Sends one GET through one server.
 fn one(options: &'static str, acts: &'static [Act], answer: impl AsRef<[u8]> + Clone + 'static, line: &'static str) {
     listen(&format!("retries 2\n timeout server 300ms\n {options}\n server s1 10.0.1.1:80")).run(move |world| {
         let answer = answer.clone();
@@ -151,7 +152,7 @@ fn with_redispatch_another_server_gets_it() {
     });
 }
 
-/// A body of so many bytes in pieces, each a while after the one before.
+/// Sends a body of that number of bytes in pieces, with pauses between them.
 fn with_body(length: usize, pieces: usize, chunked: bool, again: bool) {
     listen("retries 2\n retry-on 503\n server s1 10.0.1.1:80").run(move |world| async move {
         let body = testkit::text(length, 7);
@@ -179,7 +180,7 @@ fn with_body(length: usize, pieces: usize, chunked: bool, again: bool) {
             sleep(2).await;
         }
         client.expect(if again { OK_AT_CLIENT } else { BUSY_AT_CLIENT }).await;
-        // The next request of the connection is read right.
+        // The next request on the connection is parsed correctly.
         client.send(GET).await;
         client.close();
         world.forget_log();
@@ -202,7 +203,7 @@ fn a_body_that_does_not_fit_is_sent_once() {
     }
 }
 
-/// The server dies while the request still comes: the next one gets it from its first byte.
+/// The server closes while the request is still being received: the next one gets it from its first byte.
 #[test]
 fn a_server_that_dies_in_the_middle_of_a_body() {
     listen("retries 2\n retry-on empty-response\n server s1 10.0.1.1:80").run(|world| async move {

@@ -1,5 +1,5 @@
-//! Idle links to servers: who may use them (`http-reuse`), how workers share them, what becomes of those that die, and
-//! how they are purged.
+//! Tests of idle links to servers: which requests may use them (`http-reuse`), how workers share them, links that are
+//! closed by servers, and purges.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,15 +10,15 @@ use testkit::{Peer, Scope, Service, sleep};
 use crate::messages::*;
 use crate::world::*;
 
-/// One request of a client that stays.
+/// Sends one request of a client that stays.
 async fn ask(client: &mut Peer) {
     client.send(GET).await;
     client.expect(OK_AT_CLIENT).await;
-    // The link is laid down a moment after the answer has left.
+    // The link becomes idle shortly after the answer was sent.
     sleep(1).await;
 }
 
-/// One request of a client that goes.
+/// Sends one request of a client that disconnects.
 async fn ask_once() {
     let mut client = Peer::connect(WEIR).await;
     ask(&mut client).await;
@@ -47,7 +47,7 @@ fn always_one_link_serves_everybody() {
     });
 }
 
-/// One request for a host, by a client that goes.
+/// Sends one request for a host, by a client that disconnects.
 async fn ask_for(host: &str) {
     let mut client = Peer::connect(WEIR).await;
     client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
@@ -58,7 +58,7 @@ async fn ask_for(host: &str) {
 
 #[test]
 fn links_with_names_serve_requests_of_that_name() {
-    // What each request asks for, and how many links there are behind it.
+    // The host of each request, and the number of links afterwards.
     let rows = [("a", 1), ("a", 1), ("b", 2), ("a", 2), ("b", 2), ("", 3), ("", 3), ("a", 3)];
     // The second one's port is the client's, which makes connections differ as well.
     for address in ["10.0.1.1:80", "10.0.1.1:+0"] {
@@ -101,7 +101,7 @@ fn clients_that_ask_once_do_not_pile_links_up() {
                 ask_once().await;
             }
             assert!(world.idle_links() <= world.shared().workers(), "{} idle links", world.idle_links());
-            // Who asks again finds one of them.
+            // A client that sends more requests finds one of them.
             let before = opened.get();
             let mut client = Peer::connect(WEIR).await;
             for _ in 0..5 {
@@ -201,7 +201,7 @@ fn never_a_private_link_that_dies_is_replaced() {
     });
 }
 
-/// A link that `dies` while it is idle leaves the pool at once, and the next request gets a new one.
+/// An idle link that `dies` leaves the pool at once, and the next request gets a new one.
 fn idle_link_dies(dies: impl Fn(Peer) -> Option<Peer> + Copy + 'static) {
     mode("always").run(move |world| async move {
         let (mut client, mut server, mut s1) = asked().await;
@@ -252,7 +252,7 @@ fn what_a_server_says_on_an_idle_link_reaches_nobody() {
         client.send(GET).await;
         let mut server = s1.accept().await;
         server.expect(GET_AT_SERVER).await;
-        // Behind its answer it says more than it was asked for.
+        // It sends more than the answer.
         server.send(format!("{OK}{OK}")).await;
         client.expect(OK_AT_CLIENT).await;
         server.expect_end().await;
@@ -261,7 +261,7 @@ fn what_a_server_says_on_an_idle_link_reaches_nobody() {
     });
 }
 
-/// A reused link over which a request was sent dies before its answer.
+/// A reused link over which a request was sent is closed before its answer.
 async fn reused_link_dies(request: &str, at_server: &str, reset: bool) -> (Peer, Service) {
     let (mut client, mut server, s1) = asked().await;
     server.send(OK).await;
@@ -336,7 +336,7 @@ fn a_link_that_dies_within_its_answer_is_not_replayed() {
 
 #[test]
 fn no_get_is_lost_to_links_that_die_as_it_comes() {
-    // The server ends each link some time after its answer, which is just when the next request comes.
+    // The server closes each link some time after its answer, at about the time of the next request.
     mode("always").workers(&[1, 4]).seeds(0..25).run(|world| async move {
         let opened = Service::at(S1).serve(&world.scope, |mut server, _| async move {
             while let Some(Some(_)) =
@@ -373,7 +373,7 @@ fn no_get_is_lost_to_links_that_die_as_it_comes() {
     });
 }
 
-/// Opens so many links at once; all are idle then.
+/// Opens that number of links at once; all are idle afterwards.
 async fn open_links(world: &World, scope: &Rc<Scope>, links: usize) {
     let busy = Rc::new(Cell::new(0));
     let all = Rc::clone(&busy);
@@ -459,7 +459,7 @@ fn pool_max_conn_bounds_the_idle_links_of_all_workers() {
 
 #[test]
 fn every_answer_goes_to_its_own_client() {
-    // Many clients, few links, several workers: what a server says must reach the one that asked.
+    // Many clients, few links, several workers: an answer has to reach the client of its request.
     mode("always").workers(&[2, 4]).seeds(0..10).run(|world| async move {
         Service::at(S1).serve(&world.scope, |mut server, _| async move {
             while let Some(head) = server.receive_head().await {

@@ -1,4 +1,4 @@
-//! Reverse HTTP: connections that are opened to a server which sends its requests over them.
+//! Tests of reverse HTTP: connections opened to a server that sends its requests over them.
 
 use testkit::{Service, sleep};
 
@@ -13,7 +13,7 @@ fn reversed() -> Worlds {
     config(SECTIONS).global("expose-experimental-directives")
 }
 
-/// The connections stand without a request, carry several at a time, and are opened again where one ends.
+/// The connections are kept without requests, are multiplexed, and are opened again when one ends.
 #[test]
 fn connections_are_kept_up_and_carry_the_requests_of_their_server() {
     reversed().shuffled().seeds(0..6).run(|world| async move {
@@ -42,7 +42,7 @@ fn connections_are_kept_up_and_carry_the_requests_of_their_server() {
         three.expect(1, "HTTP/1.1 200", "ok").await;
         assert_eq!(edge.accepted(), 3);
         world.stop();
-        // They are told that the process stops, and are not opened again.
+        // They get a GOAWAY when the process stops, and are not opened again.
         two.expect_end().await;
         three.expect_end().await;
         assert!(two.gone.is_some() && three.gone.is_some());
@@ -50,7 +50,7 @@ fn connections_are_kept_up_and_carry_the_requests_of_their_server() {
     });
 }
 
-/// A server that cannot be reached is asked again after a while; the log says once that it could not be.
+/// A server that cannot be reached is retried after some time; this is logged once.
 #[test]
 fn a_server_that_cannot_be_reached_is_asked_again() {
     reversed().workers(&[1]).run(|world| async move {
@@ -72,7 +72,7 @@ fn a_server_that_cannot_be_reached_is_asked_again() {
     });
 }
 
-/// What is open goes on as it began, and what is opened later serves the newest configuration.
+/// Open connections are unaffected, and those opened later serve the newest configuration.
 #[test]
 fn a_reload_in_place_leaves_the_connections_open() {
     let marked =

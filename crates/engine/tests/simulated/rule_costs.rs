@@ -1,4 +1,4 @@
-//! What developers ask for: `show rules`, once rules are measured, and `debug counters`.
+//! Tests of tools for developers: `show rules`, after measuring was enabled, and `debug counters`.
 
 use testkit::Peer;
 
@@ -23,7 +23,7 @@ backend other
 backend t
     stick-table type ip size 10";
 
-/// The lines of `show rules` about rules that were evaluated, without the lines' numbers; times are 0 in a simulation.
+/// The lines of `show rules` about evaluated rules, without line numbers; times are 0 in a simulation.
 fn measured(answer: &str) -> Vec<String> {
     let mut lines = answer.lines();
     assert_eq!(lines.next(), Some("# pxname,ruleset,place,hits,matched,total_ns,mean_ns,"));

@@ -1,4 +1,4 @@
-//! The runtime API's protocol: lines, levels, prompts, payloads, limits, and readers that do not read.
+//! Tests of the runtime API's protocol: lines, levels, prompts, payloads, limits, and clients that do not read.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const ADMIN: &str = "10.0.0.2:9001";
 const USER: &str = "10.0.0.2:9002";
 const SOCKETS: &str = "stats socket 10.0.0.2:9001 level admin\nstats socket 10.0.0.2:9002 level user";
 
-/// The answer to what is typed on a connection whose typing end is closed then.
+/// The answer to commands on a connection whose client closes its direction after them.
 async fn ask(socket: &str, typed: impl AsRef<[u8]>) -> String {
     let mut peer = Peer::connect(socket).await;
     peer.try_send(typed).await;
@@ -143,7 +143,7 @@ fn long_lines_words_and_payloads_are_bounded() {
     let small = format!("{SOCKETS}\ntune.cli.max-payload-size 1k");
     listen("server s1 10.0.1.1:80").global(&small).workers(&[1]).seeds(0..2).run(|_| async move {
         let of = |lines: usize| format!("echo a <<\n{}\n", "y\n".repeat(lines));
-        // What fits into a buffer is never too much.
+        // Payload that fits into a buffer is never too big.
         assert_eq!(ask(ADMIN, of(5_000)).await, "a\n\n");
         let payload = ask(ADMIN, of(30_000)).await;
         assert!(payload.starts_with("The payload is too big."), "{payload}");
@@ -157,7 +157,7 @@ fn silence_ends_a_connection_and_a_full_house_waits() {
         let mut idle = Peer::connect(ADMIN).await;
         idle.send("prompt\nshow st").await;
         idle.expect("\n> ").await;
-        // Another one is answered when this one's time is over.
+        // The other one is answered when this one's timeout has expired.
         let began = rt::now();
         assert_eq!(ask(ADMIN, "show cli level\n").await, "admin\n\n");
         assert!(rt::now().saturating_since(began) >= Duration::from_millis(4_900));
@@ -165,8 +165,8 @@ fn silence_ends_a_connection_and_a_full_house_waits() {
     });
 }
 
-/// A slow reader holds a piece of its answer and nobody else: requests and other commands go on, and when it drops the
-/// dump half-way nothing remains.
+/// A slow reader holds only a piece of its answer: requests and other commands are served, and when it aborts the dump
+/// half-way nothing is left.
 #[test]
 fn a_reader_that_does_not_read_holds_nobody_up() {
     let servers: String = (0..300).map(|number| format!("server s{number} 10.0.1.1:80\n")).collect();
@@ -202,7 +202,7 @@ fn a_stop_closes_the_sockets() {
     });
 }
 
-/// A line of `show activity`: the first number, which is of all workers.
+/// A line of `show activity`: the first number, the total of all workers.
 fn activity(answer: &str, name: &str) -> u64 {
     let line = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     line.and_then(|line| line.split(' ').next()?.parse().ok()).unwrap_or_else(|| panic!("{name}: {answer}"))
@@ -238,7 +238,7 @@ fn streams_handovers_and_checks_are_counted() {
         let mut check = s1.accept().await;
         check.receive_until("\r\n\r\n").await;
         let during = ask(ADMIN, "show activity\n").await;
-        // The first one came before anything listened at the server.
+        // The first one came before the server had a listener.
         for (name, count) in [("check_started", 2), ("check_active", 1), ("check_running", 1)] {
             assert_eq!(activity(&during, name), count, "{name}: {during}");
         }
@@ -255,7 +255,7 @@ fn streams_handovers_and_checks_are_counted() {
         assert_eq!((activity(&after, "check_started"), activity(&after, "check_running")), (2, 0), "{after}");
         assert!(activity(&after, "stream_calls") >= 4, "{after}");
         assert_eq!(activity(&after, "accepted"), activity(&during, "accepted") + 4 + 1, "{after}");
-        // One after the other goes to either worker, whichever accepted it.
+        // Connections are passed to either worker in turn, whichever accepted them.
         assert!((1..=4).contains(&activity(&after, "accq_pushed")), "{after}");
     });
 }
@@ -268,7 +268,7 @@ fn connections_of_the_runtime_api_are_connections_and_streams_of_the_process() {
             line.and_then(|line| line.parse::<u64>().ok()).unwrap_or_else(|| panic!("{name}: {answer}"))
         };
         let first = ask(ADMIN, "show info\n").await;
-        // Two that stay; the second command on one of them is no stream of its own.
+        // Two that stay; the second command on one of them is not a stream of its own.
         let mut open = Vec::new();
         for _ in 0..2 {
             let mut peer = Peer::connect(ADMIN).await;

@@ -1,4 +1,4 @@
-//! Actions of scripts: they wait on their stream's task, and say what becomes of its message.
+//! Tests of actions of scripts: they wait on their stream's task, and return a verdict about its message.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
-/// Waits so many milliseconds, marks the message, and ends with a verdict: `script.wait <milliseconds> <verdict>`.
+/// Waits for a number of milliseconds, marks the message, and returns a verdict: `script.wait <milliseconds>
+/// <verdict>`.
 struct Waiting {
     arguments: Arc<[Box<str>]>,
     sleep: Option<Pin<Box<dyn Future<Output = ()>>>>,
@@ -83,7 +84,7 @@ fn a_request_waits_for_a_script_and_ends_as_it_says() {
                 client.send(GET).await;
                 client.expect(answer).await;
                 watch.took(20);
-                // What has failed was never received, as far as the log goes.
+                // In the log, a request that failed was never received.
                 let wait = if status == "500" { "-1" } else { "#" };
                 let line = format!(
                     r#"l l/<NOSRV> {wait}/-1/-1/-1/# {status} # - - {letters}-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#
@@ -147,7 +148,7 @@ fn the_first_bytes_of_a_session_wait_for_scripts() {
     }
 }
 
-/// Where what an action says is an error: of the request, of the answer, or of the proxy.
+/// The counter for an action's error: of the request, of the answer, or of the proxy.
 #[test]
 fn what_a_script_refuses_counts_where_it_belongs() {
     let rows = [
@@ -206,7 +207,7 @@ fn what_a_script_refuses_counts_where_it_belongs() {
             if !object.is_empty() {
                 assert_eq!(count(object, counted), "1", "{rules} {verdict}");
             }
-            // Rules on bytes have the answer unseen.
+            // Rules on bytes do not see the parsed answer.
             let seen = rules.starts_with("http-") && rules.contains("response");
             assert_eq!(count("s1", "hrsp_2xx") == "1", seen, "{rules} {verdict}");
             let answers = if status == "0" { "0" } else { "1" };

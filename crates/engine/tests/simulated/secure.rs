@@ -1,7 +1,7 @@
-//! Peers that speak TLS, and the files that configurations of tests name: `a.pem` is the certificate of `a.example` and
-//! its key, `ca.pem` whoever signed it, `address.pem` that of 10.0.0.1, `client.pem` a client's, `other.pem` signed by nobody who
-//! is known; `none.crl` revokes nothing, `client.crl` that client's; `o0.pem` to `o13.pem` have OCSP responders; `certs.list`
-//! names `a.pem`, `ticket.keys` has keys of tickets.
+//! TLS peers, and the files of tests' configurations: `a.pem` is the certificate of `a.example` and its key, `ca.pem`
+//! its issuer's, `address.pem` that of 10.0.0.1, `client.pem` a client's, `other.pem` that of an unknown issuer;
+//! `none.crl` revokes nothing, `client.crl` that client's; `o0.pem` to `o13.pem` have OCSP responders; `certs.list`
+//! names `a.pem`, `ticket.keys` contains ticket keys.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -92,7 +92,7 @@ fn files() -> &'static Files {
     })
 }
 
-/// What configurations read.
+/// The contents of a file read by configurations.
 pub fn read_file(name: &str) -> io::Result<Vec<u8>> {
     let text = match name {
         "a.pem" => &files().server,
@@ -112,10 +112,10 @@ pub fn read_file(name: &str) -> io::Result<Vec<u8>> {
     Ok(text.clone().into_bytes())
 }
 
-/// Keys of 48 bytes, four letters of Base64 again and again.
+/// Keys of 48 bytes, each a repeated group of four Base64 letters.
 const TICKET_KEYS: [&str; 4] = ["AAAA", "BBBB", "CCCC", "DDDD"];
 
-/// The same client, which shows `client.pem` to servers that ask.
+/// A client with these versions, which sends `client.pem` to servers that request a certificate.
 pub fn known_client(versions: (Version, Version)) -> Client {
     let algorithms = Algorithms { versions, ..Algorithms::default() };
     let certificate = Certificate::read("client.pem", files().client.as_bytes(), None).unwrap();
@@ -123,13 +123,13 @@ pub fn known_client(versions: (Version, Version)) -> Client {
     Client::new(client::Settings { algorithms, certificate, resumes: true, ..client::Settings::default() }).unwrap()
 }
 
-/// A client that believes anybody and speaks these versions.
+/// A client with these versions that accepts any certificate.
 pub fn client(versions: (Version, Version)) -> Client {
     let algorithms = Algorithms { versions, ..Algorithms::default() };
     Client::new(client::Settings { algorithms, resumes: true, ..client::Settings::default() }).unwrap()
 }
 
-/// The first flight of a client that asks for `a.example`.
+/// The first flight of a client for `a.example`.
 pub fn hello() -> Vec<u8> {
     let asked = ServerName::try_from("a.example").unwrap();
     let client = client((Version::Tls12, Version::Tls13));
@@ -139,7 +139,7 @@ pub fn hello() -> Vec<u8> {
     out
 }
 
-/// A client that sends early data, by these protocols.
+/// A client that sends early data, with these protocols.
 pub fn early_client(alpn: &[&str]) -> Client {
     let alpn = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     Client::new(client::Settings { alpn, resumes: true, early_data: true, ..client::Settings::default() }).unwrap()
@@ -158,27 +158,27 @@ fn server_with(settings: Settings) -> Arc<Server> {
     Arc::new(Server::new(vec![entry], false, Resumption::default()).unwrap())
 }
 
-/// The same, which takes early data with these protocols and knows no session yet.
+/// A server with `a.pem` that accepts early data with these protocols, and has no sessions yet.
 pub fn early_server(alpn: &[&str]) -> Arc<Server> {
     let alpn = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     server_with(Settings { early_data: 10_000, alpn, ..Settings::default() })
 }
 
-/// A peer behind a TLS connection.
+/// A peer on a TLS connection.
 pub struct Secure {
-    /// The connection under it.
+    /// The connection below TLS.
     pub peer: Peer,
     connection: Connection,
     input: Buffer,
     out: Vec<u8>,
-    /// Plain bytes that have come.
+    /// Plain bytes received.
     received: Vec<u8>,
-    /// Nothing more comes; with a word of the other side.
+    /// Set at the end of the input; whether there was a `close_notify` alert.
     ended: Option<bool>,
 }
 
 impl Secure {
-    /// Connects, and shakes hands, what is sent in pieces of that size.
+    /// Connects, and completes the handshake; bytes are sent in pieces of that size.
     pub async fn connect(to: &str, client: &Client, piece: usize) -> Result<Secure, Failure> {
         let asked = ServerName::try_from("a.example").unwrap();
         let mut own = Secure {
@@ -203,8 +203,8 @@ impl Secure {
         }
     }
 
-    /// Connects, and sends bytes before the handshake is over: the server has to have taken early data before. What went out
-    /// is returned as well, so that it can be sent again.
+    /// Connects, and sends bytes as early data: the server has to have given a session for it before. Returns the bytes
+    /// sent as well, for a replay.
     pub async fn connect_early(to: &str, client: &Client, bytes: &str) -> (Secure, Vec<u8>) {
         let asked = tls::asked_name(Some("a.example"), None).with_early_data(true);
         let mut own = Secure {
@@ -225,7 +225,7 @@ impl Secure {
         (own, said)
     }
 
-    /// Goes on with a handshake to its end.
+    /// Completes a handshake.
     pub async fn finish(&mut self) {
         loop {
             let shaken = self.connection.shake(&mut self.input, &mut self.out);
@@ -237,15 +237,15 @@ impl Secure {
         }
     }
 
-    /// Shakes hands as the side that was connected to, with `a.pem`.
+    /// Completes a handshake as the server, with `a.pem`.
     ///
     /// # Errors
-    /// Why that failed; what the other side says of it is told as an alert.
+    /// The handshake failed; an alert of the other side is reported in the error.
     pub async fn accept(peer: Peer) -> Result<Secure, Failure> {
         Self::accept_with(peer, server()).await
     }
 
-    /// The same as this side. Early data is received by the end of the handshake.
+    /// Completes a handshake as this server. Early data is received before the end of the handshake.
     ///
     /// # Errors
     /// As for [`Self::accept`].
@@ -272,12 +272,12 @@ impl Secure {
         }
     }
 
-    /// Whether early data has come, once.
+    /// Whether early data was received; only the first call.
     pub fn was_early(&mut self) -> bool {
         self.connection.take_handshake_info().is_some_and(|state| state.early.is_some())
     }
 
-    /// Plain bytes to the end of a head.
+    /// Receives plain bytes up to the end of a head.
     pub async fn receive_head(&mut self) -> String {
         loop {
             if let Some(end) = self.received.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
@@ -287,13 +287,13 @@ impl Secure {
         }
     }
 
-    /// The name that the other side has asked for.
+    /// The server name sent by the other side.
     pub fn asked_name(&mut self) -> Option<String> {
         let name = self.connection.take_handshake_info()?.server_name?;
         Some(String::from_utf8_lossy(&name).into_owned())
     }
 
-    /// False: the end of the connection.
+    /// Reads some bytes. Returns false at the end of the connection.
     async fn read(&mut self) -> bool {
         let bytes = self.peer.receive_some().await;
         self.input.compact();
@@ -301,7 +301,7 @@ impl Secure {
         !bytes.is_empty()
     }
 
-    /// Sends plain bytes, in records of that many.
+    /// Sends plain bytes, in records of at most `most` bytes.
     pub async fn send_in(&mut self, bytes: impl AsRef<[u8]>, most: usize) {
         let bytes = bytes.as_ref();
         let mut sent = 0;
@@ -316,7 +316,7 @@ impl Secure {
         self.send_in(bytes, usize::MAX).await;
     }
 
-    /// Says that nothing more is sent.
+    /// Sends `close_notify`.
     pub async fn say_goodbye(&mut self) {
         self.connection.close(&mut self.out);
         self.flush().await;
@@ -326,7 +326,7 @@ impl Secure {
         self.peer.send(std::mem::take(&mut self.out)).await;
     }
 
-    /// Opens what has come, and waits for more where that is nothing. False: nothing more comes.
+    /// Decrypts received bytes, and waits for more if there are none. Returns false at the end.
     async fn fill(&mut self) -> bool {
         loop {
             match self.connection.receive(&mut self.input, &mut self.out).unwrap() {
@@ -350,14 +350,14 @@ impl Secure {
         }
     }
 
-    /// The next plain bytes, which have to be these.
+    /// Expects these plain bytes next.
     pub async fn expect(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         let all = self.receive(bytes.len()).await;
         assert_eq!(String::from_utf8_lossy(&all), String::from_utf8_lossy(bytes));
     }
 
-    /// So many plain bytes.
+    /// Receives `count` plain bytes.
     pub async fn receive(&mut self, count: usize) -> Vec<u8> {
         while self.received.len() < count {
             assert!(self.fill().await, "only {} of {count} bytes", self.received.len());
@@ -365,7 +365,7 @@ impl Secure {
         self.received.drain(..count).collect()
     }
 
-    /// Asks for something, and returns the plain bytes that come until the other side ends, or fails.
+    /// Sends a request, and returns the plain bytes received until the other side closes or fails.
     pub async fn exchange(&mut self, request: &str) -> Vec<u8> {
         let sent = self.connection.send([request.as_bytes(), &[]], usize::MAX, &mut self.out).unwrap();
         assert_eq!(sent, request.len());
@@ -389,7 +389,7 @@ impl Secure {
         }
     }
 
-    /// Sends plain bytes as far as the other side takes them. Whether it takes them all.
+    /// Sends plain bytes as far as the other side accepts them. Returns whether it has accepted all.
     pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
         for part in bytes.chunks(100_000) {
             let mut sent = 0;
@@ -403,7 +403,7 @@ impl Secure {
         true
     }
 
-    /// What comes next, however much that is; nothing at the end.
+    /// Receives the next plain bytes, of any number; none at the end.
     pub async fn receive_some(&mut self) -> Vec<u8> {
         if self.received.is_empty() {
             self.fill().await;
@@ -411,12 +411,12 @@ impl Secure {
         std::mem::take(&mut self.received)
     }
 
-    /// Whether the other side has said that nothing more comes, as far as the end was read.
+    /// Whether the other side has sent `close_notify`, as far as the end was read.
     pub fn has_closed_in_order(&self) -> bool {
         self.ended == Some(true)
     }
 
-    /// Nothing more comes, and the other side has said so.
+    /// Expects the end, after a `close_notify`.
     pub async fn expect_end(&mut self) {
         while self.fill().await {}
         assert_eq!(String::from_utf8_lossy(&self.received), "");

@@ -1,5 +1,5 @@
-//! Services of the process: answers that are streamed from inside, with the flow control, the log line and the connection
-//! of a server's.
+//! Tests of services of the process: answers that are streamed from inside, with the flow control, the log line and the
+//! connection of a server's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,11 +12,12 @@ use wire::http::{Head, Method};
 
 use crate::world::*;
 
-/// Bytes of payload that one call makes.
+/// Bytes of payload made by one call.
 const PIECE: usize = 1000;
 
-/// Answers with so many pieces as the target says (`/5`), and pauses before each of them. `/5/length` announces its
-/// length, `/5/cut` fails in place of the last piece, `/fail` before its head, `/echo` answers with the request's payload.
+/// Answers with the number of pieces in the target (`/5`), and pauses before each of them. `/5/length` announces its
+/// length, `/5/cut` fails in place of the last piece, `/fail` before its head, `/echo` answers with the request's
+/// payload.
 struct Streamer {
     left: usize,
     fails: bool,
@@ -83,12 +84,12 @@ impl Service for Streamer {
     }
 }
 
-/// Worlds whose `l` has the streamer answer everything, behind these lines; and how many pieces it has made.
+/// Worlds in whose `l` the streamer answers everything, after these lines; and the number of pieces made.
 fn streaming(lines: &str, ruled: bool) -> (Worlds, Arc<AtomicUsize>) {
     add(listen(&format!("    http-request use-service streamer\n{lines}")), ruled)
 }
 
-/// Worlds whose rules may name the streamer.
+/// Worlds whose rules can refer to the streamer.
 pub fn with_streamer(worlds: Worlds) -> Worlds {
     add(worlds, false).0
 }
@@ -232,13 +233,13 @@ fn rules_may_put_something_in_the_place_of_a_services_answer() {
         let lines = format!("    http-response {rule} if {{ status 200 }}");
         streaming(&lines, true).0.workers(&[1]).seeds(0..2).run(move |world| async move {
             let mut client = Peer::connect(WEIR).await;
-            // Something is left unread, for which an orderly end would linger.
+            // Unread input is left, for which an orderly close would linger.
             client.send("GET /2 HTTP/1.1\r\nHost: a\r\n\r\nGET /next").await;
             match head {
                 Some(head) => assert!(client.receive_head().await.unwrap().starts_with(head)),
                 None => {
                     client.expect_end().await;
-                    // Nothing lingers for what the client may still send.
+                    // The connection does not linger for further input.
                     assert_eq!(world.sessions(), 0);
                 }
             }
@@ -258,7 +259,7 @@ fn a_client_that_leaves_ends_the_service() {
     });
 }
 
-/// Whether its length is known before or not, there are no chunks in what a service makes.
+/// A service's payload contains no chunks, whether or not its length is known before.
 #[test]
 fn rules_on_an_answer_see_the_payload_of_a_service() {
     let rules = "http-response wait-for-body time 5s\n http-response set-header x-length %[res.body_len]";

@@ -1,5 +1,5 @@
-//! A connection that carries several streams at a time, by HTTP/2: each stream has its own request,
-//! state, line and end, and holds no other one up.
+//! Tests of a multiplexed HTTP/2 connection: each stream has its own request, state, log line and end, and delays no
+//! other one.
 
 use std::rc::Rc;
 
@@ -61,7 +61,7 @@ pub async fn echo(mut server: Peer, _: usize) {
     }
 }
 
-/// Payload of both lengths that messages can have, uploaded while the other stream downloads.
+/// Payload with and without a length, uploaded while the other stream downloads.
 #[test]
 fn payload_arrives_unchanged_and_on_its_own_stream() {
     listen("server s1 10.0.1.1:80").shuffled().seeds(0..16).run(|world| async move {
@@ -130,7 +130,7 @@ fn a_stream_that_its_client_resets_ends_alone() {
     });
 }
 
-/// Each stream has an id and a line of its own in `show sess`.
+/// Each stream has an identifier and a line of its own in `show sess`.
 #[test]
 fn a_stream_is_killed_by_its_id_and_the_other_goes_on() {
     listen("server s1 10.0.1.1:80").global(SOCKET).run(|world| async move {
@@ -158,7 +158,7 @@ fn a_stream_is_killed_by_its_id_and_the_other_goes_on() {
 
 #[test]
 fn a_panic_ends_its_own_stream() {
-    // The service makes nothing of such a target.
+    // The service fails for such a target.
     let rules = "http-request use-service streamer if { path /one }\n server s1 10.0.1.1:80";
     let broken = with_streamer(listen(rules)).broken_by(|_| {});
     broken.run(|world| async move {
@@ -200,11 +200,11 @@ fn prepared_answers_are_messages_of_the_stream() {
         assert!(!denied.head.contains("connection:") && !denied.payload.is_empty(), "{}", denied.head);
         client.get(5, "/redirect").await;
         client.expect(5, "HTTP/1.1 302 Found\r\n", "").await;
-        // No server listens.
+        // There is no server listening.
         client.get(7, "/dead").await;
         let dead = client.message(7).await;
         assert!(dead.head.starts_with("HTTP/1.1 503 ") && dead.end == Some(Part::End), "{}", dead.head);
-        // What is refused in the middle of its upload is answered all the same, and then reset.
+        // A request refused during its upload is answered nevertheless, and then reset.
         client.post(9, "POST /deny HTTP/1.1\r\nHost: a\r\n\r\n").await;
         client.send(Part::Data, 9, "part").await;
         let early = client.message(9).await;
@@ -282,7 +282,7 @@ fn streams_end_with_their_connection() {
             let mut second = s1.accept().await;
             second.expect(get_at_server("/2")).await;
             if breaks {
-                // Payload of no stream.
+                // Payload of stream 0.
                 client.frame(Kind::Data, 0, 0, b"x").await;
                 client.expect_end().await;
             }
@@ -308,20 +308,20 @@ fn a_soft_stop_ends_the_connection_behind_its_last_stream() {
         server.expect(get_at_server("/1")).await;
         world.stop();
         sleep(10).await;
-        // It has not seen yet that the connection ends.
+        // It has not received the GOAWAY yet.
         client.get(3, "/2").await;
         let mut second = s1.accept().await;
         second.expect(get_at_server("/2")).await;
         second.send(OK).await;
         client.expect(3, "HTTP/1.1 200 OK", "ok").await;
-        // Now it has said that it knows.
+        // Now it has acknowledged it.
         sleep(10).await;
         client.get(5, "/3").await;
         client.expect_reset(5).await;
         server.send(OK).await;
         client.expect(1, "HTTP/1.1 200 OK", "ok").await;
         client.expect_end().await;
-        // The connection lasts until the client closes its direction.
+        // The connection is kept until the client closes its direction.
         drop(client);
         sleep(2).await;
         assert!(world.is_drained().await);
@@ -337,7 +337,7 @@ fn an_idle_connection_ends_with_the_time_between_two_requests() {
         client.get(1, "/1").await;
         let mut server = s1.accept().await;
         server.expect(get_at_server("/1")).await;
-        // As long as a stream is open, that time does not run.
+        // While a stream is open, that timeout does not run.
         sleep(5_000).await;
         server.send(OK).await;
         client.expect(1, "HTTP/1.1 200 OK", "ok").await;

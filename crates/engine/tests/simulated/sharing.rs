@@ -1,4 +1,4 @@
-//! Connections to servers of HTTP/2: which requests share one, what each gets of it, and when it ends.
+//! Tests of connections to HTTP/2 servers: which requests share one, their shares of it, and its end.
 
 use std::rc::Rc;
 
@@ -37,7 +37,7 @@ async fn echo(peer: Peer, _: usize) {
 /// Two requests at a time on a connection.
 const TWO: &str = "tune.h2.be.max-concurrent-streams 2";
 
-/// Of `show servers conn`: requests that are served, connections in use, and idle ones.
+/// From `show servers conn`: requests in progress, connections in use, and idle ones.
 async fn connections() -> [String; 3] {
     let shown = ask("show servers conn l").await;
     let line = shown.lines().find(|line| line.starts_with("l/p1 ")).expect("the server");
@@ -68,7 +68,7 @@ fn requests_of_different_clients_share_a_connection_while_it_has_room() {
         three.expect(answer_at_client("three")).await;
         origin.answer(first, b"one").await;
         one.expect(answer_at_client("one")).await;
-        // Both lie idle now, and none is opened for another request.
+        // Both are idle now, and none is opened for another request.
         assert_eq!(connections().await, ["0", "0", "2"]);
         two.send(get("/4")).await;
         let (answered, ()) = both(
@@ -118,7 +118,7 @@ fn payload_arrives_unchanged_on_its_own_stream() {
     });
 }
 
-/// Both ends carry several streams, each with its own numbers and credit.
+/// Both ends are multiplexed, each with its own stream identifiers and windows.
 #[test]
 fn streams_of_a_client_are_streams_of_a_server() {
     listen("http-reuse always\n server p1 10.0.1.1:80 proto h2").global(TWO).shuffled().seeds(0..16).run(
@@ -169,7 +169,7 @@ fn heads_of_every_kind_are_understood() {
     });
 }
 
-/// An answer may come before the end of a request, whose rest the client may still send.
+/// An answer may precede the end of a request, whose rest the client may still send.
 #[test]
 fn an_early_answer_lets_the_rest_of_the_request_go() {
     listen("server p1 10.0.1.1:80 proto h2").global(TWO).shuffled().seeds(0..8).run(|world| async move {
@@ -236,7 +236,7 @@ fn requests_end_with_their_connection_and_those_that_may_be_are_sent_again() {
         two.expect("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart").await;
         drop(origin);
         two.expect_end().await;
-        // Nothing of an answer has come, and the connection was used before: it goes to another one.
+        // No part of an answer was received, and the connection was used before: the request is retried on another one.
         let mut origin = End::accept(&mut p1).await;
         let number = origin.expect_request(&get_at_server("/1"), b"").await;
         origin.answer(number, b"one").await;
@@ -245,7 +245,7 @@ fn requests_end_with_their_connection_and_those_that_may_be_are_sent_again() {
     });
 }
 
-/// A request that is sent again takes the form of the server that gets it.
+/// A request that is retried is encoded for the server that gets it.
 #[test]
 fn a_body_changes_its_coding_from_server_to_server() {
     for first in ["p1", "s1"] {
@@ -370,7 +370,8 @@ fn a_killed_stream_resets_its_request_alone() {
     });
 }
 
-/// A request that its server has not begun with goes to another connection, whatever it asks for (RFC 9113, section 8.7).
+/// A request that its server has not begun is retried on another connection, even if it is not idempotent (RFC 9113,
+/// section 8.7).
 #[test]
 fn a_refused_request_is_sent_again() {
     for goes_away in [true, false] {
@@ -395,7 +396,7 @@ fn a_refused_request_is_sent_again() {
     }
 }
 
-/// Streams that were begun go on behind a GOAWAY, and later requests go elsewhere.
+/// Streams that were begun continue after a GOAWAY, and later requests use other connections.
 #[test]
 fn a_server_that_goes_away_ends_what_it_has_begun() {
     let sections = "http-reuse always\n server s1 10.0.1.1:80 proto h2";
@@ -419,7 +420,7 @@ fn a_server_that_goes_away_ends_what_it_has_begun() {
     });
 }
 
-/// As many requests at a time as the server has said, and as large a window.
+/// The server's limit of concurrent streams and its window are respected.
 #[test]
 fn what_a_server_sets_holds() {
     let sections = "http-reuse always\n server s1 10.0.1.1:80 proto h2";
@@ -451,7 +452,7 @@ fn what_a_server_sets_holds() {
     });
 }
 
-/// A table that is smaller than before is told with the next head (RFC 7541, section 4.2): strict decoders insist on that.
+/// A reduced table size is signalled with the next head (RFC 7541, section 4.2): strict decoders require that.
 #[test]
 fn a_smaller_table_is_told() {
     listen("server s1 10.0.1.1:80 proto h2").workers(&[1]).run(|world| async move {
@@ -494,7 +495,7 @@ fn a_smaller_table_is_told() {
     });
 }
 
-/// What stands behind a body arrives, between all versions.
+/// Trailers are forwarded between all versions.
 #[test]
 fn trailers_go_on() {
     for (client_streams, server_streams) in [(true, true), (true, false), (false, true)] {
@@ -550,7 +551,7 @@ async fn finish(stream: Option<End>, plain: Option<Peer>) {
     }
 }
 
-/// An idle connection is asked whether its server is there, and closed where it is not.
+/// The server of an idle connection gets PINGs, and the connection is closed if they are not acknowledged.
 #[test]
 fn a_silent_server_is_left_where_it_is_asked() {
     for answers in [true, false] {

@@ -1,5 +1,6 @@
-//! What caches do beyond HAProxy's: requests for the same share one answer (`coalesce`), old responses serve while another one is
-//! fetched (`stale-while-revalidate`) or its server fails (`stale-if-error`), ranges of stored responses (`ranges`), removal by key and by tag (`purge cache`).
+//! Tests of cache features beyond HAProxy's: requests for the same resource share one answer (`coalesce`), stale
+//! responses are served while another one is fetched (`stale-while-revalidate`) or its server fails (`stale-if-error`),
+//! ranges of stored responses (`ranges`), removal by key and by tag (`purge cache`).
 
 use testkit::{Peer, Service, Stopwatch, sleep};
 
@@ -22,7 +23,7 @@ async fn asks(path: &str, fields: &str) -> Peer {
     client
 }
 
-/// A request that reaches the server.
+/// Accepts a request that reaches the server.
 async fn asked(s1: &mut Service) -> Peer {
     let mut server = s1.accept().await;
     server.receive_head().await.unwrap();
@@ -66,7 +67,7 @@ fn a_hundred_requests_become_one() {
 
 #[test]
 fn who_waits_in_vain_goes_to_the_server() {
-    // What cannot be stored is known with its head; the others need not wait for its end.
+    // A response that cannot be stored is known by its head; the others need not wait for its end.
     cached("coalesce 5s").run(|world| async move {
         let mut s1 = Service::at(S1);
         let first = asks("/a", "").await;
@@ -85,7 +86,7 @@ fn who_waits_in_vain_goes_to_the_server() {
     });
 }
 
-/// Where the request fails that others wait for, one of them goes to the server in its place.
+/// If the request that others wait for fails, one of them is sent to the server instead.
 #[test]
 fn one_of_those_that_wait_takes_over() {
     let cache = cached("coalesce 5s");
@@ -99,7 +100,7 @@ fn one_of_those_that_wait_takes_over() {
         }
         sleep(1000).await;
         s1.is_left_alone();
-        // Its connection breaks, then the server fails, then the answer is cut off.
+        // Its connection is closed, then the server fails, then the answer is truncated.
         server.close();
         assert!(gets(first).await.contains(" 502 "));
         let second = asked(&mut s1).await;
@@ -127,7 +128,7 @@ fn one_of_those_that_wait_takes_over() {
     });
 }
 
-/// Where it takes too long, another one goes beside it, and the others take whichever answer comes first.
+/// If it takes too long, another one is sent as well, and the others take the first answer.
 #[test]
 fn one_at_a_time_goes_beside_a_request_that_is_late() {
     cached("coalesce 1s").seeds(0..4).run(|world| async move {
@@ -165,7 +166,7 @@ fn one_at_a_time_goes_beside_a_request_that_is_late() {
     });
 }
 
-/// A client does not wait for one request after the other without an end.
+/// A client does not wait for an unlimited number of requests one after the other.
 #[test]
 fn a_request_waits_for_ten_others_at_most() {
     cached("coalesce 1s").run(|world| async move {
@@ -190,7 +191,7 @@ fn a_request_waits_for_ten_others_at_most() {
     });
 }
 
-/// A body that ends with its connection may have been cut off.
+/// A close-delimited body may be truncated.
 #[test]
 fn a_body_that_nothing_but_its_connection_ends_is_not_stored() {
     cached("coalesce 5s").run(|world| async move {
@@ -230,7 +231,7 @@ fn an_old_response_serves_while_another_one_is_fetched() {
         answers(server, fresh, "new").await;
         assert!(gets(leader).await.ends_with("new"));
         assert!(gets(asks("/a", "").await).await.ends_with("age: 0\r\nconnection: close\r\n\r\nnew"));
-        // A server that fails leaves the old one there for the others, until it is too old.
+        // A failing server leaves the old one for the others, until it is too old.
         sleep(12_000).await;
         let leader = asks("/a", "").await;
         let server = asked(&mut s1).await;
@@ -325,7 +326,7 @@ fn responses_are_removed_by_key_and_by_tag() {
     });
 }
 
-/// A server that answers with a failure.
+/// Answers with an error.
 async fn fails(mut server: Peer, status: &str) {
     server.send(format!("HTTP/1.1 {status}\r\nContent-Length: 3\r\n\r\nbad")).await;
 }
@@ -353,7 +354,7 @@ fn an_old_response_serves_while_its_server_fails() {
             let expected = if serves { "age: 12\r\nconnection: close\r\n\r\nold" } else { "bad" };
             assert!(answer.ends_with(expected), "{path}: {answer}");
         }
-        // A server that closes, breaks the protocol, or is late.
+        // A server that closes, violates the protocol, or is late.
         let client = asks("/a", "").await;
         asked(&mut s1).await.close();
         assert!(gets(client).await.ends_with("old"));
@@ -364,14 +365,14 @@ fn an_old_response_serves_while_its_server_fails() {
         let late = asked(&mut s1).await;
         assert!(gets(client).await.ends_with("old"));
         late.close();
-        // A client that wants a fresh one gets the error, and so does everybody for what says that it is for one client.
+        // A client that requests a fresh response gets the error, and so do all clients for a response that is private.
         let client = asks("/a", "Cache-Control: no-cache\r\n").await;
         fails(asked(&mut s1).await, "500 Oops").await;
         assert!(gets(client).await.ends_with("bad"));
         let client = asks("/a", "").await;
         fails(asked(&mut s1).await, "404 Not Found").await;
         assert!(gets(client).await.ends_with("bad"));
-        // None is there to connect to.
+        // There is no server to connect to.
         drop(s1);
         assert!(gets(asks("/a", "").await).await.ends_with("old"));
         sleep(70_000).await;

@@ -1,4 +1,4 @@
-//! What a worker holds for clients that stop reading, or stop in the middle of a request.
+//! Tests of the memory that a worker holds for clients that stop reading, or stop in the middle of a request.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use testkit::{Peer, Scope, Service, sleep};
 
 use crate::world::*;
 
-/// More than a worker has large buffers for bulk data.
+/// More than a worker's large buffers for bulk data.
 const CLIENTS: usize = 40;
-/// The rest of such a download goes on when its client reads again.
+/// The rest of such a download continues when its client reads again.
 const BODY: usize = 1_200_000;
 
-/// How many of so many buffers for bulk data that are taken at once are large ones, on worker 0.
+/// The number of large buffers among `wanted` buffers for bulk data that are taken at once, on worker 0.
 async fn large_buffers(wanted: usize) -> usize {
     let found = Arc::new(AtomicUsize::new(usize::MAX));
     let note = Arc::clone(&found);

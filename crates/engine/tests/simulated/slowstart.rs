@@ -1,5 +1,5 @@
-//! Servers that come back and grow to their full share (`slowstart`), on the virtual clock: a sixteenth each second here,
-//! of the weight and of `maxconn`, whoever says that they are back.
+//! Tests of servers that come back and grow to their full share (`slowstart`), on the virtual clock: a sixteenth each
+//! second here, of the weight and of `maxconn`, whatever has brought them back.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
-/// Where the checks of the first server go, and its agent.
+/// Addresses of the first server's checks, and of its agent.
 const CHECKS: &str = "10.0.1.1:81";
 const AGENT: &str = "10.0.1.1:82";
-/// The first server of most tests: it is down after two checks that fail, back after one that passes.
+/// The first server of most tests: it is down after two failed checks, back after one that passes.
 const SLOW: &str =
     "server s1 10.0.1.1:80 weight 10 check port 81 inter 100ms rise 1 fall 2 init-state fully-up slowstart 16s";
 const OTHER: &str = "server s2 10.0.1.2:80 weight 10";
@@ -32,7 +32,7 @@ fn status(world: &World, server: usize) -> ServerStatus {
     world.shared().live.proxies[0].status(server).unwrap()
 }
 
-/// Answers the checks of the first server: it is well as long as the cell says so.
+/// Answers the checks of the first server: they pass as long as the cell is true.
 fn checked(world: &World) -> Rc<Cell<bool>> {
     let well = Rc::new(Cell::new(true));
     let told = Rc::clone(&well);
@@ -47,7 +47,7 @@ fn checked(world: &World) -> Rc<Cell<bool>> {
     well
 }
 
-/// Waits until the first server is up, or is not. When that was.
+/// Waits until the first server is up, or down. Returns the time.
 async fn until_up(world: &World, up: bool) -> Moment {
     for _ in 0..1_000 {
         if status(world, 0).up == up {
@@ -58,7 +58,7 @@ async fn until_up(world: &World, up: bool) -> Moment {
     panic!("the first server does not change");
 }
 
-/// The first server has been down and is back. Since when.
+/// Takes the first server down and up again. Returns the time of the latter.
 async fn come_back(world: &World, well: &Cell<bool>) -> Moment {
     world.forget_log();
     well.set(false);
@@ -67,12 +67,12 @@ async fn come_back(world: &World, well: &Cell<bool>) -> Moment {
     until_up(world, true).await
 }
 
-/// Until so long after a moment, in milliseconds.
+/// Sleeps until that number of milliseconds after a time.
 async fn reach(since: Moment, after: u64) {
     sleep(after.saturating_sub(rt::now().saturating_since(since).as_millis() as u64)).await;
 }
 
-/// Serves both servers: an answer takes so long that requests meet. How many each got.
+/// Serves both servers: answers take long enough for requests to overlap. Returns the numbers of requests.
 fn serve(world: &World) -> [Rc<Cell<usize>>; 2] {
     [S1, S2].map(|address| {
         Service::at(address).serve(&world.scope, |mut peer: Peer, _| async move {
@@ -84,7 +84,7 @@ fn serve(world: &World) -> [Rc<Cell<usize>>; 2] {
     })
 }
 
-/// How many of so many requests the first server gets.
+/// The number of requests that the first server gets, of that number.
 async fn share(served: &[Rc<Cell<usize>>; 2], requests: usize) -> usize {
     let before = served[0].get();
     let mut clients = Vec::new();
@@ -117,12 +117,12 @@ fn the_share_and_maxconn_grow_step_by_step() {
                 assert_eq!(status(&world, 1).throttle, 100);
                 if level % 4 == 1 {
                     assert_eq!(column("s1", "throttle").await, one.throttle.to_string());
-                    // Rounded up, and only where the balance heeds it.
+                    // Rounded up, and only if the balance algorithm uses dynamic weights.
                     let weight = if heeds { (10 * level).div_ceil(16) } else { 10 };
                     assert_eq!(column("s1", "weight").await, weight.to_string());
                     assert_eq!(column("BACKEND", "weight").await, (10 + weight).to_string());
                     assert_eq!(column("s1", "uweight").await, "10");
-                    // A fixed balance knows limits only.
+                    // A static algorithm only respects limits.
                     let due = if heeds { 34 * level / (16 + level) } else { 17.min(2 * level) };
                     let got = share(&served, 34).await;
                     assert!(got.abs_diff(due as usize) <= 1, "{balance}: {got} of {due} at {level}");
@@ -197,7 +197,7 @@ fn a_server_that_goes_down_meanwhile_begins_anew() {
         well.set(false);
         until_up(&world, false).await;
         assert_eq!(share(&served, 10).await, 0);
-        // The steps that were due do not come.
+        // The remaining steps do not take place.
         reach(since, 12_500).await;
         let one = status(&world, 0);
         assert_eq!((one.throttle, one.load.limit), (100, 32), "who is down is not held back");
@@ -212,7 +212,8 @@ fn a_server_that_goes_down_meanwhile_begins_anew() {
 
 #[test]
 fn weights_that_change_meanwhile_grow_as_well() {
-    // An order, an agent's percentage and an agent's weight: what 16 sixteenths are, while half of them are there.
+    // A command, an agent's percentage and an agent's weight: the full weight after 16 sixteenths, and the share after
+    // half of them.
     for (word, weight, [half, full]) in [("", 20, [20, 26]), ("50%", 5, [8, 13]), ("weight:20", 20, [20, 26])] {
         let agent = if word.is_empty() { "" } else { "agent-check agent-port 82 agent-inter 100ms" };
         let body = format!("balance roundrobin\n http-reuse never\n option httpchk\n {SLOW} {agent}\n {OTHER}");

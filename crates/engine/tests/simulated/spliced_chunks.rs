@@ -1,5 +1,5 @@
-//! Chunked bodies through the kernel's pipes (`option splice-*`): how a connection that ends in the middle of a chunk, or
-//! only pauses there, is logged and passed on is what copying brings.
+//! Tests of chunked bodies through kernel pipes (`option splice-*`): a connection that ends or pauses in the middle of
+//! a chunk is logged and forwarded exactly as with copying.
 
 use testkit::{Peer, Service, Stopwatch, both, encode_chunks, sleep, text};
 
@@ -9,20 +9,20 @@ use crate::world::*;
 
 const COPIED: &str = "";
 const SPLICED: &str = "option splice-auto\n";
-/// The chunk's bytes, and how many of them come before what a test is about.
+/// Length of the chunk in bytes, and the number of them sent before the event under test.
 const CHUNK: usize = 200_000;
 const FIRST: usize = 120_000;
 const HEAD: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 const HEAD_AT_CLIENT: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
-/// Bytes that the kernel has moved.
+/// The number of spliced bytes.
 async fn spliced_bytes() -> u64 {
     let info = ask("show info").await;
     let line = info.lines().find_map(|line| line.strip_prefix("TotalSplicedBytesOut: ")).unwrap();
     line.parse().unwrap()
 }
 
-/// Runs a story without and with splicing; in the second one, bytes of the chunk went through a pipe.
+/// Runs a scenario without and with splicing; in the second one, bytes of the chunk went through a pipe.
 fn both_ways<F: Future<Output = ()> + 'static>(lines: &str, story: impl Fn(World) -> F + Copy + 'static) {
     for option in [COPIED, SPLICED] {
         let body = format!("{option}{lines}\nserver s1 10.0.1.1:80");
@@ -35,7 +35,7 @@ fn both_ways<F: Future<Output = ()> + 'static>(lines: &str, story: impl Fn(World
     }
 }
 
-/// A chunked answer of which so much has come that a pipe is used.
+/// A chunked answer of which enough was received for a pipe to be used.
 async fn answering() -> (Peer, Peer, Service, Vec<u8>) {
     let (mut client, mut server, s1) = asked().await;
     let body = text(CHUNK, 7);
@@ -45,7 +45,7 @@ async fn answering() -> (Peer, Peer, Service, Vec<u8>) {
     (client, server, s1, body)
 }
 
-/// Whole chunks with these bytes come next, however they are cut.
+/// Expects whole chunks with these bytes, of any sizes.
 async fn expect_chunks(client: &mut Peer, mut body: &[u8]) {
     while !body.is_empty() {
         let line = client.receive_until("\r\n").await;
@@ -70,7 +70,7 @@ fn a_server_that_pauses_in_a_chunk_has_its_bytes_passed_on_and_may_go_on() {
         server.send("\r\n0\r\nX-End: 1\r\n\r\n").await;
         client.expect("0\r\nx-end: 1\r\n\r\n").await;
         world.expect_log(&[r#"l l/s1 0/0/0/#/# 200 # - - ---- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
-        // The link is good for another request.
+        // The link can be used for another request.
         client.send(GET).await;
         server.expect(GET_AT_SERVER).await;
         server.send(OK).await;
@@ -176,7 +176,7 @@ fn a_client_of_http_1_0_gets_the_payload_alone() {
     });
 }
 
-/// The head of a request with a chunk of [`CHUNK`] bytes, and as a server gets it.
+/// The head of a request with a chunk of [`CHUNK`] bytes, and as received by a server.
 fn post_chunk() -> String {
     format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{CHUNK:x}\r\n")
 }

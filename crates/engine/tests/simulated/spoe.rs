@@ -1,5 +1,4 @@
-//! Agents that offload the processing of streams: what they are told, when, over which connections, and what their answers
-//! change.
+//! Tests of SPOE agents: the messages sent to them, their times and connections, and the effects of their answers.
 
 use base::Moment;
 use testkit::{Peer, Service, sleep};
@@ -8,10 +7,10 @@ use wire::spop::{Data, kind, next_frame, take_string};
 use crate::messages::*;
 use crate::world::*;
 
-/// Where agents are.
+/// The address of agents.
 pub const AGENT: &str = "10.0.2.1:90";
 
-/// The configuration of an agent: these lines, and all messages by event, with a path where there is one.
+/// The configuration of an agent: these lines, and all messages by event, with the path if there is one.
 pub fn engine(lines: &str) -> String {
     let mut text = format!("[e]\nspoe-agent a\n use-backend agents\n timeout processing 500ms\n{lines}\n");
     for (name, sample, event) in [
@@ -37,7 +36,7 @@ pub fn proxies(front: &str, agents: &str) -> String {
     )
 }
 
-/// A frame with its length.
+/// Encodes a frame with its length.
 pub fn frame(kind: u8, (stream, id): (u8, u8), payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len() + 7).unwrap().to_be_bytes();
     [&length[..], &[kind, 0, 0, 0, 1, stream, id], payload].concat()
@@ -50,7 +49,7 @@ pub fn item(name: &str, value: Data<'_>) -> Vec<u8> {
     out
 }
 
-/// A greeting.
+/// Encodes an AGENT-HELLO frame.
 pub fn hello(size: u32, capabilities: &str) -> Vec<u8> {
     let items = [
         item("version", Data::Str(b"2.0")),
@@ -60,12 +59,12 @@ pub fn hello(size: u32, capabilities: &str) -> Vec<u8> {
     frame(kind::AGENT_HELLO, (0, 0), &items.concat())
 }
 
-/// The actions of an answer.
+/// Encodes a set-var action of an answer.
 pub fn set(scope: u8, name: &str, value: Data<'_>) -> Vec<u8> {
     [vec![1, 3, scope], item(name, value)].concat()
 }
 
-/// What was received.
+/// A received frame.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Told {
     pub kind: u8,
@@ -82,7 +81,7 @@ pub async fn receive(peer: &mut Peer) -> Told {
     Told { kind: frame.kind, stream: frame.stream as u8, payload: frame.payload.to_vec() }
 }
 
-/// Accepts a connection and greets.
+/// Accepts a connection, receives its HELLO frame and answers it.
 pub async fn greeted(service: &mut Service, capabilities: &str) -> Peer {
     let mut peer = service.accept().await;
     let told = receive(&mut peer).await;
@@ -93,7 +92,7 @@ pub async fn greeted(service: &mut Service, capabilities: &str) -> Peer {
     peer
 }
 
-/// Receives messages: the stream, and each as `name(argument=value,...)`.
+/// Receives messages: returns the stream, and each message as `name(argument=value,...)`.
 pub async fn notified(peer: &mut Peer) -> (u8, String) {
     let told = receive(peer).await;
     assert_eq!(told.kind, kind::NOTIFY, "{told:?}");
@@ -120,12 +119,12 @@ pub async fn notified(peer: &mut Peer) -> (u8, String) {
     (told.stream, text)
 }
 
-/// Answers a message.
+/// Answers a NOTIFY frame.
 pub async fn acknowledge(peer: &mut Peer, stream: u8, actions: &[u8]) {
     peer.send(frame(kind::ACK, (stream, 1), actions)).await;
 }
 
-/// So many lines come to the log, and those of agents hold these texts.
+/// Expects that number of log lines, of which those of agents contain these texts.
 pub async fn logged(world: &World, count: usize, texts: &[&str]) {
     let lines = world.lines(count).await;
     let of_agents: Vec<&String> = lines.iter().filter(|line| line.contains("SPOE:")).collect();
@@ -153,7 +152,7 @@ fn a_request_has_seven_events() {
             acknowledge(&mut agent, stream, &set(2, "n", Data::Int64(number as i64))).await;
         }
         let mut server = s1.accept().await;
-        // What came last before the rules of the frontend.
+        // The value set last before the rules of the frontend.
         server.expect("GET /x HTTP/1.1\r\nhost: a\r\nx-n: 2\r\n\r\n").await;
         server.send(OK).await;
         for expected in ["tr(status=200)", "hr(status=200)"] {
@@ -182,7 +181,7 @@ fn a_session_has_five_events() {
         client.send("hello").await;
         let (stream, told) = notified(&mut agent).await;
         assert!(told.starts_with("tr("), "{told}");
-        // What the client sends is not held back meanwhile.
+        // Bytes of the client are not held back meanwhile by the agent's delay.
         server.expect("hello").await;
         server.send("world").await;
         client.expect_silence(10).await;
@@ -222,8 +221,8 @@ fn filters_of_a_listen_section_and_of_a_backend_have_their_own_events() {
     }
 }
 
-/// Requests of several connections share one to the agent, which answers in any order; one after the other where it does not
-/// pipeline.
+/// Requests of several connections share one to the agent, which may answer in any order; without pipelining they are
+/// sent one after the other.
 #[test]
 fn connections_to_agents_are_shared_as_far_as_these_permit() {
     for pipelines in [true, false] {
@@ -253,7 +252,7 @@ fn connections_to_agents_are_shared_as_far_as_these_permit() {
     }
 }
 
-/// Requests that a client sends at once are asked about one after the other, on the connection that is kept.
+/// Pipelined requests of a client are processed one after the other, on the connection that is kept.
 #[test]
 fn pipelined_requests_and_kept_connections_cross() {
     config(&proxies(" http-request set-header x-q %[var(req.a.q)]", "")).file(&engine(" messages fh hr")).run(
@@ -302,8 +301,8 @@ fn rules_send_groups() {
     });
 }
 
-/// A message with the head and the body fits into a frame, however long the body is: it has as much of that as HAProxy's buffer
-/// holds beside the head.
+/// A message with the head and the body fits into a frame, whatever the length of the body: it contains the part of the
+/// body that fits into HAProxy's buffer with the head.
 #[test]
 fn the_beginning_of_a_long_body_is_sent() {
     let file = format!(
@@ -326,7 +325,7 @@ fn the_beginning_of_a_long_body_is_sent() {
     });
 }
 
-/// A message whose condition does not hold is not sent; without messages nothing is asked.
+/// A message whose condition is false is not sent; without messages the agent is not contacted.
 #[test]
 fn messages_have_conditions() {
     let file = "[e]\nspoe-agent a\n use-backend agents\n timeout processing 1s\n messages m n\nspoe-message m\n acl a path \
@@ -352,7 +351,7 @@ fn messages_have_conditions() {
     });
 }
 
-/// The condition of a message's event holds for its group as well, and headers are told as text.
+/// The condition of a message's event applies to its group as well, and headers are sent as text.
 #[test]
 fn messages_of_groups_have_conditions() {
     let file = "[e]\nspoe-agent a\n use-backend agents\n timeout processing 1s\n groups g\nspoe-group g\n messages m \
@@ -375,7 +374,8 @@ fn messages_of_groups_have_conditions() {
     });
 }
 
-/// Names that neither the configuration nor the agent's section has are nobody's; `option force-set-var` permits them.
+/// Variables that are unknown in both the configuration and the agent's section are not set; `option force-set-var`
+/// permits them.
 #[test]
 fn agents_set_the_variables_that_are_known() {
     let rules = " http-request set-var(txn.out) var(txn.a.read),concat(/,sess.a.registered,),concat(/,proc.a.read,)\n \
@@ -415,7 +415,7 @@ fn agents_set_the_variables_that_are_known() {
     }
 }
 
-/// The times are in variables, and an idle connection ends after `pool-purge-delay`.
+/// The durations are in variables, and an idle connection is closed after `pool-purge-delay`.
 #[test]
 fn times_are_told_and_idle_connections_end() {
     let lines = " messages cs fh\n option set-process-time last\n option set-total-time all\n log global\n";
@@ -447,7 +447,7 @@ fn times_are_told_and_idle_connections_end() {
     });
 }
 
-/// Agents are servers: the balance has its say, a server's `maxconn` makes others wait, and checks take one out.
+/// Agents are servers: load balancing applies, a server's `maxconn` queues requests, and checks take one out.
 #[test]
 fn events_wait_in_the_queue_of_the_backend() {
     let text = proxies(" http-request return status 200", "").replace("a1 10.0.2.1:90", "a1 10.0.2.1:90 maxconn 1");
@@ -462,7 +462,7 @@ fn events_wait_in_the_queue_of_the_backend() {
         assert_eq!(agents.accepted(), 1);
         acknowledge(&mut agent, stream, &[]).await;
         assert!(first.receive_head().await.is_some());
-        // On another worker, it has a connection of its own.
+        // On another worker, it gets a connection of its own.
         let waited = testkit::within(std::time::Duration::from_millis(50), notified(&mut agent)).await;
         match waited {
             Some((stream, told)) => {
@@ -480,8 +480,8 @@ fn events_wait_in_the_queue_of_the_backend() {
     });
 }
 
-/// Requests that wait for the same connection to open: where it carries one at a time, the others get connections of their
-/// own.
+/// Requests that wait for the same connection to open: if that carries one at a time, the others get connections of
+/// their own.
 #[test]
 fn requests_that_wait_together_are_parted_where_an_agent_does_not_pipeline() {
     config(&proxies(" http-request return status 200", "")).file(&engine(" messages fh")).workers(&[1]).run(
@@ -510,7 +510,7 @@ fn requests_that_wait_together_are_parted_where_an_agent_does_not_pipeline() {
     );
 }
 
-/// Another configuration asks in its own words, over connections of its own; what is under way ends as it began.
+/// Another configuration sends its own messages, over connections of its own; exchanges in progress end as they began.
 #[test]
 fn another_configuration_has_connections_of_its_own() {
     let next = || {

@@ -1,4 +1,5 @@
-//! Agents that are late, die, lie or send what makes no sense: a stream goes on without them, and is told by a variable.
+//! Tests of agents that are late, disconnect, or send invalid data: a stream continues without them, and the error is
+//! in a variable.
 
 use testkit::{Peer, Service, sleep};
 use wire::spop::{Data, kind};
@@ -8,7 +9,7 @@ use crate::messages::*;
 use crate::spoe::*;
 use crate::world::*;
 
-/// Returns what went wrong as a field of the answer.
+/// Returns the error code as a field of the answer.
 const REPORT: &str = " http-request return status 200 hdr x e%[var(txn.a.err)]";
 
 fn world(lines: &str, agents: &str) -> Worlds {
@@ -16,7 +17,7 @@ fn world(lines: &str, agents: &str) -> Worlds {
     config(&proxies(REPORT, agents)).file(&engine(&lines))
 }
 
-/// The client has this code in its answer.
+/// Expects this code in the client's answer.
 async fn reports(client: &mut Peer, code: &str) {
     let head = client.receive_head().await.unwrap();
     assert!(head.contains(&format!("x: e{code}\r\n")), "{head}, not {code}");
@@ -33,7 +34,7 @@ fn a_late_agent_is_done_without_and_asked_no_more_for_the_transaction() {
         client.expect_silence(450).await;
         reports(&mut client, "1").await;
         logged(&world, 2, &["SPOE: [a] <EVENT:on-client-session> sid=0 st=1 500 1/1"]).await;
-        // What comes too late is for nobody, and the connection goes on.
+        // A late answer is ignored, and the connection is kept.
         acknowledge(&mut agent, stream, &set(2, "err", Data::Int64(9))).await;
         client.send(GET).await;
         for _ in 0..2 {
@@ -62,7 +63,7 @@ fn later_events_go_on_where_that_is_asked_for() {
     });
 }
 
-/// What an agent does once it has been told something, and what that is in variable and log.
+/// An agent's behaviour after it has received a message, and the resulting code in the variable and the log.
 #[test]
 fn an_agent_that_fails_is_done_without() {
     type Failing = fn(&mut Peer, u8) -> Vec<u8>;
@@ -103,7 +104,7 @@ fn farewell(status: u32) -> Vec<u8> {
     frame(kind::AGENT_DISCONNECT, (0, 0), &items.concat())
 }
 
-/// Answers to what was never asked are passed over.
+/// Answers to frames that were never sent are ignored.
 #[test]
 fn answers_to_others_are_for_nobody() {
     world("", "").run(|world| async move {
@@ -127,7 +128,7 @@ fn answers_to_others_are_for_nobody() {
     });
 }
 
-/// Frames of unknown types are passed over once the agent has greeted, a second greeting as well.
+/// Frames of unknown types are ignored after the agent's HELLO; so is a second HELLO.
 #[test]
 fn unknown_frames_are_passed_over() {
     world("", "").workers(&[1]).run(|world| async move {
@@ -149,7 +150,7 @@ fn unknown_frames_are_passed_over() {
     });
 }
 
-/// `timeout connect` is the limit of the greeting, whatever `timeout server` is.
+/// `timeout connect` is the limit for the agent's HELLO, whatever `timeout server` is.
 #[test]
 fn the_time_for_a_connection_covers_the_greeting() {
     for (limits, ends) in
@@ -184,7 +185,7 @@ fn the_time_for_a_connection_covers_the_greeting() {
     }
 }
 
-/// Values of the agents' backend in the statistics.
+/// Counters of the agents' backend in the statistics.
 async fn counts<const N: usize>(names: [&str; N]) -> [u32; N] {
     let table = ask("show stat agents 2 -1").await;
     let columns: Vec<_> = table.lines().next().unwrap().trim_start_matches("# ").split(',').collect();
@@ -192,7 +193,7 @@ async fn counts<const N: usize>(names: [&str; N]) -> [u32; N] {
     names.map(|name| values[columns.iter().position(|column| *column == name).unwrap()].parse().unwrap())
 }
 
-/// What an agent breaks off is counted as HAProxy does, and so is what is given up.
+/// Exchanges aborted by an agent are counted as in HAProxy, and so are those aborted by this side.
 #[test]
 fn aborted_exchanges_are_counted() {
     let names = ["eresp", "srv_abrt", "cli_abrt"];
@@ -211,7 +212,7 @@ fn aborted_exchanges_are_counted() {
         notified(&mut agent).await;
         reports(&mut client, "1").await;
         assert_eq!(counts(names).await, [1, 1, 1]);
-        // This side ends the connection: the agent has not.
+        // This side closes the connection, not the agent.
         client.send(GET).await;
         let (stream, _) = notified(&mut agent).await;
         agent.send(vec![0, 0, 0, 7, kind::ACK, 0, 0, 0, 0, stream, 1]).await;
@@ -221,7 +222,7 @@ fn aborted_exchanges_are_counted() {
     });
 }
 
-/// A greeting that this side cannot keep to ends the connection with its status.
+/// An agent's HELLO with unsupported parameters ends the connection with its status.
 #[test]
 fn greetings_that_do_not_fit_are_refused() {
     let rows = [
@@ -232,7 +233,7 @@ fn greetings_that_do_not_fit_are_refused() {
         (frame(kind::ACK, (1, 1), &[]), b"\x03\x04"),
     ];
     for (greeting, status) in rows {
-        // It is not asked again: it would greet the same way.
+        // The connection is not retried: the agent would send the same HELLO.
         world("", "").workers(&[1]).seeds(0..1).run(move |world| {
             let greeting = greeting.clone();
             async move {
@@ -252,10 +253,10 @@ fn greetings_that_do_not_fit_are_refused() {
     }
 }
 
-/// `timeout processing` covers the queue, the connection, its greeting and the retries.
+/// `timeout processing` covers the queue, the connection, its HELLO and the retries.
 #[test]
 fn the_time_for_an_event_covers_all_of_it() {
-    // Nothing listens there; nothing is greeted; a place at the server is taken.
+    // There is no listener; there is no HELLO; the server's slot is taken.
     world("", "").workers(&[1]).run(|world| async move {
         let mut client = Peer::connect(WEIR).await;
         client.send(GET).await;
@@ -278,7 +279,7 @@ fn the_time_for_an_event_covers_all_of_it() {
         client.send(GET).await;
         let mut agent = greeted(&mut agents, "").await;
         notified(&mut agent).await;
-        // It is busy with what nobody waits for any more: another connection is opened.
+        // It is busy with an abandoned request: another connection is opened.
         let mut other = greeted(&mut agents, "").await;
         let (stream, _) = notified(&mut other).await;
         acknowledge(&mut other, stream, &[]).await;
@@ -287,7 +288,7 @@ fn the_time_for_an_event_covers_all_of_it() {
     });
 }
 
-/// An agent that cannot be reached is another one's business.
+/// If an agent cannot be reached, another one is used.
 #[test]
 fn another_agent_is_asked_where_one_cannot_be_reached() {
     world("", " option redispatch\n server a2 10.0.2.2:90").workers(&[1]).run(|world| async move {
@@ -304,7 +305,7 @@ fn another_agent_is_asked_where_one_cannot_be_reached() {
     });
 }
 
-/// What an agent would have to be told does not fit into a frame.
+/// A message for the agent does not fit into a frame.
 #[test]
 fn frames_are_not_larger_than_the_agent_permits() {
     let file = "[e]\nspoe-agent a\n use-backend agents\n timeout processing 1s\n option set-on-error err\n messages \
@@ -325,7 +326,7 @@ fn frames_are_not_larger_than_the_agent_permits() {
     });
 }
 
-/// A client that leaves takes nothing with it; what it asked for is given up.
+/// A client that disconnects has no effect on others; its request to the agent is abandoned.
 #[test]
 fn clients_leave_while_an_agent_is_asked() {
     world("", "").run(|world| async move {
@@ -342,7 +343,7 @@ fn clients_leave_while_an_agent_is_asked() {
     });
 }
 
-/// An agent that says nothing for `timeout server` loses its connection.
+/// An agent that is silent for `timeout server` loses its connection.
 #[test]
 fn a_silent_agent_loses_its_connection() {
     world("", " timeout server 2s").workers(&[1]).run(|world| async move {
@@ -360,7 +361,7 @@ fn a_silent_agent_loses_its_connection() {
     });
 }
 
-/// One that sends a frame byte by byte says nothing either.
+/// An agent that sends a frame byte by byte counts as silent.
 #[test]
 fn an_agent_whose_frame_does_not_come_loses_its_connection() {
     world("", " timeout server 2s").workers(&[1]).run(|world| async move {
@@ -383,7 +384,7 @@ fn an_agent_whose_frame_does_not_come_loses_its_connection() {
     });
 }
 
-/// An agent that takes nothing more is not waited for, not even to be told that the connection ends.
+/// An agent that stops reading is not waited for, not even to send it the DISCONNECT frame.
 #[test]
 fn an_agent_that_does_not_read_loses_its_connection() {
     let narrow = |_| rt::sim::Link { buffer: 4_096, ..Default::default() };

@@ -1,4 +1,4 @@
-//! What a watchdog can tell about a session that kept its worker.
+//! Tests of the watchdog's report about a session that has blocked its worker.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ fn a_tag_names_the_frontend_and_the_client_while_the_session_lives() {
         let ask = || {
             for worker in 0..rt::workers() {
                 let notes = Arc::clone(&named);
-                // The first sessions of a worker have small numbers in one half of their keys or in the other.
+                // The first sessions of a worker have small numbers in either half of their keys.
                 let names = (0..8_u64).flat_map(|low| (0..8_u64).map(move |high| high << 32 | low));
                 let found = move || notes.lock().unwrap().extend(names.clone().find_map(engine::describe_session));
                 rt::post(worker as rt::WorkerId, Box::new(found));

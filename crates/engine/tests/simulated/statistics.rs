@@ -1,4 +1,4 @@
-//! The statistics: what is counted is exact, whichever workers counted it.
+//! Tests of the statistics: counters are exact, over any number of workers.
 
 use testkit::{Peer, Service, sleep};
 
@@ -35,7 +35,7 @@ fn every_worker_s_part_is_in_the_sum() {
             server.expect(GET_AT_SERVER).await;
             open.push((client, server));
         }
-        // The connections of the runtime API count as requests, too: this one.
+        // Connections of the runtime API count as requests as well: this one.
         assert!(ask("show info").await.contains(&format!("\nCumReq: {}\n", CLIENTS + 1)));
         let all = CLIENTS.to_string();
         expect(&[
@@ -116,7 +116,7 @@ fn clearing_all_has_rates_and_the_time_of_the_last_change_begin_anew() {
         expect(&[("FRONTEND", "rate", "0"), ("FRONTEND", "req_rate", "0"), ("FRONTEND", "conn_rate", "0")]).await;
         expect(&[("BACKEND", "rate", "0"), ("s2", "lastchg", "0"), ("BACKEND", "lastchg", "0")]).await;
         sleep(2000).await;
-        // It is 0 until something changes again; how long nothing could be used goes on.
+        // It is 0 until the next change; the downtime continues.
         expect(&[("s2", "lastchg", "0"), ("BACKEND", "lastchg", "0"), ("BACKEND", "downtime", "5")]).await;
         ask("enable server l/s2").await;
         sleep(4000).await;
@@ -291,7 +291,8 @@ fn maxima_are_shown_unless_they_are_not_wanted() {
     }
 }
 
-/// What a client sends that is no body is an error of its request, however far the answer is, and no sign of an ill server.
+/// An invalid body from a client is an error of its request, at any stage of the answer, and does not affect its
+/// server.
 #[test]
 fn an_invalid_body_of_a_request_is_no_failure_of_its_server() {
     let rows = [
@@ -370,7 +371,7 @@ fn an_invalid_body_of_an_answer_is_an_error_of_its_server() {
     }
 }
 
-/// The backend that such a request would have gone to has its answer, and so the request.
+/// The answer to such a request is counted for the backend that it would have been sent to, and so is the request.
 #[test]
 fn a_request_that_its_client_leaves_unfinished_is_one_of_its_backend() {
     let sections = format!(

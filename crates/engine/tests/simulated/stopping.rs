@@ -1,4 +1,4 @@
-//! The soft stop: nobody new, idle clients leave at once, the others when they can.
+//! Tests of the soft stop: no new clients, idle clients are closed at once, the others after their requests.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use testkit::{Peer, PeerOptions, Service, Stopwatch, sleep};
 use crate::messages::*;
 use crate::world::*;
 
-/// Nobody can connect any more.
+/// Expects that connections are refused.
 async fn is_closed() {
     assert!(Peer::try_connect(WEIR, PeerOptions::default()).await.is_err(), "nobody listens");
 }
@@ -66,7 +66,7 @@ fn a_body_that_flows_is_finished_first() {
         assert!(!world.is_drained().await);
         server.send("me").await;
         client.expect("me").await;
-        // Nobody told this client that its connection ends: the answer to its next request does.
+        // This client is not notified that its connection ends, until the answer to its next request.
         client.expect_silence(50).await;
         client.send(GET).await;
         server.expect(GET_AT_SERVER).await;
@@ -104,7 +104,7 @@ fn a_client_that_was_just_answered_is_told_in_its_next_answer() {
 
 #[test]
 fn who_has_connected_already_is_served() {
-    // One at a time is accepted, so that a stop finds the others in the backlog.
+    // One connection is accepted at a time, so that a stop finds the others in the backlog.
     listen("server s1 10.0.1.1:80").global("tune.maxaccept 1").run(|world| async move {
         serve_ok(&world.scope, S1);
         let clients: Rc<RefCell<Vec<Peer>>> = Rc::default();

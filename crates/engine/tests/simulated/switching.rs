@@ -1,4 +1,5 @@
-//! The choice of a backend (`use_backend`, `default_backend`, `force-be-switch`) where backends are disabled or not published.
+//! Tests of the choice of a backend (`use_backend`, `default_backend`, `force-be-switch`) if backends are disabled or
+//! not published.
 
 use std::rc::Rc;
 
@@ -8,8 +9,8 @@ use crate::api::*;
 use crate::messages::*;
 use crate::world::*;
 
-/// The rules of a section, its default, and the backends that answer: of a `frontend`, of a `listen`, and of both where
-/// `force-be-switch` holds. Those of HAProxy 3.5, but for a disabled backend that is forced, which HAProxy cannot serve.
+/// The rules of a section, its default, and the backends that answer: of a `frontend`, of a `listen`, and of both with
+/// `force-be-switch`. As in HAProxy 3.5, except for a disabled backend that is forced, which HAProxy cannot serve.
 const ROWS: [(&str, &str, [&str; 3]); 18] = [
     ("", "", ["503", "own", "none"]),
     ("", "open2", ["open2", "open2", "open2"]),
@@ -26,7 +27,7 @@ const ROWS: [(&str, &str, [&str; 3]); 18] = [
     ("use_backend %[str(dis)]\n use_backend %[str(open1)]", "", ["open1", "open1", "dis"]),
     ("use_backend %[str(unp)]", "open2", ["open2", "open2", "unp"]),
     ("use_backend %[str(unp)]", "run", ["503", "own", "unp"]),
-    // A name of no backend ends the choice.
+    // An unknown backend name ends the choice.
     ("use_backend %[str(nope)]\n use_backend open1", "open2", ["open2", "open2", "open2"]),
     ("use_backend %[str(nope)]\n use_backend open1", "run", ["503", "own", "run"]),
     ("use_backend %[var(txn.nope)]\n use_backend open1", "", ["503", "own", "none"]),

@@ -1,5 +1,5 @@
-//! Stick tables on exact time (configuration manual, section 11): rates, how long entries stay, when tracking ends, who
-//! shares a limit of bandwidth.
+//! Tests of stick tables with exact times (configuration manual, section 11): rates, expiry of entries, the end of
+//! tracking, and shared bandwidth limits.
 
 use config::spec::DataKind;
 use live::table::TableKey;
@@ -8,13 +8,13 @@ use testkit::{Peer, Service, Stopwatch, both, sleep};
 use crate::messages::*;
 use crate::world::*;
 
-/// Asks with a path; the answer has to hold this text in its field `a`.
+/// Sends a request for a path; the answer has to contain this text in its field `a`.
 async fn asks(peer: &mut Peer, path: &str, value: &str) {
     peer.send(get(path)).await;
     peer.expect(format!("HTTP/1.1 200 OK\r\na: {value}\r\ncontent-length: 0\r\n\r\n")).await;
 }
 
-/// What an entry of the only table holds: `None`, there is none.
+/// A value in an entry of the only table; `None`: there is no such entry.
 fn held(world: &World, key: &str, kind: DataKind) -> Option<u64> {
     let table = world.shared().live.tables.get(0).unwrap();
     table.find(&TableKey::Long(key.as_bytes()), rt::now(), |entry| entry.get(kind, 0).unwrap())
@@ -30,7 +30,7 @@ fn a_rate_fades_over_the_period_behind_its_events() {
             asks(&mut client, "/", &number.to_string()).await;
         }
         sleep(1_500).await;
-        // Half of the four, and the one that asks. A millisecond has passed or not.
+        // Half of the four, and the current one. A millisecond may have passed.
         client.send(get("/")).await;
         let head = client.receive_head().await.unwrap();
         assert!(head.contains("a: 2\r\n") || head.contains("a: 3\r\n"), "{head}");
@@ -83,7 +83,7 @@ fn a_stream_tracks_until_it_is_over_however_that_comes() {
                  timeout server 1s\n http-request track-sc0 path\n server s1 10.0.1.1:80";
     listen(rules).run(|world| async move {
         let mut s1 = Service::at(S1);
-        // An answer that does not come, a client that leaves, a server that leaves.
+        // A missing answer, a client that disconnects, a server that disconnects.
         let mut client = Peer::connect(WEIR).await;
         client.send(get("/late")).await;
         let mut server = s1.accept().await;
@@ -109,7 +109,7 @@ fn a_stream_tracks_until_it_is_over_however_that_comes() {
     });
 }
 
-/// Two downloads of one key: together they get the limit at once, and as much in every period behind the first.
+/// Two downloads with one key: together they get the limit at once, and the same amount in every following period.
 #[test]
 fn streams_of_a_key_share_a_limit_of_bandwidth() {
     let rules = "stick-table type string size 100 expire 1h store bytes_out_rate(1s)\n \

@@ -1,5 +1,5 @@
-//! Every termination state that a request can end with (configuration manual, section 8.5) for which no rules and no TLS
-//! are needed, but for those that `timeouts` shows.
+//! Tests of every termination state of a request (configuration manual, section 8.5) that needs neither rules nor TLS,
+//! except for those in `timeouts`.
 
 use rt::net::Address;
 use testkit::{Peer, Service, sleep};
@@ -9,7 +9,7 @@ use crate::world::*;
 
 const S1_LINE: &str = "server s1 10.0.1.1:80";
 
-/// What a client sends that is no request ends with a page of the reader's and `state`.
+/// Bytes of a client that are not a request: an error page for unparsed requests, and `state` in the log.
 fn no_request(sent: &'static str, ends: impl Fn(&mut Peer) + Copy + 'static, status: u16, state: &'static str) {
     listen(S1_LINE).run(move |world| async move {
         let mut s1 = Service::at(S1);
@@ -85,7 +85,8 @@ fn sc_refused() {
     });
 }
 
-/// The client goes while its request is on the way to a server; `state` is logged, and nothing is sent to the client.
+/// The client disconnects while its request is being sent to a server; `line` is logged, and nothing is sent to the
+/// client.
 fn client_goes(body: &'static str, before: fn(), ends: impl Fn(Peer) + Copy + 'static, line: &'static str) {
     listen(body).run(move |world| async move {
         before();
@@ -166,7 +167,7 @@ fn ch_closed_and_reset_in_the_body() {
             server.expect_end().await;
             let lines = world.take_log().await;
             let line = |status| format!(r#"l l/s1 0/0/0/-1/50 {status} # - - CH-- 1/1/0/0/0 0/0 "POST / HTTP/1.1""#);
-            // HAProxy itself tells now one, now the other.
+            // HAProxy's own result varies.
             assert!(["400", "-1"].iter().any(|status| testkit::line_matches(&lines[0], &line(status))), "{lines:?}");
         });
     }
@@ -198,7 +199,7 @@ fn cd_closed_and_reset_in_the_answer() {
     }
 }
 
-/// What the server does instead of an answer gives 502 and `state`, and the client may go on.
+/// The server's behaviour instead of an answer results in 502 and `state`, and the client's connection is kept.
 fn bad_answer(answer: &'static str, ends: impl Fn(Peer) + Copy + 'static, state: &'static str) {
     listen(S1_LINE).run(move |world| async move {
         let (mut client, mut server, mut s1) = asked().await;
@@ -258,7 +259,7 @@ fn sd_closed_and_reset_in_the_answer() {
                 "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n",
             ),
         ] {
-            // Whole pieces: how the chunks are cut must not matter here.
+            // In whole pieces, because the division of the chunks must not matter here.
             listen(S1_LINE).seeds(0..1).run(move |world| async move {
                 let (mut client, mut server, _s1) = asked().await;
                 server.send(head).await;
@@ -325,7 +326,7 @@ fn pd_bad_chunk_in_the_request_after_the_answers_head() {
 
 #[test]
 fn pr_bad_chunk_with_the_head() {
-    // All in one piece: the chunk must come with the head.
+    // In one piece, because the chunk has to arrive with the head.
     listen(S1_LINE).seeds(0..1).run(|world| async move {
         let mut s1 = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;
@@ -396,7 +397,7 @@ fn tcp_refused() {
     });
 }
 
-/// An upload whose answer has been given already.
+/// An upload that was answered already.
 async fn answered_early() -> (Peer, Peer, Service) {
     let (mut client, mut server, s1) = uploading().await;
     server.send("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno").await;
@@ -447,7 +448,7 @@ fn sd_the_server_takes_no_more_behind_an_early_answer() {
         // The rest is read and dropped: the answer is not lost to a reset.
         client.send(vec![b'x'; 3_000_000]).await;
         client.expect_eof().await;
-        // Nothing of the body is taken for a request.
+        // No part of the body is taken for a request.
         world.expect_log(&[r#"l l/s1 0/0/0/0/# 413 # - - sD-- 1/1/0/0/0 0/0 "POST / HTTP/1.1""#]).await;
         sleep(1000).await;
         world.expect_no_log();

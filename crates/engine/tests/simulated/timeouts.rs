@@ -92,7 +92,7 @@ fn http_request_spares_the_body() {
     });
 }
 
-/// A client that is idle after an answer is closed without a word after `millis`.
+/// A client that is idle after an answer is closed silently after `millis`.
 fn idle(body: &str, millis: u64) {
     listen(&format!("{body}\n server s1 10.0.1.1:80")).run(move |world| async move {
         serve_ok(&world.scope, S1);
@@ -254,7 +254,7 @@ fn server_is_not_late_while_the_client_sends_its_body() {
     });
 }
 
-/// The server's address answers no connection attempt.
+/// Makes the server's address answer no connection attempt.
 fn unanswered() {
     rt::sim::network().black_hole(&Address::Inet(S1.parse().unwrap()), true);
 }
@@ -330,7 +330,7 @@ fn tunnel_after_an_upgrade() {
         watch.took(500);
         let lines = world.take_log().await;
         let cause = |letter| format!(r#"l l/s1 0/0/0/0/1300 101 # - - {letter}D-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#);
-        // Both sides are late: either may be named.
+        // Both sides are late: either may be in the log.
         assert!(["c", "s"].iter().any(|letter| testkit::line_matches(&lines[0], &cause(letter))), "{lines:?}");
     });
 }
@@ -390,7 +390,7 @@ fn server_in_tcp_mode_closes_its_direction() {
     });
 }
 
-/// A half-closed session ends 200 ms after its last byte, or at once where that has passed.
+/// A half-closed session ends 200 ms after its last byte, or at once if that time has passed.
 fn fin(body: &'static str, closes: impl Fn(&mut Peer, &mut Peer) + Copy + 'static, cause: &'static str) {
     for (silence, rest) in [(50, 150), (1000, 0)] {
         listen(&format!("mode tcp\n option tcplog\n {body}\n server s1 10.0.1.1:80")).run(move |world| async move {
@@ -419,7 +419,7 @@ fn server_fin() {
 
 #[test]
 fn timers_on_a_slow_network() {
-    // Each journey takes 50 ms; nothing of them may count twice.
+    // Each direction takes 50 ms, which must not count twice.
     let far = |_| rt::sim::Link {
         latency: Duration::from_millis(50),
         jitter: Duration::ZERO,
@@ -429,13 +429,13 @@ fn timers_on_a_slow_network() {
     listen("timeout server 200ms\n server s1 10.0.1.1:80").seeds(0..2).links(far).run(|world| async move {
         let (mut client, server, _s1) = asked().await;
         client.expect(page(504)).await;
-        // The connection to the server takes two journeys, `timeout server` counts from the request's last byte.
+        // The connection to the server takes a round trip, `timeout server` counts from the request's last byte.
         world.expect_log(&[r#"l l/s1 0/0/100/-1/300 504 # - - sH-- 1/1/0/0/0 0/0 "GET / HTTP/1.1""#]).await;
         drop(server);
     });
 }
 
-/// Its time begins when the answer begins to wait for it, not with the request.
+/// The timeout begins when the answer begins to wait for the client, not with the request.
 #[test]
 fn client_is_not_late_with_an_answer_that_came_late() {
     listen("timeout client 5s\n timeout server 60s\n server s1 10.0.1.1:80").shuffled().seeds(0..8).run(

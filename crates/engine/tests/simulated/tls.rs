@@ -1,5 +1,5 @@
-//! TLS on both sides of the proxy, through the whole engine: requests, bodies, links that are used again, checks, the
-//! runtime API; hellos in pieces, and what is no TLS.
+//! Tests of TLS on both sides of the proxy, through the whole engine: requests, bodies, reused links, checks, the
+//! runtime API; ClientHellos in pieces, and bytes that are not TLS.
 
 use std::time::Duration;
 
@@ -11,16 +11,17 @@ use crate::api::{SOCKET, ask};
 use crate::secure::{Secure, client};
 use crate::world::*;
 
-/// The listener that speaks TLS.
+/// The TLS listener.
 const SECURE: &str = "10.0.0.1:443";
 const VERSIONS: [(Version, Version); 2] = [(Version::Tls12, Version::Tls12), (Version::Tls13, Version::Tls13)];
 
-/// Links that cut nothing into pieces: where a goodbye is cut, nobody waits until the last piece of it is out.
+/// Links that deliver each send in one piece: if a `close_notify` is divided, the close does not wait for its last
+/// piece.
 fn whole(_: u64) -> Link {
     Link { latency: Duration::from_micros(20), fragment: false, ..Link::default() }
 }
 
-/// Plain clients reach plain servers by TLS between two proxies.
+/// Plain clients reach plain servers over TLS between two proxies.
 fn between(outer: &str, inner: &str) -> Worlds {
     config(&format!(
         "listen l\n bind {WEIR}\n http-reuse always\n server inner {SECURE} ssl {outer}\n\
@@ -28,12 +29,12 @@ fn between(outer: &str, inner: &str) -> Worlds {
     ))
 }
 
-/// A proxy that speaks TLS with clients, in front of a plain server.
+/// A proxy that terminates TLS, in front of a plain server.
 fn terminating(options: &str) -> Worlds {
     config(&format!("listen l\n bind {SECURE} ssl crt a.pem {options}\n server s1 {S1}\n"))
 }
 
-/// Links between the two proxies are over some time after the last request.
+/// Waits until the links between the two proxies are closed after the last request.
 async fn links_are_over() {
     sleep(1_000).await;
 }
@@ -74,7 +75,7 @@ fn requests_and_bodies_go_through() {
     }
 }
 
-/// A ticket that comes behind the first answer concerns the transport alone: the link is used again.
+/// A ticket after the first answer concerns only the transport: the link is reused.
 #[test]
 fn idle_links_are_used_again() {
     config(&format!(
@@ -95,7 +96,7 @@ fn idle_links_are_used_again() {
     });
 }
 
-/// Requests for different hosts ask for different names: their links are not exchanged.
+/// Requests for different hosts send different server names: their links are not shared.
 #[test]
 fn names_are_part_of_a_link() {
     config(&format!(
@@ -134,7 +135,8 @@ fn a_server_that_is_not_who_it_has_to_be_gets_nothing() {
     }
 }
 
-/// A host that no handshake can ask for is looked for in the certificate nevertheless: a client cannot choose that nothing is.
+/// A host that cannot be sent as a server name is verified in the certificate nevertheless: a client cannot disable
+/// verification.
 #[test]
 fn hosts_that_cannot_be_asked_for_are_verified() {
     for certificate in ["a.pem", "address.pem"] {
@@ -248,7 +250,7 @@ fn clients_show_certificates_where_they_have_to() {
         world.forget_log();
     });
     terminating(options).workers(&[1]).run(|world| async move {
-        // Without one the handshake fails on the other side: what the client thought to be good ends.
+        // Without one the handshake fails at the server: a connection that the client considered established ends.
         if let Ok(mut own) = Secure::connect(SECURE, &client(VERSIONS[1]), 1_000).await {
             own.peer.receive_rest().await;
         }
@@ -270,7 +272,7 @@ fn tcp_sessions_and_their_ends_go_through() {
         let mut s1 = Service::at(S1);
         let mut client = Peer::connect(WEIR).await;
         let mut server = s1.accept().await;
-        // The server speaks first.
+        // The server sends first.
         server.send("220 hello\r\n").await;
         client.expect("220 hello\r\n").await;
         let bulk = "x".repeat(300_000);
@@ -319,7 +321,7 @@ fn the_runtime_api_and_checks_go_by_tls() {
     );
     config(&sections).global("stats socket 10.0.0.2:9001 ssl crt a.pem level admin").workers(&[1]).seeds(0..2).run(
         |world| async move {
-            // It takes connections and says nothing in TLS.
+            // It accepts connections and sends plain bytes instead of TLS.
             Service::at(S1).serve(&world.scope, |mut peer, _| async move {
                 peer.try_send("220 plain\r\n").await;
                 peer.receive_some().await;
@@ -342,7 +344,7 @@ fn the_runtime_api_and_checks_go_by_tls() {
     );
 }
 
-/// New connections get the certificate that was put in the place of the former one; those that stand keep theirs.
+/// New connections get the replaced certificate; established ones keep theirs.
 #[test]
 fn a_certificate_is_exchanged_while_it_is_in_use() {
     let sections = format!(
@@ -361,7 +363,7 @@ fn a_certificate_is_exchanged_while_it_is_in_use() {
         let refused = ask("set ssl cert a.pem <<\nnothing of the kind\n").await;
         assert!(refused.ends_with("Can't load the payload\nCan't update a.pem!\n\n"), "{refused}");
         assert_eq!(ask("commit ssl cert a.pem").await, "No ongoing transaction! !\nCan't commit a.pem!\n\n");
-        // The worlds of a test share their program: the one before has left one of both here.
+        // The worlds of a test share their program: a previous one has left one of both here.
         for (file, done) in [("other.pem", "created"), ("client.pem", "updated")] {
             let payload = String::from_utf8(crate::secure::read_file(file).unwrap()).unwrap();
             let set = ask(&format!("set ssl cert a.pem <<\n{payload}\n")).await;
@@ -385,7 +387,7 @@ fn a_certificate_is_exchanged_while_it_is_in_use() {
     });
 }
 
-/// A server that is added shows a certificate that is there: one that lines use, or one that was added before.
+/// A server added at run time sends an existing certificate: one used by lines, or one added before.
 #[test]
 fn added_servers_show_certificates_that_are_there() {
     let sections = format!(
@@ -410,14 +412,15 @@ fn added_servers_show_certificates_that_are_there() {
         let refused = ask("del ssl cert new.pem").await;
         assert_eq!(refused, "Can't remove the certificate: certificate 'new.pem' in use, can't be deleted!\n\n");
         assert_eq!(ask(&add("s2", "a.pem")).await, "New server registered.\n\n");
-        // The idle link ends with the time between two requests.
+        // The idle link ends with the timeout between two requests.
         drop(client);
         sleep(1_000).await;
         world.forget_log();
     });
 }
 
-/// A rule's connection is secured whatever the server's line says, and the status says how far the check came.
+/// A rule's connection uses TLS whatever the server's line contains, and the status shows the layer that the check has
+/// reached.
 #[test]
 fn rules_of_checks_connect_by_tls() {
     let sections = format!(
@@ -441,7 +444,7 @@ fn rules_of_checks_connect_by_tls() {
     });
 }
 
-/// `maxsslrate` lets so many clients in for each second, and those that speak plainly whenever they come.
+/// `maxsslrate` limits the TLS handshakes per second, and does not affect plain clients.
 #[test]
 fn the_rate_of_handshakes_is_bounded() {
     config(&format!("listen l\n bind {WEIR}\n bind {SECURE} ssl crt a.pem\n http-request return status 204\n"))
@@ -467,7 +470,7 @@ fn the_rate_of_handshakes_is_bounded() {
         });
 }
 
-/// `%ft` ends in a tilde, and `option httpslog` tells what the handshake has found.
+/// `%ft` ends in a tilde, and `option httpslog` logs the result of the handshake.
 #[test]
 fn lines_tell_of_tls() {
     let lines = format!("listen l\n bind {SECURE} ssl crt a.pem\n option httpslog\n http-request return status 204\n");
@@ -482,7 +485,7 @@ fn lines_tell_of_tls() {
     });
 }
 
-/// New sessions, those that are resumed and handshakes that fail are counted apart, of the process and of each object.
+/// New sessions, resumed ones and failed handshakes are counted separately, for the process and for each object.
 #[test]
 fn handshakes_are_counted() {
     config(&format!("listen l\n bind {SECURE} ssl crt a.pem\n http-request return status 204\n"))

@@ -1,5 +1,5 @@
-//! What of TLS changes while connections are served: files of authorities and revocation lists, lists of certificates, keys of
-//! tickets, sessions that are remembered, servers whose TLS is switched.
+//! Tests of TLS changes at run time: files of authorities and revocation lists, certificate lists, ticket keys, cached
+//! sessions, and servers whose TLS is switched.
 
 use testkit::{Peer, Service, sleep};
 use tls::Client;
@@ -17,7 +17,7 @@ fn payload(file: &str) -> String {
     String::from_utf8(read_file(file).unwrap()).unwrap()
 }
 
-/// What a request says of its connection; `None`: the client was not let in.
+/// The answer about a request's connection; `None`: the client was rejected.
 async fn found(at: &str, client: &Client) -> Option<String> {
     let mut own = Secure::connect(at, client, 1_000).await.ok()?;
     let answer = own.exchange("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
@@ -27,7 +27,7 @@ async fn found(at: &str, client: &Client) -> Option<String> {
     Some(body.to_owned())
 }
 
-/// Clients are verified by what was committed, and by nothing else: sessions that began before are not resumed.
+/// Clients are verified only by the committed files: sessions that began before are not resumed.
 #[test]
 fn files_of_authorities_are_exchanged() {
     for versions in VERSIONS {
@@ -53,7 +53,7 @@ fn files_of_authorities_are_exchanged() {
             assert_eq!(found(SECURE, &client).await.as_deref(), Some("1"), "nothing has changed before the commit");
             assert_eq!(ask("commit ssl ca-file ca.pem").await, "Committing ca.pem.\nSuccess!\n\n");
             assert_eq!(found(SECURE, &client).await, None);
-            // A set that cannot be used changes nothing, and stays where it was.
+            // An unusable set changes nothing, and stays in its transaction.
             let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
             ask(&format!("set ssl ca-file ca.pem <<\n{broken}\n")).await;
             let refused = ask("commit ssl ca-file ca.pem").await;
@@ -61,7 +61,7 @@ fn files_of_authorities_are_exchanged() {
             assert!(ask("show ssl ca-file").await.starts_with("# transaction\n*ca.pem - 1 certificate(s)\n"));
             assert_eq!(ask("abort ssl ca-file ca.pem").await, "Transaction aborted for certificate 'ca.pem'!\n\n");
             assert_eq!(found(SECURE, &client).await, None);
-            // Beside the one that is there.
+            // In addition to the existing one.
             ask(&format!("add ssl ca-file ca.pem <<\n{former}\n")).await;
             assert_eq!(ask("commit ssl ca-file ca.pem").await, "Committing ca.pem.\nSuccess!\n\n");
             assert!(ask("show ssl ca-file").await.contains("\nca.pem - 2 certificate(s)\n"));
@@ -95,7 +95,7 @@ fn revocation_lists_are_exchanged() {
     });
 }
 
-/// Files that lines name without verifying anything are in memory: they can be exchanged, and new lines can name them.
+/// Files named by lines that verify nothing are in memory: they can be replaced, and new lines can name them.
 #[test]
 fn files_are_kept_where_nothing_is_verified() {
     let lines = format!(
@@ -123,7 +123,7 @@ fn files_are_kept_where_nothing_is_verified() {
     });
 }
 
-/// Lines come and go; a new one names a file of authorities that was made at run time.
+/// Lines are added and removed; a new one names a file of authorities that was created at run time.
 #[test]
 fn lines_of_lists_come_and_go() {
     let lines = format!(
@@ -181,7 +181,7 @@ fn lines_of_lists_come_and_go() {
         assert!(ask("show ssl cert b.pem").await.contains("Status: Unused\n"));
         assert_eq!(ask("del ssl ca-file new.ca").await, "CA file 'new.ca' deleted!\n\n");
         assert_eq!(ask("del ssl cert b.pem").await, "Certificate 'b.pem' deleted!\n\n");
-        // What a line says of a certificate that is in no use holds from then on.
+        // Options of a line for an unused certificate apply from then on.
         ask("new ssl cert c.pem").await;
         ask(&format!("set ssl cert c.pem <<\n{}\n", payload("a.pem"))).await;
         ask("commit ssl cert c.pem").await;
@@ -196,7 +196,7 @@ fn lines_of_lists_come_and_go() {
     });
 }
 
-/// Tickets of one address are good at another one with the same keys, until their key has left.
+/// Tickets of one address are valid at another one with the same keys, until their key is removed.
 #[test]
 fn keys_of_tickets_are_shared_and_rotate() {
     for versions in VERSIONS {
@@ -217,7 +217,8 @@ fn keys_of_tickets_are_shared_and_rotate() {
             let rotate = format!("set ssl tls-key #0 {}", "EEEE".repeat(16));
             assert_eq!(ask(&rotate).await, "TLS ticket key updated!\n\n");
             assert_eq!(found(SECURE, &client).await.as_deref(), Some("1"));
-            // The ticket that a resumed session was given is under a key of its time; the third change drops all of those.
+            // The ticket of a resumed session is encrypted by the key of that time; the third change removes all of
+            // those keys.
             for _ in 0..3 {
                 ask(&rotate).await;
             }
@@ -233,7 +234,7 @@ fn keys_of_tickets_are_shared_and_rotate() {
     }
 }
 
-/// Sessions of clients without tickets are remembered for all addresses and threads, and counted.
+/// Sessions of clients without tickets are cached for all addresses and threads, and counted.
 #[test]
 fn sessions_are_remembered_for_all_addresses() {
     for versions in VERSIONS {
@@ -257,7 +258,8 @@ fn sessions_are_remembered_for_all_addresses() {
     }
 }
 
-/// A reload in place resumes what clients began before, by tickets and by sessions that are remembered; not under other demands.
+/// After a reload in place, earlier sessions of clients are resumed, by tickets and from the cache, unless the
+/// requirements have changed.
 #[test]
 fn sessions_go_on_over_a_reload_in_place() {
     for versions in VERSIONS {
@@ -290,7 +292,7 @@ fn sessions_go_on_over_a_reload_in_place() {
     }
 }
 
-/// Requests go by TLS or not as was last said; a link that was made otherwise is not used again.
+/// Requests use TLS or not as set last; a link of the other kind is not reused.
 #[test]
 fn tls_towards_a_server_is_switched() {
     let lines = format!(
@@ -329,7 +331,7 @@ fn tls_towards_a_server_is_switched() {
     });
 }
 
-/// Tokens are verified by certificates that were allowed for that, for as long as they are.
+/// Tokens are verified by certificates that are allowed for that, as long as they are.
 #[test]
 fn certificates_are_allowed_for_tokens() {
     let lines = format!(
@@ -369,8 +371,8 @@ fn certificates_are_allowed_for_tokens() {
     });
 }
 
-/// Certificates without a key verify tokens, whether a section loads them or a converter names them: they are shown, changed and
-/// deleted like others.
+/// Certificates without a key verify tokens, whether a section loads them or a converter names them: they are shown,
+/// changed and deleted like others.
 #[test]
 fn certificates_without_a_key_are_for_tokens() {
     let lines =
@@ -392,7 +394,7 @@ fn certificates_without_a_key_are_for_tokens() {
         order("del ssl jwt ca.pem").await;
         assert_eq!(ask("del ssl cert ca.pem").await, "Certificate 'ca.pem' deleted!\n\n");
         assert_eq!((shown("ca.pem").await, ask("add ssl jwt ca.pem").await), (UNKNOWN.to_owned(), UNKNOWN.to_owned()));
-        // A name without a content may be for tokens: it needs no key then.
+        // A certificate without contents may be for tokens, and then needs no key.
         ask("new ssl cert x.pem").await;
         order("add ssl jwt x.pem").await;
         assert!(shown("x.pem").await.contains("\nOption: jwt on\nStatus: Empty\n"));
@@ -412,7 +414,7 @@ fn certificates_without_a_key_are_for_tokens() {
     });
 }
 
-/// Lines `ssl-f-use` are a list that is called like the frontend; the last of them is the default.
+/// `ssl-f-use` lines are a list named like the frontend; the last of them is the default.
 #[test]
 fn lines_of_a_frontend_come_and_go() {
     let lines = format!(
@@ -436,7 +438,7 @@ fn lines_of_a_frontend_come_and_go() {
     });
 }
 
-/// The key of `b.crt` is `b.key` where extensions are replaced (`ssl-load-extra-del-ext`), and `b.crt.key` where they are not.
+/// The key of `b.crt` is `b.key` if extensions are replaced (`ssl-load-extra-del-ext`), and `b.crt.key` otherwise.
 #[test]
 fn a_key_is_set_by_the_name_of_its_file() {
     let lines = format!("listen l\n bind {SECURE} ssl crt a.pem\n http-request deny\n");

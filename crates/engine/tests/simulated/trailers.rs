@@ -1,4 +1,4 @@
-//! Trailers that are as long as a buffer, or longer: they go on whole or not at all.
+//! Tests of trailers as long as a buffer, or longer: they are forwarded completely or not at all.
 
 use testkit::{Peer, Service};
 
@@ -26,7 +26,7 @@ fn trailers_go_on_whole_or_the_answer_is_cut() {
                     client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
                     let mut server = s1.accept().await;
                     server.expect(GET_AT_SERVER).await;
-                    // The head goes first: whatever the trailers are, it has gone on.
+                    // The head first: it is forwarded with any trailers.
                     server.send(CHUNKED).await;
                     client.expect(CHUNKED_AT_CLIENT).await;
                     server.try_send(format!("0\r\n{section}\r\n")).await;

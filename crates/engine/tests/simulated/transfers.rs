@@ -1,12 +1,13 @@
 //! A property: a body of any size and framing arrives unchanged, in both directions at once, through any network and
-//! any reader. Each seed draws its own bodies; the same connections carry several of them.
+//! any reader. Each seed draws its own bodies; the same connections carry several of them. Must never depend on a fixed
+//! division into pieces.
 
 use rt::sim::Link;
 use testkit::{Peer, Service, both, encode_chunks, text};
 
 use crate::world::*;
 
-/// How a body is framed.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Length,
@@ -14,16 +15,16 @@ enum Framing {
     UntilClose,
 }
 
-/// A body and how it is sent and read.
+/// A body, and how it is sent and read.
 #[derive(Clone, Debug)]
 struct Body {
     framing: Framing,
     bytes: Vec<u8>,
     trailers: Vec<(String, String)>,
     largest_chunk: usize,
-    /// Bytes that are written at a time, and the pause between them in milliseconds.
+    /// The number of bytes per write, and the pause between writes in milliseconds.
     writes: (usize, u64),
-    /// The same for the reader.
+    /// The number of bytes per read, and the pause between reads in milliseconds.
     reads: (usize, u64),
 }
 
@@ -45,7 +46,7 @@ fn size() -> usize {
 
 fn pace(length: usize) -> (usize, u64) {
     match below(4) {
-        // At most some hundred steps, however long the body is.
+        // At most some hundred steps, whatever the length of the body.
         0 => ((1 + below(2000) as usize).max(length / 200), below(3)),
         _ => (64 * 1024, 0),
     }
@@ -56,7 +57,7 @@ fn draw(framings: &[Framing]) -> Body {
     let bytes = text(size(), rt::random());
     let trailers = (0..below(3)).map(|number| (format!("x-trailer-{number}"), format!("value {number}"))).collect();
     let largest_chunk = 1 + [7, 300, 20_000, 200_000][below(4) as usize];
-    // Tiny chunks of a large body would be mostly size lines.
+    // A large body in tiny chunks would consist mostly of size lines.
     let largest_chunk = largest_chunk.max(bytes.len() / 300);
     let (writes, reads) = (pace(bytes.len()), pace(bytes.len()));
     Body { framing, trailers, largest_chunk, writes, reads, bytes }
@@ -121,7 +122,7 @@ async fn converse(rounds: u64) {
             None => s1.accept().await,
         };
         peer.expect(&request).await;
-        // The answer begins before the request has come, in its middle, or behind it.
+        // The answer begins before the request was received, in its middle, or after it.
         let eager = below(3);
         let answer = format!("HTTP/1.1 200 OK\r\n{}\r\n", down.field());
         let closing = if down.framing == Framing::UntilClose { "connection: close\r\n" } else { "" };
@@ -159,7 +160,7 @@ fn any_network(seed: u64) -> Link {
     Link { latency: micros(draw[0]), jitter: micros(draw[1]), buffer, fragment: !seed.is_multiple_of(4) }
 }
 
-/// A transport with bytes inside cannot be spliced.
+/// A transport that buffers bytes cannot be spliced.
 fn unless_spliced(worlds: Worlds, body: &str) -> Worlds {
     if body.contains("splice") { worlds } else { worlds.shuffled() }
 }
@@ -188,7 +189,7 @@ fn bodies_arrive_unchanged_through_pipes() {
     conversations("option splice-auto\n option splice-request\n option splice-response", "", 200..220);
 }
 
-/// A filter that holds back a random share of what it gets, before one that limits both directions and behind it.
+/// Filters that hold back a random share of their input, before and after one that limits both directions.
 const FILTERS: &str = "filter trace random-forwarding quiet\n filter bwlim-in up default-limit 3m default-period 1s\n \
                        filter bwlim-out down default-limit 3m default-period 100 min-size 3k\n \
                        filter trace name b random-forwarding max-fwd 9999 quiet";
@@ -264,7 +265,7 @@ fn streams_arrive_unchanged_in_tcp_mode_through_filters() {
     sessions(&format!("option splice-auto\n {FILTERS}\n {late}"), 620..626);
 }
 
-/// Answers of unknown length to clients of HTTP/1.0, which know no chunks.
+/// Answers of unknown length to clients of HTTP/1.0, which has no chunked coding.
 #[test]
 fn bodies_arrive_unchanged_at_old_clients() {
     listen("server s1 10.0.1.1:80").workers(&[2]).seeds(400..410).links(any_network).run(|_| async move {

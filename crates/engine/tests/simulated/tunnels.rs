@@ -1,4 +1,4 @@
-//! Connections that become tunnels: `Upgrade` and CONNECT.
+//! Tests of connections that become tunnels: `Upgrade` and CONNECT.
 
 use testkit::{Peer, Service, both, sleep};
 
@@ -18,7 +18,7 @@ fn bytes_pass_as_they_are() {
         sleep(50).await;
         client.half_close();
         server.expect_eof().await;
-        // The server may go on.
+        // The server may continue to send.
         server.send("bye").await;
         client.expect("bye").await;
         server.close();
@@ -36,7 +36,7 @@ fn bytes_right_behind_the_heads_belong_to_the_tunnel() {
         client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nping").await;
         let mut server = s1.accept().await;
         server.expect("GET / HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\n").await;
-        // They wait for the server's consent.
+        // These bytes wait for the server's 101 answer.
         server.expect_silence(50).await;
         server.send("HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nearly").await;
         client.expect("HTTP/1.1 101 Switching\r\nconnection: Upgrade\r\nupgrade: echo\r\n\r\nearly").await;

@@ -1,5 +1,5 @@
-//! Tunnels through streams of HTTP/2: CONNECT, and other protocols that HTTP/1 calls an upgrade (RFC 8441), from and to either
-//! version.
+//! Tests of tunnels through HTTP/2 streams: CONNECT, and extended CONNECT for the upgrades of HTTP/1 (RFC 8441), from
+//! and to either version.
 
 use base64ct::{Base64, Encoding};
 use sha1::{Digest, Sha1};
@@ -9,7 +9,7 @@ use wire::h2::{Kind, Setting};
 use crate::parts::{End, Part};
 use crate::world::*;
 
-/// A client's request for a tunnel; what its server gets; what that answers; what the client gets.
+/// A client's request for a tunnel; the server's request; its answer; the client's answer.
 struct Row {
     asked: &'static str,
     at_server: &'static str,
@@ -21,7 +21,7 @@ const UPGRADE: &str = "GET /x HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgr
 const UPGRADE_AT_SERVER: &str = "GET /x HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: custom\r\n\r\n";
 const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: custom\r\n\r\n";
 const SWITCHED_AT_CLIENT: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: custom\r\n\r\n";
-/// A request of HTTP/2, as the ends of tests write it.
+/// HTTP/2 requests, in the text form of the tests' ends.
 const EXTENDED: &str = "CONNECT /x HTTP/1.1\r\nHost: a\r\n:protocol: custom\r\n\r\n";
 const EXTENDED_AT_SERVER: &str = "CONNECT /x HTTP/1.1\r\nhost: a\r\n:protocol: custom\r\n\r\n";
 const CONNECT: &str = "CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n";
@@ -61,7 +61,7 @@ async fn head(end: &mut End, stream: u32) -> String {
     end.messages[&stream].head.clone()
 }
 
-/// Carries bytes both ways, and ends with the server.
+/// Sends bytes in both directions; the server ends the tunnel.
 fn check(row: &'static Row, (client_streams, server_streams): (bool, bool)) {
     let server = if server_streams { "server s1 10.0.1.1:80 proto h2" } else { "server s1 10.0.1.1:80" };
     listen(server).workers(&[1]).shuffled().seeds(0..6).run(move |world| async move {
@@ -156,7 +156,7 @@ fn tunnels_go_from_stream_to_stream_and_from_connection_to_connection() {
     check(&CONNECTIONS, (false, false));
 }
 
-/// The key that proves a websocket in HTTP/1 is made for clients that have none, and its answer judged.
+/// For clients without a WebSocket key, one is generated for a server of HTTP/1, and its answer is verified.
 #[test]
 fn websockets_of_streams_are_proved_to_servers() {
     for is_right in [true, false] {

@@ -1,5 +1,5 @@
-//! Places of servers: those of servers that were removed are given to servers that come, once nothing refers to the one before,
-//! so that a process does not grow with its reloads.
+//! Tests of slots of servers: those of removed servers are reused for new ones, once no reference to the previous one
+//! is left, so that a process does not grow with its reloads.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,13 +13,13 @@ use crate::world::*;
 
 const RELOADS: usize = 1_000;
 
-/// Places that the servers of the proxy have had.
+/// The number of slots of the proxy's servers.
 fn places(world: &World) -> usize {
     world.shared().generation().program.proxies[0].backend.as_ref().unwrap().servers.places()
 }
 
-/// Every reload removes a server and adds another one, by another name, at another address, with another weight and another
-/// check; some clients stay from the first to the last, others come and go.
+/// Every reload removes a server and adds another one, with another name, address, weight and check; some clients stay
+/// from the first to the last, others connect and disconnect.
 #[test]
 fn a_thousand_reloads_take_no_more_places_than_servers() {
     fn numbered(number: usize) -> Worlds {
@@ -59,8 +59,8 @@ fn a_thousand_reloads_take_no_more_places_than_servers() {
     });
 }
 
-/// The place of a server that still serves a request is not given away, and neither is that of one whose answer a client has
-/// yet to take: the line of the log names the right one.
+/// The slot of a server that still serves a request is not reused, and neither is that of one whose answer a client has
+/// not received completely: the log line contains the right name.
 #[test]
 fn a_server_that_is_in_use_keeps_its_place() {
     servers("server s1 10.0.1.1:80").run(|world| async move {
@@ -77,7 +77,7 @@ fn a_server_that_is_in_use_keeps_its_place() {
         drop(s1);
         sleep(2_500).await;
         assert_eq!(world.shared().vacancies.all().into_iter().collect::<Vec<_>>(), [(0, 0), (0, 1)]);
-        // Counts of the one before are not those of the next.
+        // The counters of the next server do not include those of the previous one.
         assert_eq!(world.adopt(&servers("server s3 10.0.1.2:80\n server s4 10.0.1.2:80")), Ok(()));
         assert_eq!(places(&world), 3);
         sleep(5).await;
@@ -87,7 +87,7 @@ fn a_server_that_is_in_use_keeps_its_place() {
     });
 }
 
-/// What connections are made with is the place's: a server that is reached in another way gets another one.
+/// Connection parameters belong to the slot: a server with different ones gets another slot.
 #[test]
 fn a_server_that_is_reached_in_another_way_gets_another_place() {
     servers("server s1 10.0.1.1:80\n server s2 10.0.1.2:80").run(|world| async move {
@@ -102,7 +102,7 @@ fn a_server_that_is_reached_in_another_way_gets_another_place() {
         sleep(5).await;
         assert_eq!(world.adopt(&servers("server s2 10.0.1.2:80")), Ok(()));
         sleep(2_000).await;
-        // Both are vacant; each has the kind that it had.
+        // Both are vacant, each with its parameters.
         assert_eq!(world.shared().vacancies.all().len(), 2);
         assert_eq!(world.adopt(&servers("server s2 10.0.1.2:80\n server s1 10.0.1.1:80 max-reuse 3")), Ok(()));
         assert_eq!(places(&world), 3);
@@ -112,7 +112,7 @@ fn a_server_that_is_reached_in_another_way_gets_another_place() {
     });
 }
 
-/// Orders use the same places, whoever has removed the server that had one.
+/// Commands and reloads reuse the same slots, whichever has removed the previous server.
 #[test]
 fn orders_and_reloads_share_the_places() {
     servers("server s1 10.0.1.1:80").run(|world| async move {

@@ -1,4 +1,4 @@
-//! Rules that make a message wait, to the millisecond: `tarpit`, `pause`, `wait-for-body`.
+//! Tests of rules that make a message wait, to the millisecond: `tarpit`, `pause`, `wait-for-body`.
 
 use testkit::{Peer, Service, Stopwatch, sleep};
 
@@ -84,7 +84,7 @@ fn a_rule_sets_the_time_of_the_tarpit() {
     });
 }
 
-/// Rules of both sides wait, and each goes on behind the rule that made it; `timeout server` is shorter than that.
+/// Rules of both sides wait, and each continues after the rule that caused it; `timeout server` is shorter than that.
 const PAUSES: &str = "frontend f\n bind 10.0.0.1:80\n http-response add-header x 3\n http-response pause 40ms\n \
                       http-response add-header x 4\n default_backend b\nbackend b\n timeout server 50ms\n \
                       http-response add-header x 1\n http-response pause 100ms\n http-response add-header x 2\n \
@@ -121,7 +121,7 @@ fn an_answer_waits_for_its_body() {
     }
 }
 
-/// The body of that test as the client gets it.
+/// The body of that test as received by the client.
 fn shown(head: &str) -> &'static str {
     if head.contains("chunked") { "4\r\nabcd\r\n0\r\n\r\n" } else { "abcd" }
 }
@@ -175,7 +175,7 @@ fn an_answer_does_not_wait_where_its_body_fits_into_no_buffer() {
     });
 }
 
-/// Behind a body that came into a large buffer lies more than a usual one holds.
+/// After a body in a large buffer there may be more bytes than an ordinary buffer holds.
 #[test]
 fn requests_behind_a_body_in_a_large_buffer_are_all_answered() {
     const MANY: usize = 2_000;

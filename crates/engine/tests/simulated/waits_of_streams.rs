@@ -1,5 +1,5 @@
-//! Times of the streams of one connection in the log (configuration manual, section 8.4): handshakes are time of the first one,
-//! and each one's client has waited since the stream before it began.
+//! Tests of the times of one connection's streams in the log (configuration manual, section 8.4): handshakes count for
+//! the first one, and the idle time of each begins with the end of the previous stream.
 
 use testkit::{Peer, sleep};
 use wire::h2::{Kind, PREFACE, flag, push_frame};
@@ -47,7 +47,7 @@ fn clients_wait_since_the_stream_before() {
         for (line, (path, times)) in lines.iter().zip(expected) {
             let (found, shown) = line.rsplit_once(' ').unwrap();
             let shown: Vec<u64> = shown.split('/').map(|time| time.parse().unwrap()).collect();
-            // Bytes are on their way for some microseconds, and times are cut to milliseconds.
+            // Bytes take some microseconds, and times are truncated to milliseconds.
             let fits = shown.iter().zip(times).all(|(shown, time)| shown.abs_diff(time) <= 2);
             assert!(found.ends_with(path) && shown.len() == times.len() && fits, "{path} {times:?}: {line}");
         }

@@ -1,8 +1,8 @@
-//! The engine on the simulated network: a configuration becomes workers that serve it, a script plays everybody else,
-//! and at the end nothing may remain. Must never know what a test is about.
+//! The engine on the simulated network: a configuration is served by workers, a script plays all peers, and at the end
+//! no resource may be left. Must never know the subject of a test.
 //!
-//! `SIMULATED_SEED` and `SIMULATED_WORKERS` run a single world of each test again, `SIMULATED_MORE` so many times as many
-//! seeds, `SIMULATED_RECORDS` all of them over a transport that moves the borders of what is read and written.
+//! `SIMULATED_SEED` and `SIMULATED_WORKERS` run a single world of each test again, `SIMULATED_MORE` multiplies the
+//! number of seeds, `SIMULATED_RECORDS` runs all of them with a transport that splits reads and writes arbitrarily.
 
 mod refusals;
 
@@ -34,11 +34,11 @@ use rt::net::{Address, BindOptions, ListeningSocket};
 use rt::sim::{Link, Options, Simulation};
 use testkit::{Journal, Scope, line_matches, sleep};
 
-/// The machine that configurations are compiled for.
+/// The system limits that configurations are compiled for.
 const LIMITS: policy::SystemLimits =
     policy::SystemLimits { descriptors: 100_000, processors: 1, maxconn: None, memory: None };
 
-/// What stands before every configuration.
+/// The text before every configuration.
 const PREFIX: &str = "
 global
     log 10.0.0.9:514 local0
@@ -52,7 +52,7 @@ defaults
     timeout connect 20s
 ";
 
-/// A test's worlds: what is served, by how many workers, under which seeds.
+/// A test's worlds: the configuration, the numbers of workers, the seeds.
 pub struct Worlds {
     text: String,
     workers: Vec<usize>,
@@ -69,7 +69,7 @@ pub struct Worlds {
 }
 
 thread_local! {
-    /// What every file holds that a configuration names.
+    /// The contents of every file named by a configuration.
     static FILE: RefCell<String> = RefCell::default();
 }
 
@@ -77,7 +77,7 @@ fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
 }
 
-/// These seeds, and as many more as were asked for.
+/// These seeds, and the additional ones requested.
 fn more(seeds: Range<u64>) -> Range<u64> {
     match asked("SIMULATED_MORE") {
         Some(times) => seeds.start..seeds.start + (seeds.end - seeds.start) * times,
@@ -90,7 +90,7 @@ pub fn listen(body: &str) -> Worlds {
     config(&format!("listen l\n    bind {WEIR}\n{body}\n"))
 }
 
-/// Serves these sections, behind a `defaults` in HTTP mode with timeouts of 20 s.
+/// Serves these sections, after a `defaults` in HTTP mode with timeouts of 20 s.
 pub fn config(sections: &str) -> Worlds {
     Worlds {
         text: format!("{PREFIX}{sections}\n"),
@@ -108,51 +108,51 @@ pub fn config(sections: &str) -> Worlds {
     }
 }
 
-/// How many proxies and servers a program has, or has had.
+/// The numbers of slots for proxies and servers in a program.
 fn places(program: &Program) -> (usize, usize) {
     let servers = program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref());
     (program.proxies.places(), servers.map(|backend| backend.servers.places()).sum())
 }
 
 impl Worlds {
-    /// Lines for the section `global`.
+    /// Adds lines to the section `global`.
     pub fn global(mut self, lines: &str) -> Worlds {
         self.text = self.text.replacen("global\n", &format!("global\n{lines}\n"), 1);
         self
     }
 
-    /// Runs with these numbers of workers only.
+    /// Runs only with these numbers of workers.
     pub fn workers(mut self, workers: &[usize]) -> Worlds {
         self.workers = workers.to_vec();
         self
     }
 
-    /// Runs under these seeds.
+    /// Runs with these seeds.
     pub fn seeds(mut self, seeds: Range<u64>) -> Worlds {
         self.seeds = seeds;
         self
     }
 
-    /// All connections go over such links, by seed.
+    /// Uses such links for all connections, by seed.
     pub fn links(mut self, link: fn(u64) -> Link) -> Worlds {
         self.link = link;
         self
     }
 
-    /// Servers go on where this state file says that they were.
+    /// Restores the states of servers from this state file.
     pub fn saved(mut self, states: &str) -> Worlds {
         self.saved = states.to_owned();
         self
     }
 
-    /// Under odd seeds, every connection of the proxy has a transport that moves the borders of what is read and written,
-    /// and that keeps what it has received inside, as TLS does.
+    /// With odd seeds, every connection of the proxy has a transport that splits reads and writes arbitrarily, and
+    /// buffers received bytes, as TLS does.
     pub fn shuffled(mut self) -> Worlds {
         self.records = true;
         self
     }
 
-    /// A service that rules may name. With `ruled`, rules on answers see its own.
+    /// Adds a service that rules can name. With `ruled`, rules on answers are applied to its own.
     pub fn service(
         mut self,
         name: &'static str,
@@ -163,13 +163,13 @@ impl Worlds {
         self
     }
 
-    /// What the file holds that the configuration names (`filter spoe`).
+    /// Sets the contents of the file that the configuration names (`filter spoe`).
     pub fn file(mut self, content: &str) -> Worlds {
         self.file = content.to_owned();
         self
     }
 
-    /// What a script registers.
+    /// Sets the registrations of a script.
     pub fn scripted(mut self, script: fn(&mut Services)) -> Worlds {
         self.script = Some(script);
         self
@@ -186,25 +186,26 @@ impl Worlds {
         services
     }
 
-    /// What filters tell goes there.
+    /// Sets the sink of filters' output.
     pub fn telling(mut self, tell: fn(&[u8])) -> Worlds {
         self.tell = Some(tell);
         self
     }
 
-    /// The program is changed by this before it is served.
+    /// Changes the program before it is served.
     pub fn changed_by(mut self, change: fn(&mut Program)) -> Worlds {
         self.change = Some(change);
         self
     }
 
-    /// Tasks may panic, and the program is changed into one that makes them.
+    /// Permits tasks to panic, and changes the program into one that makes them.
     pub fn broken_by(mut self, change: fn(&mut Program)) -> Worlds {
         (self.panics_allowed, self.change) = (true, Some(change));
         self
     }
 
-    /// Plays the script in every world. After it all its peers are gone, and so must be everything that served them.
+    /// Plays the script in every world. After it all its peers are disconnected, and everything that served them has to
+    /// end.
     pub fn run<F: Future<Output = ()> + 'static>(self, script: impl Fn(World) -> F) {
         let seeds = asked("SIMULATED_SEED").map_or(more(self.seeds.clone()), |seed| seed..seed + 1);
         let workers = asked("SIMULATED_WORKERS").map_or(self.workers.clone(), |workers| vec![workers as usize]);
@@ -214,7 +215,7 @@ impl Worlds {
         for &workers in &workers {
             for seed in seeds.clone() {
                 let _told = Told { seed, workers };
-                // What a world before has added is in its program.
+                // Additions of a previous world are in its program.
                 if places(&program) != first {
                     let fresh = self.program();
                     (program, written) = (Arc::new(fresh.0), fresh.1);
@@ -276,7 +277,7 @@ impl Worlds {
         let (sockets, runtime, peers) = sockets;
         let (runtime, peers) = (Mutex::new(runtime), Mutex::new(peers));
         let served = Arc::clone(&shared);
-        // The sockets close with their last worker: none may be left behind here.
+        // The sockets close with their last worker: none may be kept here.
         let start = Mutex::new(vec![Some(sockets); workers]);
         let main: rt::Main = Arc::new(move |worker| {
             let mut start = start.lock().unwrap_or_else(PoisonError::into_inner);
@@ -305,7 +306,7 @@ impl Worlds {
     }
 }
 
-/// Servers go on where they were, but for their addresses.
+/// Restores the states of servers, except for their addresses.
 fn resume(program: &Program, live: &Live, states: &str) {
     if states.is_empty() {
         return;
@@ -363,13 +364,13 @@ fn open_peers(program: &Program) -> Vec<PeerSocket> {
     sockets.collect()
 }
 
-/// So near that nothing of a journey shows in milliseconds. Odd seeds cut what is sent into pieces.
+/// Links whose latency is not visible in milliseconds. Odd seeds divide sends into pieces.
 fn near(seed: u64) -> Link {
     let (latency, jitter) = (Duration::from_micros(20), Duration::from_micros(20));
     Link { latency, jitter, fragment: seed % 2 == 1, ..Link::default() }
 }
 
-/// There is no name service here.
+/// A resolver without names.
 struct NoNames(Services);
 
 impl policy::Resolver for NoNames {
@@ -386,7 +387,7 @@ impl policy::Resolver for NoNames {
     }
 }
 
-/// Tells how to have a world again that failed.
+/// Prints how to repeat a world that has failed.
 struct Told {
     seed: u64,
     workers: usize,
@@ -400,7 +401,7 @@ impl Drop for Told {
     }
 }
 
-/// What the script sees of the process under test. Clones see the same one.
+/// The script's view of the process under test. Clones share it.
 #[derive(Clone)]
 pub struct World {
     /// The seed of this run.
@@ -409,11 +410,11 @@ pub struct World {
     /// Tasks of the script; they end with it.
     pub scope: Rc<Scope>,
     journal: Journal,
-    /// The script looks at the log, so that every line has to be expected.
+    /// Whether the script checks the log, so that every line has to be expected.
     strict: Rc<Cell<bool>>,
 }
 
-/// What one worker holds.
+/// The resources held by one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holdings {
     pub tasks: usize,
@@ -421,12 +422,12 @@ pub struct Holdings {
 }
 
 impl World {
-    /// What the workers share.
+    /// The state shared by the workers.
     pub fn shared(&self) -> &Arc<Process> {
         &self.shared
     }
 
-    /// Has new connections served by the sections of `next` from the next turn of each worker on.
+    /// Serves new connections by the sections of `next`, from the next event-loop iteration of each worker on.
     pub fn adopt(&self, next: &Worlds) -> Result<(), Refusal> {
         let (program, written) = next.program();
         let before = self.shared.generation();
@@ -445,17 +446,17 @@ impl World {
         Ok(())
     }
 
-    /// The process's connections from clients.
+    /// The number of the process's connections from clients.
     pub fn sessions(&self) -> usize {
         self.shared.sessions()
     }
 
-    /// Idle links to all servers.
+    /// The number of idle links to all servers.
     pub fn idle_links(&self) -> usize {
         (0..self.shared.generation().program.servers).map(|server| self.shared.pool.idle(server)).sum()
     }
 
-    /// What each worker holds now.
+    /// The resources held by each worker now.
     pub async fn inventory(&self) -> Vec<Holdings> {
         let found: Arc<Mutex<Vec<Option<Holdings>>>> = Arc::new(Mutex::new(vec![None; self.shared.workers()]));
         for worker in 0..self.shared.workers() {
@@ -474,7 +475,7 @@ impl World {
         }
     }
 
-    /// Asks for a soft stop; [`World::is_drained`] tells of its end.
+    /// Requests a soft stop; [`World::is_drained`] reports its end.
     pub fn stop(&self) {
         engine::stop(&self.shared);
     }
@@ -498,7 +499,7 @@ impl World {
         }
     }
 
-    /// These lines come to the log next, in this order. From then on every line must be expected.
+    /// Expects these lines in the log next, in this order. From then on every line has to be expected.
     #[track_caller]
     pub fn expect_log<'a>(&'a self, patterns: &'a [&'a str]) -> impl Future<Output = ()> + 'a {
         let place = std::panic::Location::caller();
@@ -514,12 +515,12 @@ impl World {
         rt::sim::shuffles_records()
     }
 
-    /// From here on the log may hold anything.
+    /// From here on the log is not checked.
     pub fn forget_log(&self) {
         self.strict.set(false);
     }
 
-    /// Nothing was logged that the script has not seen.
+    /// Expects that there are no more log lines.
     #[track_caller]
     pub fn expect_no_log(&self) {
         self.strict.set(true);
@@ -527,12 +528,12 @@ impl World {
         assert!(lines.is_empty(), "not expected: {lines:#?}");
     }
 
-    /// Waits for a line and takes all there are.
+    /// Waits for a line and takes all available ones.
     pub async fn take_log(&self) -> Vec<String> {
         self.lines(1).await
     }
 
-    /// Waits for so many lines and takes all there are.
+    /// Waits for `count` lines and takes all available ones.
     pub async fn lines(&self, count: usize) -> Vec<String> {
         self.strict.set(true);
         let deadline = rt::now() + testkit::PATIENCE;
@@ -542,10 +543,10 @@ impl World {
         self.journal.take()
     }
 
-    /// Every peer is gone: sessions, links, buffers and tasks of theirs must go as well.
+    /// Checks that all resources of the script's peers are released: sessions, links, buffers and tasks.
     async fn ends_as_it_began(&self, before: &[Holdings]) {
         let mut remains = String::new();
-        // Tests close what they open: nobody has to wait for a timeout, only for what is under way.
+        // Tests close their connections: only events in progress have to be waited for, no timeouts.
         for _ in 0..200 {
             sleep(1).await;
             remains = self.remains(before).await;

@@ -6,8 +6,8 @@ use std::task::{Context, Poll, ready};
 use super::Tls;
 
 impl Tls {
-    /// Sends `close_notify`, then shuts down the stream's direction: where the socket is full, with a later read. During a handshake,
-    /// at the end of the handshake.
+    /// Sends `close_notify`, then shuts down the stream's direction; if the socket is full, with a later read. During a
+    /// handshake, at the end of the handshake.
     pub(in crate::transport) fn shutdown_write(&mut self) -> io::Result<()> {
         if !self.is_whole() && !self.ended {
             self.closing = true;
@@ -17,7 +17,7 @@ impl Tls {
         if self.closing { Ok(()) } else { self.stream.shutdown_write() }
     }
 
-    /// False: some of it has not gone out.
+    /// Sends `close_notify`. Returns false if some bytes were not sent.
     pub(super) fn say_goodbye(&mut self) -> io::Result<bool> {
         if self.failed || self.silent || self.covered > 0 {
             return Ok(true);
@@ -32,8 +32,8 @@ impl Tls {
         self.output.try_flush(&mut self.stream, false)
     }
 
-    /// Sends records of TLS itself (alerts, tickets), and shuts down the direction after them if it is to end. A pending write sends
-    /// them otherwise.
+    /// Sends records of TLS itself (alerts, tickets), and shuts down the direction after them if it is to end. A
+    /// pending write sends these records itself.
     pub(in crate::transport) fn poll_say(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.covered > 0 || (self.output.is_empty() && !self.closing) {
             return Poll::Ready(Ok(()));
@@ -41,7 +41,7 @@ impl Tls {
         if self.closing
             && let Some(connection) = self.connection.as_mut().filter(|own| own.is_open())
         {
-            // It was not said by the end of the handshake.
+            // `close_notify` could not be sent before the end of the handshake.
             connection.close(self.output.vec());
             self.output.advance(0);
         }
@@ -53,12 +53,12 @@ impl Tls {
         Poll::Ready(self.stream.shutdown_write())
     }
 
-    /// Closing it says nothing.
+    /// Makes the close send no alert.
     pub(in crate::transport) fn be_silent(&mut self) {
         self.failed = true;
     }
 
-    /// Ends the direction in order. A write that is pending is not repeated: what was sealed of it goes out before.
+    /// Ends the direction in order. A pending write is not repeated: its sealed bytes are sent before.
     pub(in crate::transport) fn end(&mut self) -> io::Result<()> {
         if self.covered == 0 || !self.is_whole() {
             return self.shutdown_write();
@@ -67,17 +67,17 @@ impl Tls {
         if self.output.try_flush(&mut self.stream, false)? { self.shutdown_write() } else { Ok(()) }
     }
 
-    /// Whether dropping it says nothing to the peer.
+    /// Sets whether dropping it sends no alert.
     pub(in crate::transport) fn set_silent(&mut self, silent: bool) {
         self.silent = silent;
     }
 
-    /// A write that is pending is not repeated: what was sealed of it goes out all the same.
+    /// Gives up a pending write: its sealed bytes are sent nevertheless.
     pub(in crate::transport) fn give_up_write(&mut self) {
         self.covered = 0;
     }
 
-    /// Bytes that were sealed and that the kernel has not taken yet.
+    /// The number of sealed bytes that the kernel has not accepted yet.
     pub(in crate::transport) fn unsealed(&self) -> usize {
         self.output.len()
     }

@@ -1,5 +1,5 @@
-//! The handshake of a TLS connection, and data that goes over it before that is over. Must never wait for a peer that has
-//! nothing more to say.
+//! The handshake of a TLS connection, and early data exchanged before its end. Must never wait for a peer that has
+//! nothing more to send.
 
 use std::io;
 use std::sync::Arc;
@@ -13,22 +13,23 @@ use tls::{Connection, Failure, Shaken};
 use super::{INPUTS, Insecure, SEAL_SIZE, Tls, broken};
 
 impl Tls {
-    /// Whether the handshake is over, or has not begun.
+    /// Whether the handshake is complete, or has not begun.
     pub(in crate::transport) fn is_whole(&self) -> bool {
         self.connection.as_ref().is_none_or(Connection::is_open)
     }
 
-    /// Ready when the handshake is over, or when data goes over the connection before that.
+    /// Ready when the handshake is complete, or when early data can be exchanged.
     pub(in crate::transport) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
         self.poll_shaken(cx, true)
     }
 
-    /// Ready when the handshake is over, whatever went over the connection before. Early data that was not read stays.
+    /// Ready when the handshake is complete, even if early data was exchanged before. Early data that was not read
+    /// stays.
     pub(in crate::transport) fn poll_whole_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Insecure>> {
         self.poll_shaken(cx, false)
     }
 
-    /// Goes on with the handshake as far as what has come allows. Where it fails, the peer is told why.
+    /// Continues the handshake with the bytes received. If it fails, an alert is sent to the peer.
     pub(super) fn shake(&mut self) -> Result<Shaken, Failure> {
         let Some(connection) = &mut self.connection else { return Ok(Shaken::Open { plain: 0 }) };
         let was_early = connection.is_early();
@@ -36,7 +37,7 @@ impl Tls {
         match &shaken {
             Ok(Shaken::Part) => {}
             Ok(Shaken::Early) => {
-                // A server's is known once it has answered.
+                // For a connection to a server, it is known once the server has answered.
                 if self.info.is_none() && connection.early_data().is_some() {
                     self.info = connection.take_handshake_info().map(Arc::new);
                 }
@@ -48,7 +49,8 @@ impl Tls {
                     None => self.info = connection.take_handshake_info().map(Arc::new),
                 }
                 self.release();
-                // The other side waits for the end of it, although this side may have nothing more to write or to wait for.
+                // The peer waits for the end of the handshake, although this side may have nothing more to write or to
+                // wait for.
                 if was_early {
                     let _ = self.output.try_flush(&mut self.stream, false);
                 }
@@ -59,7 +61,7 @@ impl Tls {
                 if self.info.is_none() {
                     self.info = connection.take_handshake_info().map(Arc::new);
                 }
-                // Whoever does not take the reason does not hear it.
+                // The alert is lost if the socket is full.
                 let _ = self.output.try_flush(&mut self.stream, false);
             }
         }
@@ -73,12 +75,12 @@ impl Tls {
         }
         loop {
             match self.shake() {
-                // What is left to say goes out with the first bytes, or before the first wait. The end of TLS 1.2 is waited
-                // for by the other side.
+                // Remaining records are sent with the first bytes, or before the first wait. The end of TLS 1.2 is
+                // waited for by the peer.
                 Ok(Shaken::Open { .. }) => return Poll::Ready(Ok(())),
                 Ok(Shaken::Early) if may_be_early => {
-                    // Nothing is read from a client that waits for its answer, so that this may be the last occasion. The
-                    // hello to a server goes out with the request.
+                    // A client that waits for its answer may send nothing more to be read, so this may be the last
+                    // occasion. The ClientHello to a server is sent with the request.
                     let is_client = self.connection.as_mut().is_some_and(|own| own.early_data().is_some());
                     if is_client && let Err(error) = self.output.try_flush(&mut self.stream, false) {
                         return Poll::Ready(Err(Insecure::Connection(error)));
@@ -121,12 +123,12 @@ impl Tls {
         }
     }
 
-    /// The protocol of early data that goes to a server, where that depends on what the handshake agrees on.
+    /// The protocol of early data sent to a server, if it depends on the result of the handshake.
     pub(in crate::transport) fn early_protocol(&self) -> Option<&[u8]> {
         self.connection.as_ref().and_then(Connection::early_protocol)
     }
 
-    /// Whether the server has refused early data, and the connection with it.
+    /// Whether the server has refused early data, and thereby the connection.
     pub(in crate::transport) fn has_refused_early(&self) -> bool {
         self.early_refused
     }
@@ -136,9 +138,10 @@ impl Tls {
         self.connection.as_mut().and_then(Connection::early_data)
     }
 
-    /// Seals the first bytes of a write before the handshake is over; false: it has to be over first.
+    /// Seals the first bytes of a write before the end of the handshake. Returns false if the handshake has to be
+    /// complete first.
     pub(super) fn seal_early(&mut self, [head, body]: [&[u8]; 2]) -> io::Result<bool> {
-        // A client may have finished meanwhile.
+        // A client may have completed the handshake by now.
         if self.early_data().is_some() && !self.ended {
             self.try_shake()?;
         }
@@ -157,7 +160,7 @@ impl Tls {
         Ok(self.covered > 0)
     }
 
-    /// Goes on with the handshake of a client by what has come, without waiting.
+    /// Continues the handshake of a client with the bytes received, without waiting.
     fn try_shake(&mut self) -> io::Result<()> {
         if self.input.capacity() == 0 {
             self.input = INPUTS.with(BufferPool::get);

@@ -1,6 +1,6 @@
-//! What checks ask for in their handshakes (`check-sni`, `check-sni-auto`) and which certificates they believe, beside a table of what
-//! HAProxy does (`bench/check_names.py`); which idle links that lets them take, and which
-//! of them begin with a PROXY header.
+//! Tests of the server names in handshakes of checks (`check-sni`, `check-sni-auto`) and of the certificates that they
+//! accept, compared with a table of HAProxy's behaviour (`bench/check_names.py`); of the idle links that checks may
+//! therefore use, and of PROXY headers on them.
 
 use testkit::{Peer, Service, sleep};
 
@@ -13,7 +13,7 @@ use crate::messages::GET;
 use crate::raw_tls;
 use crate::world::*;
 
-/// The listener that speaks TLS.
+/// The TLS listener.
 const SECURE: &str = "10.0.0.1:443";
 
 /// Whether the check of the server `s` has passed.
@@ -26,7 +26,7 @@ async fn is_up() -> bool {
 #[test]
 fn a_check_asks_for_the_host_of_its_request() {
     const HOST: &str = "http-check send hdr host a.example:8443";
-    // The rules, the server's options, the name that is asked for; empty: none.
+    // The rules, the server's options, the requested name; empty: none.
     let rows = [
         (HOST, "", "a.example"),
         (HOST, "check-sni-auto", "a.example"),
@@ -68,7 +68,7 @@ fn a_check_takes_the_idle_links_that_asked_for_the_same_name() {
     let names = [("a", 1), ("b.example", 2)];
     let options = [("", true), ("check-sni a", true), ("check-sni-auto", true), ("no-check-sni-auto", false)];
     for ((name, links), (option, is_named)) in names.iter().flat_map(|name| options.map(|option| (*name, option))) {
-        // The connection of a check without a name is shared with no request that has one.
+        // The connection of a check without a name is not shared with requests that have one.
         let expected = match option {
             "check-sni a" => 1,
             _ if is_named => links,
@@ -141,7 +141,7 @@ fn a_server_that_is_added_is_checked_with_a_proxy_header_where_that_is_asked() {
     }
 }
 
-/// What HAProxy 3.5 does: lines of a backend, options of its server, the name that is asked for, whether the check passes.
+/// HAProxy 3.5's behaviour: lines of a backend, options of its server, the requested name, whether the check passes.
 const TABLE: &str = include_str!("haproxy.tsv");
 
 #[test]
@@ -186,7 +186,7 @@ fn checks_ask_and_believe_as_recorded() {
                     let line = lines.find(|line| line.get(1) == Some(&&*backend)).expect("the server");
                     let state = if line[5] == "2" { "up" } else { "down" };
                     let asked = asked.borrow().iter().cloned().collect::<Vec<_>>().join(",");
-                    // An address is no name that a handshake can ask for (RFC 6066, section 3); HAProxy asks for it.
+                    // An IP address is not a valid name in a handshake (RFC 6066, section 3); HAProxy sends it.
                     let expected = if row[2].parse::<std::net::IpAddr>().is_ok() || row[2].starts_with('[') {
                         "-"
                     } else {

@@ -1,6 +1,6 @@
-//! Every way in which a client may frame and send a body. The body itself is a request that nobody may see.
+//! Every way in which a client may frame and send a body. The body itself is a request that must not be processed.
 
-/// A request that stands in the place of a body's data.
+/// A request in place of a body's data.
 pub const SMUGGLED: &str = "GET /admin HTTP/1.1\r\nHost: smuggled\r\n\r\n";
 
 /// The request that follows.
@@ -9,30 +9,30 @@ pub const NEXT: &str = "GET /next HTTP/1.1\r\nHost: next\r\n\r\n";
 /// Whether a reader finds the end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It came whole, and nobody can doubt where it ends.
+    /// The request is complete, and its end is unambiguous.
     Known,
-    /// It came whole, but its client was to wait before it sent the body.
+    /// The request is complete, but its client should have waited before it sent the body.
     Expected,
-    /// The end never comes, or what comes is none.
+    /// The end is never received, or is invalid.
     Unknown,
 }
 
-/// One of them.
+/// One framing.
 #[derive(Clone, Debug)]
 pub struct Framing {
     pub name: &'static str,
     pub version: &'static str,
     pub fields: String,
-    /// What follows the head at once.
+    /// Bytes that follow the head at once.
     pub body: String,
-    /// What follows later, with so many milliseconds before each piece.
+    /// Bytes that follow later, with the number of milliseconds before each piece.
     pub later: Vec<(u64, String)>,
     pub end: End,
     pub has_body: bool,
 }
 
 impl Framing {
-    /// Whether nothing tells at first if the body comes at all.
+    /// Whether it is unknown at first if the body will be sent at all.
     pub fn is_unasked(&self) -> bool {
         self.fields.contains("Expect:") && self.body.is_empty()
     }
@@ -44,7 +44,7 @@ fn framing(name: &'static str, fields: &str, body: &str, later: &[&str], end: En
     Framing { name, version: "1.1", fields, body, later, end, has_body: true }
 }
 
-/// All of them.
+/// All framings.
 pub fn all() -> Vec<Framing> {
     let length = &format!("Content-Length: {}\r\n", SMUGGLED.len());
     let expecting = &format!("{length}Expect: 100-continue\r\n");

@@ -1,6 +1,5 @@
-//! Every early answer meets every framing of a request, with another request behind it: what follows is answered as the
-//! next request, or the connection closes. Never is a body read as a request, and never comes an answer that nobody asked
-//! for.
+//! Tests of every early answer with every framing of a request, followed by another request: that is answered as the
+//! next request, or the connection closes. A body is never read as a request, and every answer belongs to a request.
 
 mod framings;
 mod rows;
@@ -20,8 +19,9 @@ use self::rows::{After, BIG, MANY, Origin, Row};
 use crate::services;
 use crate::world::*;
 
-/// Calls of the functions that answer early, in the files of streams. A new one needs a row in `rows.rs`.
-// The answer to an ACME challenge is among them: it has no row, since a challenge has to be under way (`simulated/acme.rs`).
+/// The number of calls of functions that answer early, in the files of streams. A new one needs a row in `rows.rs`.
+// The answer to an ACME challenge is counted without a row, since it requires a challenge in progress
+// (`simulated/acme.rs`).
 const CALLS: usize = 17;
 
 #[test]
@@ -42,7 +42,7 @@ fn so_it_is_where_an_answer_takes_the_place_of_a_servers() {
 fn play(rows: &'static [Row]) {
     let faults = Rc::new(RefCell::new(Vec::new()));
     for &row in rows {
-        // With rules on answers, and without: pages that need no change take a shorter way.
+        // With and without rules on answers: pages that are not changed take a shorter path.
         for after_rules in ["", " http-after-response set-header x-after 1\n"] {
             let text = format!("{} l\n bind {WEIR}\n{after_rules} {}\n", row.kind, row.config);
             let text = format!(
@@ -79,7 +79,7 @@ fn play(rows: &'static [Row]) {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// A filter of a script that ends a stream with an answer, when it sees a head of that direction.
+/// A filter of a script that ends a stream with an answer, when it gets a head of that direction.
 struct EndingFilter(Direction);
 
 impl Filter for EndingFilter {
@@ -103,7 +103,7 @@ fn filters(services: &mut Services) {
     }
 }
 
-/// Another client whose request has the server's only place, where the row asks for one.
+/// Connects another client whose request takes the server's only slot, if the row needs that.
 async fn occupy(row: Row, seen: &Rc<RefCell<Vec<String>>>) -> Option<Peer> {
     if !row.occupied {
         return None;
@@ -116,7 +116,7 @@ async fn occupy(row: Row, seen: &Rc<RefCell<Vec<String>>>) -> Option<Peer> {
     Some(client)
 }
 
-/// Plays a server; notes the first line of every request that it gets.
+/// Plays a server; records the first line of every request that it receives.
 fn serve(world: &World, address: &str, origin: Origin, seen: &Rc<RefCell<Vec<String>>>) {
     if matches!(origin, Origin::Dead) {
         return;
@@ -143,7 +143,7 @@ fn serve(world: &World, address: &str, origin: Origin, seen: &Rc<RefCell<Vec<Str
     });
 }
 
-/// Reads a body as its head frames it. False: it does not come whole.
+/// Reads a body as framed by its head. Returns false if it is incomplete.
 async fn read_body(peer: &mut Peer, head: &str) -> bool {
     if head.contains("transfer-encoding: chunked") {
         return peer.try_receive_chunked().await.1;
@@ -152,8 +152,8 @@ async fn read_body(peer: &mut Peer, head: &str) -> bool {
     peer.try_receive(length.unwrap_or(0)).await
 }
 
-/// Sends a request and the next one, which comes along with the end of the first if they are `together`, and judges what
-/// the client gets and what the log says.
+/// Sends a request and the next one, which arrives with the end of the first if `together`, and checks the client's
+/// answers and the log.
 async fn converse(
     world: &World,
     row: Row,
@@ -163,7 +163,7 @@ async fn converse(
 ) -> Result<(), String> {
     let is_get = row.line.starts_with("GET") && framing.version == "1.0";
     if (is_get || row.line.starts_with("CONNECT")) && framing.has_body {
-        // That is no request at all.
+        // That is not a request.
         return Ok(());
     }
     drop(world.lines(0).await);
@@ -205,10 +205,10 @@ fn is_known(line: &str) -> bool {
     !line.contains("/admin") && (line.contains("/first") || line.contains("/next") || line.contains("a:80"))
 }
 
-/// An answer: its status, and whether it says that the connection closes.
+/// An answer: its status, and whether it announces that the connection closes.
 type Answer = (u16, bool);
 
-/// The answers in what a client got, but for interim ones. What is none has the status 0.
+/// The answers in the bytes received by a client, except for interim ones. An invalid one has the status 0.
 fn answers(mut bytes: &[u8]) -> Vec<Answer> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -239,7 +239,7 @@ fn answers(mut bytes: &[u8]) -> Vec<Answer> {
     found
 }
 
-/// Whether that is what may come.
+/// Checks answers and log.
 fn judge(row: Row, framing: &Framing, answers: &[Answer], log: &[String]) -> Result<(), String> {
     let require = |holds: bool, fault: &str| if holds { Ok(()) } else { Err(fault.to_owned()) };
     require(answers.iter().all(|(status, _)| *status != 0), "what came is no answer")?;
@@ -256,7 +256,7 @@ fn judge(row: Row, framing: &Framing, answers: &[Answer], log: &[String]) -> Res
         require(matches!(answers, [(_, true)]), "the body may be left out, and the connection goes on")?;
     }
     match row.after {
-        // What breaks the coding along with the head is no request for a server.
+        // A coding that is invalid in the bytes read with the head is no request for a server.
         After::Cut => require(answers.is_empty() || framing.end == End::Unknown, "an answer where there is none")?,
         After::Closed => require(answers.len() <= 1, "the connection went on")?,
         After::KeptAlive if whole => require(answers.len() == 2, "the connection does not go on")?,
@@ -269,7 +269,7 @@ fn judge(row: Row, framing: &Framing, answers: &[Answer], log: &[String]) -> Res
     Ok(())
 }
 
-/// An answer that is added needs a row.
+/// A new answer needs a row.
 #[test]
 fn every_caller_is_known() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stream");
@@ -287,7 +287,7 @@ fn every_caller_is_known() {
     assert_eq!(calls, CALLS, "an early answer came or went: see `rows.rs`");
 }
 
-/// Whether that ends with the name of a function that answers.
+/// Whether the text ends with the name of a function that answers.
 fn is_reply(text: &str) -> bool {
     let name = text.rsplit(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next();
     name.is_some_and(|name| name == "reply" || name.starts_with("reply_"))

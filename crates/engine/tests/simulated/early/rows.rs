@@ -1,30 +1,30 @@
-//! Every answer that ends a request early, as a configuration that gives it. An answer that is new gets a row here.
+//! Every answer that ends a request early, with a configuration that causes it. A new answer gets a row here.
 
 use policy::rule::Final;
 
-/// What becomes of a connection whose request came whole.
+/// The state of the connection after a complete request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// There is an answer, and the connection goes on.
+    /// There is an answer, and the connection is kept.
     KeptAlive,
-    /// There is an answer, and the connection ends.
+    /// There is an answer, and the connection is closed.
     Closed,
-    /// There is an answer; whether the connection goes on is not this row's matter.
+    /// There is an answer; the row does not determine whether the connection is kept.
     Either,
-    /// There is no answer, and the connection ends.
+    /// There is no answer, and the connection is closed.
     Cut,
 }
 
-/// What a server does with each request.
+/// The behaviour of a server for each request.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin {
-    /// Nobody listens.
+    /// There is no listener.
     Dead,
     /// It never answers.
     Silent,
-    /// It answers its head with that, and reads the rest.
+    /// It answers the head with these bytes, and reads the rest.
     Answers(&'static str),
-    /// It answers its head with that, and closes.
+    /// It answers the head with these bytes, and closes.
     AnswersAndCloses(&'static str),
 }
 
@@ -32,25 +32,26 @@ pub enum Origin {
 #[derive(Clone, Copy)]
 pub struct Row {
     pub name: &'static str,
-    /// Of the section with the `bind` line: `listen` or `frontend`.
+    /// The section with the `bind` line: `listen` or `frontend`.
     pub kind: &'static str,
-    /// What that section contains, and sections that follow it.
+    /// Lines of that section, and sections that follow it.
     pub config: &'static str,
-    /// The status of the answer; 0: it is not this row's matter.
+    /// The status of the answer; 0: not determined by the row.
     pub status: u16,
     pub after: After,
     pub origin: Origin,
-    /// The client is asked for its body before, or has the time to send it unasked; or the answer is the server's own.
+    /// Whether the client gets a `100 Continue` before, or has the time to send its body without one; or the answer is
+    /// the server's own.
     pub asks: bool,
-    /// Another client's request has the server's only place.
+    /// Whether another client's request takes the server's only slot.
     pub occupied: bool,
     /// The request line.
     pub line: &'static str,
-    /// Fields beside the framing; [`BIG`] stands for a long value, [`MANY`] for more fields than are taken.
+    /// Fields in addition to the framing; [`BIG`] represents a long value, [`MANY`] more fields than are accepted.
     pub fields: &'static str,
 }
 
-/// A text that some patterns take too many steps on.
+/// A text that needs too many steps with some patterns.
 const COSTLY: &str = "v: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac\r\n";
 
 /// The request line of most requests.
@@ -109,8 +110,8 @@ impl Row {
     }
 }
 
-/// The row of what ends an evaluation of rules: one that is new is missed here by the compiler. `None`: it answers nothing
-/// and ends no connection.
+/// The row for an action that ends an evaluation of rules: the compiler reports a new action here. `None`: it neither
+/// answers nor closes a connection.
 #[allow(dead_code, reason = "the compiler reads it")]
 fn of_rule(ending: &Final) -> Option<&'static str> {
     match ending {
@@ -138,7 +139,7 @@ pub const BIG: &str = "{big}";
 /// See [`Row::fields`].
 pub const MANY: &str = "{many}";
 
-/// Answers that a frontend's rules and options give.
+/// Answers of a frontend's rules and options.
 pub const RULES: &[Row] = &[
     row("deny", 403, "http-request deny"),
     row("deny with a text", 429, "http-request deny status 429 content-type text/plain string slower"),
@@ -228,7 +229,7 @@ pub const RULES: &[Row] = &[
         .cut(),
 ];
 
-/// Answers where no server is to be had.
+/// Answers without an available server.
 pub const SERVERS: &[Row] = &[
     row("no backend", 503, "use_backend b if { path /no }\nbackend b\n server s1 10.0.1.1:80").frontend(),
     row("no backend, a page of its own", 503, "http-error status 503 content-type text/plain string sorry").frontend(),
@@ -247,7 +248,7 @@ pub const SERVERS: &[Row] = &[
         .occupied(),
 ];
 
-/// Answers in the place of a server's.
+/// Answers that replace a server's.
 pub const ANSWERS: &[Row] = &[
     row("timeout server", 504, SERVER).asks().origin(Origin::Silent),
     row("a server that closes", 502, SERVER).origin(Origin::AnswersAndCloses("")),

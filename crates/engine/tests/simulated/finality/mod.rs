@@ -1,5 +1,6 @@
-//! Whether rules find a fetch, and whether those on bytes wait for it, beside a table of what HAProxy does (`bench/finality.py`): a fetch
-//! whose value may still come is waited for, and one that is finally absent is not.
+//! Tests whether rules find a fetch, and whether rules on bytes wait for it, compared with a table of HAProxy's
+//! behaviour (`bench/finality.py`): rules wait for a fetch whose value may still arrive, and do not wait for one that
+//! is finally absent.
 
 mod known;
 mod scenes;
@@ -14,7 +15,7 @@ use scenes::{COMMON, Proxies, Scene, serve};
 
 const TABLE: &str = include_str!("haproxy.tsv");
 
-/// A fetch, and a letter for each scene: `w` where a rule waits for it, `d` where it does not, capitals where it is found.
+/// A fetch, and a letter for each scene: `w` if a rule waits for it, `d` if not; upper case if it is found.
 struct Row {
     fetch: &'static str,
     cells: &'static [u8],
@@ -27,7 +28,7 @@ fn table() -> (Vec<&'static str>, Vec<Row>) {
     (names, lines.filter_map(row).collect())
 }
 
-/// The configuration with those fetches that are known, and which these are.
+/// The configuration with the supported fetches, and the indexes of these.
 fn known(kind: Proxies, rows: &[(usize, &Row)]) -> (String, Vec<usize>) {
     let mut left: Vec<(usize, &str)> = rows.iter().map(|(place, row)| (*place, row.fetch)).collect();
     loop {
@@ -52,7 +53,7 @@ fn known(kind: Proxies, rows: &[(usize, &Row)]) -> (String, Vec<usize>) {
     }
 }
 
-/// The places of fetches and their letters, of the lines of the log.
+/// The indexes of fetches and their letters, from the lines of the log.
 fn letters(lines: &[String]) -> HashMap<usize, u8> {
     let letter = |line: &String| {
         let words: Vec<&str> = line[line.find("R f")? + 2..].split(' ').collect();

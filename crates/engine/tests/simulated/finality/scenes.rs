@@ -1,4 +1,5 @@
-//! The scenes of the table: the sections that each has for a fetch, what its client sends and what its server answers with.
+//! The scenes of the table: the sections of each for a fetch, the bytes of its client and the answer of its server.
+//! Must never judge a result.
 
 use std::rc::Rc;
 
@@ -18,17 +19,17 @@ pub const COMMON: &str = "userlist users\n user a insecure-password b\nbackend t
 pub enum Proxies {
     /// `tcp-request content` in TCP mode.
     Tcp,
-    /// The same with `track-sc0`.
+    /// `tcp-request content` in TCP mode, with `track-sc0`.
     TcpTrack,
     /// `tcp-request content` in HTTP mode.
     Http,
-    /// The same with `track-sc0`.
+    /// `tcp-request content` in HTTP mode, with `track-sc0`.
     HttpTrack,
     /// `tcp-request content` of a backend in HTTP mode.
     HttpBackend,
     /// `tcp-response content` in TCP mode.
     TcpAnswer,
-    /// The same in HTTP mode.
+    /// `tcp-response content` in HTTP mode.
     HttpAnswer,
     /// `tcp-request connection`.
     Connection,
@@ -55,8 +56,8 @@ impl Proxies {
         Proxies::Response,
     ];
 
-    /// The sections for the fetch of that place in the table. The line of its log has the frontend, the time it took, that of the
-    /// handshake, and whether the fetch was found.
+    /// The sections for the fetch with that index in the table. Its log line contains the frontend, its duration, that
+    /// of the handshake, and whether the fetch was found.
     pub fn section(self, place: usize, fetch: &str) -> String {
         let binds = format!("bind 10.0.0.1:{}\n bind 10.0.0.1:{} ssl crt a.pem", clear(place), secured(place));
         let found = |scope: &str| format!("set-var({scope}.f) int(1) if {{ {fetch} -m found }}");
@@ -132,7 +133,7 @@ impl Scene {
         Scene { name, proxies: kind, secure, sent: sent(name).into() }
     }
 
-    /// Sends what the scene has for the fetch of a place, and reads to the end.
+    /// Sends the bytes of the scene for the fetch with that index, and reads to the end.
     pub async fn play(&self, place: usize) {
         if self.secure {
             let to = format!("10.0.0.1:{}", secured(place));
@@ -155,7 +156,7 @@ fn frame(kind: Kind, flags: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What the client of a scene sends.
+/// The bytes sent by the client of a scene.
 fn sent(name: &str) -> Vec<u8> {
     const HTTP: &str = "GET /a?b=c HTTP/1.1\r\nHost: a\r\nCookie: a=b\r\n\r\n";
     const FIX: &[u8] = b"8=FIX.4.2\x019=5\x0135=0\x0110=161\x01";
@@ -196,7 +197,7 @@ fn sent(name: &str) -> Vec<u8> {
     }
 }
 
-/// Answers as the scenes' server.
+/// Starts the server of the scenes.
 pub fn serve(scope: &Rc<Scope>) {
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nSet-Cookie: a=b\r\n\r\nok";
     Service::at(S1).serve(scope, |mut peer: Peer, _| async move {

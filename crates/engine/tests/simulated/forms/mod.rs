@@ -1,5 +1,6 @@
-//! Every form that a message can have crosses the four combinations of versions: a row of `rows.rs` is a form, and what each side
-//! gets of it is what was sent, unless the row says otherwise. Tunnels are in `upgrades.rs`, malformed messages in `recording`.
+//! Tests of every form of a message with the four combinations of versions: a row of `rows.rs` is a form, and each side
+//! gets what was sent, unless the row contains a difference. Tunnels are in `upgrades.rs`, malformed messages in
+//! `recording`.
 
 mod rows;
 mod sides;
@@ -14,12 +15,12 @@ use self::rows::{Body, Row, Way};
 use self::sides::{Client, Seen};
 use crate::world::*;
 
-/// Who speaks HTTP/2: the client, the server.
+/// Which sides use HTTP/2: the client, the server.
 type Pair = (bool, bool);
 
 const PAIRS: [Pair; 4] = [(false, false), (false, true), (true, false), (true, true)];
 
-/// What differs from what is expected, over all rows.
+/// Differences from the expected results, over all rows.
 type Faults = Rc<RefCell<Vec<String>>>;
 
 /// The payload of a message of that length.
@@ -49,7 +50,7 @@ fn play(rows: &[Row], seeds: Range<u64>) {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// Sends the messages of a row across, and another request behind them on the same connection, where that can be.
+/// Sends the messages of a row, and another request after them on the same connection if possible.
 fn cross(row: Row, pair: Pair, (seeds, faults): (Range<u64>, &Faults)) {
     let server = if pair.1 { "server s1 10.0.1.1:80 proto h2" } else { "server s1 10.0.1.1:80" };
     listen(&format!("http-reuse always\n {server}")).workers(&[1]).shuffled().seeds(seeds).run(|world| {
@@ -106,17 +107,18 @@ fn expected((head, framing): (String, String), body: Body) -> Seen {
     Seen { interims: Vec::new(), head, framing, payload: payload(body.length()), trailers, whole: body.is_whole() }
 }
 
-/// The first difference between what a side should get and what it got. Of a message that was cut off, a part may be lost.
+/// The first difference between the message that a side should get and the one that it got. A part of a truncated
+/// message may be lost.
 fn compare((side, has_streams): (&str, bool), expected: &Seen, found: Option<&Seen>) -> Option<String> {
     let Some(found) = found else { return Some(format!("{side} got nothing")) };
-    // A page of the proxy's own is known by its first line.
+    // An error page of the proxy is compared by its first line.
     if !expected.head.contains('\n') {
         return (!found.head.starts_with(&expected.head)).then(|| format!("{side} got {:?}", found.head));
     }
     if found.head != expected.head {
         return Some(format!("{side} got {:?} instead of {:?}", found.head, expected.head));
     }
-    // A head may end the stream where nothing follows it.
+    // A head may end the stream if nothing follows it.
     let is_empty =
         has_streams && expected.framing == "stream" && expected.payload.is_empty() && expected.trailers.is_empty();
     if is_empty && found.framing == "none" && found.whole {
@@ -133,7 +135,7 @@ fn compare((side, has_streams): (&str, bool), expected: &Seen, found: Option<&Se
         .then(|| format!("{side} got {} other bytes than the {} sent", found.payload.len(), expected.payload.len()))
 }
 
-/// The heads that came before the answer's.
+/// Compares the interim heads before the answer.
 fn interims(row: &Row, answers: &[Seen]) -> Option<String> {
     let waits: &[&str] = if row.way == Way::Continue { &["HTTP/1.1 100 Continue\r\n"] } else { &[] };
     let wanted: Vec<String> = waits.iter().chain(row.interims).map(|head| sides::bare(head).0).collect();

@@ -1,26 +1,26 @@
-//! The forms of messages: requests with their answers, and what differs at the other side.
+//! The forms of messages: requests with their answers, and differences at the other side. Must never send one.
 
 use super::Pair;
 
-/// What frames a body, and its bytes.
+/// The framing of a body, and its length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
     None,
-    /// Its length is told before.
+    /// With a length in the head.
     Length(usize),
-    /// Its length is not told: chunks, or DATA frames alone.
+    /// Without a length: chunks, or only DATA frames.
     Stream(usize),
-    /// The same, with trailers.
+    /// Without a length, with trailers.
     Trailers(usize),
-    /// It ends with the connection, where there is one for it.
+    /// Delimited by the end of the connection, if there is one connection per message.
     Close(usize),
-    /// It is cut off behind so many bytes; ten more were promised.
+    /// Truncated after that number of bytes; the announced length is ten more.
     Cut(usize),
-    /// It is cut off behind so many bytes, and its length was not told.
+    /// Truncated after that number of bytes, without an announced length.
     CutStream(usize),
 }
 
-/// Trailers as they are sent.
+/// Trailers as sent.
 pub const TRAILERS: &str = "x-end: 1\r\nx-sum: 2\r\n";
 
 impl Body {
@@ -55,22 +55,22 @@ impl Body {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     Plain,
-    /// In frames with padding, where there are frames.
+    /// In padded frames, if the version has frames.
     Padded,
-    /// With empty frames before, between and behind the others.
+    /// With empty frames before, between and after the others.
     EmptyFrames,
-    /// The client waits until it is told to send the body.
+    /// The client waits for `100 Continue` before it sends the body.
     Continue,
-    /// The server answers when it has the head; then the client sends the second half of the body.
+    /// The server answers after the head; then the client sends the second half of the body.
     Early,
-    /// The server ends when it has the request, without an answer.
+    /// The server closes after the request, without an answer.
     Vanish,
 }
 
-/// Pairs of versions: those of the client, of the server, where these matter.
+/// Pairs of versions: the client's and the server's, if they matter.
 pub type Columns = (Option<bool>, Option<bool>);
 
-/// What a table has for a pair.
+/// The entry of a table for a pair.
 pub fn find(table: &[(Columns, &'static str)], pair: Pair) -> Option<&'static str> {
     let is_meant = |(client, server): Columns| {
         client.is_none_or(|client| client == pair.0) && server.is_none_or(|server| server == pair.1)
@@ -88,19 +88,19 @@ const H2_SERVER: Columns = (None, Some(true));
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     pub name: &'static str,
-    /// The request's head as one of HTTP/1, without what frames its body.
+    /// The request's head in HTTP/1 form, without the framing of its body.
     pub ask: &'static str,
     pub body: Body,
     pub way: Way,
-    /// Heads that come before the answer's.
+    /// Interim heads before the answer's.
     pub interims: &'static [&'static str],
     pub answer: &'static str,
     pub back: Body,
-    /// What the server gets where that is not what was sent. With what frames it, where that differs.
+    /// The request at the server, if it differs; with the framing, if that differs.
     pub at_server: &'static [(Columns, &'static str)],
-    /// The same for the client. Without the end of a line: a page of the proxy.
+    /// The answer at the client, if it differs. Without the end of a line: an error page of the proxy.
     pub at_client: &'static [(Columns, &'static str)],
-    /// Where the form exists.
+    /// The versions in which the form exists.
     pub only: Columns,
 }
 
@@ -248,13 +248,13 @@ const EXPECTING: &str = "POST /x HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\n
 const ORDERED: &str = "GET /x HTTP/1.1\r\nhost: a\r\nx-a: 1\r\nx-b: 2\r\nx-a: 3\r\naccept: */*\r\nx-b: 4\r\n";
 const ORDERED_ANSWER: &str = "HTTP/1.1 200 OK\r\nx-a: 1\r\nx-b: 2\r\nx-a: 3\r\nvary: *\r\nx-b: 4\r\n";
 
-/// Around what one chunk, one frame, one buffer and one window hold.
+/// Around the capacity of one chunk, one frame, one buffer and one window.
 const LENGTHS: &[usize] = &[
     1, 8, 9, 255, 256, 4095, 4096, 15_360, 16_374, 16_375, 16_383, 16_384, 16_385, 32_767, 32_768, 32_769, 65_534,
     65_535, 65_536, 65_537, 150_000,
 ];
 
-/// Bodies of all lengths, both ways.
+/// Bodies of all lengths, in both directions.
 pub fn lengths() -> Vec<Row> {
     let rows = LENGTHS.iter().flat_map(|&length| {
         [

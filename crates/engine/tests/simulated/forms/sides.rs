@@ -1,4 +1,5 @@
-//! Both ends in either version: they send a message in the form that a row asks for, and note what they get.
+//! Clients and servers in both versions: they send a message in the form of a row, and record the messages that they
+//! receive. Must never judge one.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,26 +12,27 @@ use super::rows::{Body, Row, Way};
 use crate::parts::{End, Part};
 use crate::world::*;
 
-/// A message as it came.
+/// A message as received.
 #[derive(Debug, Default)]
 pub struct Seen {
     pub interims: Vec<String>,
     pub head: String,
-    /// What framed its body.
+    /// The framing of its body.
     pub framing: String,
     pub payload: Vec<u8>,
     pub trailers: String,
-    /// It came to its end.
+    /// Whether it was received to its end.
     pub whole: bool,
 }
 
-/// Requests as a server got them.
+/// Requests as received by a server.
 pub type Asked = Rc<RefCell<Vec<Seen>>>;
 
 const NEXT: &str = "GET /after HTTP/1.1\r\nhost: a\r\n";
 const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n";
 
-/// A head without what frames the body, its names in lower case, `host` first; and what frames it, where a field does.
+/// Returns a head without the framing of the body, its names in lower case, `host` first; and the framing, if a field
+/// contains it.
 pub fn bare(head: &str) -> (String, String) {
     let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
@@ -49,7 +51,7 @@ pub fn bare(head: &str) -> (String, String) {
             _ => rest += &format!("{name}: {value}\r\n"),
         }
     }
-    // What follows a status is for people.
+    // The reason phrase is ignored.
     let first = match first.strip_prefix("HTTP/1.1 ") {
         Some(status) => format!("HTTP/1.1 {}", &status[..3]),
         None => first.to_owned(),
@@ -57,7 +59,7 @@ pub fn bare(head: &str) -> (String, String) {
     (format!("{first}\r\n{host}{rest}"), framing)
 }
 
-/// A client in either version.
+/// A client of either version.
 pub enum Client {
     /// `None`: the connection has ended.
     Plain(Option<Peer>),
@@ -74,7 +76,7 @@ impl Client {
         !matches!(self, Client::Plain(None))
     }
 
-    /// Sends the request of a row, and receives what answers it.
+    /// Sends the request of a row, and receives its answers.
     pub async fn exchange(&mut self, row: &Row) -> Vec<Seen> {
         match self {
             Client::Streams(end) => vec![exchange_on_stream(end, row).await],
@@ -90,7 +92,7 @@ impl Client {
         }
     }
 
-    /// Another request: the payload of its answer.
+    /// Sends another request, and returns the payload of its answer.
     pub async fn after(&mut self) -> String {
         let seen = match self {
             Client::Streams(end) => {
@@ -134,7 +136,7 @@ async fn exchange_plain(peer: &mut Peer, row: &Row) -> Seen {
     answer
 }
 
-/// The head of a message with what frames its body.
+/// The head of a message with the framing of its body.
 fn plain_head(head: &str, body: Body) -> String {
     match body {
         Body::None | Body::Close(_) => format!("{head}\r\n"),
@@ -144,7 +146,7 @@ fn plain_head(head: &str, body: Body) -> String {
     }
 }
 
-/// Payload, in chunks where it needs them.
+/// Sends payload, in chunks if the framing needs them.
 async fn send_pieces(peer: &mut Peer, body: Body, payload: &[u8]) {
     let is_chunked = matches!(body, Body::Stream(_) | Body::Trailers(_) | Body::CutStream(_));
     for piece in payload.chunks(7000) {
@@ -163,7 +165,7 @@ async fn send_end(peer: &mut Peer, body: Body) {
     }
 }
 
-/// An answer with the heads before it.
+/// Reads an answer with the interim heads before it.
 async fn read_answer(peer: &mut Peer, is_head: bool) -> Seen {
     let mut interims = Vec::new();
     loop {
@@ -178,7 +180,7 @@ async fn read_answer(peer: &mut Peer, is_head: bool) -> Seen {
     }
 }
 
-/// The rest of a message; `otherwise`: what frames its body where no field does.
+/// Reads the rest of a message; `otherwise`: the framing of its body if no field contains it.
 async fn read_message(peer: &mut Peer, head: &str, (otherwise, has_none): (&str, bool)) -> Seen {
     let (head, framing) = bare(head);
     let framing = if framing.is_empty() { otherwise.to_owned() } else { framing };
@@ -247,7 +249,7 @@ async fn send_head(end: &mut End, stream: u32, head: &str, body: Body) {
     end.send(part, stream, head).await;
 }
 
-/// Payload in frames.
+/// Sends payload in frames.
 async fn send_frames(end: &mut End, stream: u32, way: Way, payload: &[u8]) {
     match way {
         Way::Padded => {
@@ -277,13 +279,13 @@ async fn finish(end: &mut End, stream: u32, body: Body) {
     }
 }
 
-/// The answer of a stream, up to its end.
+/// Receives the answer of a stream, up to its end.
 async fn receive_answer(end: &mut End, stream: u32) -> Seen {
     let is_alone = receive_head(end, stream).await;
     receive_message(end, stream, is_alone).await
 }
 
-/// Waits for a head that is no interim one. Whether nothing follows it.
+/// Waits for a head that is not an interim one. Returns whether it ends the message.
 async fn receive_head(end: &mut End, stream: u32) -> bool {
     loop {
         if let Some(message) = end.messages.get(&stream)
@@ -314,7 +316,7 @@ async fn receive_message(end: &mut End, stream: u32, is_alone: bool) -> Seen {
     }
 }
 
-/// A connection of the server: notes what is asked, and answers as the row says.
+/// Serves a connection: records the requests, and answers as defined by the row.
 pub async fn serve(has_streams: bool, peer: Peer, row: Row, asked: Asked) {
     if has_streams {
         serve_streams(End::serve(peer).await, row, asked).await;

@@ -1,4 +1,5 @@
-//! Which level of a stats socket permits each command, beside a table of what HAProxy permits (`bench/levels.py`).
+//! Tests of the level of a stats socket that permits each command, compared with a table of HAProxy's
+//! (`bench/levels.py`).
 
 use testkit::Peer;
 
@@ -6,7 +7,7 @@ use crate::world::*;
 
 const TABLE: &str = include_str!("haproxy.tsv");
 
-/// Commands that need a higher level than in HAProxy, and why.
+/// Commands that need a higher level than in HAProxy, with the reason.
 const STRICTER: [(&str, &str); 1] = [("clear table nope key a", "the level is compared before the arguments")];
 
 async fn ask(port: u16, command: &str) -> String {
@@ -16,7 +17,8 @@ async fn ask(port: u16, command: &str) -> String {
     String::from_utf8(peer.receive_rest().await).unwrap()
 }
 
-/// Every command is denied below the level at which HAProxy permits it, and those of the level `user` are permitted there.
+/// Every command is denied below the level at which HAProxy permits it, and those of the level `user` are permitted
+/// there.
 #[test]
 fn commands_are_permitted_where_haproxy_permits_them() {
     let sections = "resolvers r\n nameserver n 10.0.3.1:53\ncache c\n total-max-size 1\nring rr\n size 1000\nfrontend f\n bind \
@@ -28,7 +30,7 @@ fn commands_are_permitted_where_haproxy_permits_them() {
         for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
             let (command, level) = line.split_once('\t').unwrap();
             let is_stricter = STRICTER.iter().any(|(own, _)| *own == command);
-            // What lasts until its client leaves shows its level all the same.
+            // A command that runs until its client disconnects shows its level as well.
             let answers = [ask(9001, command).await, ask(9002, command).await];
             if answers[0].contains("Unknown") || is_stricter {
                 continue;

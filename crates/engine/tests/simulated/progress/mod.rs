@@ -1,6 +1,6 @@
-//! Which bytes restart a timeout: a peer that sends a piece of one unit now and then is late as one that sends nothing, and one
-//! that sends payload is not. Each row of the table is a place that waits for more bytes of a unit, with what HAProxy 3.5 does
-//! there (`bench/progress.py`).
+//! Tests of the bytes that restart a timeout: a peer that sends a piece of one unit now and then times out like one
+//! that sends nothing, and one that sends payload does not. Each row of the table is a place that waits for more bytes
+//! of a unit, with HAProxy 3.5's behaviour there (`bench/progress.py`).
 
 mod table;
 
@@ -24,7 +24,7 @@ const EVERY: u64 = 50;
 
 type Differences = Rc<RefCell<Vec<String>>>;
 
-/// The lines of the section of a place, and the options of its server.
+/// The lines of a place's section, and the options of its server.
 fn lines(place: &str) -> (&'static str, &'static str) {
     const BODY: &str = "timeout http-request 9s\n timeout client 200ms";
     const WAITS: &str = "timeout http-request 9s\n timeout client 200ms\n http-request wait-for-body time 9s";
@@ -69,7 +69,7 @@ fn worlds(place: &str) -> Worlds {
     .seeds(0..2)
 }
 
-/// Answers once all of a request has come.
+/// Answers after a whole request was received.
 async fn answer_whole(mut peer: Peer, _: usize) {
     let mut seen = Vec::new();
     loop {
@@ -123,7 +123,7 @@ fn timeouts_restart_as_recorded() {
             worlds(place).run(|world| {
                 let (row, differences) = (row.clone(), Rc::clone(&differences));
                 async move {
-                    // Both ends stay until the line is there.
+                    // Both ends stay open until the log line is written.
                     match row.place.starts_with("server") || row.place.starts_with("connecting") {
                         true => by_server(&world, &row, &differences).await,
                         false => by_client(&world, &row, &differences).await,
@@ -137,7 +137,7 @@ fn timeouts_restart_as_recorded() {
     assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
 }
 
-/// Requests of the process itself end when their server is late as a server of clients is.
+/// Requests of the process itself time out under the same conditions as those of clients.
 #[test]
 fn answers_to_the_process_restart_its_timeout_as_recorded() {
     for row in rows("process") {
@@ -163,7 +163,7 @@ fn answers_to_the_process_restart_its_timeout_as_recorded() {
                     status = exchange.head().status();
                     while matches!(exchange.next(&mut body).await, Ok(true)) {}
                 }
-                // Where there is no answer HAProxy makes one with a page.
+                // Without an answer HAProxy makes one with an error page.
                 let length = if status == 0 { 92 } else { body.len() };
                 let what = format!("{}: {watch:?}", row.name);
                 assert_eq!(format!("{status} {length}"), row.said, "{what}");
@@ -173,7 +173,8 @@ fn answers_to_the_process_restart_its_timeout_as_recorded() {
     }
 }
 
-/// The rest of an answered request is read while payload comes: without any the connection ends at the timeout, not later.
+/// The rest of an answered request is read while payload arrives: without any the connection ends at the timeout, not
+/// later.
 #[test]
 fn the_rest_of_an_answered_request_has_to_come() {
     for row in rows("client").into_iter().filter(|row| row.is_late) {
@@ -190,7 +191,7 @@ fn the_rest_of_an_answered_request_has_to_come() {
     }
 }
 
-/// A slow head is one that has not come in time, which `retry-on` may list.
+/// A slow head is a response timeout, which can be listed in `retry-on`.
 #[test]
 fn a_head_in_pieces_is_asked_for_again() {
     let retries = "timeout server 200ms\n retries 1\n retry-on response-timeout\n server s1 10.0.1.1:80";
@@ -211,7 +212,7 @@ fn a_head_in_pieces_is_asked_for_again() {
     });
 }
 
-/// A server that takes nothing more of a request has failed, whatever it sends in that time.
+/// A server that stops reading a request has failed, whatever it sends in that time.
 #[test]
 fn a_server_has_to_take_what_it_is_sent() {
     for (first, pieces, ends) in [
@@ -240,8 +241,8 @@ fn a_server_has_to_take_what_it_is_sent() {
     }
 }
 
-/// A request that its server has not begun with goes out again with its body, as long as that is here; else the client of HTTP/2
-/// gets to know that it may send it again (RFC 9113, section 8.7).
+/// A request that its server has not begun is sent again with its body, if that is still recorded; otherwise an HTTP/2
+/// client gets REFUSED_STREAM, and may send it again (RFC 9113, section 8.7).
 #[test]
 fn a_refused_request_with_a_body_is_sent_again_or_refused() {
     for (size, goes_away) in [(100, true), (100, false), (5_000, false), (60_000, true), (60_000, false)] {
@@ -277,7 +278,7 @@ fn a_refused_request_with_a_body_is_sent_again_or_refused() {
     }
 }
 
-/// A call whose body has not ended is sent again with what has come of it, and goes on.
+/// A call whose body has not ended is sent again with the part received, and continues.
 #[test]
 fn a_refused_call_goes_on() {
     const CALL: &str = "POST / HTTP/1.1\r\nHost: a\r\ncontent-type: application/grpc\r\nte: trailers\r\n\r\n";

@@ -1,4 +1,5 @@
-//! The table of what HAProxy 3.5 does (`bench/progress.py`): peers that send something at once, and then a piece now and then.
+//! The table of HAProxy 3.5's behaviour (`bench/progress.py`): peers that send something at once, and then a piece now
+//! and then. Must never contain Weir's own behaviour.
 
 use testkit::{Peer, sleep, within};
 
@@ -8,26 +9,26 @@ use crate::world::World;
 
 const TABLE: &str = include_str!("haproxy.tsv");
 
-/// Bytes, or a record of TLS.
+/// Plain bytes, or a TLS record.
 #[derive(Clone, Debug)]
 struct Unit {
-    /// The type of the record; `None`: bytes as they are.
+    /// The type of the record; `None`: plain bytes.
     record: Option<u8>,
-    /// A record that is sent byte by byte.
+    /// Whether the record is sent byte by byte.
     slow: bool,
     bytes: Vec<u8>,
 }
 
-/// A place that waits, a peer there, and what comes of it.
+/// A place that waits, a peer there, and the outcome.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub place: &'static str,
     pub name: &'static str,
     first: Vec<Unit>,
     pieces: Vec<Unit>,
-    /// What the log says of it.
+    /// The outcome in the log.
     pub said: &'static str,
-    /// It ended at the timeout.
+    /// Whether it ended at the timeout.
     pub is_late: bool,
 }
 
@@ -45,7 +46,7 @@ pub fn places() -> Vec<&'static str> {
     places
 }
 
-/// Whether the peer of a place speaks TLS itself.
+/// Whether the peer of a place uses TLS itself.
 pub fn is_secure(place: &str) -> bool {
     place.contains("/tls") && !place.starts_with("accepting/") && !place.starts_with("connecting/")
 }
@@ -80,7 +81,7 @@ fn unescape(text: &str) -> Vec<u8> {
 }
 
 impl Row {
-    /// Sends what the row has until the other side ends the connection. Whether it did.
+    /// Sends the bytes of the row until the other side closes the connection. Returns whether it did.
     pub async fn send(&self, peer: &mut Peer, mut sealer: Option<Sealer>) -> bool {
         let mut seal = |unit: &Unit| match (unit.record, &mut sealer) {
             (Some(kind), Some(sealer)) => sealer.seal(kind, &unit.bytes),
@@ -109,10 +110,10 @@ impl Row {
         false
     }
 
-    /// The differences of the line of the log, and of the moment it came at, to what is recorded.
+    /// The differences of the log line and its time from the recorded ones.
     pub async fn difference(&self, world: &World) -> Option<String> {
         let lines = world.lines(1).await;
-        // Of a stream: who ended it, and how long it took.
+        // For a stream: the termination state, and the duration.
         let (said, took) = match lines[0].split_once("R l ").or_else(|| lines[0].split_once("R l~ ")) {
             Some((_, rest)) => {
                 let words: Vec<&str> = rest.split(' ').collect();
@@ -120,13 +121,13 @@ impl Row {
             }
             None => (lines[0].rsplit_once("l/1: ").map_or(&*lines[0], |line| line.1).to_owned(), None),
         };
-        // Records of a handshake without content are refused at once (RFC 8446, section 5.1).
+        // Handshake records without content are refused at once (RFC 8446, section 5.1).
         let refused = match (self.place, self.name) {
             ("connecting/tls", "empty records") => Some("503 SC--"),
             ("accepting/tls", "empty records") => Some("SSL handshake failure"),
             _ => None,
         };
-        // HAProxy has a slow head restart `timeout client` by each byte: it ends with the rest of the row.
+        // In HAProxy each byte of a slow head restarts `timeout client`: it ends after the row's last byte.
         let is_late = self.is_late || self.place == "head/client";
         let in_time = took.is_none_or(|took| (took < 320) == is_late);
         let right = refused.map_or(said == self.said, |sentence| said.starts_with(sentence));
@@ -134,7 +135,7 @@ impl Row {
     }
 }
 
-/// Whether the other side has ended the connection by now.
+/// Whether the other side has closed the connection by now.
 async fn has_ended(peer: &mut Peer) -> bool {
     loop {
         match within(std::time::Duration::from_micros(1), peer.receive_some()).await {

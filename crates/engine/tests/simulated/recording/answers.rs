@@ -1,5 +1,6 @@
-//! Answers that are malformed, ambiguous or just odd, from servers of one version of HTTP to clients of the other: a client gets
-//! the one answer to each of its requests, an error, or a part of it and the end of its stream or connection.
+//! Tests of malformed, ambiguous or unusual answers, from servers of one HTTP version to clients of the other: a client
+//! gets exactly one answer to each of its requests, an error, or a part of an answer and the end of its stream or
+//! connection.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,10 +13,10 @@ use super::streams::{FORBIDDEN, FRAMINGS, ODD, block, pair};
 use crate::parts::{End, Part};
 use crate::world::*;
 
-/// What would come out of an answer as another one.
+/// A text that could be taken for another answer.
 const HIDDEN: &str = "HTTP/1.1 200 OK\r\nx-hidden: 1\r\nContent-Length: 6\r\n\r\nhidden";
 
-/// What would come out of a stream as another one's answer.
+/// Bodies that could be taken for another answer.
 const BODIES: &[&str] = &[
     "",
     "hello",
@@ -48,7 +49,7 @@ const LINES: &[&str] = &[
 const SECTIONS: &str =
     "defaults\n mode http\n timeout client 200ms\n timeout connect 1s\n timeout server 200ms\n retries 0\n";
 
-/// Whole texts of a connection of HTTP/1.
+/// All texts for a connection of HTTP/1.
 fn texts() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for line in LINES {
@@ -78,7 +79,7 @@ fn texts() -> Vec<Vec<u8>> {
     all.into_iter().map(String::into_bytes).collect()
 }
 
-/// What has come of a stream.
+/// The received part of a stream.
 #[derive(Default)]
 struct Answered {
     status: Vec<u8>,
@@ -88,7 +89,7 @@ struct Answered {
     reset: bool,
 }
 
-/// What a client has got of its streams; the error is what breaks a rule of RFC 9113.
+/// Parses the frames received by a client; an error is a violation of RFC 9113.
 fn read_frames(mut bytes: &[u8]) -> Result<[Answered; 2], String> {
     let mut decoder = Decoder::new(4096);
     let mut streams = [Answered::default(), Answered::default()];
@@ -208,7 +209,7 @@ fn clients_of_http_2_get_the_answers_of_http_1_or_none() {
     report(&faults.take());
 }
 
-/// Frames of an answer on the stream with that number.
+/// Frames of an answer on the stream with that identifier.
 fn answers(stream: u32) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut add = |fields: &[(Vec<u8>, Vec<u8>)], body: &[u8], alone: bool, trailers: &[(Vec<u8>, Vec<u8>)]| {
@@ -258,7 +259,7 @@ fn answers(stream: u32) -> Vec<Vec<u8>> {
     all
 }
 
-/// Frames in an order that is none.
+/// Frames in an invalid order.
 fn frames(stream: u32) -> Vec<Vec<u8>> {
     let head = |flags: u8| {
         let mut out = Vec::new();
@@ -290,7 +291,8 @@ fn frames(stream: u32) -> Vec<Vec<u8>> {
     ]
 }
 
-/// A whole answer of HTTP/1 at the beginning of `bytes`, and what follows; `None`: the bytes end before it does.
+/// Parses a whole HTTP/1 answer at the beginning of `bytes`, and returns it with the rest; `None`: the bytes end before
+/// it does.
 #[allow(clippy::type_complexity, reason = "a head, a body, the rest")]
 fn read_text(bytes: &[u8]) -> Result<Option<(String, Vec<u8>, &[u8])>, String> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
@@ -344,7 +346,7 @@ fn read_text(bytes: &[u8]) -> Result<Option<(String, Vec<u8>, &[u8])>, String> {
     }
 }
 
-/// What a client that has asked twice may get.
+/// Judges the bytes received by a client that has sent two requests.
 fn judge_text(mut bytes: &[u8]) -> Result<(), String> {
     for turn in 0..2 {
         loop {

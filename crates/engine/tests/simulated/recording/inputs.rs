@@ -1,6 +1,7 @@
-//! Requests that are malformed, ambiguous or just odd, put together from tables, and valid ones with a few bytes changed.
+//! Malformed, ambiguous or unusual requests, combined from tables, and valid ones with a few bytes changed. Must never
+//! judge one.
 
-/// A request that would come out of a body by mistake.
+/// A request in a body, which must not be taken for a request.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n";
 
 /// The request that follows most others.
@@ -53,7 +54,7 @@ const LENGTHS: &[&str] = &[
     "Content-Length: 5\r\nUpgrade: h2c\r\nConnection: upgrade",
 ];
 
-/// Fields that may be taken for chunks.
+/// Fields that may be taken for the chunked coding.
 const CODINGS: &[&str] = &[
     "Transfer-Encoding: chunked",
     "transfer-encoding:chunked",
@@ -94,7 +95,7 @@ const CODINGS: &[&str] = &[
     "Transfer-Encoding: chunked\r\nConnection: close, transfer-encoding, content-length",
 ];
 
-/// The line of a chunk with five bytes.
+/// Size lines of a chunk with five bytes.
 const SIZES: &[&str] = &[
     "5\r\n",
     "05\r\n",
@@ -127,10 +128,10 @@ const SIZES: &[&str] = &[
     "fffffffffffffffb\r\n",
 ];
 
-/// What follows a chunk's data.
+/// Bytes after a chunk's data.
 const DATA_ENDS: &[&str] = &["\r\n", "\n", "\r", "", "xx", "\r\n\r\n", " \r\n"];
 
-/// The end of chunks.
+/// Ends of a chunked body.
 const CHUNK_ENDS: &[&str] = &[
     "0\r\n\r\n",
     "00\r\n\r\n",
@@ -152,7 +153,7 @@ const CHUNK_ENDS: &[&str] = &[
     "\r\n\r\n",
 ];
 
-/// Requests that are odd as a whole.
+/// Requests that are unusual as a whole.
 const HEADS: &[&str] = &[
     "GET / HTTP/1.1\nHost: a\n\n",
     "GET / HTTP/1.1\r\nHost: a\n\r\n",
@@ -212,7 +213,7 @@ const HEADS: &[&str] = &[
     "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
 ];
 
-/// Requests that nothing is wrong with.
+/// Valid requests.
 const VALID: &[&str] = &[
     "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET /2 HTTP/1.1\r\nHost: a\r\nAccept: */*\r\nCookie: a=b; c=d\r\n\r\n",
@@ -225,10 +226,10 @@ const VALID: &[&str] = &[
     "DELETE http://a/9 HTTP/1.1\r\nHost: a\r\n\r\n",
 ];
 
-/// What takes the place of a byte.
+/// Replacements of a byte.
 const ODD: &[u8] = b"\r\n\0 \t:,;0159afx\x0b\x7f\xff\"-_+";
 
-/// Random numbers that are the same in every run.
+/// A pseudorandom sequence that is the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -244,7 +245,7 @@ impl Dice {
     }
 }
 
-/// All of them, in an order that does not change.
+/// All inputs, in a fixed order.
 pub fn all() -> Vec<Vec<u8>> {
     let mut inputs: Vec<String> = Vec::new();
     for length in LENGTHS {

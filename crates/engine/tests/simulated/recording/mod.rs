@@ -1,5 +1,5 @@
-//! A server that records every byte: whatever clients send, readers of every kind, strict and lax, see the same requests in
-//! what Weir has sent, and as many as it has answered.
+//! Tests with a server that records every byte: for all inputs of clients, readers of every kind, strict and lax, find
+//! the same requests in the bytes sent by Weir, and as many as were answered.
 
 mod answers;
 mod inputs;
@@ -12,11 +12,11 @@ use testkit::{Found, Peer, READERS, Rest, Service, sleep};
 
 use crate::world::*;
 
-/// What a connection has got.
+/// The bytes received on a connection.
 #[derive(Default)]
 struct Record {
     bytes: Vec<u8>,
-    /// Up to here it was judged.
+    /// The number of bytes judged so far.
     judged: usize,
 }
 
@@ -25,7 +25,7 @@ type Records = Rc<RefCell<Vec<Record>>>;
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nX-Origin: 1\r\nContent-Length: 0\r\n\r\n";
 const REFUSAL: &str = "HTTP/1.1 405 No\r\nX-Origin: 1\r\nContent-Length: 0\r\n\r\n";
 
-/// The first of the readers that have to agree: the strict one, or the next where clients may be odd.
+/// The index of the first reader that has to agree: the strict one, or the next if clients may be unusual.
 const STRICT: usize = 0;
 const PLAIN: usize = 1;
 
@@ -44,7 +44,7 @@ fn so_it_does_where_bodies_are_waited_for_and_filtered() {
     play("option http-buffer-request\n filter bwlim-in slow default-limit 1m default-period 1s\n", STRICT, 1..2);
 }
 
-/// What is sent in HTTP/2 reaches a server of HTTP/1 as the one request that it is, or not at all.
+/// A request sent in HTTP/2 reaches a server of HTTP/1 as exactly that request, or not at all.
 #[test]
 fn a_stream_is_one_request_or_none() {
     streams("", STRICT, 0..4);
@@ -60,7 +60,7 @@ fn so_it_is_where_bodies_are_waited_for_and_filtered() {
     streams("option http-buffer-request\n filter bwlim-in slow default-limit 1m default-period 1s\n", STRICT, 1..2);
 }
 
-/// Plays all streams; the readers from `first` on must agree with that one.
+/// Plays all streams; the readers from `first` on have to agree with that one.
 fn streams(options: &str, first: usize, seeds: std::ops::Range<u64>) {
     let faults = Rc::new(RefCell::new(Vec::new()));
     let found = Rc::clone(&faults);
@@ -105,7 +105,7 @@ fn sections(options: &str) -> String {
     )
 }
 
-/// Plays all inputs; the readers from `first` on must agree with that one.
+/// Plays all inputs; the readers from `first` on have to agree with that one.
 fn play(options: &str, first: usize, seeds: std::ops::Range<u64>) {
     let faults = Rc::new(RefCell::new(Vec::new()));
     let found = Rc::clone(&faults);
@@ -141,7 +141,7 @@ fn play(options: &str, first: usize, seeds: std::ops::Range<u64>) {
     report(&faults.take());
 }
 
-/// Answers every request that the first reader finds, and records all bytes, a list for each connection.
+/// Answers every request found by the first reader, and records all bytes, one list per connection.
 fn serve(world: &World, first: usize) -> Records {
     let records = Records::default();
     let served = Rc::clone(&records);
@@ -159,7 +159,7 @@ fn serve(world: &World, first: usize) -> Records {
                 unread.extend_from_slice(&bytes);
                 let (found, rest) = READERS[first].read(&unread);
                 for request in &found {
-                    // A tunnel would hide what follows.
+                    // A tunnel would hide the bytes that follow.
                     let refused = unread[request.start..].starts_with(b"CONNECT ");
                     peer.try_send(if refused { REFUSAL } else { ANSWER }).await;
                 }
@@ -171,7 +171,7 @@ fn serve(world: &World, first: usize) -> Records {
     records
 }
 
-/// Has every reader read what has come since the last time. Returns how many requests they found.
+/// Lets every reader parse the bytes received since the last call. Returns the number of requests found.
 fn judge(records: &mut [Record], first: usize) -> Result<usize, String> {
     let mut requests = 0;
     for record in records {
@@ -187,7 +187,7 @@ fn judge(records: &mut [Record], first: usize) -> Result<usize, String> {
         requests += wanted.len();
         for reader in &READERS[first..] {
             let (found, other) = reader.read(bytes);
-            // Nothing follows such a request, so that no part of its body is taken for another one.
+            // Nothing follows such a request, so no part of its body is taken for another one.
             let old = reader.no_chunks_in_1_0 && found.last().is_some_and(|found| found.last && found.old);
             let agrees = if old { starts(&found) == starts(&wanted) } else { found == wanted && other == rest };
             if !agrees {

@@ -1,12 +1,12 @@
-//! Requests of HTTP/2 that would be others in HTTP/1: every place of a request that is text, crossed with what ends a line, a
-//! word or a message there, lengths and codings that are lies, and some of it at random.
+//! HTTP/2 requests that would be different ones in HTTP/1: every text of a request, combined with strings that end a
+//! line, a word or a message there, wrong lengths and codings, and random combinations. Must never judge one.
 
 use wire::h2::{Kind, PREFACE, flag, push_frame};
 
-/// A request that would come out of another one by mistake.
+/// A request in another one, which must not be taken for a request.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// What may not be in any text of a head.
+/// Strings that are forbidden in every text of a head.
 pub const FORBIDDEN: &[&str] = &[
     "\r\n",
     "\r",
@@ -22,7 +22,7 @@ pub const FORBIDDEN: &[&str] = &[
     "\0\r\nx: y",
 ];
 
-/// What is at least odd there.
+/// Strings that are at least unusual there.
 pub const ODD: &[&str] = &[
     " ",
     "\t",
@@ -59,7 +59,7 @@ pub const ODD: &[&str] = &[
     "é",
 ];
 
-/// Places of text.
+/// The texts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextField {
     Method,
@@ -93,7 +93,7 @@ const PLACES: [TextField; 13] = [
     TextField::TrailerValue,
 ];
 
-/// Fields that say where a body ends, or that something else does.
+/// Fields that delimit a body or the connection, or may be taken for such.
 pub const FRAMINGS: &[(&str, &str)] = &[
     ("content-length", "5"),
     ("content-length", "0"),
@@ -143,17 +143,17 @@ pub const FRAMINGS: &[(&str, &str)] = &[
     ("expect", "100-continue"),
 ];
 
-/// Payload of five bytes, and some that is a request or chunks.
+/// Payload of five bytes, a request, and chunks.
 const BODIES: &[&str] =
     &["", "hello", HIDDEN, "0\r\n\r\nGET /hidden HTTP/1.1\r\nHost: h\r\n\r\n", "5\r\nhello\r\n0\r\n\r\n"];
 
-/// All a client sends on its connection, and whether no byte of it may reach a server.
+/// The bytes that a client sends on its connection, and whether none of them may reach a server.
 pub struct Input {
     pub bytes: Vec<u8>,
     pub refused: bool,
 }
 
-/// A request before it becomes frames.
+/// A request before it is encoded as frames.
 struct Request {
     fields: Vec<(Vec<u8>, Vec<u8>)>,
     body: Vec<u8>,
@@ -170,7 +170,7 @@ impl Request {
         Request { fields: fields.map(|(name, value)| pair(name, value)).into(), body: Vec::new(), trailers: Vec::new() }
     }
 
-    /// Puts `text` into a place: before, within or after what is there.
+    /// Inserts `text` into a field: before, within or after its contents.
     fn put(&mut self, place: TextField, text: &str, at: usize) {
         let into = match place {
             TextField::Method => &mut self.fields[0].1,
@@ -206,7 +206,8 @@ impl Request {
         &mut self.fields.last_mut().unwrap().1
     }
 
-    /// The connection of a client that sends it as stream 1. `alone`: it ends with its head although there is a body.
+    /// The bytes of a client that sends it as stream 1. `alone`: END_STREAM is set on its head although there is a
+    /// body.
     fn bytes(&self, alone: bool) -> Vec<u8> {
         let mut out = PREFACE.to_vec();
         push_frame(&mut out, Kind::Settings, 0, 0, &[]);
@@ -223,7 +224,7 @@ impl Request {
     }
 }
 
-/// Literals without index, their strings plain.
+/// Encodes literals without indexing and without Huffman coding.
 pub fn block(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
@@ -239,7 +240,7 @@ pub fn block(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     block
 }
 
-/// All of them. The same seed makes the same ones.
+/// All inputs of a seed.
 pub fn all(mut seed: u64) -> Vec<Input> {
     let mut random = move |most: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

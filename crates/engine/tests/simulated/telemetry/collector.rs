@@ -1,5 +1,5 @@
-//! A collector: takes requests of OTLP over HTTP, reads their spans with a decoder of its own, and answers as it is told. Must
-//! never use what writes them.
+//! A collector: receives OTLP requests over HTTP, parses their spans with a decoder of its own, and answers as its test
+//! defines. Must never use the encoder under test.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use testkit::{Peer, Service, sleep};
 
 use crate::world::World;
 
-/// Where it listens.
+/// The address of the collector.
 pub const COLLECTOR: &str = "10.0.9.1:4318";
 
-/// A field of a message of Protocol Buffers.
+/// A field of a Protocol Buffers message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Field {
     Number(u64),
@@ -72,7 +72,7 @@ fn text(bytes: &[u8], number: u64) -> String {
     })
 }
 
-/// A field that is text; empty where there is none.
+/// A text field; empty if there is none.
 pub fn text_of(bytes: &[u8], number: u64) -> String {
     let found = messages(bytes, number).into_iter().next();
     found.map_or_else(String::new, |text| String::from_utf8(text).expect("UTF-8"))
@@ -98,7 +98,6 @@ pub fn attributes(bytes: &[u8], at: u64) -> BTreeMap<String, String> {
     pairs.collect()
 }
 
-/// A span.
 #[derive(Debug, Clone)]
 pub struct Span {
     pub trace: String,
@@ -141,23 +140,23 @@ impl Span {
         }
     }
 
-    /// An attribute; empty where there is none.
+    /// An attribute; empty if there is none.
     pub fn get(&self, key: &str) -> &str {
         self.attributes.get(key).map_or("", String::as_str)
     }
 }
 
-/// What a collector has got.
+/// The data received by a collector.
 #[derive(Default)]
 pub struct Got {
     pub spans: RefCell<Vec<Span>>,
-    /// Attributes of the resource of the last request.
+    /// Attributes of the resource in the last request.
     pub resource: RefCell<BTreeMap<String, String>>,
     /// The head of the last request.
     pub head: RefCell<String>,
-    /// Requests so far.
+    /// The number of requests so far.
     pub requests: Cell<usize>,
-    /// Bodies of what were no traces.
+    /// Paths and bodies of requests other than traces.
     pub others: RefCell<Vec<(String, Vec<u8>)>>,
 }
 
@@ -176,7 +175,7 @@ impl Got {
         }
     }
 
-    /// Waits for so many spans, and takes all.
+    /// Waits for that number of spans, and takes all.
     pub async fn spans(&self, count: usize) -> Vec<Span> {
         for _ in 0..100_000 {
             if self.spans.borrow().len() >= count {
@@ -190,7 +189,7 @@ impl Got {
     }
 }
 
-/// Takes what comes and answers the request with that number, from 0 on; `None`: it never answers.
+/// Starts a collector whose answer depends on the index of the request; `None`: it never answers.
 pub fn collect(world: &World, answer: impl Fn(usize) -> Option<&'static str> + 'static) -> Rc<Got> {
     collect_at(world, COLLECTOR, answer)
 }
@@ -221,10 +220,10 @@ pub fn collect_at(world: &World, address: &str, answer: impl Fn(usize) -> Option
     got
 }
 
-/// What a collector that takes everything answers.
+/// The answer of a collector that accepts everything.
 pub const TAKEN: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// For [`collect`]: it takes everything.
+/// For [`collect`]: accepts everything.
 pub fn take_all(_: usize) -> Option<&'static str> {
     Some(TAKEN)
 }

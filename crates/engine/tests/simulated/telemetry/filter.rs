@@ -1,4 +1,5 @@
-//! The spans of `filter otel`: scopes at events, conditions, groups that rules run, and contexts from and to other processes.
+//! Tests of the spans of `filter otel`: scopes at events, conditions, groups run by rules, and contexts from and to
+//! other processes.
 
 use testkit::{Peer, Service, sleep};
 
@@ -7,7 +8,7 @@ use super::{PARENT, TRACE, all};
 use crate::messages::*;
 use crate::world::*;
 
-/// What the YAML file of every test says.
+/// The YAML file of every test.
 const PIPELINE: &str = "
 exporters:
   to_collector:
@@ -49,7 +50,7 @@ fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
     span
 }
 
-/// Sends a request with these fields, and has the server answer it. What the server gets.
+/// Sends a request with these fields, which the server answers. Returns the server's request.
 async fn ask(fields: &str, answer: &str) -> String {
     let (mut s1, mut client) = (Service::at(S1), Peer::connect(WEIR).await);
     client.send(format!("GET /a?b HTTP/1.1\r\nHost: a\r\n{fields}\r\n")).await;
@@ -123,7 +124,7 @@ fn scopes_open_change_and_finish_spans() {
             assert_eq!((server.status, &*server.description, server.get("http.status")), (status, description, told));
             let link = format!("{TRACE}-{}", session.id);
             assert_eq!(request.links, std::slice::from_ref(&link));
-            // What a scope finishes is finished after its spans.
+            // Spans that a scope finishes end after its own spans.
             assert_eq!(server.links, [link, format!("{TRACE}-{}", request.id)]);
             for (key, value) in
                 [("http.method", "GET"), ("http.version", "HTTP/1.1"), ("count", "7"), ("flag", "true"), ("absent", "")]
@@ -145,7 +146,7 @@ fn scopes_open_change_and_finish_spans() {
 #[test]
 fn errors_end_the_filter_where_that_is_asked_for() {
     let without = SCOPES.replace("option hard-errors", "no option hard-errors");
-    // Without a context from the client, the first span has no parent to belong to; a later one has none to miss.
+    // Without a context from the client, the first span has no parent; later ones are not affected.
     for (file, count) in [(SCOPES.to_owned(), 0), (without, 1)] {
         filtered("", &file).run(move |world| async move {
             let got = collect(&world, take_all);

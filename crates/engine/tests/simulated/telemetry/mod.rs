@@ -1,5 +1,5 @@
-//! Spans of streams (`otel-trace`) and their way to a collector: what servers and collectors get, and that a collector which is
-//! slow, hung, dead or unwilling changes nothing for a request.
+//! Tests of spans of streams (`otel-trace`) and their export to a collector: the data for servers and collectors, and
+//! that requests are not affected by a collector that is slow, hung, dead or refuses.
 
 mod collector;
 mod filter;
@@ -18,7 +18,7 @@ use collector::{COLLECTOR, Got, Span, collect, collect_at, take_all};
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// What a file of a test holds: where there are two, a line of three percent signs is between them.
+/// The contents of a test's file: if there are two, a line of three percent signs separates them.
 pub fn part(files: &str, name: &str) -> Vec<u8> {
     let (first, second) = files.split_once("\n%%%\n").unwrap_or((files, ""));
     if name.ends_with(".yml") { second } else { first }.as_bytes().to_vec()
@@ -41,14 +41,14 @@ fn all<'h>(head: &'h str, name: &str) -> Vec<&'h str> {
         .collect()
 }
 
-/// What a server is told of a span: the trace, the span and the flags.
+/// The context of a span in a server's request: the trace, the span and the flags.
 fn context(head: &str) -> (String, String, String) {
     let [parent] = all(head, "traceparent")[..] else { panic!("one traceparent: {head}") };
     let [_, trace, span, flags] = parent.split('-').collect::<Vec<_>>()[..] else { panic!("{parent}") };
     (trace.to_owned(), span.to_owned(), flags.to_owned())
 }
 
-/// The span of a stream, and those of its attempts in their order.
+/// The span of a stream, and those of its attempts in order.
 fn family(spans: Vec<Span>) -> (Span, Vec<Span>) {
     let (mut servers, mut clients): (Vec<Span>, Vec<Span>) = spans.into_iter().partition(|span| span.kind == 2);
     assert_eq!(servers.len(), 1);
@@ -133,7 +133,7 @@ fn a_request_has_a_span_and_so_has_its_way_to_the_server() {
 
 #[test]
 fn a_trace_goes_on_from_the_client_to_the_server() {
-    // What the client sends, the trace and the state that the server gets, and the flags.
+    // The client's fields, whether the trace is continued, the state for the server, and the flags.
     let invalid = "00-00000000000000000000000000000000-00f067aa0ba902b7-01";
     let rows: &[(&str, bool, Option<&str>, &str)] = &[
         ("traceparent: P\r\n", true, None, "01"),
@@ -182,7 +182,7 @@ fn a_share_of_the_traces_is_recorded() {
         let mut client = Peer::connect(WEIR).await;
         client.send(GET).await;
         client.expect(OK_AT_CLIENT).await;
-        // The parent's decision counts for more.
+        // The parent's decision takes precedence.
         client.send(format!("GET / HTTP/1.1\r\nHost: a\r\ntraceparent: {PARENT}\r\n\r\n")).await;
         client.expect(OK_AT_CLIENT).await;
         let (own, _) = family(got.spans(2).await);
@@ -196,7 +196,7 @@ fn attempts_that_fail_have_spans_of_their_own() {
         "otel-trace\noption redispatch 1\nretries 1\nbalance first\nserver s1 10.0.1.1:80\nserver s2 10.0.1.2:80";
     traced(lines).run(|world| async move {
         let got = collect(&world, take_all);
-        // Nobody listens at the first one.
+        // The first one has no listener.
         let (mut client, mut s2) = (Peer::connect(WEIR).await, Service::at(S2));
         client.send(GET).await;
         let mut server = s2.accept().await;
@@ -328,7 +328,7 @@ fn sessions_in_tcp_mode_have_spans() {
     });
 }
 
-/// Sends so many requests, none of which waits for anything.
+/// Sends that number of requests, none of which is delayed.
 async fn ask(world: &World, count: usize) {
     let mut client = Peer::connect(WEIR).await;
     for _ in 0..count {
@@ -409,7 +409,7 @@ fn a_dead_collector_loses_spans_and_delays_nothing() {
         let log = world.take_log().await;
         let told = log.iter().filter(|line| line.contains("OpenTelemetry: collector http://10.0.9.1:4318/v1/traces"));
         assert_eq!(told.count(), 1, "{log:#?}");
-        // It comes back.
+        // It returns.
         let got = collect(&world, take_all);
         ask(&world, 1).await;
         got.spans(2).await;
@@ -430,7 +430,7 @@ fn a_hung_collector_fills_the_queue_and_no_more() {
             while got.requests.get() == 0 {
                 sleep(1).await;
             }
-            // Two are under way, four wait, and the others are dropped.
+            // Two are in progress, four wait, and the others are dropped.
             ask(&world, 10).await;
             assert_eq!(counts(&world)[1], 16);
             // Each batch gets its six attempts.
@@ -472,7 +472,7 @@ fn another_configuration_sends_its_spans_elsewhere() {
         here.spans(2).await;
         assert_eq!(world.adopt(&next()), Ok(()));
         sleep(5).await;
-        // A session stays with what it began with.
+        // A session keeps its configuration.
         old.send(GET).await;
         old.expect(OK_AT_CLIENT).await;
         here.spans(2).await;

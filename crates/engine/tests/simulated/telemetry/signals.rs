@@ -1,5 +1,5 @@
-//! Lines of the log and metrics on their way to a collector (`log otel@`, `otel-metrics`): what it gets, and where it gets it after
-//! a reload in place.
+//! Tests of log lines and metrics exported to a collector (`log otel@`, `otel-metrics`): their contents, and their
+//! destination after a reload in place.
 
 use super::collector::{Field, Got, collect, collect_at, fields, messages, take_all, text_of};
 use super::*;
@@ -26,7 +26,7 @@ async fn wait_for_items(got: &Got, path: &str, count: usize) -> Vec<Vec<u8>> {
     found
 }
 
-/// Attributes, text and severity of a record.
+/// The body, severity and facility of a record.
 fn record(bytes: &[u8]) -> (String, u64, String) {
     let body = messages(bytes, 5).remove(0);
     let severity = fields(bytes).into_iter().find_map(|(at, field)| match field {
@@ -37,7 +37,7 @@ fn record(bytes: &[u8]) -> (String, u64, String) {
     (text_of(&body, 1), severity.expect("a severity"), facility)
 }
 
-/// The points of a metric: their attributes and their values; and whether it is a sum that only grows.
+/// The points of a metric: their attributes and their values; and whether it is a monotonic sum.
 fn points(metric: &[u8]) -> (Vec<(String, u64)>, bool) {
     let (gauges, sums) = (messages(metric, 5), messages(metric, 7));
     let is_sum = !sums.is_empty();
@@ -75,10 +75,10 @@ fn lines_of_the_log_become_records_beside_their_spans() {
         exchange("/a").await;
         exchange(&format!("/{}", "b".repeat(100))).await;
         let mut records = wait_for_items(&got, "/v1/logs", 2).await;
-        // Workers do not wait for one another.
+        // The order between workers is not fixed.
         records.sort_by_key(|bytes| record(bytes).0.len());
         let told: Vec<_> = records.iter().map(|bytes| record(bytes)).collect();
-        // Errors alone go to the second target.
+        // Only errors are sent to the second target.
         assert_eq!(told.len(), 2, "{told:?}");
         assert_eq!(told[0], ("GET /a 200 1".to_owned(), 9, "19".to_owned()));
         assert_eq!((told[1].0.len(), &told[1].0[..7]), (80, "GET /bb"));
@@ -114,7 +114,7 @@ fn metrics_are_those_of_the_exporter() {
                 text_of(&requests[0], 2),
                 "Total number of HTTP requests processed by this object since the worker process started"
             );
-            // Each round tells the sum since the start.
+            // Each round contains the sum since the start.
             exchange("/").await;
             sleep(2_000).await;
             let later = wait_for_items(&got, "/v1/metrics", first.len() * 2).await;
@@ -141,13 +141,13 @@ fn a_reload_sends_them_elsewhere_begins_and_ends_with_them() {
         wait_for_items(&two, "/v1/metrics", 1).await;
         assert_eq!(items(&one, "/v1/logs").len(), 1);
         assert_eq!(world.adopt(&to(OTHER, "")), Ok(()));
-        // A round that had begun may still come.
+        // A round that had begun may still be received.
         sleep(1_500).await;
         let count = items(&two, "/v1/metrics").len();
         sleep(5_000).await;
         assert_eq!(items(&two, "/v1/metrics").len(), count);
         assert_eq!(items(&one, "/v1/metrics").len(), 0);
-        // The channels that nobody needs any more have ended.
+        // Unused channels have ended.
         assert_eq!(world.shared().telemetry.channels().len(), 2);
     });
 }

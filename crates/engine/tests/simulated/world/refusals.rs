@@ -1,4 +1,4 @@
-//! Configurations that are refused, and where.
+//! Configurations that are refused, and the lines of their errors. Must never serve one.
 
 use config::diagnostic::Diagnostic;
 use config::document::Sources;
