@@ -32,7 +32,7 @@ impl Sampling {
 mod tests {
     use super::*;
 
-    /// What HAProxy sends of twelve lines with `sample 1,3-4:5`.
+    /// The lines that HAProxy sends out of twelve with `sample 1,3-4:5`.
     #[test]
     fn lines_of_each_round_are_picked_by_number() {
         let sampling = Sampling::new(Sample { ranges: vec![(1, 1), (3, 4)], size: 5 });
