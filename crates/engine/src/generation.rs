@@ -122,7 +122,7 @@ pub struct FrontendHandle {
     pub counters: Arc<FrontCounters>,
     /// Whether its streams can have log lines.
     pub is_logged: bool,
-    /// Destinations of its log lines.
+    /// Where those go.
     pub log: Arc<LogRoute>,
 }
 

@@ -275,7 +275,7 @@ impl LogRoute {
         !self.targets.is_empty()
     }
 
-    /// Returns the time at which its lines are written.
+    /// When its lines are written.
     pub fn moment(&self) -> LogMoment {
         self.moment
     }

@@ -54,7 +54,7 @@ impl Session {
         self.client.set(client.or(self.client()));
     }
 
-    /// Saves source and destination before rules of the session may change them.
+    /// Rules of the session may change what its connection's ends are from here on.
     pub(super) fn keep_ends(&self) {
         let ends = (self.client(), Some(self.destination()));
         self.change(|known| {

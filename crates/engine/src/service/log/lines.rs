@@ -66,7 +66,7 @@ impl Lines {
         })
     }
 
-    /// Removes the lines and keeps the buffer, up to [`KEPT`].
+    /// Removes the lines and keeps the buffer, up to a limit.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);
