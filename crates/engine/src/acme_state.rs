@@ -1,5 +1,5 @@
-//! What all workers know of certificates that are obtained: how each stands, which proofs are being asked for, what was
-//! ordered. Must never ask a server.
+//! State of ACME certificates, shared by all workers: the state of each, offered challenge tokens, orders. Must never send a
+//! request to an ACME server.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,60 +9,59 @@ use std::time::Duration;
 
 use base::moment::{Moment, WallTime};
 
-/// Until the next attempt after one that failed; doubled from one to the next.
+/// Delay after a first failed attempt; doubled after each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(300);
-/// Up to this.
+/// Upper bound on the delay after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 3600);
 
-/// What is shared.
+/// State of all ACME certificates.
 #[derive(Debug, Default)]
 pub struct Registry {
     inner: Mutex<Inner>,
-    /// Spares requests the lock while no proof is asked for.
+    /// Set while tokens are offered, so that requests do not take the lock otherwise.
     has_tokens: AtomicBool,
-    /// Where certificates are kept.
+    /// Directory in which certificates are stored.
     folder: OnceLock<Arc<rt::Folder>>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     certificates: BTreeMap<Box<str>, Standing>,
-    /// Answers of `http-01`, by token.
+    /// `http-01` key authorizations, by token.
     tokens: BTreeMap<Box<str>, Box<str>>,
-    /// Domains whose records an operator has set, by certificate; false: not yet.
+    /// Whether an operator has set the record, by certificate and domain.
     records: BTreeMap<(Box<str>, Box<str>), bool>,
     waiting: Vec<Waker>,
-    /// Something has changed since the scheduler has looked.
+    /// Something has changed since the scheduler last looked.
     is_due: bool,
 }
 
-/// What is being done about a certificate.
+/// Renewal state of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
-    /// Nothing, and nothing will be without an order.
+    /// Idle: renewed only by an order.
     #[default]
     Stopped,
-    /// It is obtained later.
+    /// A renewal is scheduled.
     Scheduled,
-    /// It is being obtained.
+    /// A renewal is running.
     Running,
 }
 
-/// How a certificate stands.
+/// Renewal state and schedule of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// What is being done.
     pub state: State,
-    /// When it is renewed.
+    /// Time of the next renewal.
     pub due: Option<WallTime>,
-    /// It was ordered (`acme renew`).
+    /// A renewal was ordered (`acme renew`).
     pub is_ordered: bool,
     failures: u32,
     paused: Option<Moment>,
 }
 
 impl Standing {
-    /// How long nothing is tried after what has failed.
+    /// Returns the remaining delay after failed attempts.
     pub fn paused_until(&self, now: Moment) -> Duration {
         self.paused.map_or(Duration::ZERO, |until| until.saturating_since(now))
     }
@@ -82,7 +81,7 @@ impl Registry {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Certificates are kept there. Only the first call has an effect.
+    /// Sets the directory in which certificates are stored. Only the first call has an effect.
     pub fn keep_in(&self, folder: Arc<rt::Folder>) {
         let _ = self.folder.set(folder);
     }
@@ -91,12 +90,12 @@ impl Registry {
         self.folder.get()
     }
 
-    /// How a certificate stands.
+    /// Returns the state of a certificate.
     pub fn standing(&self, name: &str) -> Standing {
         self.lock().certificates.get(name).copied().unwrap_or_default()
     }
 
-    /// Orders a certificate. False: it is being obtained already.
+    /// Orders a renewal. Returns false if one is running.
     pub fn order(&self, name: &str) -> bool {
         let mut is_new = false;
         self.change(|inner| {
@@ -108,8 +107,8 @@ impl Registry {
         is_new
     }
 
-    /// An operator has set the record of a domain. Returns how many records of the certificate are awaited still; `None`: that
-    /// one is not awaited.
+    /// Records that an operator has set the record of a domain. Returns the number of records of the certificate that are still
+    /// awaited; `None`: this domain is not awaited.
     pub fn set_record(&self, name: &str, domain: &str) -> Option<usize> {
         let mut left = None;
         self.change(|inner| {
@@ -121,12 +120,12 @@ impl Registry {
         left
     }
 
-    /// Whether any proof is being looked for. What a request passes: no lock.
+    /// Whether any challenge token is offered. Called for each request; takes no lock.
     pub fn is_asked(&self) -> bool {
         self.has_tokens.load(Ordering::Relaxed)
     }
 
-    /// What is answered to a server that looks for a token.
+    /// Returns the key authorization for a token.
     pub fn answer(&self, token: &[u8]) -> Option<Box<str>> {
         self.lock().tokens.get(std::str::from_utf8(token).ok()?).cloned()
     }
@@ -159,7 +158,7 @@ impl Registry {
         });
     }
 
-    /// Waits so long, or until something has changed.
+    /// Waits until something changes, at most `most`.
     pub(crate) async fn wait(&self, most: Duration) {
         let mut timer = rt::Timer::new();
         timer.arm(Some(rt::now() + most));
@@ -206,7 +205,7 @@ impl Registry {
     }
 }
 
-/// Records that somebody waits for, until it is dropped.
+/// Removes awaited records when dropped.
 struct Awaited<'a> {
     registry: &'a Registry,
     name: &'a str,

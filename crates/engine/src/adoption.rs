@@ -1,5 +1,5 @@
-//! Goes from one configuration to the next while connections are served: what a reload in place does. Must never end a
-//! session, nor change what a session that has begun is served by.
+//! Replaces the configuration while connections are served (reload in place). Must never end a session, nor change the
+//! configuration of an existing session.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -19,19 +19,19 @@ use crate::stream::spoe::AgentCounters;
 use crate::vacating::{self, Removed};
 use crate::worker::{Process, Worker, tracing};
 
-/// How often is looked whether a configuration has no session any more.
+/// Interval of checking whether a configuration still has sessions.
 const FORGETTING: Duration = Duration::from_secs(1);
 
-/// Why a configuration cannot take the place of the one that is served.
+/// Reason for not adopting a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// What the process has open or counts was made of something that is different in it; what that is.
+    /// It differs in something that the running process depends on; the text names that.
     Differs(String),
-    /// Not every worker accepts with the one before yet.
+    /// Not every worker has adopted the previous one yet.
     Underway,
-    /// It was made to follow another one than that which is served.
+    /// It was compiled to follow another configuration than the current one.
     Outdated,
-    /// So many servers or addresses were added to the process that it has no places left.
+    /// The process has no capacity for more servers or addresses.
     Full,
 }
 
@@ -48,17 +48,17 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Addresses that come and go, each named by its frontend and its place there.
+/// Added and removed addresses, each named by its frontend and its `bind` index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Addresses {
-    /// What is listened at from now on.
+    /// Addresses to listen on.
     pub came: Vec<(usize, usize)>,
-    /// What is listened at no more.
+    /// Addresses to close.
     pub went: Vec<(usize, usize)>,
 }
 
 impl Addresses {
-    /// In what a program differs from the one before.
+    /// Returns the differences between two programs.
     pub fn between(former: &Program, next: &Program) -> Self {
         let mut found = Self::default();
         for (index, proxy) in next.proxies.enumerate() {
@@ -81,41 +81,41 @@ impl Addresses {
     }
 }
 
-/// What becomes of servers and proxies.
+/// Added and removed servers and proxies.
 #[derive(Default)]
 struct Moves {
     added: Vec<ServerPlace>,
-    /// Those that get places of servers that were removed before; not among those that are added.
+    /// Servers that reuse slots of removed ones; not contained in `added`.
     seated: Vec<ServerPlace>,
     removed: Vec<ServerPlace>,
-    /// By index.
+    /// Indices of proxies.
     added_proxies: Vec<usize>,
-    /// Their servers are not among those that are removed.
+    /// Indices of proxies; their servers are not contained in `removed`.
     removed_proxies: Vec<usize>,
 }
 
 impl Process {
-    /// Whether not every worker accepts with the newest configuration yet.
+    /// Whether not every worker has adopted the newest configuration yet.
     pub fn is_adopting(&self) -> bool {
         self.adopting.load(Ordering::Acquire) > 0
     }
 
-    /// Configurations that are served still, the newest included.
+    /// Returns the number of configurations in use, the newest included.
     pub fn generations(&self) -> usize {
         let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         1 + past.iter().filter(|generation| generation.strong_count() > 0).count()
     }
 
-    /// Has new connections served by `next`, which was made by [`Generation::following`]. Each worker goes over to it at
-    /// its next turn. Connections that were accepted before that stay with what they began with, to their last request;
-    /// checks, agents and commands begin with the new one the next time. Counts, queues, stick tables, idle connections,
-    /// the state of servers and what was set at run time go on. Servers that come serve the older configurations as well;
-    /// those that were struck off get no more requests of any. Variables of the process are not set anew.
+    /// Makes `next`, created by [`Generation::following`], the configuration of new connections. Each worker adopts it in its
+    /// next event-loop iteration. Connections accepted before keep theirs to their last request; checks, agent checks and
+    /// commands use the new one from their next start. Counters, queues, stick tables, idle connections, the state of servers and
+    /// runtime settings continue. Added servers serve the older configurations as well; removed ones get no more requests of any.
+    /// Variables of scope `proc` are not set again.
     ///
-    /// For a thread that runs a worker.
+    /// Call it on a thread that runs a worker.
     ///
     /// # Errors
-    /// Nothing has changed then. [`Refusal::Differs`]: see [`policy::program::Program::obstacle`].
+    /// Nothing was changed. [`Refusal::Differs`]: see [`policy::program::Program::obstacle`].
     pub fn adopt(self: &Arc<Self>, mut next: Generation) -> Result<(), Refusal> {
         let mut newest = self.newest.write().unwrap_or_else(PoisonError::into_inner);
         if self.is_adopting() {
@@ -144,7 +144,7 @@ impl Process {
         if next.program.has_dashboard() {
             self.counters.measure_latency();
         }
-        // Before any session has the new one: none of its own may be led to a server that it does not have.
+        // Before any session uses the new configuration: none of an older one may be assigned a server that it does not have.
         self.begin(&next.program, &moves);
         self.retire_proxies(&newest.program, moves.removed_proxies, &older);
         self.retire_tables((&newest.program, &next.program), &older);
@@ -162,8 +162,9 @@ impl Process {
         Ok(())
     }
 
-    /// Gives numbers to the servers of a program: those that stay keep theirs. Those that come get places in all that is
-    /// reckoned by servers, and in the configurations that sessions still have, so that each knows what the balance names.
+    /// Assigns serial numbers to the servers of a program: existing ones keep theirs. Added ones get entries in all per-server
+    /// state, and in the older configurations that sessions use, so that each contains every server that load balancing can
+    /// choose.
     fn enter(
         &self,
         (former, next): (&Program, &mut Generation),
@@ -182,7 +183,7 @@ impl Process {
                 let Some(server) = backend.servers.get_mut(place) else { continue };
                 match before {
                     Some(before) if is_present => server.serial = before.serial,
-                    // Who holds the place of one that is removed finds that one.
+                    // Holders of a removed server's index find its old description.
                     Some(before) => *server = before.clone(),
                     None => server.serial = self.pool.add(idle_limits(server)).ok_or(Refusal::Full)?,
                 }
@@ -239,7 +240,7 @@ impl Process {
         Ok(())
     }
 
-    /// Has servers that came take part.
+    /// Puts added servers into service.
     fn begin(&self, program: &Program, moves: &Moves) {
         let added_proxies: HashSet<usize> = moves.added_proxies.iter().copied().collect();
         let mut changed = BTreeSet::new();
@@ -249,7 +250,7 @@ impl Process {
             let Some(server) = proxy.server(*place) else { continue };
             let (state, now) = (&self.live.proxies[proxy.index], rt::now());
             if added_proxies.contains(&proxy.index) {
-                // Its state was made with all its servers.
+                // The state of an added proxy was created with all its servers.
                 crate::check::add(self, proxy.index, server);
                 crate::resolve::add(self, proxy.index, server);
                 continue;
@@ -273,15 +274,15 @@ impl Process {
         self.change_cookies(program, changed);
     }
 
-    /// The values of cookies follow the servers of these proxies.
+    /// Updates the cookie values of these proxies' servers.
     fn change_cookies(&self, program: &Program, proxies: BTreeSet<usize>) {
         for proxy in proxies.into_iter().filter_map(|index| program.proxies.get(index)) {
             change_cookies(self, proxy, CookieChange::Servers);
         }
     }
 
-    /// Nothing but sessions that have begun uses proxies that were removed; their servers are not checked any more. Once the
-    /// last of those sessions has ended, the servers are forgotten.
+    /// Removes proxies: only existing sessions still use them, and their servers are no longer checked. After the last of those
+    /// sessions, the servers are removed.
     fn retire_proxies(self: &Arc<Self>, former: &Program, removed: Vec<usize>, older: &[Arc<Generation>]) {
         if removed.is_empty() {
             return;
@@ -299,7 +300,7 @@ impl Process {
         rt::spawn(rt::Class::Background, rt::NO_TAG, forget(Arc::clone(self), users, servers));
     }
 
-    /// Nothing but sessions that have begun uses stick tables that were removed; after the last of those their entries are freed.
+    /// Removes stick tables: only existing sessions still use them. After the last of those sessions, their entries are freed.
     fn retire_tables(self: &Arc<Self>, (before, program): (&Program, &Program), older: &[Arc<Generation>]) {
         let was_there = |place: &usize| before.tables.get(*place).is_some_and(|table| !table.is_removed());
         let is_removed = |place: &usize| program.tables.get(*place).is_some_and(|table| table.is_removed());
@@ -316,14 +317,14 @@ impl Process {
         });
     }
 
-    /// Has servers that were struck off get nothing more. What they serve ends as it began; then they are forgotten.
+    /// Removes servers from load balancing. Their current requests continue; then they are removed.
     fn retire(self: &Arc<Self>, (before, program): (&Program, &Program), removed: Vec<ServerPlace>) {
         let mut draining = Vec::with_capacity(removed.len());
         let mut changed = BTreeSet::new();
         for (index, place) in &removed {
             let Some(server) = before.server_at((*index, *place)) else { continue };
             draining.push((server.serial, (*index, *place)));
-            // Those that wait for it go elsewhere.
+            // Requests that wait for it are redispatched.
             let _ = self.live.proxies[*index].set_admin(*place, Admin::Maintenance, rt::now());
             self.forget_links(server.serial);
             changed.insert(*index);
@@ -336,23 +337,23 @@ impl Process {
 }
 
 impl Process {
-    /// The configurations before the newest that sessions still have.
+    /// Returns the previous configurations that sessions still use.
     pub(crate) fn before(&self) -> Vec<Arc<Generation>> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Has the configurations before the newest know a server that the runtime API adds to that one. False: there is no room.
+    /// Adds a server that the runtime API adds to the previous configurations as well. Returns false if there is no capacity.
     pub fn know_server(&self, proxy: &Proxy, server: &Server) -> bool {
         self.before().iter().all(|generation| push(&generation.program, proxy, server))
     }
 
-    /// The same for a backend.
+    /// Adds a backend that the runtime API adds to the previous configurations. Returns false if there is no capacity.
     pub fn know_backend(&self, proxy: &Arc<Proxy>) -> bool {
         self.before().iter().all(|generation| generation.program.proxies.push(|_| Arc::clone(proxy)) == Ok(proxy.index))
     }
 }
 
-/// Has a worker go over to the newest configuration.
+/// Makes a worker adopt the newest configuration.
 fn take_up(worker: &Rc<Worker>) {
     worker.take_up();
     export::start(worker);
@@ -361,7 +362,7 @@ fn take_up(worker: &Rc<Worker>) {
     }
 }
 
-/// Waits until configurations have no session any more. False: the process stops before that.
+/// Waits until configurations have no sessions. Returns false if the process stops before that.
 async fn unused(process: &Process, users: Vec<Weak<Generation>>) -> bool {
     while users.iter().any(|user| user.strong_count() > 0) {
         if process.is_stopping() {
@@ -372,7 +373,7 @@ async fn unused(process: &Process, users: Vec<Weak<Generation>>) -> bool {
     true
 }
 
-/// Waits until configurations have no session any more, and then forgets servers that only those had.
+/// Waits until configurations have no sessions, and then removes servers that only they had.
 async fn forget(process: Arc<Process>, users: Vec<Weak<Generation>>, servers: Vec<Removed>) {
     if !unused(&process, users).await {
         return;
@@ -384,7 +385,7 @@ async fn forget(process: Arc<Process>, users: Vec<Weak<Generation>>, servers: Ve
     vacating::drain(process, servers).await;
 }
 
-/// Which servers and proxies come and go.
+/// Determines the added and removed servers and proxies.
 fn moves(former: &Program, next: &Program) -> Moves {
     let mut moves = Moves::default();
     let is_removed = |index: &usize| former.proxies.is_present(*index) && !next.proxies.is_present(*index);
@@ -407,10 +408,10 @@ fn moves(former: &Program, next: &Program) -> Moves {
     moves
 }
 
-/// Has an older configuration know a server that came. False: there is no room.
+/// Adds a server to an older configuration. Returns false if there is no capacity.
 fn push(older: &Program, proxy: &Proxy, server: &Server) -> bool {
     let backend = older.proxies.get(proxy.index).and_then(|proxy| proxy.backend.as_ref());
-    // A backend that the runtime API has added is the same one in all.
+    // A backend that the runtime API has added is shared by all configurations.
     backend.is_none_or(|backend| match backend.servers.get(server.index) {
         Some(known) => known.serial == server.serial,
         None => backend.servers.push(|_| server.clone()) == Ok(server.index),

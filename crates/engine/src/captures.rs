@@ -1,5 +1,5 @@
-//! Heads of requests and answers that broke a rule of HTTP/1: of each proxy the last of either kind (`show errors`). Must never
-//! decide what becomes of them.
+//! Captured invalid HTTP/1 heads: the last request and the last response of each proxy (`show errors`). Must never decide how
+//! they are handled.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,35 +7,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base::WallTime;
 use conn::found::Fault;
 
-/// A head that was refused.
+/// A rejected head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
-    /// When.
+    /// Time of the capture.
     pub at: WallTime,
-    /// Its number among all of them, from 0.
+    /// Sequence number over all captures, from 0.
     pub number: u32,
-    /// The frontend of its client.
+    /// Index of the client's frontend.
     pub frontend: usize,
-    /// Backend and server of an answer; `None`: it is a request.
+    /// Backend and server of a response; `None`: it is a request.
     pub server: Option<(usize, Option<usize>)>,
-    /// The client; `unix` where it has no address.
+    /// The client's address; `unix` if it has none.
     pub source: Box<str>,
-    /// What had come of it.
+    /// The bytes received.
     pub bytes: Box<[u8]>,
-    /// Bytes that its buffer has at most.
+    /// Capacity of the buffer, in bytes.
     pub capacity: usize,
-    /// What is wrong with it.
+    /// The error.
     pub fault: Fault,
 }
 
-/// The last ones of each proxy.
+/// The last captures of each proxy.
 #[derive(Debug, Default)]
 pub struct Captures(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
     count: u32,
-    /// By proxy; true: answers of its servers.
+    /// By proxy; true: responses of its servers.
     last: BTreeMap<(usize, bool), Arc<Capture>>,
 }
 
@@ -44,7 +44,7 @@ impl Captures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps one as the last of its proxy.
+    /// Stores a capture as the last one of its proxy.
     pub fn add(&self, capture: Capture) {
         let place = (capture.server.map_or(capture.frontend, |(backend, _)| backend), capture.server.is_some());
         let kept = &mut *self.lock();
@@ -53,12 +53,12 @@ impl Captures {
         kept.last.insert(place, capture);
     }
 
-    /// How many there have been.
+    /// Returns the number of captures so far.
     pub fn count(&self) -> u32 {
         self.lock().count
     }
 
-    /// Those that are kept: by proxy, requests before answers.
+    /// Returns the stored captures: by proxy, requests before responses.
     pub fn all(&self) -> Vec<Arc<Capture>> {
         self.lock().last.values().cloned().collect()
     }

@@ -1,5 +1,4 @@
-//! The parts that a certificate is made of, as payloads have them, and what puts them into a certificate that is in use. Must
-//! never read a file.
+//! The parts of a certificate as payloads contain them, and replacing them in a certificate in use. Must never read a file.
 
 use std::sync::Arc;
 
@@ -10,18 +9,18 @@ use tls::timestamps;
 
 use crate::certificates::{Certificates, used};
 
-/// The part of a certificate that a payload has.
+/// The part of a certificate that a payload contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The certificate, its chain and its key.
+    /// Certificate, chain and private key.
     Text,
-    /// The key.
+    /// Private key.
     Key,
-    /// An OCSP answer, in base64.
+    /// OCSP response, in base64.
     Ocsp,
-    /// The certificate of the OCSP answer's issuer.
+    /// Certificate of the OCSP response's issuer.
     Issuer,
-    /// Timestamps of certificate transparency, in base64.
+    /// Signed Certificate Timestamps (SCT list), in base64.
     Timestamps,
 }
 
@@ -29,7 +28,7 @@ impl Part {
     /// Puts this part into a draft.
     ///
     /// # Errors
-    /// HAProxy's sentence, with a line feed; empty where it has none.
+    /// HAProxy's message, with a line feed; empty if HAProxy has none.
     pub fn put(self, draft: &mut Draft, payload: &[u8]) -> Result<(), String> {
         let name = draft.name.clone();
         let said = |why: Error| format!("{}.\n", why.sentence(&name));
@@ -46,18 +45,18 @@ impl Part {
                 draft.set_answer(decoded()?);
                 Ok(())
             }
-            // They are checked, and not sent.
+            // SCT lists are validated, but not sent.
             Self::Timestamps if timestamps::is_list(&decoded()?) => Ok(()),
             Self::Timestamps => Err(String::new()),
         }
     }
 }
 
-/// Puts parts into the certificate of that name, wherever it is used or kept; each part has the name that errors show. `now`:
-/// seconds since 1970. A change that the runtime API has begun is not touched.
+/// Replaces parts of the certificate of that name, in use or kept. `parts`: each with the name that errors show. `now`: seconds
+/// since 1970. An uncommitted change of the runtime API is not affected.
 ///
 /// # Errors
-/// HAProxy's sentence; then nothing has changed.
+/// HAProxy's message; nothing was changed.
 pub fn update(
     certificates: &Certificates,
     program: &Program,

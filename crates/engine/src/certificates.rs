@@ -1,5 +1,5 @@
-//! Certificates, files of authorities and revocation lists while the process serves: those that the newest configuration uses,
-//! those that no line uses, and the changes that are being made. Must never read a file.
+//! Certificates, CA files and CRL files while the process serves: those that the newest configuration uses, unused ones, and
+//! uncommitted changes. Must never read a file.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,45 +10,46 @@ use policy::program::Program;
 use tls::certificate::{Certificate, Draft};
 use tls::trust::{TrustFile, Trusted};
 
-/// What is done about certificates beside handshakes.
+/// State of certificate maintenance: ACME and OCSP.
 #[derive(Debug, Default)]
 pub struct Upkeep {
-    /// Those that are obtained.
+    /// Certificates obtained by ACME.
     pub acme: crate::acme_state::Registry,
-    /// OCSP answers that are kept fresh.
+    /// OCSP responses that are kept up to date.
     pub ocsp: crate::ocsp_state::Updates,
 }
 
-/// What is kept of certificates beside the programs.
+/// Certificates of the process, apart from those of its programs.
 #[derive(Debug, Default)]
 pub struct Certificates(Mutex<Held>);
 
-/// Under the lock.
+/// The data under the lock of [`Certificates`].
 #[derive(Debug, Default)]
 pub struct Held {
-    /// What is to be put in the place of the certificate of its name.
+    /// Uncommitted change of a certificate (`set ssl cert`).
     pub change: Option<Draft>,
-    /// Those that a `crt-store` loads, were added, or were used before, by name; `None`: nothing was put there yet.
+    /// Certificates that a `crt-store` loads, that were added, or that were used before, by name; `None`: `new ssl cert` without
+    /// content yet.
     pub kept: BTreeMap<String, Option<Arc<Certificate>>>,
-    /// The file of authorities that is to be put in the place of the one of its name.
+    /// Uncommitted change of a CA file.
     pub authorities_change: Option<TrustFile>,
-    /// The file of revocation lists.
+    /// Uncommitted change of a CRL file.
     pub lists_change: Option<TrustFile>,
-    /// Files of either kind that were added, or were used before, by name.
+    /// CA and CRL files that were added, or used before, by name.
     pub kept_trust: BTreeMap<String, Trusted>,
 }
 
 impl Held {
-    /// The certificate of that name: the one in use, else one that is kept.
+    /// Returns the certificate of that name: the one in use, else a kept one.
     pub fn find(&self, program: &Program, name: &str) -> Option<Arc<Certificate>> {
         used(program).remove(name).or_else(|| self.kept.get(name)?.clone())
     }
 
-    /// Puts a certificate in the place of the one of its name, wherever that is: in use, kept, or a key of tokens. Returns in
-    /// how many places it is in use.
+    /// Replaces the certificate of the same name, in use, kept, or as a key of tokens. Returns the number of places where it is
+    /// in use.
     ///
     /// # Errors
-    /// It cannot stand somewhere; then nothing has changed.
+    /// The certificate is not usable in one place; nothing was changed.
     pub fn put(&mut self, program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
         let places = replace(program, certificate)?;
         if let Some(kept) = self.kept.get_mut(&*certificate.name) {
@@ -62,7 +63,7 @@ impl Held {
         Ok(places)
     }
 
-    /// Keeps what a program uses: a line may use it no more in the next moment.
+    /// Keeps the certificates and files that a program uses, before a change that can remove the lines which use them.
     pub fn keep(&mut self, program: &Program) {
         self.kept.extend(used(program).into_iter().map(|(name, certificate)| (name, Some(certificate))));
         self.kept_trust.extend(used_trust(program));
@@ -70,18 +71,19 @@ impl Held {
 }
 
 impl Certificates {
-    /// What a first configuration loads without using it.
+    /// Returns the certificates that a first configuration loads without using them.
     pub fn of(program: &Program) -> Self {
         let kept = program.tls.stored.iter().map(|one| (one.name.to_string(), Some(Arc::clone(one))));
         Self(Mutex::new(Held { kept: kept.collect(), ..Held::default() }))
     }
 
-    /// For one look or one step.
+    /// Locks the data; hold the guard for one operation only.
     pub fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that lines may name without a file being read: what is used, and what was added.
+    /// Returns the certificates and files that configuration lines can name without a file being read: those in use and those
+    /// added.
     pub fn known(&self, program: &Program) -> KnownTls {
         let held = self.lock();
         let mut certificates: BTreeMap<_, _> =
@@ -98,20 +100,20 @@ impl Certificates {
     }
 }
 
-/// Where clients of a program get certificates.
+/// TLS servers (listeners) of a program.
 fn servers(program: &Program) -> impl Iterator<Item = &Arc<tls::Server>> {
     program.tls.listeners.iter().map(|listener| &listener.server)
 }
 
-/// Shows a certificate to clients that ask for a proof of a name, wherever a program speaks TLS, or none any more.
+/// Offers a challenge certificate for a name on all TLS listeners of a program; `None` removes it.
 ///
 /// # Errors
-/// It cannot be shown.
+/// A listener rejects the certificate.
 pub(crate) fn offer_proof(program: &Program, name: &str, certificate: Option<&Arc<Certificate>>) -> Result<(), String> {
     servers(program).try_for_each(|server| server.prove(name, certificate))
 }
 
-/// What shows certificates to servers of a program.
+/// TLS clients of a program: connections to servers, peers, rings and name servers.
 fn clients(program: &Program) -> impl Iterator<Item = &Arc<tls::Client>> {
     let backends = program.proxies.iter().filter_map(|proxy| proxy.backend.as_ref());
     let servers = backends.flat_map(|backend| backend.servers.iter());
@@ -128,21 +130,22 @@ fn clients(program: &Program) -> impl Iterator<Item = &Arc<tls::Client>> {
     traffic.chain(links.map(|tls| &tls.client))
 }
 
-/// Every certificate that a program uses, by name.
+/// Returns every certificate that a program uses, by name.
 pub fn used(program: &Program) -> BTreeMap<String, Arc<Certificate>> {
     let shown = servers(program).flat_map(|server| server.certificates());
     let all = shown.chain(clients(program).filter_map(|client| client.certificate()));
     all.map(|certificate| (certificate.name.to_string(), certificate)).collect()
 }
 
-/// Every file of authorities and of revocation lists that a program uses, by name.
+/// Returns every CA and CRL file that a program uses, by name.
 pub fn used_trust(program: &Program) -> BTreeMap<String, Trusted> {
     let of_clients = servers(program).flat_map(|server| server.trust_files());
     let all = of_clients.chain(clients(program).flat_map(|client| client.trust_files()));
     all.map(|file| (file.name.into(), file.content)).collect()
 }
 
-/// Exchanges something everywhere. Returns in how many places; where one refuses, `former` is put back.
+/// Replaces something in all TLS servers and clients. Returns the number of places; if one rejects it, `former` is restored
+/// everywhere.
 fn exchange<T>(
     program: &Program,
     (next, former): (&T, Option<&T>),
@@ -167,20 +170,19 @@ fn exchange<T>(
     })
 }
 
-/// Puts a certificate in the place of the one of its name wherever a program uses that. Returns in how many places.
+/// Replaces the certificate of the same name wherever a program uses it. Returns the number of places.
 ///
 /// # Errors
-/// It cannot stand somewhere; then it stands nowhere.
+/// A place rejects the certificate; none uses it.
 fn replace(program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
     let former = used(program).remove(&*certificate.name);
     exchange(program, (certificate, former.as_ref()), tls::Server::replace, tls::Client::replace)
 }
 
-/// Puts another content in a file of authorities or revocation lists wherever a program uses that. Returns in how many
-/// places.
+/// Replaces the content of a CA or CRL file wherever a program uses it. Returns the number of places.
 ///
 /// # Errors
-/// It cannot be used somewhere; then it is used nowhere.
+/// A place rejects the content; none uses it.
 pub fn replace_trust(program: &Program, file: &TrustFile) -> Result<usize, String> {
     let former = used_trust(program).remove(&*file.name);
     let former = former.map(|content| TrustFile { name: file.name.clone(), content });

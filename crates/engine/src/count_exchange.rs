@@ -1,5 +1,5 @@
-//! When counts are exchanged with other processes ("shm-stats-file"): every second, by a helper, which adds to the file what the
-//! workers have counted since it did last, and at the end of the process. Must never make a worker wait.
+//! Schedule of the exchange of counters with other processes ("shm-stats-file"): every second on a helper thread, and at the end
+//! of the process. Must never make a worker wait.
 
 use std::io;
 use std::rc::Rc;
@@ -10,10 +10,10 @@ use config::diagnostic::Severity;
 
 use crate::worker::{Process, Worker};
 
-/// How often counts are exchanged.
+/// Interval between exchanges.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Has the counts exchanged from now on. On the first worker.
+/// Starts the periodic exchange. Only the first worker does so.
 pub fn start(worker: &Rc<Worker>) {
     if worker.id != 0 || !worker.process.shared_counts.is_set() {
         return;
@@ -31,7 +31,7 @@ pub fn start(worker: &Rc<Worker>) {
     });
 }
 
-/// Exchanges all counts. What is to be said, once.
+/// Exchanges all counters. Returns a warning the first time that something fails.
 fn exchange_all(process: &Process) -> Option<String> {
     let mut counts = process.shared_counts.get()?;
     let complaint = match counts.exchange(&process.generation().program, &process.counters) {
@@ -39,14 +39,14 @@ fn exchange_all(process: &Process) -> Option<String> {
         Ok(false) => {
             "shm stats file: not every object with a guid has room in it; their counters are not shared".to_owned()
         }
-        // Another process has it; there is a next time.
+        // Another process holds the lock; the next exchange retries.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
         Err(error) => format!("shm stats file: counters cannot be shared : {error}"),
     };
     (!std::mem::replace(&mut counts.complained, true)).then_some(complaint)
 }
 
-/// `clear counters`: the counts of one server, or of all objects, are forgotten in every process. Returns once they are.
+/// `clear counters`: clears the counters of one server, or of all objects, in every process. Returns once that is done.
 pub async fn clear(process: &Arc<Process>, server: Option<usize>) {
     if !process.shared_counts.is_set() {
         return;
@@ -61,14 +61,14 @@ pub async fn clear(process: &Arc<Process>, server: Option<usize>) {
     }
 }
 
-/// Whether the counts of a server are shared.
+/// Whether the counters of a server are shared.
 pub fn shares_server(process: &Process, serial: usize) -> bool {
     let counts = process.shared_counts.get();
     counts.is_some_and(|counts| counts.has_server(serial))
 }
 
-/// Exchanges the counts for the last time, and gives the records back unless the next process is to go on with them. After the last
-/// worker has ended.
+/// Exchanges the counters for the last time, and releases the records unless the next process continues them. Call it after the
+/// last worker has ended.
 pub fn finish(process: &Process, are_kept: bool) {
     let Some(mut counts) = process.shared_counts.get() else { return };
     let _ = counts.exchange(&process.generation().program, &process.counters);

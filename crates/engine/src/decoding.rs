@@ -1,6 +1,6 @@
-//! The decoders of content codings, over bodies of which every byte is here: DEFLATE in its formats (RFC 1950 to 1952), Brotli
-//! (RFC 7932) and Zstandard (RFC 8878). Owns what a decoder may cost: the size of its result, the layers of a body, the members of
-//! a stream. Must never know a message, and never return a part of a result.
+//! The decoders of content codings, for complete bodies: DEFLATE in its formats (RFC 1950 to 1952), Brotli (RFC 7932) and
+//! Zstandard (RFC 8878). Owns the limits of decoding: the size of the result, the number of codings of a body, the members of a
+//! stream. Must never know a message, and never return a partial result.
 
 use brotli::enc::StandardAlloc;
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
@@ -8,16 +8,16 @@ use flate2::{Decompress, FlushDecompress, Status};
 use zstd_safe::DCtx;
 use zstd_safe::zstd_sys::ZSTD_ErrorCode;
 
-/// Codings that may be applied to one body.
+/// Maximum number of codings of one body.
 const MOST_CODINGS: usize = 3;
 
-/// Members that one gzip stream may have: each costs a fresh decoder.
+/// Maximum number of members of a gzip stream: each costs a new decoder.
 const MOST_MEMBERS: usize = 100;
 
-/// Bytes that a result grows by at least.
+/// Minimum growth of a result, in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// The codings that can be decoded, as a client is told (Accept-Encoding, RFC 9110, section 12.5.3).
+/// The codings that can be decoded, as a value of Accept-Encoding (RFC 9110, section 12.5.3).
 pub const ACCEPTED: &str = "gzip, deflate, br, zstd";
 
 /// A content coding (RFC 9110, section 8.4.1).
@@ -25,7 +25,7 @@ pub const ACCEPTED: &str = "gzip, deflate, br, zstd";
 pub enum ContentCoding {
     /// `gzip`, `x-gzip`.
     Gzip,
-    /// `deflate`: zlib's format, or DEFLATE alone, which some senders take for it.
+    /// `deflate`: the zlib format, or raw DEFLATE, which some senders use for it.
     Deflate,
     /// `br`.
     Brotli,
@@ -33,18 +33,18 @@ pub enum ContentCoding {
     Zstd,
 }
 
-/// Why there is no result.
+/// Reason of a failed decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
-    /// A coding is not known, or there are too many of them.
+    /// An unknown coding, or too many codings.
     Unsupported,
-    /// The bytes are not what the coding says: broken, cut off, with a wrong checksum, or followed by something else.
+    /// Invalid input: corrupt, truncated, with a wrong checksum, or with trailing data.
     Malformed,
-    /// A result would be larger than it may be.
+    /// The result would exceed the limit.
     TooLarge,
 }
 
-/// The codings of a message, in the order in which they were applied, from the values of its Content-Encoding fields.
+/// Parses Content-Encoding fields: the codings of a message, in the order in which they were applied.
 ///
 /// # Errors
 /// [`DecodeError::Unsupported`].
@@ -68,8 +68,8 @@ pub fn codings<'v>(values: impl Iterator<Item = &'v [u8]>) -> Result<Vec<Content
     Ok(found)
 }
 
-/// Undoes codings, which are in the order in which they were applied. No result is larger than `limit` bytes, those in between
-/// included; memory is bounded by that and by what the largest decoder holds (16 MB of address space, Brotli's window), and time by the
+/// Decodes a body; `codings` are in the order in which they were applied. No result is larger than `limit` bytes, intermediate
+/// ones included; memory is bounded by that and by the largest decoder (16 MB of address space, Brotli's window), and time by the
 /// lengths of `body` and of the results.
 ///
 /// # Errors
@@ -79,7 +79,7 @@ pub fn decode(codings: &[ContentCoding], body: &[u8], limit: usize) -> Result<Ve
     for coding in codings.iter().rev() {
         let input = result.as_deref().unwrap_or(body);
         if input.is_empty() {
-            // No coding makes nothing of anything.
+            // No coding has an empty encoding.
             return Err(DecodeError::Malformed);
         }
         result = Some(match coding {
@@ -100,13 +100,13 @@ pub fn decode(codings: &[ContentCoding], body: &[u8], limit: usize) -> Result<Ve
     Ok(result.unwrap_or_else(|| body.to_vec()))
 }
 
-/// Whether data begin as zlib's do (RFC 1950, section 2.2).
+/// Whether data begin with a zlib header (RFC 1950, section 2.2).
 fn has_zlib_header(input: &[u8]) -> bool {
     matches!(input, [first, second, ..]
         if first & 0x0f == 8 && first >> 4 <= 7 && (u16::from(*first) << 8 | u16::from(*second)).is_multiple_of(31))
 }
 
-/// One member after the other (RFC 1952, section 2.2).
+/// Decodes all members of a gzip stream (RFC 1952, section 2.2).
 fn gunzip(mut input: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
     let mut out = Vec::new();
     for _ in 0..MOST_MEMBERS {
@@ -119,13 +119,14 @@ fn gunzip(mut input: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
     Err(DecodeError::Malformed)
 }
 
-/// Makes room for more of a result: one byte more than it may have, so that a result of exactly `limit` bytes is told from a larger one.
+/// Grows the result's capacity, up to one byte more than `limit`, so that a result of exactly `limit` bytes differs from a larger
+/// one.
 fn grow(out: &mut Vec<u8>, limit: usize) {
     let more = (limit + 1).saturating_sub(out.len()).min(out.len().max(PIECE)).max(1);
     out.reserve_exact(more);
 }
 
-/// Decodes one stream of DEFLATE and returns how many bytes of the input it had.
+/// Decodes one DEFLATE stream and returns the number of input bytes consumed.
 fn inflate(mut state: Decompress, input: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<usize, DecodeError> {
     let mut taken = 0;
     loop {
@@ -141,7 +142,7 @@ fn inflate(mut state: Decompress, input: &[u8], limit: usize, out: &mut Vec<u8>)
         if status == Status::StreamEnd {
             return Ok(taken);
         }
-        // There was room and nothing happened: the input ends before the stream does.
+        // No progress with space left: the input is truncated.
         if read == 0 && out.len() == before.1 {
             return Err(DecodeError::Malformed);
         }
@@ -150,7 +151,7 @@ fn inflate(mut state: Decompress, input: &[u8], limit: usize, out: &mut Vec<u8>)
 
 fn unbrotli(input: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
     let memory = StandardAlloc::default;
-    // Strict: no window above that of the RFC, of 16 MB.
+    // Strict: no window above the RFC's maximum of 16 MB.
     let mut state = Box::new(BrotliState::new_strict(memory(), memory(), memory()));
     let (mut left, mut taken, mut total) = (input.len(), 0, 0);
     let (mut out, mut made) = (Vec::new(), 0);
@@ -175,7 +176,7 @@ fn unbrotli(input: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
     }
 }
 
-/// At once and into the result itself, so that no memory is taken for a window, whatever a frame says.
+/// Decodes in one call and into the result itself, so that no window is allocated, regardless of the size that a frame declares.
 fn unzstd(input: &[u8], limit: usize) -> Result<Vec<u8>, DecodeError> {
     let mut out = Vec::with_capacity(limit.max(1));
     let mut state = DCtx::try_create().ok_or(DecodeError::TooLarge)?;

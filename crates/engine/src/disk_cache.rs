@@ -1,6 +1,6 @@
-//! The files of caches (`disk`): responses that leave the memory are written there, and read back for a request that finds nothing
-//! else. A thread for each file reads and writes; no worker ever waits for it. Must never make an error of what a disk does: a
-//! response that cannot be read is not there.
+//! The files of caches (`disk`): responses evicted from memory are written to them, and read back on a cache miss. One thread per
+//! file reads and writes; workers never wait for it. Must never turn a disk error into a failed request: a response that cannot
+//! be read counts as a miss.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -10,20 +10,20 @@ use std::sync::{Arc, OnceLock};
 use base::Moment;
 use live::cache::{Cache, Leaving, Place};
 
-/// Jobs that may wait for a file.
+/// Maximum number of queued jobs for a file.
 const WAITING: usize = 64;
 
-/// What reads and writes.
+/// Storage of a cache file.
 pub trait Store: Send + Sync {
-    /// Fills `room` from an offset on.
+    /// Fills `room` from an offset.
     ///
     /// # Errors
-    /// There are not so many bytes, or the system's.
+    /// The file is shorter, or from the system.
     fn read(&self, room: &mut [u8], offset: u64) -> std::io::Result<()>;
-    /// Writes all of `data` there.
+    /// Writes all of `data` at an offset.
     ///
     /// # Errors
-    /// The system's.
+    /// From the system.
     fn write(&self, data: &[u8], offset: u64) -> std::io::Result<()>;
 }
 
@@ -37,27 +37,27 @@ impl Store for File {
     }
 }
 
-/// The files, by cache.
+/// The files, by the index of the cache.
 pub struct Disks(Box<[OnceLock<Arc<Disk>>]>);
 
-/// A file.
+/// A cache file, with its thread.
 pub(crate) struct Disk {
     store: Box<dyn Store>,
     thread: rt::Helpers,
-    /// Jobs that were given to it, and those that have ended or were refused.
+    /// Number of jobs started, and of jobs completed or rejected.
     begun: AtomicU64,
     ended: AtomicU64,
-    /// How many must have ended before it is asked for anything else: one has taken too long.
+    /// Number of completed jobs required before the file is used again, after one took too long.
     hangs: AtomicU64,
 }
 
 impl Disks {
-    /// Places for so many caches.
+    /// Creates entries for `caches` caches.
     pub(crate) fn new(caches: usize) -> Self {
         Self((0..caches).map(|_| OnceLock::new()).collect())
     }
 
-    /// Gives a cache its file.
+    /// Sets the file of a cache.
     pub fn set(&self, cache: usize, store: Box<dyn Store>) {
         if let Some(place) = self.0.get(cache) {
             let _ = place.set(Arc::new(Disk {
@@ -75,7 +75,7 @@ impl Disks {
     }
 }
 
-/// A job, until it has ended.
+/// Guard of a running job.
 struct Job(Arc<Disk>);
 
 impl Job {
@@ -92,17 +92,17 @@ impl Drop for Job {
 }
 
 impl Disk {
-    /// Whether it may be asked.
+    /// Whether the file can be used.
     pub(crate) fn is_ready(&self) -> bool {
         self.ended.load(Relaxed) >= self.hangs.load(Relaxed)
     }
 
-    /// It has taken too long.
+    /// Marks the file as hanging: it is not used until all jobs started so far have ended.
     pub(crate) fn note_hang(&self) {
         self.hangs.store(self.begun.load(Relaxed), Relaxed);
     }
 
-    /// Writes what has left the memory of a cache. Where too much waits for the file, it is gone.
+    /// Writes the objects evicted from memory. They are lost if the file hangs or its queue is full.
     pub(crate) fn write(self: &Arc<Self>, cache: &Arc<Cache>, now: Moment) {
         let Some(leaving) = cache.take_leaving() else { return };
         if self.is_ready() {
@@ -122,7 +122,7 @@ impl Disk {
         }
     }
 
-    /// Reads a response. `None`: it is not there any more.
+    /// Reads a response. `None`: it no longer exists, or could not be read.
     pub(crate) async fn read(
         self: &Arc<Self>,
         cache: &Arc<Cache>,
@@ -133,7 +133,7 @@ impl Disk {
         let work = move || {
             let mut record = vec![0; usize::try_from(place.length).ok()?];
             let read = job.0.store.read(&mut record, place.offset);
-            // What could not be read is no record either.
+            // A failed read is treated as an empty record, which is not valid.
             let record = if read.is_ok() { &record[..] } else { &[] };
             cache.restore(&key, &place, record)
         };
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk that does nothing until it is told.
+    /// Storage that blocks until it is released.
     struct Hung(Mutex<Receiver<()>>);
 
     impl Store for Hung {
@@ -226,7 +226,7 @@ mod tests {
         let waker = Waker::from(Arc::clone(&bell));
         let mut reading = Box::pin(disk.read(&cache, b"a"[..].into(), place));
         assert!(reading.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        // This is what a request does that has waited for too long.
+        // What a request does after waiting too long.
         disk.note_hang();
         assert!(!disk.is_ready());
         go.send(()).unwrap();

@@ -1,10 +1,10 @@
-//! Whether a session has ended, for a task that waits for that. Must never know a session.
+//! Notification of a session's end, for one task. Must never know a session.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// What the task waits on.
+/// The waiting task's side.
 #[derive(Default)]
 pub struct Ending {
     has_ended: Cell<bool>,
@@ -22,11 +22,11 @@ impl Ending {
     }
 }
 
-/// Part of a session: says that it has ended when it is dropped.
+/// The session's side: dropping it reports the end.
 pub struct Guard(Rc<Ending>);
 
 impl Guard {
-    /// The one that this ending waits for.
+    /// Creates the guard of an [`Ending`].
     pub fn of(ending: &Rc<Ending>) -> Self {
         Self(Rc::clone(ending))
     }

@@ -1,5 +1,6 @@
-//! Sends what waits in a channel to its collector over HTTP (OTLP/HTTP, protobuf): in batches, again where the collector says so or
-//! is not there, with growing pauses. Runs on the first worker. Must never keep the process from ending for long.
+//! Sends the queued items of a channel to its collector over HTTP (OTLP/HTTP, protobuf): in batches, with retries and growing
+//! delays if the collector asks for that or is unreachable. Runs on the first worker. Must never delay the end of the process for
+//! long.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,22 +15,22 @@ use crate::http_client::{self, Failure, Request};
 use crate::telemetry::Channel;
 use crate::worker::Worker;
 
-/// Bytes of an answer at most.
+/// Maximum size of a response, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// Attempts at one request.
+/// Maximum number of attempts per request.
 const ATTEMPTS: u32 = 6;
-/// The pause before the second attempt; it doubles each time.
+/// Delay before the second attempt; doubled with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause, also where a collector asks for a longer one.
+/// Upper bound on the delay, also for a collector's `Retry-After`.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How long the end of the process waits for collectors.
+/// Maximum time that the end of the process waits for collectors.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// How often is looked whether they have taken everything.
+/// Poll interval of that wait.
 const LOOK: Duration = Duration::from_millis(10);
-/// Lines about items that were dropped are that far apart at least.
+/// Minimum interval between log lines about dropped items.
 const TOLD: Duration = Duration::from_secs(60);
 
-/// Starts the tasks of the newest configuration's channels, on the first worker alone.
+/// Starts the tasks of the newest configuration's channels. Only the first worker does so.
 pub fn start(worker: &Rc<Worker>) {
     if worker.id != 0 {
         return;
@@ -50,7 +51,7 @@ pub fn start(worker: &Rc<Worker>) {
     }
 }
 
-/// Waits until collectors have taken what is left, for some seconds at most. For worker 0, once no session is left.
+/// Waits until collectors have taken the remaining items, for some seconds at most. For worker 0, once no session is left.
 pub async fn flush(worker: &Worker) {
     let channels = worker.process.telemetry.channels();
     let deadline = rt::now() + LAST_WORDS;
@@ -63,18 +64,18 @@ pub async fn flush(worker: &Worker) {
     }
 }
 
-/// What has been told of a channel.
+/// Logging state of a channel.
 #[derive(Default)]
 struct Told {
-    /// Its collector takes nothing.
+    /// A failure was logged.
     fails: bool,
-    /// Items that were dropped, as of the last line about them.
+    /// Number of dropped items at the last log line about them.
     dropped: u64,
-    /// No other line about them before then.
+    /// Earliest time of the next such line.
     next: Moment,
 }
 
-/// The task of a channel.
+/// Runs the task of a channel.
 async fn export(worker: Rc<Worker>, channel: Arc<Channel>) {
     let mut told = Told::default();
     loop {
@@ -91,7 +92,7 @@ async fn export(worker: Rc<Worker>, channel: Arc<Channel>) {
         tell_dropped(&worker, &channel, &mut told);
         let is_wanted = worker.generation().channels.iter().any(|known| Arc::ptr_eq(known, &channel));
         let mut known = worker.process.telemetry.lock();
-        // Itself and the list: no configuration that is served has it any more.
+        // Two references, this task's and the list's: no configuration uses the channel.
         if !is_wanted && Arc::strong_count(&channel) <= 2 && channel.waiting() == 0 {
             known.retain(|known| !Arc::ptr_eq(known, &channel));
             return;
@@ -99,7 +100,7 @@ async fn export(worker: Rc<Worker>, channel: Arc<Channel>) {
     }
 }
 
-/// Sends one request, again where that makes sense. The number of items that the collector has refused.
+/// Sends one request, with retries. Returns the number of items that the collector has rejected.
 async fn send(worker: &Worker, channel: &Channel, items: &[Vec<u8>]) -> Result<u64, String> {
     let plan = &channel.plan;
     let Some(target) = &channel.target else { return Err("its URL is invalid".to_owned()) };
@@ -141,26 +142,26 @@ async fn send(worker: &Worker, channel: &Channel, items: &[Vec<u8>]) -> Result<u
         let pause = pause.unwrap_or_else(|| jittered(FIRST_PAUSE * (1 << (attempt - 1)))).min(LONGEST_PAUSE);
         let until = rt::now() + pause;
         while rt::now() < until && !channel.last.load(Ordering::Relaxed) {
-            // What comes meanwhile waits as well.
+            // Items that are added during the delay are queued as well.
             channel.wait(until).await;
         }
         attempt += 1;
     }
 }
 
-/// From half of a pause to all of it, so that those who were refused together do not come back together.
+/// Returns between half of a delay and all of it, so that clients rejected together do not retry together.
 fn jittered(pause: Duration) -> Duration {
     let half = pause / 2;
     half + half.mul_f64((rt::random() >> 11) as f64 / (1u64 << 53) as f64)
 }
 
-/// `Retry-After` in seconds; dates are not read.
+/// Parses `Retry-After` in seconds; dates are ignored.
 fn retry_after(value: Option<&[u8]>) -> Option<Duration> {
     let seconds = std::str::from_utf8(value?).ok()?.trim().parse::<u32>().ok()?;
     Some(Duration::from_secs(seconds.into()))
 }
 
-/// Counts what became of items, and logs when that changes.
+/// Counts the items of a request by its outcome, and logs changes of the collector's state.
 fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, String>, told: &mut Told) {
     let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
     let (url, (signal, items)) = (&channel.plan.url, channel.plan.signal.names());

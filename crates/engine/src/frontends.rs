@@ -1,5 +1,5 @@
-//! Which frontends accept, when single ones are paused or stopped at run time (management manual, "disable frontend",
-//! "enable frontend", "shutdown frontend"). Must never end a session.
+//! State of frontends that were paused or stopped individually at run time (management manual, "disable frontend", "enable
+//! frontend", "shutdown frontend"). Must never end a session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,28 +7,28 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::sockets::Sockets;
 use crate::worker::Process;
 
-/// Whether a frontend accepts.
+/// Whether a frontend accepts connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
-    /// It does.
+    /// It accepts.
     Open,
-    /// Not for the time being: it gave its addresses free where the system lets it.
+    /// It is paused, and its addresses are free where the system allows that.
     Paused,
-    /// Never again.
+    /// It is stopped for good.
     Shut,
 }
 
-/// Every frontend's opening, by the index of its proxy.
+/// State of every frontend, by the index of its proxy.
 #[derive(Debug)]
 pub struct Frontends(Box<[AtomicU8]>);
 
 impl Frontends {
-    /// All of them open.
+    /// All frontends accept.
     pub(crate) fn new(proxies: usize) -> Self {
         Self((0..proxies).map(|_| AtomicU8::new(Opening::Open as u8)).collect())
     }
 
-    /// Of the proxy with that index.
+    /// Returns the state of a frontend.
     pub fn opening(&self, proxy: usize) -> Opening {
         match self.0.get(proxy).map(|one| one.load(Ordering::Relaxed)) {
             Some(one) if one == Opening::Paused as u8 => Opening::Paused,
@@ -44,11 +44,11 @@ impl Frontends {
     }
 }
 
-/// A socket could not be paused, or its address is in use by another process now.
+/// A socket could not be paused, or another process uses its address now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failed;
 
-/// A frontend's sockets that are open.
+/// Applies `act` to the open sockets of a frontend.
 fn each_socket(
     shared: &Process,
     proxy: usize,
@@ -56,14 +56,14 @@ fn each_socket(
 ) -> Result<(), Failed> {
     let sockets = shared.sockets().into_iter().flat_map(Sockets::open);
     let results = sockets.filter(|(frontend, _)| *frontend == Some(proxy)).map(|(_, socket)| act(&socket));
-    // Every one of them is tried.
+    // `count` consumes all: every socket is tried.
     if results.filter(Result::is_err).count() == 0 { Ok(()) } else { Err(Failed) }
 }
 
-/// Stops listening until [`resume`]: another process may bind the addresses meanwhile. Connections that are open go on.
+/// Stops listening until [`resume`]: another process can bind the addresses. Open connections continue.
 ///
 /// # Errors
-/// [`Failed`]: the frontend accepts no connection, but an address of it may not be free.
+/// [`Failed`]: the frontend accepts no connections, but one of its addresses may not be free.
 pub fn pause(shared: &Arc<Process>, proxy: usize) -> Result<(), Failed> {
     shared.frontends.set(proxy, Opening::Paused);
     crate::wake_watchers(shared);
@@ -83,7 +83,7 @@ pub fn resume(shared: &Arc<Process>, proxy: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Closes a frontend's sockets for good. Who has connected by now is served.
+/// Closes a frontend's sockets for good. Clients that have connected by then are served.
 pub fn shut(shared: &Arc<Process>, proxy: usize) {
     shared.frontends.set(proxy, Opening::Shut);
     crate::wake_watchers(shared);

@@ -1,6 +1,5 @@
-//! One configuration that the process serves, and what each worker has at hand of it. A process goes from one to the next;
-//! a session stays with the one that it began with. Must never hold what outlives a configuration: that
-//! is the process's.
+//! One configuration that the process serves, and each worker's view of it. A process goes from one to the next; a session keeps
+//! the one that it began with. Must never hold state that outlives a configuration: that belongs to the process.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -19,32 +18,32 @@ use policy::program::{Program, Proxy};
 use crate::routes::{LogRoute, LogRoutes};
 use crate::telemetry::{self, Channel};
 
-/// A file of a configuration: its name, and what it holds.
+/// Name and contents of a configuration file.
 pub type NamedText = (String, Vec<u8>);
 
 /// One configuration that the process serves.
 pub struct Generation {
-    /// How many the process had before it.
+    /// Number of configurations that the process had before it.
     number: u32,
-    /// The configuration, compiled.
+    /// The compiled configuration.
     pub program: Arc<Program>,
-    /// What has become of its lists of patterns.
+    /// State of its pattern lists, with runtime changes.
     pub lists: Arc<ListStates>,
-    /// Where its log lines go.
+    /// Its log routes.
     pub logs: Arc<LogRoutes>,
-    /// Where its telemetry goes, by the exporters of the program.
+    /// Its telemetry channels, by index of the exporter in the program.
     pub channels: Box<[Arc<Channel>]>,
-    /// What lists are hashed under.
+    /// Key for the hashes of pattern lists.
     key: u64,
-    /// What the program was made of, for what is added to it; none where nothing can be.
+    /// Specification that the program was compiled from, for additions; `None`: nothing can be added.
     written: Mutex<Option<Spec>>,
-    /// The text that the program was made of, by the names of its files; empty where nothing shows it.
+    /// Configuration text by file; empty unless a dashboard shows it.
     text: OnceLock<Box<[NamedText]>>,
 }
 
 impl Generation {
-    /// The first one of a process; `random` keys the hashes of what is added to lists. Nothing can be added to the program
-    /// before [`Generation::know_specification`].
+    /// Creates the first configuration of a process; `random` keys the hashes of list entries. Nothing can be added to the
+    /// program before [`Generation::know_specification`].
     pub fn new(program: Arc<Program>, random: u64) -> Self {
         let lists = Arc::new(ListStates::new(&program.lists, Key::new(random)));
         let channels = telemetry::channels(&program, &[]);
@@ -52,7 +51,7 @@ impl Generation {
         Self { number: 0, program, lists, logs, channels, key: random, written, text }
     }
 
-    /// One that follows another. Lists of files that hold what they held go on as they were changed.
+    /// Creates a configuration that follows `before`. Pattern lists whose files are unchanged keep their runtime changes.
     pub fn following(program: Arc<Program>, before: &Self) -> Self {
         let known = (&before.program.lists, &*before.lists);
         let lists = Arc::new(ListStates::following(&program.lists, known, Key::new(before.key)));
@@ -68,81 +67,79 @@ impl Generation {
         }
     }
 
-    /// Adds a map that a script asks for before the process serves.
+    /// Adds a map that a script loads before the process serves.
     ///
     /// # Errors
-    /// Why there is no such map.
+    /// The reason why the map cannot be loaded.
     pub fn add_script_map(&self, map: ScriptMap<'_>, resolver: &mut dyn Resolver) -> Result<Conversion, String> {
         policy::compile::add_script_map(map, (&self.program, &self.lists), Key::new(self.key), resolver)
     }
 
-    /// With other places for its log lines.
+    /// Replaces its log routes.
     pub(crate) fn logging(self, logs: Arc<LogRoutes>) -> Self {
         Self { logs, ..self }
     }
 
-    /// Remembers what the program was made of: servers and backends can be added to it then.
+    /// Stores the specification that the program was compiled from, which is required for adding servers and backends.
     pub fn know_specification(&self, written: Spec) {
         *self.written() = Some(written);
     }
 
-    /// Remembers the text that the program was made of, for those who show it.
+    /// Stores the configuration text, if a dashboard shows it.
     pub fn know_text(&self, files: impl Iterator<Item = NamedText>) {
         if self.program.has_dashboard() {
             self.text.get_or_init(|| files.collect());
         }
     }
 
-    /// The text that the program was made of, by the names of its files.
+    /// Returns the configuration text by file.
     pub fn text(&self) -> &[NamedText] {
         self.text.get().map_or(&[], |files| files)
     }
 
-    /// What the program was made of.
+    /// Returns the specification that the program was compiled from.
     pub fn written(&self) -> MutexGuard<'_, Option<Spec>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many the process had before it; it wraps.
+    /// Returns the number of configurations that the process had before it; it wraps.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The proxy with that index, be it removed since.
+    /// Returns the proxy with that index, removed ones included.
     pub fn proxy(&self, index: usize) -> &Proxy {
         &self.program.proxies[index]
     }
 }
 
-/// What a worker has at hand of a frontend in one generation: all that its sessions ask for without the way through what
-/// the workers share.
+/// A worker's view of a frontend in one generation: data that sessions need, without access to state that workers share.
 pub struct FrontendHandle {
-    /// The generation that its sessions belong to.
+    /// The generation of its sessions.
     pub generation: Arc<Generation>,
-    /// The frontend.
     pub proxy: Arc<Proxy>,
-    /// What this worker counts of it.
+    /// This worker's counters of the frontend.
     pub counters: Arc<FrontCounters>,
-    /// Its streams may have lines.
+    /// Whether its streams can have log lines.
     pub is_logged: bool,
     /// Where those go.
     pub log: Arc<LogRoute>,
 }
 
-/// What a worker has at hand of one generation.
+/// A worker's view of one generation.
 pub struct WorkerGeneration {
     generation: Arc<Generation>,
-    /// By the index of the proxy, be it removed; backends that were added at run time have none.
+    /// By the index of the proxy, removed ones included; backends added at run time have none.
     frontends: Box<[Rc<FrontendHandle>]>,
-    /// Frontends that this generation does not have any more, as the one before had them: whoever is at their addresses when
-    /// those close is served by them.
+    /// Frontends that only the previous generation has: clients that connect before their addresses are closed are served by
+    /// them.
     leaving: RefCell<Vec<Rc<FrontendHandle>>>,
-    /// How many workers accept with a newer one: the worker gets no connections of this one from them any more.
+    /// Number of workers that accept with a newer generation and hand over no more connections of this one.
     passed: Cell<usize>,
 }
 
 impl WorkerGeneration {
-    /// For a worker that counts in `counters` and accepts with `before`.
+    /// Creates the view of a worker that counts in `counters`; `before`: its previous view.
     pub(crate) fn new(generation: Arc<Generation>, before: Option<&Self>, counters: &WorkerCounters) -> Self {
         let places = 0..generation.program.proxies.places();
         let frontends = places.filter_map(|place| generation.program.proxies.get(place)).map(|proxy| {
@@ -166,7 +163,7 @@ impl WorkerGeneration {
         Self { generation, frontends, leaving, passed: Cell::new(0) }
     }
 
-    /// What is at hand of the frontend with that index.
+    /// Returns the view of a frontend.
     pub fn frontend(&self, index: usize) -> Rc<FrontendHandle> {
         let found = &self.frontends[index];
         if found.proxy.frontend.is_none()
@@ -186,12 +183,12 @@ impl Deref for WorkerGeneration {
     }
 }
 
-/// The generations that a worker begins sessions of: the newest, and those before it as long as another worker may hand
-/// over a connection that it accepted with them.
+/// The generations of a worker's new sessions: the newest, and previous ones as long as another worker may hand over a connection
+/// that it accepted with them.
 pub(crate) struct Generations {
     newest: RefCell<Rc<WorkerGeneration>>,
     older: RefCell<Vec<Rc<WorkerGeneration>>>,
-    /// The number that the other workers know it to accept with: a worker that starts late begins with a newer one.
+    /// Number of the generation that was announced to the other workers; a worker that starts late begins with a newer one.
     announced: Cell<u32>,
 }
 
@@ -204,7 +201,7 @@ impl Generations {
         Rc::clone(&self.newest.borrow())
     }
 
-    /// `None`: it is newer than all, or no connection of it is handed over any more.
+    /// Returns a generation by number. `None`: it is newer, or no connection of it can be handed over.
     pub(crate) fn numbered(&self, number: u32) -> Option<Rc<WorkerGeneration>> {
         let newest = self.newest();
         if newest.number == number {
@@ -213,27 +210,26 @@ impl Generations {
         self.older.borrow().iter().find(|older| older.number == number).cloned()
     }
 
-    /// Addresses of frontends that have gone are closed: nobody comes there any more.
+    /// Drops the handles of removed frontends, after their addresses are closed.
     pub(crate) fn let_go(&self) {
         self.newest().leaving.take();
         self.older.borrow().iter().for_each(|older| drop(older.leaving.take()));
     }
 
-    /// The number that the worker has accepted with so far, as far as the others know, where it is another one now. They
-    /// are to be told then.
+    /// Returns the previously announced generation if it changed; the caller announces the new one.
     pub(crate) fn announce(&self) -> Option<u32> {
         let now = self.newest.borrow().number;
         Some(self.announced.replace(now)).filter(|before| *before != now)
     }
 
-    /// The worker accepts with another one from now on.
+    /// Makes another generation the newest.
     pub(crate) fn put(&self, next: WorkerGeneration) {
         let before = self.newest.replace(Rc::new(next));
         self.older.borrow_mut().push(before);
     }
 
-    /// One of so many workers accepts with a newer one than that, and hands over no connection of it any more. After the
-    /// last of them it is let go; sessions keep what they have of it.
+    /// Records that one of `workers` workers accepts with a newer generation than `number`. After the last one it is dropped;
+    /// sessions keep their references.
     pub(crate) fn pass(&self, number: u32, workers: usize) {
         let Some(passed) = self.numbered(number) else { return };
         passed.passed.set(passed.passed.get() + 1);
@@ -269,7 +265,7 @@ mod tests {
         Arc::new(compiled.expect("a program"))
     }
 
-    /// A generation goes when every worker is past it, in whatever order this worker hears of them and goes on itself.
+    /// A generation is dropped once every worker has passed it, in any order of their announcements and this worker's own.
     #[test]
     fn a_generation_is_kept_as_long_as_connections_of_it_may_come() {
         const WORKERS: usize = 3;
@@ -303,7 +299,7 @@ mod tests {
         assert_eq!(generations.announce(), None);
         generations.put(at_hand(&second));
         assert_eq!([generations.announce(), generations.announce()], [Some(0), None]);
-        // One that starts while the others go on has never accepted with the first.
+        // A worker that starts during an adoption has never accepted with the first generation.
         let late = Generations::new(at_hand(&second));
         assert_eq!([late.announce(), late.announce()], [Some(0), None]);
     }

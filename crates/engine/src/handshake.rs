@@ -1,6 +1,5 @@
-//! What comes before a client's first bytes: the headers of a balancer in front (`accept-proxy`, `accept-netscaler-cip`),
-//! then TLS. What is found becomes the session's; a connection that fails there is told of in the log and closed. Must
-//! never read a byte itself.
+//! The beginning of a client's connection: headers of a proxy in front (`accept-proxy`, `accept-netscaler-cip`), then TLS. The
+//! results are stored in the session; a connection that fails here is logged and closed. Must never read a byte itself.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,17 +23,17 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::metrics::{self, Handshake};
 use crate::stream::tracing;
 
-/// What a `bind` line says about headers, as the reader of them takes it.
+/// Converts the header options of a `bind` line for the header reader.
 fn expected(header: ExpectedHeader) -> Expected {
     Expected { netscaler: header.netscaler, proxy: header.proxy }
 }
 
-/// What connections to an address begin with, for those who serve no clients there.
+/// Returns the expected headers and TLS settings of an address whose connections are not served as clients.
 pub fn entrance(bind: &Bind) -> Entrance {
     Entrance { expected: expected(bind.listening.header), tls: bind.tls.clone() }
 }
 
-/// The error of a connection whose headers failed.
+/// Returns the connection error of failed headers.
 const fn error(failure: Failure) -> ConnectionError {
     use {client_ip::Malformed as NetScaler, proxy_protocol::Malformed as Proxy};
     match failure {
@@ -56,8 +55,8 @@ const fn error(failure: Failure) -> ConnectionError {
     }
 }
 
-/// Reads the headers that are expected, and gives the session what they tell. Returns what came behind them; `None`: the
-/// connection is to be closed, and why has been logged.
+/// Reads the expected headers, and stores their contents in the session. Returns the bytes after them; `None`: the connection has
+/// to be closed, and the reason has been logged.
 pub async fn receive(session: &Session, stream: &mut Transport, header: ExpectedHeader) -> Option<Buffer> {
     let timeouts = &session.proxy().timeouts;
     let limit = timeouts.client_hs.or(timeouts.client).map(|limit| session.accepted + limit);
@@ -85,8 +84,8 @@ pub async fn receive(session: &Session, stream: &mut Transport, header: Expected
     }
 }
 
-/// Shakes hands with a client whose address speaks TLS; `early` is what has come of that. The session is given what was
-/// found. False: the connection is to be closed, and why has been logged.
+/// Performs the TLS handshake with a client; `early`: its bytes received so far. The result is stored in the session. Returns
+/// false if the connection has to be closed; the reason has been logged.
 pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) -> bool {
     tracing::session(session, &events::SSLC_NEW, "new SSL connection");
     if are_too_many(session.generation().program.global.max_tls_connections) {
@@ -99,13 +98,13 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
     let limit = timeouts.client_hs.or(timeouts.client).map(|limit| session.accepted + limit);
     let mut timer = rt::Timer::new();
     timer.arm(limit);
-    // Early data makes sense to requests, which can tell others that they have come so.
+    // Early data is only accepted for HTTP requests, which can be marked as early.
     let is_http = session.proxy().mode == Mode::Http;
     let shaking = std::future::poll_fn(|cx| match poll(stream, cx, is_http) {
         Poll::Ready(shaken) => Poll::Ready(shaken.map_err(|insecure| tls_error(&insecure))),
         Poll::Pending => timer.poll_expired(cx).map(|()| Err((ConnectionError::TLS_TIMEOUT, true))),
     });
-    // A storm of handshakes does not keep those waiting who have shaken hands.
+    // Handshakes run in a lower class, so that many of them do not delay established connections.
     match rt::in_class(rt::Class::Heavy, shaking).await {
         Ok(()) => {
             tracing::session(session, &events::SSLC_HANDSHAKE, "SSL handshake done");
@@ -118,7 +117,7 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
             true
         }
         Err((error, is_told)) => {
-            // What was known by then is logged.
+            // Properties negotiated before the failure are logged.
             if let Some(info) = stream.handshake_info() {
                 session.keep_tls(Arc::clone(info));
             }
@@ -128,7 +127,7 @@ pub async fn secure(session: &Session, stream: &mut Transport, early: Buffer) ->
     }
 }
 
-/// Notes why there is no secure connection, and logs it unless it is nothing and that is not logged.
+/// Records the reason of a failed handshake, and logs it, except an empty connection with `option dontlognull`.
 fn fail(session: &Session, error: ConnectionError, is_told: bool) {
     metrics::client_handshake(session, Handshake::Failed);
     tracing::session(session, &events::SSLC_ERR, "SSL handshake failed");
@@ -138,13 +137,13 @@ fn fail(session: &Session, error: ConnectionError, is_told: bool) {
     }
 }
 
-/// Whether there are more connections by TLS than `maxsslconn` permits (0: any number), this one counted: of two that begin at a time
-/// on two threads, the later one sees both.
+/// Whether the number of TLS connections, this one included, exceeds `maxsslconn` (0: unlimited). If two threads start one at the
+/// same time, the later one counts both.
 pub fn are_too_many(most: u32) -> bool {
     most > 0 && open_tls_connections() > u64::from(most)
 }
 
-/// Whether one more connection to a server by TLS is more than `maxsslconn` permits; 0: any number.
+/// Whether one more TLS connection to a server would exceed `maxsslconn`; 0: unlimited.
 pub fn is_one_too_many(most: u32) -> bool {
     most > 0 && open_tls_connections() >= u64::from(most)
 }
@@ -153,7 +152,7 @@ fn poll(stream: &mut Transport, cx: &mut Context<'_>, may_be_early: bool) -> Pol
     if may_be_early { stream.poll_handshake(cx) } else { stream.poll_whole_handshake(cx) }
 }
 
-/// The error of a connection that did not become secure, and whether the log tells of it in any case.
+/// Returns the error of a failed handshake, and whether it is always logged.
 pub fn tls_error(insecure: &Insecure) -> (ConnectionError, bool) {
     match insecure {
         Insecure::Closed { received } => (ConnectionError::TLS_EMPTY, *received),
@@ -170,7 +169,7 @@ pub fn tls_error(insecure: &Insecure) -> (ConnectionError, bool) {
     }
 }
 
-/// Why a connection failed; that a handshake did, with OpenSSL's words in parentheses.
+/// Returns the reason of a failed connection; for handshakes with OpenSSL's message in parentheses.
 fn reason(session: &Session) -> Cow<'static, str> {
     let error = session.error.get();
     match session.tls().and_then(|info| info.failure.as_ref()) {
@@ -181,7 +180,7 @@ fn reason(session: &Session) -> Cow<'static, str> {
     }
 }
 
-/// The line about a connection that failed before anything was served.
+/// Logs a connection that failed before anything was served.
 fn log(session: &Session) {
     if !session.log().is_wanted() {
         return;

@@ -1,5 +1,5 @@
-//! Requests that the process sends itself (configuration manual, section 3.4): names are looked up, attempts that cannot
-//! connect are repeated. What the bytes mean is `conn`'s. Must never send a request that may have reached a server twice.
+//! HTTP requests of the process itself (configuration manual, section 3.4): resolves names and retries failed connections; `conn`
+//! reads and writes the messages. Must never send a request twice that may have reached a server.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,38 +16,36 @@ use crate::worker::Worker;
 
 pub use conn::client;
 
-/// Between two attempts; that of servers is the same (configuration manual, "retries").
+/// Delay between two attempts, as for servers (configuration manual, "retries").
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long an answer may take from the first attempt on, unless its caller says otherwise.
+/// Default time limit from the first attempt to the end of the response.
 pub const USUAL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A request.
+/// A request of the process itself.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The method.
     pub method: String,
-    /// Where it goes.
+    /// Target URI.
     pub uri: Uri,
-    /// Fields beside `host` and `content-length`, in their order.
+    /// Fields other than `host` and `content-length`, in their order.
     pub fields: Vec<(String, String)>,
-    /// The body; `None`: it has none.
     pub body: Option<Vec<u8>>,
-    /// A proxy that is sent the absolute URI in place of the server; for `http` only.
+    /// Proxy that receives the absolute URI in place of the server; for `http` only.
     pub proxy: Option<SocketAddr>,
-    /// From the first attempt to the end of the answer.
+    /// Time limit from the first attempt to the end of the response.
     pub timeout: Duration,
-    /// How long a server may be silent; given, it stands in place of `timeout` once a connection is there.
+    /// Maximum inactivity of the server; if set, it replaces `timeout` once the connection is established.
     pub silence: Option<Duration>,
 }
 
-/// Why there is no answer.
+/// Reason of a failed request.
 #[derive(Debug)]
 pub enum Failure {
-    /// The request cannot be written: a method, target or field that HTTP does not permit.
+    /// The request cannot be encoded: its method, target or a field is invalid in HTTP.
     Malformed,
-    /// The host is a name, and there is no address for it.
+    /// The host name could not be resolved.
     Unresolved,
-    /// `https` without authorities to believe.
+    /// `https` without CA certificates to verify the server.
     NoTls,
     /// The exchange failed.
     Exchange(client::Failure),
@@ -65,14 +63,14 @@ impl std::fmt::Display for Failure {
 }
 
 impl Request {
-    /// A request without a body.
+    /// Creates a request without a body.
     pub fn new(method: &str, uri: Uri) -> Self {
         let usual = [("accept", "*/*"), ("user-agent", "HAProxy")];
         let fields = usual.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         Self { method: method.to_owned(), uri, fields, body: None, proxy: None, timeout: USUAL_TIMEOUT, silence: None }
     }
 
-    /// How long the exchange waits, where all of it ends at `deadline` unless silence is limited instead.
+    /// Returns the timeouts of the exchange, which ends at `deadline` unless inactivity is limited instead.
     pub fn patience(&self, deadline: Moment) -> Patience {
         self.silence.map_or(Patience::Until(deadline), Patience::Silence)
     }
@@ -86,10 +84,10 @@ impl Request {
     }
 }
 
-/// Sends a request, and reads the head of the answer. Dropping the future or what it returns closes the connection.
+/// Sends a request, and reads the head of the response. Dropping the future or the result closes the connection.
 ///
 /// # Errors
-/// Why there is no answer.
+/// The reason of the failure.
 pub async fn begin(worker: &Worker, request: &Request) -> Result<Exchange, Failure> {
     let client = worker.generation().program.http_client.clone();
     let message = request.message().ok_or(Failure::Malformed)?;
@@ -126,15 +124,15 @@ pub async fn begin(worker: &Worker, request: &Request) -> Result<Exchange, Failu
     }
 }
 
-/// Sends a request, and reads the whole answer, a body of `most` bytes at most.
+/// Sends a request, and reads the whole response, with a body of at most `most` bytes.
 ///
 /// # Errors
-/// As for [`begin`], and where the answer is incomplete or too long.
+/// As for [`begin`], and if the response is incomplete or too long.
 pub async fn send(worker: &Worker, request: &Request, most: usize) -> Result<Answer, Failure> {
     begin(worker, request).await?.whole(most).await.map_err(Failure::Exchange)
 }
 
-/// The address of a host: its own, or that of its name.
+/// Returns the address of a URI's host, resolving it if it is a name.
 async fn find(worker: &Worker, client: &HttpClient, uri: &Uri) -> Option<SocketAddr> {
     let ip = match uri.ip() {
         Some(ip) => ip,

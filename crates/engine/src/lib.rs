@@ -1,5 +1,5 @@
-//! The engine: introduces mechanism (`conn`) and policy to each other. Listeners accept, sessions serve clients,
-//! streams carry requests, states become log lines. Must never parse bytes or configuration text.
+//! The engine: connects mechanism (`conn`) and policy. Listeners accept, sessions serve clients, streams carry requests, states
+//! become log lines. Must never parse bytes or configuration text.
 
 pub mod acme;
 pub mod acme_state;
@@ -56,8 +56,8 @@ use policy::program::Program;
 use sockets::Sockets;
 use worker::{Process, Worker};
 
-/// Runs `job` on the worker of this thread. Mail may come before the worker has begun to serve, since the workers start
-/// one after the other: it then waits for the next turn, or a connection that was handed over would be lost.
+/// Runs `job` on the worker of this thread. Jobs can arrive before the worker has started, since the workers start one after the
+/// other: such a job is posted again for the next event-loop iteration, so that a connection handed over is not lost.
 pub fn on_worker(job: impl FnOnce(&Rc<Worker>) + Send + 'static) {
     match rt::local::<Worker>() {
         Some(worker) => job(&worker),
@@ -65,7 +65,8 @@ pub fn on_worker(job: impl FnOnce(&Rc<Worker>) + Send + 'static) {
     }
 }
 
-/// Whose session a task's tag names: its frontend and its client. For the worker that runs it; `None` when it has ended.
+/// Describes the session of a task's tag by its frontend and its client. Call it on the worker that runs it; `None`: the session
+/// has ended.
 #[must_use]
 pub fn describe_session(tag: u64) -> Option<String> {
     let session = rt::local::<Worker>()?.task(base::Key::from_bits(tag))?;
@@ -73,8 +74,8 @@ pub fn describe_session(tag: u64) -> Option<String> {
     Some(format!("frontend {}, client {client}", session.proxy().name))
 }
 
-/// Closes the connection of a session of the current worker, named by the tag of its task, whatever its stream does: that
-/// ends with an internal error. Returns what [`describe_session`] does.
+/// Closes the connection of a session of the current worker, named by the tag of its task, regardless of its stream, which ends
+/// with an internal error. Returns the description by [`describe_session`].
 pub fn end_session(tag: u64) -> Option<String> {
     let description = describe_session(tag)?;
     if let Some(task) = rt::local::<Worker>()?.task(base::Key::from_bits(tag)) {
@@ -83,14 +84,14 @@ pub fn end_session(tag: u64) -> Option<String> {
     Some(description)
 }
 
-/// What is still to come from the workers.
+/// Pending results of workers.
 struct Gathering<T> {
     left: usize,
     found: Vec<(usize, T)>,
     waker: Option<std::task::Waker>,
 }
 
-/// One worker's part of a gathering: missing parts count as done when they are dropped, as with a worker that has ended.
+/// One worker's result. A part dropped without a result counts as done, for instance if the worker has ended.
 struct Part<T>(Arc<Mutex<Gathering<T>>>);
 
 impl<T> Part<T> {
@@ -111,7 +112,7 @@ impl<T> Drop for Part<T> {
     }
 }
 
-/// Runs `job` on one worker and waits for its answer; none from a worker that has ended.
+/// Runs `job` on one worker and returns its result; `None` if the worker has ended.
 pub async fn on_one_worker<T: Send + 'static>(
     number: usize,
     job: impl FnOnce(&Rc<Worker>) -> T + Send + 'static,
@@ -119,7 +120,7 @@ pub async fn on_one_worker<T: Send + 'static>(
     gather(vec![(number, job)]).await.pop()
 }
 
-/// Runs `job` on every worker and waits for what they answer, in their order.
+/// Runs `job` on every worker and returns the results, in the workers' order.
 pub async fn on_every_worker<T: Send + 'static>(
     shared: &Process,
     job: impl Fn(&Rc<Worker>) -> T + Clone + Send + 'static,
@@ -155,14 +156,14 @@ where
     found.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Runs a job as on a worker of the process, before there are any: it finds the worker as [`rt::local`], and may only look.
+/// Runs a job that needs a worker in [`rt::local`], before there are workers. The job may only read.
 pub fn aside<T>(shared: &Arc<Process>, job: impl FnOnce() -> T) -> T {
     let logger = service::log::Logger::new(Arc::clone(&shared.log_targets));
     rt::set_local(Rc::new(Worker::new(0, Arc::clone(shared), logger)));
     job()
 }
 
-/// Serves on this worker until the process stops and every session has ended. `rt` runs it once on each worker.
+/// Runs this worker until the process stops and every session has ended. `rt` calls it once on each worker.
 pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     let id = rt::worker() as usize;
     let generation = shared.generation();
@@ -204,7 +205,7 @@ fn start_accepting(accepting: &Rc<Accepting>, place: Listening, number: usize) {
     });
 }
 
-/// Accepts at further addresses as well, which the newest configuration has. To be called once every worker has it.
+/// Starts accepting at further addresses of the newest configuration. Call it once every worker has adopted that.
 pub fn listen(shared: &Arc<Process>, sockets: Vec<Listening>) {
     let Some(known) = shared.sockets() else { return };
     known.add(&sockets);
@@ -222,7 +223,7 @@ pub fn listen(shared: &Arc<Process>, sockets: Vec<Listening>) {
     }
 }
 
-/// Closes addresses, each named by its frontend and its place there. Who has connected by now is served.
+/// Closes addresses, each named by its frontend and its `bind` index. Clients that have connected by then are served.
 pub fn stop_listening(shared: &Arc<Process>, binds: &[(usize, usize)]) {
     if let Some(known) = shared.sockets() {
         binds.iter().for_each(|(frontend, bind)| known.close(*frontend, *bind));
@@ -233,10 +234,10 @@ pub fn stop_listening(shared: &Arc<Process>, binds: &[(usize, usize)]) {
     }
 }
 
-/// How long workers have for the connections that wait at an address that is closed.
+/// Time for workers to accept the connections that wait at a closed address.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// Lets frontends go once their addresses are closed.
+/// Drops the handles of frontends once their addresses are closed.
 async fn let_frontends_go(shared: Arc<Process>) {
     rt::sleep(CLOSING).await;
     for worker in 0..shared.workers() {
@@ -244,7 +245,7 @@ async fn let_frontends_go(shared: Arc<Process>) {
     }
 }
 
-/// A worker that may accept connections still: until it is dropped, a soft stop has not ended.
+/// Guard of a worker that may still accept connections: a soft stop lasts until it is dropped.
 struct Accepting(Rc<Worker>);
 
 impl Drop for Accepting {
@@ -253,7 +254,7 @@ impl Drop for Accepting {
     }
 }
 
-/// Asks for a soft stop: no new connections; sessions end when they can.
+/// Requests a soft stop: no new connections; sessions end when they can.
 pub fn stop(shared: &Arc<Process>) {
     if shared.stop() {
         for worker in 0..shared.workers() {
@@ -262,8 +263,8 @@ pub fn stop(shared: &Arc<Process>) {
     }
 }
 
-/// Stops accepting, and listening where that gives the address free, until [`resume`]: another process may bind then.
-/// Connections that are open go on. Returns the indices of the frontends whose sockets could not be paused.
+/// Stops accepting until [`resume`], and stops listening where that frees the address, so that another process can bind it. Open
+/// connections continue. Returns the indices of the frontends whose sockets could not be paused.
 pub fn pause(shared: &Arc<Process>) -> Vec<usize> {
     if shared.is_stopping() || shared.is_paused() {
         return Vec::new();
@@ -283,7 +284,7 @@ pub fn pause(shared: &Arc<Process>) -> Vec<usize> {
     failed
 }
 
-/// Listens and accepts again after [`pause`]. Returns the indices of the frontends whose address is in use by another process now.
+/// Listens and accepts again after [`pause`]. Returns the indices of the frontends whose addresses another process uses now.
 pub fn resume(shared: &Arc<Process>) -> Vec<usize> {
     if shared.is_stopping() || !shared.is_paused() {
         return Vec::new();
@@ -303,7 +304,7 @@ pub fn resume(shared: &Arc<Process>) -> Vec<usize> {
     lost
 }
 
-/// Whether a frontend is paused whatever the process is.
+/// Whether a frontend is paused or shut by itself, independently of the process.
 fn is_paused_alone(shared: &Process, frontend: Option<usize>) -> bool {
     frontend.is_some_and(|frontend| shared.frontends.opening(frontend) != Opening::Open)
 }
@@ -314,7 +315,7 @@ fn wake_watchers(shared: &Arc<Process>) {
     }
 }
 
-/// How long the end of the process waits for the servers of rings to take the last lines.
+/// Maximum time that the end of the process waits for the servers of rings to take the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Waits until no session is left and the log has been sent. For worker 0.
@@ -323,13 +324,13 @@ pub async fn drained() {
     std::future::poll_fn(|cx| worker.poll_drained(cx)).await;
     export::flush(&worker).await;
     let deadline = rt::now() + LAST_LINES;
-    // Other workers send their last lines at the end of the turn that ended their last sessions.
+    // Other workers send their last lines at the end of the iteration in which their last session ended.
     while worker.process.log_targets.is_behind() && rt::now() < deadline {
         rt::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Heeds what happens on idle links: mostly they are closed.
+/// Handles events of idle connections; usually they were closed.
 async fn reap(worker: Rc<Worker>) {
     let mut events = Vec::new();
     loop {
@@ -340,12 +341,12 @@ async fn reap(worker: Rc<Worker>) {
     }
 }
 
-/// How often is looked for the first server, where there is none.
+/// Interval of looking for the first server, while there is none.
 const PURGE_LOOK: Duration = Duration::from_secs(5);
 
-/// Closes idle links that were not needed for a while (`pool-purge-delay`).
+/// Closes idle connections that were not needed (`pool-purge-delay`).
 async fn purge(worker: Rc<Worker>) {
-    // By serial number: servers may be added.
+    // By serial number, since servers can be added.
     let mut due: Vec<base::Moment> = Vec::new();
     loop {
         let shortest = note_new(&worker.generation().program, &mut due);
@@ -359,7 +360,7 @@ async fn purge(worker: Rc<Worker>) {
     }
 }
 
-/// Notes when servers are due that were not there before. Returns the shortest delay of any server.
+/// Sets the time of the first purge of added servers. Returns the shortest delay of any server.
 fn note_new(program: &Program, due: &mut Vec<base::Moment>) -> Duration {
     let servers = || program.proxies.iter().flat_map(|proxy| proxy.servers());
     for server in servers() {

@@ -1,5 +1,5 @@
-//! A worker's view of one listening socket: accepts a bounded batch and hands each connection to the less loaded of two
-//! workers, before a session exists. Parks while there is no room. Must never read from a connection.
+//! A worker's view of one listening socket: accepts a bounded batch and hands each connection to the less loaded of two workers,
+//! before a session exists. Waits while a limit is reached. Must never read from a connection.
 
 use std::io;
 use std::rc::Rc;
@@ -17,19 +17,19 @@ use crate::session;
 pub use crate::sockets::Listening;
 use crate::worker::{Process, Worker};
 
-/// Whether connections are accepted from a socket.
+/// Returns whether connections are accepted from a socket.
 fn opening(place: &Listening, process: &Process) -> Opening {
     if place.is_closed() { Opening::Shut } else { process.opening(place.frontend) }
 }
 
-/// Accepts until the process stops.
+/// Accepts connections until the process stops.
 pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
     let mut listener = match Listener::new(Arc::clone(&place.socket)) {
         Ok(listener) => listener,
         Err(_) => return,
     };
     worker.watch_stop().await;
-    // Names this worker and listener among those that park for room.
+    // Identifies this worker and listener among those that wait for a slot.
     let key = ((worker.id as u64) << 32) | number as u64;
     accept_until_stop(&worker, &place, &mut listener, key).await;
     take_leftovers(&worker, &place, &mut listener, key);
@@ -37,7 +37,7 @@ pub async fn accept(worker: Rc<Worker>, place: Listening, number: usize) {
 
 async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
     let mut batch = Batch::new(worker.generation().program.global.maxaccept.max(1));
-    // Told already that there are no descriptors, or no memory.
+    // Exhaustion of descriptors or memory has been logged.
     let mut exhausted = false;
     loop {
         if !acceptable(worker, place, listener).await {
@@ -63,7 +63,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
                     exhausted = false;
                     taken += 1;
                     dispatch(worker, place, accepted, slots);
-                    // Rules on connections run before they have tasks of their own.
+                    // Rules on connections run in this task, before the sessions have their own.
                     if rt::slice_is_over() {
                         break;
                     }
@@ -88,24 +88,24 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
     }
 }
 
-/// How many connections are taken at a time: mostly as many as there are. The kernel makes a socket before it looks for a
-/// connection, so that to find none costs two microseconds; to be told once more that there are some costs less.
+/// Adapts the number of connections accepted at a time to those usually pending. The kernel allocates a socket before it looks
+/// for a connection, so that accepting without one costs two microseconds; an additional event costs less.
 struct Batch {
     size: usize,
     most: usize,
-    /// Batches in a row that were full.
+    /// Consecutive full batches.
     full: u32,
 }
 
 impl Batch {
-    /// Full batches in a row behind which the next one is larger.
+    /// Consecutive full batches after which the size grows.
     const TO_GROW: u32 = 4;
 
     fn new(most: usize) -> Self {
         Self { size: 1, most, full: 0 }
     }
 
-    /// So many were there.
+    /// Records the number of connections of a batch.
     fn learn(&mut self, taken: usize) {
         if taken < self.size {
             (self.size, self.full) = (taken.max(1), 0);
@@ -118,18 +118,18 @@ impl Batch {
     }
 }
 
-/// How long a listener rests when the system has no descriptor or no memory for a connection.
+/// Pause of a listener when the system has no descriptor or no memory for a connection.
 const REST: Duration = Duration::from_millis(100);
 
-/// Established sessions go on, other clients wait in the backlog; watching them would keep the worker busy with nothing.
-/// False: the process cannot watch the listener any more.
+/// Pauses the listener: established sessions continue, other clients wait in the backlog; polling the socket would keep the
+/// worker busy. Returns false if the listener can no longer be polled.
 async fn rest(listener: &mut Listener) -> bool {
     listener.pause();
     rt::sleep(REST).await;
     listener.resume().is_ok()
 }
 
-/// The same while memory is scarce: the connections that are there come first. False also when the frontend stops.
+/// Pauses the listener while memory is scarce: existing connections have priority. Returns false also when the frontend stops.
 async fn wait_for_memory(worker: &Worker, place: &Listening, listener: &mut Listener) -> bool {
     listener.pause();
     let goes_on = std::future::poll_fn(|cx| match opening(place, &worker.process) {
@@ -139,7 +139,7 @@ async fn wait_for_memory(worker: &Worker, place: &Listening, listener: &mut List
     goes_on.await && listener.resume().is_ok()
 }
 
-/// Says in the log what has run out, in HAProxy's words.
+/// Logs the exhausted resource, in HAProxy's words.
 fn tell_of_exhaustion(worker: &Worker, frontend: usize, error: &io::Error) {
     if !is_exhaustion(error) {
         return;
@@ -155,13 +155,13 @@ fn tell_of_exhaustion(worker: &Worker, frontend: usize, error: &io::Error) {
     worker.logger.message(Some(frontend), LogLevel::Emerg, &text);
 }
 
-/// Serves clients that have connected by the time of the stop: closing the socket would reset them. None waits for a slot any
-/// more, and newcomers without end do not hold the stop up.
+/// Serves clients that have connected by the time of the stop: closing the socket would reset them. It waits for no slot, and is
+/// bounded by the backlog.
 fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listener, key: u64) {
     let live = &worker.process.live;
     let backlog =
         worker.generation().frontend(place.frontend).proxy.frontend.as_ref().map_or(0, |frontend| frontend.backlog);
-    // Events that have not been harvested yet would not be waited for: the socket itself is asked.
+    // Unharvested events would not be waited for: the socket itself is queried.
     listener.pause();
     if listener.resume().is_err() {
         return;
@@ -178,7 +178,7 @@ fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listene
     }
 }
 
-/// Ready with true when a connection waits, with false when the process stops or the frontend.
+/// Ready with true when a connection is pending, with false when the process or the frontend stops.
 async fn acceptable(worker: &Worker, place: &Listening, listener: &mut Listener) -> bool {
     std::future::poll_fn(|cx| {
         match (opening(place, &worker.process), listener.is_paused()) {
@@ -192,8 +192,7 @@ async fn acceptable(worker: &Worker, place: &Listening, listener: &mut Listener)
     .await
 }
 
-/// Takes the places that a connection needs, and waits for them where there are none, or until the rates let it in.
-/// `None`: the process stops.
+/// Takes the slots that a connection needs, and waits until limits and rates allow it. `None`: the process stops.
 async fn enter<'a>(
     worker: &'a Worker,
     place: &Listening,
@@ -211,7 +210,7 @@ async fn enter<'a>(
             let Some(entry) = live.enter_or_park(place.frontend, place.bind, key, cx.waker()) else { break None };
             match live.admit((place.frontend, place.bind), rt::now(), key, cx.waker()) {
                 Ok(admission) => break Some((entry, admission)),
-                // No slot is held while a rate is waited for.
+                // No slot is held while waiting for a rate.
                 Err(next) => {
                     drop(entry);
                     let timer = timer.get_or_insert_with(rt::Timer::new);
@@ -241,12 +240,12 @@ async fn enter<'a>(
     entry
 }
 
-/// Whether a client uses a port that systems give to their own services only.
+/// Whether a client uses a privileged port (below 1024).
 fn is_privileged(client: &Address) -> bool {
     matches!(client, Address::Inet(address) if address.port() < 1024)
 }
 
-/// Gives the connection to this worker or to another one that has less to do.
+/// Starts a session on this worker or on a less loaded one.
 fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Entry) {
     let generation = worker.generation();
     let global = &generation.program.global;

@@ -1,5 +1,5 @@
-//! OCSP answers that are stapled to certificates, and kept fresh (configuration manual, "ocsp-update"): when one is asked for,
-//! whether it is believed, and how that went. Must never staple an answer that the certificate's issuer has not signed.
+//! OCSP responses that are stapled to certificates and kept up to date (configuration manual, "ocsp-update"): when one is
+//! requested, whether it is valid, and the outcome. Must never staple a response that the certificate's issuer has not signed.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -20,21 +20,21 @@ use crate::http_client::{self, Request};
 use crate::ocsp_state::{Failure, Outcome, Record};
 use crate::worker::{Process, Worker};
 
-/// Bytes of an answer at most.
+/// Maximum size of a response, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// Letters of a request in base64 that go into the path (RFC 5019, section 5).
+/// Maximum length of a base64 request in the path of a GET (RFC 5019, section 5).
 const LONGEST_PATH: usize = 255;
-/// Between two looks at the certificates where nothing is due. A change of them is noticed at once ([`look_again`]).
+/// Maximum time between two scans of the certificates. A change of them triggers a scan at once ([`look_again`]).
 const LOOK: Duration = Duration::from_secs(60);
-/// Where there is no answer at hand, a failed update is followed by another one after twice that, four times that, and so on.
+/// Base delay after a failed update without a valid response: twice that, four times that, and so on.
 const REPLAY: Duration = Duration::from_secs(60);
 
-/// Updates that are under way at a time.
+/// Maximum number of concurrent updates.
 const MOST: usize = 8;
-/// Those of them that ask one responder: one that does not answer is not to hold up the others.
+/// Maximum number of concurrent updates of one responder, so that an unresponsive one does not delay the others.
 const MOST_OF_ONE: usize = 2;
 
-/// Begins to keep answers fresh, on the first worker alone, where a certificate asks for it.
+/// Starts OCSP updates if a certificate is configured for them. Only the first worker does so.
 pub fn start(worker: &Rc<Worker>) {
     let program = Arc::clone(&worker.generation().program);
     let updates = &program.ocsp;
@@ -44,15 +44,15 @@ pub fn start(worker: &Rc<Worker>) {
     }
 }
 
-/// Looks at all certificates at once: some have come, or were replaced.
+/// Triggers a scan of all certificates, after some were added or replaced.
 pub fn look_again(process: &Process) {
-    // Before the workers run, there is nothing to wake: the first one looks when it begins.
+    // Before the workers run, there is nothing to wake: the first one scans when it starts.
     if !process.upkeep.ocsp.wake() && rt::is_on_worker() {
         rt::post(0, Box::new(|| crate::on_worker(start)));
     }
 }
 
-/// Every answer that is kept fresh, with a certificate that it is about.
+/// Returns every response that is kept up to date, with one certificate that it covers.
 pub fn kept(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
     let updates = &program.ocsp;
     if updates.is_disabled {
@@ -67,7 +67,7 @@ pub fn kept(program: &Program) -> BTreeMap<CertId, Arc<Certificate>> {
     all
 }
 
-/// An update that is under way.
+/// A running update.
 struct Update {
     id: CertId,
     certificate: Arc<Certificate>,
@@ -101,8 +101,8 @@ async fn keep(worker: Rc<Worker>) {
     }
 }
 
-/// Begins the updates that are due, those that have waited longest first, as far as there is room for them. Returns when to
-/// look again at the latest; what waits for room is looked at when an update ends.
+/// Starts the updates that are due, longest overdue first, up to the limits. Returns the time until the next scan at the latest;
+/// updates over the limits are started when a running one ends.
 fn begin_due(worker: &Rc<Worker>, under_way: &mut Vec<Update>) -> Duration {
     let (generation, now) = (worker.generation(), rt::wall());
     let updates = generation.program.ocsp.clone();
@@ -115,7 +115,7 @@ fn begin_due(worker: &Rc<Worker>, under_way: &mut Vec<Update>) -> Duration {
         records.retain(|id, _| kept.contains_key(id));
         for (id, certificate) in kept {
             let record = records.entry(id.clone()).or_insert_with(|| {
-                // One that was loaded is not asked for at once.
+                // A response that was loaded from a file is not requested at once.
                 let first = certificate.ocsp().map(|answer| after(&updates, &answer, now));
                 Record { path: certificate.name.clone(), next: Some(first.unwrap_or(now)), ..Record::default() }
             });
@@ -139,14 +139,15 @@ fn until(due: WallTime, now: WallTime) -> Duration {
     u64::try_from(due.seconds - now.seconds).map_or(Duration::ZERO, Duration::from_secs)
 }
 
-/// When the answer that follows is asked for: before this one is over, and within the bounds.
+/// Returns the time of the next update: before this response expires, and within the configured bounds.
 fn after(updates: &OcspUpdates, answer: &Answer, now: WallTime) -> WallTime {
     let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     let (least, most) = (seconds(updates.least), seconds(updates.most));
     WallTime { seconds: now.seconds + (answer.next_update - now.seconds).clamp(least, most.max(least)), nanos: 0 }
 }
 
-/// When an update that has failed is tried again: as after a good one while the answer at hand holds, else sooner.
+/// Returns the time of the next attempt after a failed update: as after a successful one while the held response is valid, else
+/// earlier.
 fn again(updates: &OcspUpdates, held: Option<&Answer>, failures: u32, now: WallTime) -> WallTime {
     match held.filter(|answer| answer.next_update > now.seconds) {
         Some(answer) => after(updates, answer, now),
@@ -157,10 +158,10 @@ fn again(updates: &OcspUpdates, held: Option<&Answer>, failures: u32, now: WallT
     }
 }
 
-/// Asks for the answer about a certificate, staples it and notes how that went.
+/// Requests the response for a certificate, staples it and records the outcome.
 ///
 /// # Errors
-/// How it went instead.
+/// The outcome of a failed update.
 pub async fn update(worker: &Rc<Worker>, certificate: &Certificate) -> Result<Arc<Answer>, Failure> {
     let (Some(id), Some(responder)) = (certificate.ocsp_id(), certificate.responder()) else {
         return Err(Outcome::Check.into());
@@ -205,10 +206,10 @@ pub async fn update(worker: &Rc<Worker>, certificate: &Certificate) -> Result<Ar
     outcome
 }
 
-/// Why there is no answer that can be used.
+/// Reason for a missing or invalid response.
 struct Lost {
     failure: Failure,
-    /// The line of the HTTP log, where there was no answer of HTTP.
+    /// Line of the HTTP log, if there was no HTTP response.
     line: Option<String>,
 }
 
@@ -243,7 +244,7 @@ async fn ask(
     judge(&answer.body, certificate.issuer(), id, rt::wall().seconds).map_err(Into::into)
 }
 
-/// Reads what a responder has sent. The sentences are HAProxy's.
+/// Parses and verifies a response. The messages are HAProxy's.
 fn judge(body: &[u8], issuer: Option<&[u8]>, id: &CertId, now: i64) -> Result<Arc<Answer>, Failure> {
     if let Some((number, name)) = failure(body) {
         return Err(Outcome::Check.with(format!("OCSP response not successful ({number}: {name})")));
@@ -266,7 +267,7 @@ fn judge(body: &[u8], issuer: Option<&[u8]>, id: &CertId, now: i64) -> Result<Ar
     Ok(Arc::new(answer))
 }
 
-/// The date of a line of the HTTP log (configuration manual, section 8.2.3), in local time.
+/// Returns the date field of the HTTP log (configuration manual, section 8.2.3), in local time.
 fn date(worker: &Worker, at: WallTime) -> String {
     let date = wire::date::Date::since_epoch(at.seconds + i64::from(worker.logger.local_offset(at.seconds)));
     let (month, milliseconds) = (String::from_utf8_lossy(date.month_name()).into_owned(), at.nanos / 1_000_000);
@@ -274,7 +275,7 @@ fn date(worker: &Worker, at: WallTime) -> String {
     format!("{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02}.{milliseconds:03}")
 }
 
-/// The line of the HTTP log about a request that had no answer (configuration manual, "ocsp-update").
+/// Returns the HTTP log line of a request without a response (configuration manual, "ocsp-update").
 fn lost_line(request: &Request, date: String, milliseconds: u128, retries: u32) -> String {
     let (scheme, uri) = (if request.uri.is_secure { "https" } else { "http" }, &request.uri);
     let counts = format!("0/0/-1/-1/{milliseconds} 503 0 - - SC-- 0/0/0/0/{retries} 0/0 {{}}");
@@ -284,7 +285,8 @@ fn lost_line(request: &Request, date: String, milliseconds: u128, retries: u32) 
     )
 }
 
-/// A request in the path where it is short, as caches want it, else as a body (RFC 6960, appendix A.1).
+/// Builds the request: in the path of a GET if it is short, so that caches can serve it, else as the body of a POST (RFC 6960,
+/// appendix A.1).
 fn asked(responder: &str, id: &CertId) -> Option<Request> {
     use base64ct::{Base64, Encoding as _};
     let bytes = request(id);
@@ -300,7 +302,7 @@ fn asked(responder: &str, id: &CertId) -> Option<Request> {
     Some(request)
 }
 
-/// Staples an answer to every certificate of a program that it is about. Returns how many there are.
+/// Staples a response to every certificate of a program that it covers. Returns their number.
 pub fn put(program: &Program, answer: &Arc<Answer>) -> usize {
     let about = used(program).into_values().filter(|one| one.ocsp_id().is_some_and(|id| id == answer.id));
     about.map(|one| one.staple(Some(Arc::clone(answer)))).count()

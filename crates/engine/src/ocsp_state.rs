@@ -1,4 +1,4 @@
-//! What all workers know of updates of OCSP answers (management manual, "show ssl ocsp-updates"). Must never ask for one.
+//! State of OCSP updates, shared by all workers (management manual, "show ssl ocsp-updates"). Must never request a response.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,36 +7,36 @@ use std::task::{Context, Waker};
 use base::moment::WallTime;
 use tls::ocsp::CertId;
 
-/// How an update went (management manual, "show ssl ocsp-updates").
+/// Outcome of an update (management manual, "show ssl ocsp-updates").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Outcome {
-    /// There was none.
+    /// No update was attempted.
     #[default]
     Unknown,
-    /// The answer is stapled.
+    /// The response is stapled.
     Successful,
-    /// No answer of HTTP, or not one of status 200.
+    /// No HTTP response, or not one of status 200.
     Http,
-    /// What came is not said to be an answer of OCSP.
+    /// The content type of the response is not `application/ocsp-response`.
     NoAnswer,
-    /// The answer is not believed, or says nothing of the certificate.
+    /// The response is invalid, or does not cover the certificate.
     Check,
-    /// The certificate is not in use any more.
+    /// The certificate is no longer in use.
     Insertion,
 }
 
 impl Outcome {
-    /// With more about it.
+    /// Adds a detail to the outcome.
     pub(crate) fn with(self, detail: String) -> Failure {
         Failure { outcome: self, detail: Some(detail.into()) }
     }
 
-    /// Its number.
+    /// Number of the outcome in `show ssl ocsp-updates`.
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// Its sentence.
+    /// Text of the outcome in `show ssl ocsp-updates`.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Unknown => "Unknown",
@@ -49,12 +49,11 @@ impl Outcome {
     }
 }
 
-/// How an update went, and what was wrong more precisely.
+/// Outcome of an update, with an optional detail.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Failure {
-    /// How it went.
     pub outcome: Outcome,
-    /// What stands in brackets behind its sentence.
+    /// Detail, printed in brackets after the text of the outcome.
     pub detail: Option<Box<str>>,
 }
 
@@ -71,35 +70,35 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// How the updates of one answer went.
+/// Update history of one response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
-    /// The first certificate that it is stapled to.
+    /// Name of the first certificate that the response is stapled to.
     pub path: Box<str>,
-    /// When it is asked for next.
+    /// Time of the next update.
     pub next: Option<WallTime>,
-    /// When one came last.
+    /// Time of the last successful update.
     pub last: Option<WallTime>,
-    /// Updates that were good.
+    /// Number of successful updates.
     pub successes: u64,
-    /// Updates that were not.
+    /// Number of failed updates.
     pub failures: u64,
-    /// Failures since the last good one.
+    /// Consecutive failures since the last success.
     pub(crate) in_a_row: u32,
-    /// How the last one went.
+    /// Outcome of the last update.
     pub outcome: Failure,
 }
 
-/// The task that looks after updates, as other tasks know it.
+/// Shared state of the update task.
 #[derive(Debug, Default)]
 struct Keeper {
     is_there: bool,
-    /// Certificates have changed since it has looked at them.
+    /// Certificates have changed since the task's last scan.
     is_due: bool,
     waker: Option<Waker>,
 }
 
-/// What all workers know of updates.
+/// State of OCSP updates.
 #[derive(Debug, Default)]
 pub struct Updates {
     records: Mutex<BTreeMap<CertId, Record>>,
@@ -115,12 +114,12 @@ impl Updates {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A task is to look after them. True: it is the first one.
+    /// Registers the update task. Returns true for the first one.
     pub(crate) fn begin(&self) -> bool {
         !std::mem::replace(&mut self.keeper().is_there, true)
     }
 
-    /// Has the task look at all certificates again. False: there is no task.
+    /// Wakes the task for a scan of all certificates. Returns false if there is no task.
     pub(crate) fn wake(&self) -> bool {
         let mut keeper = self.keeper();
         keeper.is_due = true;
@@ -132,14 +131,14 @@ impl Updates {
         is_there
     }
 
-    /// Whether certificates have changed since the last such call; the task is woken when they do.
+    /// Whether certificates have changed since the previous call; registers the task to be woken when they change.
     pub(crate) fn poll_changed(&self, cx: &Context<'_>) -> bool {
         let mut keeper = self.keeper();
         keeper.waker = Some(cx.waker().clone());
         std::mem::take(&mut keeper.is_due)
     }
 
-    /// Every answer that is updated or was ordered, the one that is due first in front.
+    /// Returns every response that is updated or was ordered, sorted by the time of the next update.
     pub fn records(&self) -> Vec<(CertId, Record)> {
         let mut records: Vec<_> = self.lock().iter().map(|(id, record)| (id.clone(), record.clone())).collect();
         records.sort_by_key(|(_, record)| record.next.map_or(i64::MAX, |next| next.seconds));

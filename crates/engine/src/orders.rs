@@ -1,46 +1,46 @@
-//! What rules have ordered for one stream beside changes of its messages: timeouts, retries, its level in the log. Must
-//! never carry an order out.
+//! Settings that rules made for one stream, other than changes of its messages: timeouts, retries, log level. Must never apply a
+//! setting.
 
 use config::spec::LogLevel;
 use expression::sample::OwnLimits;
 use policy::rule::TimeoutKind;
 use std::time::Duration;
 
-/// The orders of one stream. Small, so that they are copied where they are wanted.
+/// The settings of one stream. Small, so that they can be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Orders {
-    /// The level of its line; inside: `None` for silence.
+    /// Level of its log line; inner `None`: not logged.
     pub log_level: Option<Option<LogLevel>>,
-    /// It is not sent again after anything but a failed connection (`disable-l7-retry`).
+    /// Only failed connections are retried (`disable-l7-retry`).
     pub never_retry: bool,
-    /// Timeouts of its own.
+    /// Timeouts set for this stream.
     pub timeouts: OwnTimeouts,
-    /// Attempts beyond the first (`set-retries`).
+    /// Maximum number of retries (`set-retries`).
     pub retries: Option<u32>,
-    /// The mark of packets to the server (`set-bc-mark`).
+    /// Packet mark towards the server (`set-bc-mark`).
     pub server_mark: Option<u32>,
-    /// Their service class (`set-bc-tos`).
+    /// TOS towards the server (`set-bc-tos`).
     pub server_class: Option<u8>,
-    /// `set-priority-class`: lower ones go first.
+    /// `set-priority-class`: lower classes are served first.
     pub class: i16,
-    /// `set-priority-offset`, milliseconds.
+    /// `set-priority-offset`, in milliseconds.
     pub offset: i32,
 }
 
 impl Orders {
-    /// Whether connections to the server are not like any other.
+    /// Whether the stream needs a server connection with its own mark or TOS.
     #[inline]
     pub fn marks_server(&self) -> bool {
         self.server_mark.is_some() || self.server_class.is_some()
     }
 
-    /// What is set in place of the proxies' limits.
+    /// Returns the values that replace the proxies' limits.
     pub fn limits(&self) -> OwnLimits {
         let OwnTimeouts { client, connect, queue, server, tarpit, tunnel } = self.timeouts;
         OwnLimits { client, connect, queue, server, tarpit, tunnel, retries: self.retries }
     }
 
-    /// Another backend than the one that gave the orders gets the request: what is its own counts there.
+    /// Removes the backend's settings when another backend gets the request.
     pub fn leave_backend(&mut self) {
         let OwnTimeouts { client, tarpit, .. } = self.timeouts;
         self.timeouts = OwnTimeouts { client, tarpit, ..OwnTimeouts::default() };
@@ -48,7 +48,7 @@ impl Orders {
     }
 }
 
-/// Timeouts that rules have set for this stream alone.
+/// Timeouts that rules have set for one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OwnTimeouts {
     pub client: Option<Duration>,
@@ -60,7 +60,7 @@ pub struct OwnTimeouts {
 }
 
 impl OwnTimeouts {
-    /// Sets one.
+    /// Sets one timeout.
     pub fn set(&mut self, kind: TimeoutKind, period: Duration) {
         *match kind {
             TimeoutKind::Client => &mut self.client,

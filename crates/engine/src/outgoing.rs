@@ -1,5 +1,5 @@
-//! What connections to each server have in common: socket options, source ports, namespaces. Worked out once, shared by
-//! all workers. Must never know a request.
+//! Common properties of the connections to each server: socket options, source ports, namespaces. Computed once, shared by all
+//! workers. Must never know a request.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,25 +13,25 @@ use conn::ports::SourcePorts;
 use policy::program::{Connecting, Global, LinkTls, Namespace, Program, Proxy, Server, ServerAddress};
 use rt::net::{Address, ConnectOptions, KeepAlive};
 
-/// By a server's serial number.
+/// Connection properties by serial number of the server.
 #[derive(Debug)]
 pub struct Outgoing {
     ways: AppendOnlyVec<Way>,
-    /// The namespaces that clients may be in, by name.
+    /// Network namespaces that clients can be in, by name.
     namespaces: BTreeMap<Box<str>, Arc<rt::net::Namespace>>,
 }
 
-/// The way to a server, and where that is.
+/// Connection options and address of a server.
 #[derive(Debug, Default)]
 struct Way {
     route: Route,
     moved: Moved,
 }
 
-/// The address of a server that was changed at run time.
+/// Address of a server that was changed at run time.
 #[derive(Debug, Default)]
 struct Moved {
-    /// Spares those that never move the lock.
+    /// Avoids the lock for servers that never moved.
     is_set: AtomicBool,
     address: Mutex<Option<ServerAddress>>,
 }
@@ -50,19 +50,19 @@ impl Moved {
     }
 }
 
-/// The way to one server.
+/// Connection options of one server.
 #[derive(Debug, Clone, Default)]
 pub struct Route {
-    /// What every connection is made with.
+    /// Socket options of every connection.
     pub options: ConnectOptions,
-    /// The ports of its source's range.
+    /// Ports of the source port range.
     pub ports: Option<Arc<SourcePorts>>,
-    /// Its namespace is gone: nothing may go out into another one.
+    /// Its namespace does not exist: connections must not be made in another one.
     pub blocked: bool,
 }
 
 impl Outgoing {
-    /// For all servers of a program.
+    /// Creates the properties for all servers of a program.
     pub fn new(program: &Program) -> Self {
         let mut ways: Vec<Way> = (0..program.servers).map(|_| Way::default()).collect();
         for proxy in &program.proxies {
@@ -77,47 +77,47 @@ impl Outgoing {
         Self { ways: ways.into(), namespaces: opened.collect() }
     }
 
-    /// Another server, which the runtime API adds: its serial number is the next one. False: it is not.
+    /// Adds a server, whose serial number has to be the next one. Returns false otherwise.
     pub fn add(&self, proxy: &Proxy, server: &Server, global: &Global) -> bool {
         self.ways.push(|_| Way { route: route(proxy, server, global), moved: Moved::default() }) == Ok(server.serial)
     }
 
-    /// Whether clients may be in any namespace but the process's own.
+    /// Whether clients can be in another namespace than the process.
     pub fn has_namespaces(&self) -> bool {
         !self.namespaces.is_empty()
     }
 
-    /// The namespace of that name, where the configuration knows one, with its name.
+    /// Returns a namespace of the configuration by name, with its name.
     pub fn namespace(&self, name: &str) -> Option<(&str, &Arc<rt::net::Namespace>)> {
         self.namespaces.get_key_value(name).map(|(name, namespace)| (&**name, namespace))
     }
 
-    /// Where a server is now.
+    /// Returns the current address of a server.
     pub fn address<'s>(&self, server: &'s Server) -> Cow<'s, ServerAddress> {
         let moved = self.ways.get(server.serial).and_then(|way| way.moved.address());
         moved.map_or(Cow::Borrowed(&server.address), Cow::Owned)
     }
 
-    /// Whether a server is reached by a UNIX socket: where that refuses, it is known at once.
+    /// Whether a server is reached by a UNIX socket, which refuses connections immediately.
     pub fn is_behind_unix_socket(&self, server: &Server) -> bool {
         let address = self.address(server);
         matches!(*address, ServerAddress::Unix(_) | ServerAddress::Abstract(_) | ServerAddress::Carrier(_))
     }
 
-    /// A server is somewhere else from now on. The caller closes the links to it afterwards.
+    /// Changes the address of a server. The caller then closes the connections to it.
     pub fn set_address(&self, server: &Server, address: ServerAddress) {
         if let Some(way) = self.ways.get(server.serial) {
             way.moved.set(address);
         }
     }
 
-    /// The way to the server with that number.
+    /// Returns the connection options of the server with that serial number.
     pub fn route(&self, serial: usize) -> Option<&Route> {
         self.ways.get(serial).map(|way| &way.route)
     }
 }
 
-/// What is connected to where no client has a say in it. `None`: there is no address, or not yet.
+/// Returns the address to connect to if it does not depend on the client. `None`: there is none, or it is not resolved yet.
 pub fn fixed_address(address: &ServerAddress) -> Option<Address> {
     Some(match address {
         ServerAddress::Inet { ip, port } => Address::Inet((*ip, port.resolve(0)).into()),
@@ -157,7 +157,7 @@ fn route(proxy: &Proxy, server: &Server, global: &Global) -> Route {
     Route { options, ports, blocked }
 }
 
-/// What is said of a way that leads to one address, from one, in the process's own namespace.
+/// Returns the options of connections from and to single addresses, in the process's own namespace.
 pub fn plain(connecting: &Connecting) -> ConnectOptions {
     let source = connecting.source.as_ref();
     ConnectOptions {
@@ -171,14 +171,14 @@ pub fn plain(connecting: &Connecting) -> ConnectOptions {
     }
 }
 
-/// How a connection that carries no request is secured, as [`conn::dial`] takes it.
+/// Returns the TLS settings of a connection that carries no requests, for [`conn::dial`].
 pub fn security(tls: Option<&LinkTls>) -> Option<Security<'_>> {
     tls.map(|tls| Security { client: &tls.client, name: tls.name.as_deref() })
 }
 
-/// What a server's idle links are allowed.
+/// Returns the limits of a server's idle connections.
 pub fn idle_limits(server: &Server) -> IdleLimits {
-    // A delay of nothing keeps no idle connection.
+    // A delay of zero keeps no idle connections.
     let most = if server.pool_purge_delay.is_zero() { Some(0) } else { server.pool_max_conn };
     IdleLimits { most: most.map_or(usize::MAX, |most| most as usize), unshared: server.pool_low_conn as usize }
 }

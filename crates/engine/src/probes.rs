@@ -1,4 +1,4 @@
-//! What expressions may ask where there is no stream: the runtime API and health checks. Must never lend a connection.
+//! Data for expressions without a stream: of the runtime API and of health checks. Must never lend a connection.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use expression::sample::{Counted, Probes, ProcessFacts, Sink, Transport, UsageOf
 
 use crate::worker::Worker;
 
-/// What aliases of formats tell where there is no stream.
+/// Names for log format aliases without a stream.
 #[derive(Clone, Copy, Default)]
 pub struct Names<'a> {
     /// `%f`.
@@ -19,7 +19,7 @@ pub struct Names<'a> {
     pub server: &'a str,
 }
 
-/// How busy this worker, or all of them, were in their last turn, in percent.
+/// Returns the usage of this worker, or the average of all, in its last event-loop iteration, in percent.
 pub(crate) fn usage(of: UsageOf) -> u32 {
     match of {
         UsageOf::Worker => rt::usage_of(rt::worker()),
@@ -31,13 +31,13 @@ pub(crate) fn usage(of: UsageOf) -> u32 {
     }
 }
 
-/// The process alone.
+/// Probes that know only the process.
 pub struct ProcessProbes<'a> {
-    /// Who evaluates.
+    /// The evaluating worker.
     pub worker: &'a Worker,
-    /// What it is about.
+    /// Names of the proxies and the server.
     pub names: Names<'a>,
-    /// Gives it an identifier (`unique-id-format`) when it is first asked for one; `None`: it has none.
+    /// Generates the unique ID (`unique-id-format`) on first use; `None`: there is none.
     pub identify: Option<&'a dyn Fn() -> Option<&'a [u8]>>,
 }
 

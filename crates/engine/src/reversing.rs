@@ -1,5 +1,5 @@
-//! Reverse HTTP, where connections are opened from: each `bind rhttp@<backend>/<server>` keeps some up to that server, which sends
-//! requests over them (configuration manual, "rhttp@" and "nbconn"). Must never serve one.
+//! Opens connections of reverse HTTP: each `bind rhttp@<backend>/<server>` keeps a number of connections to that server, which
+//! sends requests over them (configuration manual, "rhttp@" and "nbconn"). Must never serve one.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,21 +18,21 @@ use crate::outgoing::fixed_address;
 use crate::session;
 use crate::worker::Worker;
 
-/// From the beginning of one attempt to that of the next one, at least.
+/// Minimum interval between the starts of two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What of a line all of its connections share.
+/// State that all connections of a `bind` line share.
 struct Line {
     frontend: usize,
     bind: usize,
-    /// Indices of the backend and of the server there.
+    /// Indices of the backend and of its server.
     server: (usize, usize),
     wanted: u32,
     standing: Cell<u32>,
     stage: Cell<Stage>,
 }
 
-/// What the log says of a line.
+/// State of a line that was logged last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Begun,
@@ -40,7 +40,7 @@ enum Stage {
     Failed,
 }
 
-/// Starts the connections that are this worker's to keep up: all of a line are one worker's.
+/// Starts the connections that are assigned to this worker: all of a line are on one worker.
 pub fn start(worker: &Rc<Worker>) {
     let generation = worker.generation();
     for (proxy, bind) in lines(&generation.program) {
@@ -68,7 +68,7 @@ pub fn start(worker: &Rc<Worker>) {
     }
 }
 
-/// The lines of reverse HTTP.
+/// Returns the `bind` lines of reverse HTTP.
 fn lines(program: &Program) -> impl Iterator<Item = (&Proxy, &Bind)> {
     let proxies = program.proxies.iter().filter(|proxy| !proxy.disabled).map(|proxy| &**proxy);
     let binds = proxies
@@ -76,7 +76,7 @@ fn lines(program: &Program) -> impl Iterator<Item = (&Proxy, &Bind)> {
     binds.filter(|(_, bind)| matches!(bind.address, BindAddress::Reverse { .. }))
 }
 
-/// Opens a connection again and again, whenever the one before has ended, until the process stops or the frontend.
+/// Opens a connection whenever the previous one has ended, until the process or the frontend stops.
 async fn keep_up(worker: Rc<Worker>, line: Rc<Line>) {
     while worker.process.opening(line.frontend) != Opening::Shut {
         let begun = rt::now();
@@ -91,12 +91,12 @@ async fn keep_up(worker: Rc<Worker>, line: Rc<Line>) {
     }
 }
 
-/// Has a session serve a connection, and waits for its end.
+/// Starts a session for a connection, and waits for its end.
 async fn serve(worker: &Rc<Worker>, line: &Rc<Line>, opened: (Transport, Address)) {
     let Some(slots) = worker.process.live.enter_freely(line.frontend, line.bind) else {
         return line.note(worker, Stage::Failed);
     };
-    // It is served here: the load of this worker has it, until its session ends.
+    // The session runs here: it is counted for this worker until it ends.
     worker.process.reserve(worker.id, Some(&[worker.id]), MultiQueue::Off, rt::random);
     let ending = Rc::new(Ending::default());
     let guard = Guard::of(&ending);
@@ -111,7 +111,7 @@ async fn serve(worker: &Rc<Worker>, line: &Rc<Line>, opened: (Transport, Address
     line.standing.set(line.standing.get() - 1);
 }
 
-/// Opens a connection to the server, which has to speak HTTP/2. `None`: that has failed.
+/// Opens a connection to the server, which has to speak HTTP/2. `None`: it failed.
 async fn connect(worker: &Rc<Worker>, line: &Line) -> Option<(Transport, Address)> {
     let generation = worker.generation();
     let proxy = generation.proxy(line.server.0);
@@ -141,7 +141,7 @@ fn speaks_http2(server: &Server, transport: &Transport) -> bool {
 }
 
 impl Line {
-    /// Notes how the line is; the log says it where it was not so before.
+    /// Records the state of a line; logs it if it changed.
     fn note(&self, worker: &Worker, stage: Stage) {
         if self.stage.replace(stage) == stage {
             return;

@@ -1,23 +1,23 @@
-//! What rules cost on one worker, while that is measured (`set profiling rules on`): how often each was evaluated and taken, and
-//! for how long. Must never read a clock, and never cost more than a look at a flag while nothing is measured.
+//! Measured costs of rules on one worker (`set profiling rules on`): the number of evaluations and executions, and the time
+//! spent. Must never read a clock, and never cost more than a check of a flag while nothing is measured.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What one rule has cost.
+/// Cost of one rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RuleCost {
-    /// How often it was evaluated.
+    /// Number of evaluations.
     pub evaluated: u64,
-    /// How often it was taken.
+    /// Number of executions.
     pub taken: u64,
-    /// Time of its condition and its action, without what is waited for.
+    /// Time of its condition and its action, without waiting.
     pub time: Duration,
 }
 
 impl RuleCost {
-    /// Adds another one.
+    /// Adds the cost of another one.
     pub fn add(&mut self, other: RuleCost) {
         self.evaluated += other.evaluated;
         self.taken += other.taken;
@@ -25,15 +25,15 @@ impl RuleCost {
     }
 }
 
-/// The costs of the rules of lists, by where in memory a list is: it stays there as long as its configuration.
+/// Costs of rules by the address of their list, which is constant while its configuration exists.
 pub type ListCosts = HashMap<usize, Box<[RuleCost]>>;
 
-/// Where a list is.
+/// Returns the address of a list.
 pub fn key<T>(rules: &[T]) -> usize {
     rules.as_ptr() as usize
 }
 
-/// The costs of the rules of one configuration, the newest that rules were measured of.
+/// Costs of the rules of the newest configuration that was measured.
 #[derive(Debug, Default)]
 pub struct RuleCosts {
     is_on: Cell<bool>,
@@ -48,7 +48,7 @@ impl RuleCosts {
         self.is_on.get()
     }
 
-    /// Begins or ends measuring. To begin anew forgets what was measured before.
+    /// Starts or stops measuring. Starting clears earlier results.
     pub fn measure(&self, on: bool) {
         if on && !self.is_on.get() {
             self.lists.borrow_mut().clear();
@@ -56,10 +56,10 @@ impl RuleCosts {
         self.is_on.set(on);
     }
 
-    /// Adds to the costs of the rule at `at` of a list of the configuration with that number. Those of an older
-    /// configuration than the newest are not counted.
+    /// Adds a cost to the rule at `at` of a list of the configuration with that number. Costs of an older configuration than the
+    /// newest one are ignored.
     pub fn add<T>(&self, generation: u32, rules: &[T], at: usize, cost: RuleCost) {
-        // Numbers wrap.
+        // Generation numbers wrap.
         if generation != self.generation.get() {
             if generation.wrapping_sub(self.generation.get()) > u32::MAX / 2 {
                 return;
@@ -74,7 +74,7 @@ impl RuleCosts {
         }
     }
 
-    /// What was measured of the configuration with that number.
+    /// Returns the costs of the configuration with that number.
     pub fn of(&self, generation: u32) -> ListCosts {
         if generation == self.generation.get() { self.lists.borrow().clone() } else { ListCosts::default() }
     }
@@ -101,7 +101,7 @@ mod tests {
         costs.add(4, &second, 0, ONCE);
         costs.add(4, &first, 5, ONCE);
         assert_eq!(*costs.of(4)[&key(&second)], [ONCE, RuleCost::default()]);
-        // What was measured stays until measuring begins again.
+        // Results are kept until measuring starts again.
         costs.measure(false);
         assert!(!costs.is_on() && !costs.of(4).is_empty());
         costs.measure(true);

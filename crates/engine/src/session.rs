@@ -1,5 +1,5 @@
-//! One connection from a client, from its accept to its end. Owns what stays the same over all of its streams; an idle
-//! session holds no buffer. Must never look into a message.
+//! A client's connection, from its accept to its end. Owns the state that is shared by all of its streams; an idle session holds
+//! no buffer. Must never look into a message.
 
 mod ends;
 
@@ -44,7 +44,7 @@ fn nanos_of(time: WallTime) -> u64 {
     u64::try_from(time.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(u64::from(time.nanos))
 }
 
-/// What few sessions have.
+/// State that only few sessions have.
 #[derive(Default)]
 pub(crate) struct Rare {
     /// The headers that rules on connections want to come first.
@@ -53,51 +53,50 @@ pub(crate) struct Rare {
     proxy_header: OnceCell<Header>,
     /// What its TLS handshake has found.
     tls: OnceCell<Arc<HandshakeInfo>>,
-    /// What it tracks in stick tables.
+    /// Its entries in stick tables.
     tracking: RefCell<Tracking>,
-    /// When the handshakes of the layers below were done, until the first stream took it.
+    /// Time at which the handshakes of the lower layers were complete, until the first stream takes it.
     handshake: Cell<Option<Moment>>,
     /// We have opened its connection (reverse HTTP): the task that keeps it up is told when it has ended.
     reversed: OnceCell<Guard>,
     /// The server that rules have given its connection to.
     attached: Cell<Option<Attached>>,
-    /// Links to servers that no other session may use.
+    /// Server connections that only this session may use.
     private: RefCell<PrivateLinks>,
-    /// What its protocol has seen.
+    /// State of its protocol.
     pub(crate) protocol: Cell<ProtocolFacts>,
 }
 
 /// One connection from a client.
 pub struct Session {
-    /// Its worker.
     pub worker: Rc<Worker>,
-    /// What is at hand of its frontend, in the configuration that it began with.
+    /// View of its frontend, in the configuration that it began with.
     handle: Rc<FrontendHandle>,
     /// Index of its `bind` line.
     bind: u32,
-    /// The client's connection, for queries: its task owns it.
+    /// Query handle of the client's connection, which its task owns.
     socket: SocketQuery,
     /// Index of its frontend.
     pub frontend: usize,
-    /// The client, as rules of the session see it now; `None` on a UNIX socket.
+    /// The client's address, possibly changed by rules of the session; `None` on a UNIX socket.
     client: Cell<Option<SocketAddr>>,
-    /// When it was accepted.
+    /// Time of its accept.
     pub accepted: Moment,
-    /// The same on the wall clock, as nanoseconds since the UNIX epoch.
+    /// Wall-clock time of `accepted`, in nanoseconds since the UNIX epoch.
     accept_nanos: u64,
-    /// The address that the client connected to, asked for once, and what rules have replaced.
+    /// Destination and original addresses, once they are queried or changed.
     ends: Cell<Option<Box<ends::Ends>>>,
-    /// Why it has failed before anything was served.
+    /// Reason of a failure before anything was served.
     pub error: Cell<ConnectionError>,
-    /// What few sessions have.
+    /// State that only few sessions have.
     pub(crate) rare: OnceCell<Box<Rare>>,
-    /// Variables that live as long as it does.
+    /// Variables of scope `sess`.
     variables: SessionStore,
-    /// Its connection came in TCP mode and went over to HTTP.
+    /// Its connection was upgraded from TCP mode to HTTP.
     upgraded: Cell<bool>,
-    /// What is spoken then, where a rule has said that.
+    /// Protocol after that upgrade, if a rule has chosen one.
     ordered: Cell<Option<MuxProtocol>>,
-    /// Its places in the process, the frontend and at the listening address.
+    /// Its slots in the limits of the process, the frontend and the listening address.
     slots: Cell<Option<Entry>>,
 }
 
@@ -107,33 +106,33 @@ impl Session {
         self.rare.get().map(|rare| &rare.private)
     }
 
-    /// The same, of a session that is to have some.
+    /// Returns its own server connections, creating their storage if necessary.
     pub fn own_private_links(&self) -> &RefCell<PrivateLinks> {
         &self.rare.get_or_init(Box::default).private
     }
 
-    /// The configuration that it began with, and keeps to its end.
+    /// Returns the configuration that it began with, and keeps to its end.
     pub fn generation(&self) -> &Generation {
         &self.handle.generation
     }
 
-    /// The same, for those that outlive a borrow of the session.
+    /// Returns a reference-counted handle to its configuration.
     pub fn shared_generation(&self) -> Arc<Generation> {
         Arc::clone(&self.handle.generation)
     }
 
-    /// The proxy with that index, in its own configuration.
+    /// Returns the proxy with that index in its configuration.
     pub fn proxy_at(&self, index: usize) -> &Proxy {
         self.handle.generation.proxy(index)
     }
 
-    /// When it was accepted, on the wall clock.
+    /// Returns the wall-clock time of its accept.
     pub fn accept_date(&self) -> WallTime {
         let second = 1_000_000_000;
         WallTime { seconds: (self.accept_nanos / second) as i64, nanos: (self.accept_nanos % second) as u32 }
     }
 
-    /// Its frontend.
+    /// Returns its frontend.
     pub fn proxy(&self) -> &Proxy {
         &self.handle.proxy
     }
@@ -143,105 +142,105 @@ impl Session {
         self.handle.is_logged
     }
 
-    /// Where its lines go, as the configuration has it that it began with.
+    /// Returns the log route of its frontend, in its configuration.
     pub fn log(&self) -> &LogRoute {
         &self.handle.log
     }
 
-    /// What its worker counts of its frontend.
+    /// Returns its worker's counters of the frontend.
     pub fn counters(&self) -> &FrontCounters {
         &self.handle.counters
     }
 
-    /// Whether its streams are requests of HTTP.
+    /// Whether its streams are HTTP requests.
     pub fn is_http(&self) -> bool {
         self.upgraded.get() || self.proxy().mode == Mode::Http
     }
 
-    /// Its connection goes on in HTTP mode, perhaps in one version alone.
+    /// Switches its connection to HTTP mode, optionally to one version of HTTP.
     pub fn upgrade(&self, protocol: Option<MuxProtocol>) {
         self.upgraded.set(true);
         self.ordered.set(protocol.or(self.ordered.get()));
     }
 
-    /// What its client has to speak; `None`: whatever it begins with.
+    /// Returns the protocol that its client has to speak; `None`: it is detected.
     pub fn protocol(&self) -> Option<MuxProtocol> {
         self.ordered.get().or_else(|| self.bind()?.listening.protocol)
     }
 
-    /// Index of its `bind` line.
+    /// Returns the index of its `bind` line.
     pub fn bind_index(&self) -> usize {
         self.bind as usize
     }
 
-    /// Its `bind` line.
+    /// Returns its `bind` line.
     pub fn bind(&self) -> Option<&Bind> {
         self.proxy().frontend.as_ref().and_then(|frontend| frontend.binds.get(self.bind_index()))
     }
 
-    /// The client; `None` on a UNIX socket.
+    /// Returns the client's address; `None` on a UNIX socket.
     pub fn client(&self) -> Option<SocketAddr> {
         self.client.get()
     }
 
-    /// The handshakes of the layers below are done.
+    /// Records the time at which the handshakes of the lower layers were complete.
     pub fn complete_handshake(&self, now: Moment) {
         self.rare.get_or_init(Box::default).handshake.set(Some(now));
     }
 
-    /// Keeps what the balancer in front has told beside addresses.
+    /// Stores the header of a proxy in front.
     pub fn keep_proxy_header(&self, header: Header) {
         let _ = self.rare.get_or_init(Box::default).proxy_header.set(header);
     }
 
-    /// Keeps what its TLS handshake has found.
+    /// Stores the result of its TLS handshake.
     pub fn keep_tls(&self, state: Arc<HandshakeInfo>) {
         let _ = self.rare.get_or_init(Box::default).tls.set(state);
     }
 
-    /// Whether clients speak TLS at its address.
+    /// Whether its listening address uses TLS.
     pub fn is_secure(&self) -> bool {
         self.bind().is_some_and(|bind| bind.tls.is_some())
     }
 
-    /// What its TLS handshake has found; `None`: it speaks plainly.
+    /// Returns the result of its TLS handshake; `None`: it does not use TLS.
     pub fn tls(&self) -> Option<&HandshakeInfo> {
         self.rare.get()?.tls.get().map(|state| &**state)
     }
 
-    /// The PROXY protocol header that came before the client's first bytes, if one was expected.
+    /// Returns the PROXY protocol header that was received, if one was expected.
     pub fn proxy_header(&self) -> Option<&Header> {
         self.rare.get()?.proxy_header.get()
     }
 
-    /// The client's connection, for queries. It may be closed already.
+    /// Returns the query handle of the client's connection, which may be closed.
     pub fn socket(&self) -> SocketQuery {
         self.socket
     }
 
-    /// What it tracks in stick tables.
+    /// Returns its entries in stick tables.
     pub fn tracking(&self) -> &RefCell<Tracking> {
         &self.rare.get_or_init(Box::default).tracking
     }
 
-    /// The same, if it may track something.
+    /// Returns its entries in stick tables, if it may have any.
     #[inline]
     pub fn known_tracking(&self) -> Option<&RefCell<Tracking>> {
         self.rare.get().map(|rare| &rare.tracking)
     }
 
-    /// Variables that live as long as it does.
+    /// Returns the variables of scope `sess`.
     pub fn variables(&self) -> &SessionStore {
         &self.variables
     }
 
-    /// Whether the process wants sessions to end.
+    /// Whether the process is stopping.
     pub fn is_stopping(&self) -> bool {
         self.worker.process.is_stopping()
     }
 
-    /// When the process wants this session to end (`close-spread-time`): the moment of the soft stop, or one behind it
-    /// that differs from session to session. `None`: it does not.
+    /// Returns the time at which this session has to end (`close-spread-time`): that of the soft stop, or a later one that
+    /// differs between sessions. `None`: it does not have to end.
     pub fn departure(&self) -> Option<Moment> {
         let stopped = self.worker.process.stopped_at()?;
         match self.generation().program.global.close_spread {
@@ -266,7 +265,7 @@ impl Session {
         self.rare.get().is_some_and(|rare| rare.reversed.get().is_some())
     }
 
-    /// A rule gives its connection to a server.
+    /// Gives its connection to a server, by a rule (reverse HTTP).
     pub(crate) fn attach(&self, attached: Attached) {
         self.rare.get_or_init(Box::default).attached.set(Some(attached));
     }
@@ -276,7 +275,7 @@ impl Session {
         self.rare.get().and_then(|rare| rare.attached.take())
     }
 
-    /// Its places in the process, the frontend and at the listening address, which go on with its connection.
+    /// Takes its slots, which continue with its connection.
     pub(crate) fn take_slots(&self) -> Option<Entry> {
         self.slots.take()
     }

@@ -1,27 +1,27 @@
-//! Numbers and addresses as text, without an allocation. Must never cut one.
+//! Numbers and addresses as text, without an allocation. Must never truncate one.
 
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::ops::Deref;
 
-/// Bytes of the longest text: an address of IPv6 has 39, a number of 64 bits 20.
+/// Maximum length: an IPv6 address has up to 39 bytes, a 64-bit number 20.
 const MOST: usize = 40;
 
-/// The text of a number or of an IP address.
+/// Text of a number or of an IP address.
 pub struct ShortText {
     bytes: [u8; MOST],
     length: usize,
 }
 
 impl ShortText {
-    /// A number in decimal digits.
+    /// Formats a number in decimal digits.
     pub fn number(number: u64) -> Self {
         let mut text = Self { bytes: [0; MOST], length: 0 };
         text.push_number(number);
         text
     }
 
-    /// An address of IPv4 as four numbers, one of IPv6 in its shortest form (RFC 5952).
+    /// Formats an IPv4 address as four numbers, an IPv6 address in its shortest form (RFC 5952).
     pub fn address(address: IpAddr) -> Self {
         let mut text = Self { bytes: [0; MOST], length: 0 };
         match address {
@@ -36,7 +36,7 @@ impl ShortText {
             }
             IpAddr::V6(address) => {
                 let mut rest = &mut text.bytes[..];
-                // None is longer than `MOST`.
+                // No address is longer than `MOST`.
                 let _ = write!(rest, "{address}");
                 text.length = MOST - rest.len();
             }

@@ -1,12 +1,12 @@
-//! The listening sockets of the process, for those who pause them or pass them on. Must never keep one open: a socket
-//! closes when the last worker lets go of it.
+//! The listening sockets of the process, for pausing them and passing them on. Must never keep one open: a socket is closed when
+//! the last worker drops it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use rt::net::{Address, ListeningSocket};
 
-/// Where a listening socket belongs.
+/// A listening socket and its place in the configuration.
 #[derive(Clone)]
 pub struct Listening {
     /// Index of the frontend.
@@ -15,14 +15,14 @@ pub struct Listening {
     pub bind: usize,
     /// The socket, open in the whole process.
     pub socket: Arc<ListeningSocket>,
-    /// The workers that accept from it and serve what they accept; `None`: all of them.
+    /// The workers that accept from it and serve its connections; `None`: all.
     pub workers: Option<Arc<[usize]>>,
-    /// Set when the socket is to be closed while its frontend goes on.
+    /// Set when the socket alone is to be closed, not its frontend.
     pub closed: Arc<AtomicBool>,
 }
 
 impl Listening {
-    /// Whether it was closed while its frontend goes on.
+    /// Whether the socket alone was closed.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -39,19 +39,18 @@ pub struct Sockets(RwLock<Vec<BoundSocket>>);
 
 #[derive(Debug)]
 struct BoundSocket {
-    /// `None`: a socket of the runtime API, or one that peers come in at.
+    /// Index of the frontend; `None`: a socket of the runtime API, or of peers.
     frontend: Option<usize>,
     /// Index of the `bind` line.
     bind: usize,
     socket: Weak<ListeningSocket>,
-    /// Set when it is to be closed alone.
+    /// Set when the socket alone is to be closed.
     closed: Arc<AtomicBool>,
 }
 
 impl Sockets {
-    /// Of frontends, of the runtime API and of peers. A socket of the runtime API at a
-    /// path is left out: a successor makes one of its own in the same place, and who asks there from then on wants to
-    /// speak with the successor.
+    /// Collects the sockets of frontends, of the runtime API and of peers. A runtime API socket at a path is left out: a
+    /// successor creates its own at the same path, and clients that connect from then on mean the successor.
     pub fn of<'a>(
         frontends: impl Iterator<Item = &'a Listening>,
         runtime: impl Iterator<Item = &'a Arc<ListeningSocket>>,
@@ -68,27 +67,27 @@ impl Sockets {
         Self(RwLock::new(frontends.chain(runtime.chain(peers).map(own)).collect()))
     }
 
-    /// Those that are still open, with the index of their frontend.
+    /// Returns the open sockets, with the index of their frontend.
     pub fn open(&self) -> Vec<(Option<usize>, Arc<ListeningSocket>)> {
         let places = self.0.read().unwrap_or_else(PoisonError::into_inner);
         places.iter().filter_map(|place| Some((place.frontend, place.socket.upgrade()?))).collect()
     }
 
-    /// Those of an address that are still open.
+    /// Returns the open sockets of an address.
     pub fn at(&self, frontend: usize, bind: usize) -> Vec<Arc<ListeningSocket>> {
         let places = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let meant = places.iter().filter(|place| place.frontend == Some(frontend) && place.bind == bind);
         meant.filter_map(|place| place.socket.upgrade()).collect()
     }
 
-    /// Some more, of frontends.
+    /// Adds sockets of frontends.
     pub(crate) fn add(&self, sockets: &[Listening]) {
         let mut places = self.0.write().unwrap_or_else(PoisonError::into_inner);
         places.retain(|place| place.socket.strong_count() > 0);
         places.extend(sockets.iter().map(BoundSocket::of));
     }
 
-    /// Nothing is accepted at an address any more, once those who wait there are woken.
+    /// Marks an address as closed; accepting ends once the waiting tasks are woken.
     pub(crate) fn close(&self, frontend: usize, bind: usize) {
         let places = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let meant = places.iter().filter(|place| place.frontend == Some(frontend) && place.bind == bind);

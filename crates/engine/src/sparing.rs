@@ -1,5 +1,4 @@
-//! What a worker does when memory becomes scarce: it says so, and idle connections of clients end. Must never end one that
-//! has asked for something.
+//! Reaction of a worker to scarce memory: logs it, and ends idle client connections. Must never end one with a pending request.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,10 +10,10 @@ use config::spec::LogLevel;
 
 use crate::worker::Worker;
 
-/// How often it is said again, where memory comes and goes.
+/// Minimum interval between log lines.
 const SAY_AGAIN: Duration = Duration::from_secs(10);
 
-/// Begins to watch for it on the current worker.
+/// Installs the reaction on the current worker.
 pub fn start(worker: &Rc<Worker>) {
     let (worker, said) = (Rc::clone(worker), Cell::new(None::<Moment>));
     rt::set_scarcity_hook(Rc::new(move || {

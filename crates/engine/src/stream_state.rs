@@ -1,5 +1,5 @@
-//! What is known of a stream: who, what, when, how it ends. It lives outside the future that serves the stream, so
-//! that it outlives a panic in it. Must never decide anything.
+//! The state of a stream: its messages, times, proxies and outcome. It is stored outside of the future that serves the stream, so
+//! that it survives a panic in it. Must never decide anything.
 
 use crate::stream::budget::Spent;
 use crate::stream::cache::CacheUse;
@@ -28,12 +28,12 @@ use wire::http::{Head, Method};
 use crate::orders::Orders;
 use crate::session::Session;
 
-/// The name of a service in log lines, which costs a request no allocation.
+/// Name of a service in log lines; setting it needs no allocation.
 #[derive(Debug, Clone)]
 pub enum ServiceName {
-    /// One of Weir's own.
+    /// A service of Weir itself.
     Known(&'static str),
-    /// One that was registered.
+    /// A registered service.
     Shared(Arc<str>),
 }
 
@@ -54,7 +54,7 @@ impl std::ops::Deref for ServiceName {
     }
 }
 
-/// Who or what ended a stream (configuration manual, section 8.5, first character).
+/// Cause of a stream's end (configuration manual, section 8.5, first character).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cause {
     #[default]
@@ -62,9 +62,9 @@ pub enum Cause {
     Client,
     Server,
     Proxy,
-    /// The proxy, because of the request: its body is invalid.
+    /// The proxy, because the body of the request is invalid.
     Invalid,
-    /// The proxy: what stands in the way of an answer does not let it pass, or rules have made it too large.
+    /// The proxy: a filter rejected the response, or rules have made it too large.
     Refused,
     Local,
     Resource,
@@ -74,12 +74,12 @@ pub enum Cause {
     Killed,
     /// Its server went down (`on-marked-down`).
     Down,
-    /// A server came up that is no backup (`on-marked-up`).
+    /// An active server came up (`on-marked-up`).
     Up,
 }
 
 impl Cause {
-    /// The character in the log.
+    /// Returns its character in the log.
     pub const fn letter(self) -> u8 {
         match self {
             Self::Normal => b'-',
@@ -98,7 +98,7 @@ impl Cause {
     }
 }
 
-/// What a stream was doing when it ended (configuration manual, section 8.5, second character).
+/// Phase of a stream at its end (configuration manual, section 8.5, second character).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Phase {
     #[default]
@@ -113,7 +113,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The character in the log.
+    /// Returns its character in the log.
     pub const fn letter(self) -> u8 {
         match self {
             Self::Done => b'-',
@@ -128,22 +128,19 @@ impl Phase {
     }
 }
 
-/// How a stream ended: error and termination state in one.
+/// Outcome of a stream: its termination state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// Who or what.
     pub cause: Cause,
-    /// When.
     pub phase: Phase,
 }
 
 impl Outcome {
-    /// Cause and phase.
     pub const fn new(cause: Cause, phase: Phase) -> Self {
         Self { cause, phase }
     }
 
-    /// The first two characters of the log.
+    /// Returns the first two characters of the termination state.
     pub const fn letters(self) -> [u8; 2] {
         [self.cause.letter(), self.phase.letter()]
     }
@@ -154,33 +151,33 @@ impl Outcome {
 pub struct StreamState {
     /// The request's head; empty in TCP mode.
     pub request: Head,
-    /// The answer's head.
+    /// Head of the response.
     pub response: Head,
-    /// The request's head was parsed whole.
+    /// The request's head is complete.
     pub has_request: bool,
-    /// Rules on the session's bytes have let it pass: it is known as a request.
+    /// Content rules have let it pass: it is known to be a request.
     pub inspected: bool,
     /// The task that serves it, where it can be reached ([`crate::stream::task`]).
     pub task: Option<Key>,
-    /// How many streams the process had before it.
+    /// Number of streams that the process had before it.
     pub number: u32,
     /// Its line was written before its end.
     pub logged: bool,
-    /// What rules have ordered for it.
+    /// Settings that rules have made for it.
     pub orders: Cell<Orders>,
-    /// What `unique-id-format` names it, once it was asked for.
+    /// Its unique ID (`unique-id-format`), once evaluated.
     pub unique_id: OnceCell<Box<[u8]>>,
-    /// That name is being made: who asks for it meanwhile gets none.
+    /// Set while the unique ID is evaluated; recursive lookups return nothing.
     pub identifying: Cell<bool>,
-    /// What was captured for the log.
+    /// Captures for the log.
     pub captures: RefCell<Captures>,
-    /// Its filters, where its proxies have any.
+    /// Its filters, if its proxies have any.
     pub filters: Option<Filters>,
-    /// Variables of its transaction, request and response.
+    /// Variables of scopes `txn`, `req` and `res`.
     pub variables: RefCell<Store>,
-    /// What scripts keep for it.
+    /// Data that scripts store for it.
     pub kept_by_scripts: Cell<Option<Box<dyn Any>>>,
-    /// What its filters tell of it (`filter otel`).
+    /// State of `filter otel`.
     pub told: Cell<Option<Box<Instrumentation>>>,
     /// What it tells of itself (`otel-trace`).
     pub trace: Option<Box<StreamTrace>>,
@@ -188,46 +185,45 @@ pub struct StreamState {
     pub outcome: Outcome,
     /// It is the first request of its connection.
     pub first: bool,
-    /// The status that the server sent.
+    /// Status of the server's response.
     pub server_status: Option<u16>,
-    /// A rule has refused it.
+    /// A rule has denied it.
     pub denied: bool,
-    /// A rule could not do what it had to.
+    /// A rule has failed.
     pub failed: bool,
-    /// An evaluation on its behalf cost more than it may (`sample::Context::exhausted`): it is to end with an internal
-    /// error.
+    /// An evaluation for it exceeded its cost limit (`sample::Context::exhausted`): it ends with an internal error.
     pub exhausted: Cell<bool>,
-    /// What a cache may do for it.
+    /// State of its use of a cache.
     pub cache: Option<Box<CacheUse>>,
-    /// The response of a cache that answers it next.
+    /// Cached response that answers it.
     pub hit: Option<Arc<Object>>,
     /// Index of the cache that answers it.
     pub cache_hit: Option<usize>,
-    /// The algorithm that compresses the answer.
+    /// Name of the algorithm that compresses the response.
     pub compression: Option<&'static str>,
-    /// The status that the client got; -1 when none.
+    /// Status sent to the client; -1: none.
     pub status: i32,
-    /// When things happened.
+    /// Times of its events.
     pub timings: Timings,
-    /// The wall clock at `timings.start`.
+    /// Wall-clock time of `timings.start`.
     pub start_date: WallTime,
-    /// Index of the backend's proxy.
+    /// Index of the backend among the proxies.
     pub backend: Option<usize>,
     /// Index of the server in its backend.
     pub server: Option<usize>,
-    /// The service that answers it, as log lines name it.
+    /// Name of the service that answers it, for log lines.
     pub service: Option<ServiceName>,
-    /// The ends of the client's connection that rules of the stream have set in the place of the session's.
+    /// Addresses of the client's connection that rules of the stream have set.
     pub ends: Cell<Option<Box<Ends>>>,
-    /// What binds it to a server.
+    /// Persistence to a server.
     pub persistence: Persistence,
-    /// What is to be remembered of it once its server is known.
+    /// Stick table entries to be stored once its server is known.
     pub stores: Vec<StickStore>,
-    /// Its bytes so far.
+    /// Byte counters so far.
     pub bytes: Flow,
-    /// What became of its way to a server.
+    /// State of its attempts to reach a server.
     pub attempts: Attempts,
-    /// Requests of its connection before it.
+    /// Number of requests of its connection before it.
     pub client_streams: u32,
     /// Query handle of the client's connection, where the connection itself is not at hand.
     pub client_kernel: Kernel,
@@ -239,77 +235,77 @@ pub struct StreamState {
     pub spent_on_log: Spent,
     /// The rule that ended an evaluation last.
     pub last_rule: Cell<Option<RulePlace>>,
-    /// The rule that something is waited for.
+    /// The rule whose evaluation waits.
     pub waiting_rule: Cell<Option<RulePlace>>,
-    /// Of its bytes, those that the statistics have counted.
+    /// Part of `bytes` that was added to the statistics.
     pub counted: Flow,
-    /// Of `bytes_in`, bytes of the body that were counted before it began to flow.
+    /// Body bytes within `bytes_in` that were counted before the relay began.
     pub early_body: u64,
-    /// Bytes of the body that has taken the place of what came, before it began to flow.
+    /// Length of the body that replaced the received one, before the relay began.
     pub replaced_body: Option<u64>,
-    /// What it tracks in stick tables.
+    /// Its entries in stick tables.
     pub tracking: RefCell<Tracking>,
-    /// What tracked entries have counted of it.
+    /// State of counting in tracked entries.
     pub tracked: Tracked,
 }
 
 /// What became of a stream's way to a server.
 #[derive(Default)]
 pub struct Attempts {
-    /// Where the connection to the server comes from, if the log wants to know.
+    /// Source address of the server connection, if the log format contains it.
     pub backend_source: Endpoint,
-    /// Connection attempts that failed before the last one.
+    /// Number of failed connection attempts before the last one.
     pub retries: u32,
     /// The last attempt went to another server.
     pub redispatched: bool,
-    /// It went to a second server while the first one had not answered.
+    /// It was sent to a second server while the first one had not responded.
     pub hedged: bool,
-    /// The second server answered.
+    /// The second server responded first.
     pub hedge_won: bool,
-    /// Requests processed before this one in the server's queue.
+    /// Number of requests processed before this one in the server's queue.
     pub server_queue: u32,
-    /// Requests processed before this one in the backend's queue.
+    /// Number of requests processed before this one in the backend's queue.
     pub backend_queue: u32,
-    /// Load of backend and server when the stream gave back its place, before the next one in the queue got it.
+    /// Load of backend and server at the time when the stream released its slot, before the next request in the queue got it.
     pub counts: Option<Counts>,
-    /// The connection to the server, once one was tried.
+    /// Properties of the server connection, once one was attempted.
     pub link: Option<LinkFacts>,
-    /// What the TLS handshake with the server has found, where there was one.
+    /// Result of the TLS handshake with the server, if there was one.
     pub server_tls: Option<Arc<HandshakeInfo>>,
     /// Whether the request went to the server as early data.
     pub early: EarlyRequest,
-    /// Query handle of the server's connection, where the connection itself is not at hand.
+    /// Query handle of the server connection.
     pub server_kernel: Kernel,
 }
 
-/// Early data of a request to a server.
+/// State of TLS early data of a request to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EarlyRequest {
     /// None was sent.
     #[default]
     Unsent,
-    /// It went out before the handshake was over.
+    /// It was sent before the handshake was complete.
     Sent,
-    /// The server wants it after the handshake (RFC 8470, section 5.2).
+    /// The server requires it after the handshake (RFC 8470, section 5.2).
     Refused,
 }
 
-/// What the entries that a stream tracks have counted of it.
+/// State of a stream's counting in tracked stick table entries.
 #[derive(Default)]
 pub struct Tracked {
-    /// Of `bytes_in`, those that tracked entries have counted.
+    /// Part of `bytes_in` that was counted.
     pub tracked_in: u64,
-    /// Of `received`, likewise.
+    /// Part of `received` that was counted.
     pub tracked_out: u64,
-    /// Tracked entries have counted its request.
+    /// Its request was counted.
     pub request_counted: bool,
-    /// A rule has refused its request, or has asked who it is from: the client is to blame.
+    /// A rule has denied its request or required authentication: it counts as an error of the client.
     pub blamed: bool,
-    /// Tracked entries have counted that its server failed.
+    /// A failure of its server was counted.
     pub failure_counted: bool,
 }
 
-/// Bytes of a stream: of its request from the client and to the server, of the response from the server and to the client.
+/// Byte counters of a stream: request from the client and to the server, response from the server and to the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flow {
     pub bytes_in: u64,
@@ -319,7 +315,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// What was added since an earlier time.
+    /// Returns the difference to an earlier state.
     #[inline]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -331,12 +327,12 @@ impl Flow {
     }
 }
 
-/// Ends of a client's connection that rules have set (`set-src`, `set-dst` and their kin).
+/// Addresses of a client's connection that rules have set (`set-src`, `set-dst` and related actions).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ends {
-    /// The client.
+    /// Source address.
     pub client: Option<SocketAddr>,
-    /// Where it connected to.
+    /// Destination address.
     pub destination: Option<SocketAddr>,
 }
 
@@ -348,47 +344,47 @@ impl StreamState {
         known
     }
 
-    /// A rule of the stream says who the client is, or where it connected to: that counts until the stream has ended.
+    /// Sets source or destination address, by a rule, until the stream ends.
     pub fn change_ends(&self, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
         let known = self.set_ends();
         let ends = Ends { client: client.or(known.client), destination: destination.or(known.destination) };
         self.ends.set(Some(Box::new(ends)));
     }
 
-    /// The client, as rules see it now; `None` on a UNIX socket.
+    /// Returns the client's address, possibly changed by rules; `None` on a UNIX socket.
     pub fn client(&self, session: &Session) -> Option<SocketAddr> {
         self.set_ends().client.or_else(|| session.client())
     }
 
-    /// The client's address.
+    /// Returns the client's IP address.
     pub fn source(&self, session: &Session) -> Option<IpAddr> {
         self.client(session).map(|client| client.ip())
     }
 
-    /// The address that the client connected to, as rules see it now. A system call the first time.
+    /// Returns the destination address of the client's connection, possibly changed by rules. Costs a system call the first time.
     pub fn destination(&self, session: &Session) -> Option<SocketAddr> {
         self.set_ends().destination.or_else(|| session.destination())
     }
 
-    /// As [`StreamState::destination`], if it was asked for before.
+    /// As [`StreamState::destination`], if it was queried before.
     pub fn known_destination(&self, session: &Session) -> Option<SocketAddr> {
         self.set_ends().destination.or_else(|| session.known_destination())
     }
 
-    /// The bytes so far.
+    /// Returns the byte counters.
     #[inline]
     pub fn flow(&self) -> Flow {
         self.bytes
     }
 
-    /// Adds to what rules have ordered.
+    /// Changes the settings that rules have made.
     pub fn order(&self, change: impl FnOnce(&mut Orders)) {
         let mut orders = self.orders.get();
         change(&mut orders);
         self.orders.set(orders);
     }
 
-    /// The method that the client has sent, whatever rules have made of it.
+    /// Returns the method that the client has sent, before changes by rules.
     pub fn client_method(&self) -> Method {
         match &self.captures.borrow().line {
             Some((method, _)) => Method::from_text(method),
@@ -396,12 +392,12 @@ impl StreamState {
         }
     }
 
-    /// Whether the client asked for a head alone.
+    /// Whether the client has sent a HEAD request.
     pub fn wants_head_alone(&self) -> bool {
         self.client_method() == Method::Head
     }
 
-    /// Whether the client takes an answer with that status for the beginning of a tunnel (RFC 9110, section 9.3.6).
+    /// Whether a response with that status opens a tunnel for the client (RFC 9110, section 9.3.6).
     pub fn opens_tunnel(&self, status: u16) -> bool {
         (200..300).contains(&status) && self.client_method() == Method::Connect
     }
@@ -414,7 +410,7 @@ impl StreamState {
         self.backend = None;
     }
 
-    /// What a server answered does not count.
+    /// Discards the response of a server.
     pub fn forget_answer(&mut self) {
         self.response.clear();
         self.timings.response = None;
@@ -424,8 +420,8 @@ impl StreamState {
         self.status = -1;
     }
 
-    /// Forgets what rules have noted that run before there is a stream: what they see by a shared reference, so that cells
-    /// alone have changed.
+    /// Clears the results of rules that run before there is a stream: these rules use a shared reference, so only cells have
+    /// changed.
     pub fn forget_rules(&mut self) {
         self.orders.set(Orders::default());
         self.unique_id.take();
@@ -442,8 +438,8 @@ impl StreamState {
         self.spent_on_log.clear();
     }
 
-    /// Forgets the stream and keeps the capacity. The heads stay where they are; a field that is new is missed here by
-    /// the compiler.
+    /// Clears the state and keeps its capacity. The heads are cleared in place; the destructuring makes the compiler report a new
+    /// field.
     pub fn clear(&mut self) {
         let Self {
             request,

@@ -1,5 +1,5 @@
-//! Telemetry on its way to collectors (OpenTelemetry): workers add what is encoded to a bounded queue, from which one task
-//! for each exporter takes it. Must never make a stream wait, nor hold more than an exporter's queue allows.
+//! Telemetry for collectors (OpenTelemetry): workers add encoded items to a bounded queue, which one task per exporter sends.
+//! Must never make a stream wait, nor hold more than an exporter's queue allows.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -10,17 +10,17 @@ use base::moment::{Moment, WallTime};
 use conn::client::Uri;
 use policy::program::{OtelExporter, Program};
 
-/// Queues of a channel: a worker adds to its own, so that workers seldom meet.
+/// Number of queues of a channel: each worker adds to one of them, which reduces contention.
 const SHARDS: usize = 16;
-/// Bytes that an item has on average at most: more than that shortens the queue.
+/// Maximum average size of an item in bytes: larger items shorten the queue.
 const BYTES_AN_ITEM: usize = 2_048;
 
-/// A time of the calendar as OTLP has it.
+/// Converts a wall-clock time to OTLP's nanoseconds since the epoch.
 pub fn nanoseconds(time: WallTime) -> u64 {
     u64::try_from(time.seconds).unwrap_or(0).saturating_mul(1_000_000_000).saturating_add(time.nanos.into())
 }
 
-/// Items of one queue.
+/// One queue of items.
 #[derive(Default)]
 #[repr(align(64))]
 struct Shard(Mutex<VecDeque<Vec<u8>>>);
@@ -31,49 +31,48 @@ impl Shard {
     }
 }
 
-/// What became of the items of a channel.
+/// Counters of a channel's items.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Collectors have taken them.
+    /// Items that collectors have accepted.
     pub sent: AtomicU64,
-    /// The queue was full.
+    /// Items dropped because the queue was full.
     pub dropped: AtomicU64,
-    /// No collector has taken them.
+    /// Items that could not be delivered.
     pub failed: AtomicU64,
-    /// Requests that were sent, each attempt.
+    /// Requests sent, counting each attempt.
     pub requests: AtomicU64,
 }
 
-/// The way of telemetry of one kind to a collector.
+/// Queue of telemetry of one kind for a collector.
 pub struct Channel {
-    /// What the configuration says of it.
+    /// Its configuration.
     pub plan: Arc<OtelExporter>,
-    /// Where requests go; `None`: that is no address, and all is dropped.
+    /// URL of the collector; `None`: it is invalid, and all items are dropped.
     pub(crate) target: Option<Uri>,
     shards: [Shard; SHARDS],
     queued: AtomicUsize,
     bytes: AtomicUsize,
-    /// What became of its items.
     pub counts: Counts,
-    /// The task that sends, while it sleeps.
+    /// Waker of the sending task, while it sleeps.
     sleeper: Mutex<Option<Waker>>,
     woken: AtomicBool,
-    /// Items that the task has taken and not sent yet.
+    /// Number of items that the task has taken and not sent yet.
     pub(crate) underway: AtomicUsize,
-    /// The process ends: each request is sent once.
+    /// The process ends: each request is attempted once.
     pub(crate) last: AtomicBool,
-    /// Why items were lost last.
+    /// Reason of the last loss of items.
     error: Mutex<Option<ExportError>>,
 }
 
-/// Why a collector has not taken items.
+/// Reason why a collector has not accepted items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportError {
-    /// In words.
+    /// A message.
     pub text: String,
-    /// When.
+    /// Time of the failure.
     pub at: Moment,
-    /// It has taken nothing since.
+    /// Nothing was accepted since.
     pub lasts: bool,
 }
 
@@ -94,12 +93,12 @@ impl Channel {
         }
     }
 
-    /// Why items were lost last; `None`: none were.
+    /// Returns the reason of the last loss of items; `None`: there was none.
     pub fn last_error(&self) -> Option<ExportError> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes why items were lost, or that the collector takes them again.
+    /// Records a loss of items, or that the collector accepts items again.
     pub(crate) fn note(&self, outcome: Result<(), String>) {
         let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         match outcome {
@@ -108,12 +107,12 @@ impl Channel {
         }
     }
 
-    /// Items that wait, those of a request under way included.
+    /// Returns the number of queued items, those of a running request included.
     pub fn waiting(&self) -> usize {
         self.queued.load(Ordering::Relaxed) + self.underway.load(Ordering::Relaxed)
     }
 
-    /// Adds an encoded item; dropped and counted where the queue is full.
+    /// Adds an encoded item; if the queue is full, it is dropped and counted.
     pub fn push(&self, worker: usize, item: Vec<u8>) {
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
         let bytes = self.bytes.fetch_add(item.len(), Ordering::Relaxed);
@@ -129,18 +128,18 @@ impl Channel {
         }
     }
 
-    /// Whether who has much to add should wait.
+    /// Whether the queue is half full, so that callers with many items should wait.
     pub fn is_half_full(&self) -> bool {
         let bytes = self.bytes.load(Ordering::Relaxed);
         self.waiting() >= self.plan.queue.div_ceil(2) || bytes >= self.plan.queue.saturating_mul(BYTES_AN_ITEM / 2)
     }
 
-    /// So many items are sent before their time is over.
+    /// Returns the number of items that are sent before the interval is over.
     fn early(&self) -> usize {
         self.plan.batch.min(self.plan.queue.div_ceil(2)).max(1)
     }
 
-    /// Takes the items of one request; none: there are none.
+    /// Takes the items of one request; empty if there are none.
     pub(crate) fn take(&self) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
         for shard in &self.shards {
@@ -169,13 +168,13 @@ impl Channel {
         }
     }
 
-    /// Ready once enough items wait, or the process ends.
+    /// Ready once enough items are queued, or the process ends.
     fn poll_woken(&self, cx: &mut Context<'_>) -> Poll<()> {
         *self.sleeper() = Some(cx.waker().clone());
         if self.woken.swap(false, Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Waits until then, or until it is woken.
+    /// Waits until a time, or until woken.
     pub(crate) async fn wait(&self, until: Moment) {
         let mut timer = rt::Timer::default();
         timer.arm(Some(until));
@@ -187,7 +186,7 @@ impl Channel {
     }
 }
 
-/// The channels of a program; those of the program before it that have the same plan go on.
+/// Returns the channels of a program; those of the previous program with the same configuration are continued.
 pub(crate) fn channels(program: &Program, before: &[Arc<Channel>]) -> Box<[Arc<Channel>]> {
     let channel = |plan: &Arc<OtelExporter>| {
         let known = before.iter().find(|known| known.plan == *plan);
@@ -205,7 +204,7 @@ impl Registry {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every channel that has a task.
+    /// Returns every channel that has a task.
     pub fn channels(&self) -> Vec<Arc<Channel>> {
         self.lock().clone()
     }

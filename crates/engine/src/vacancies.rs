@@ -1,19 +1,19 @@
-//! Which places of servers and backends that were removed are free for others. Must never decide that one is free.
+//! Free slots of removed servers and backends. Must never decide that one is free.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use live::ServerPlace;
 
-/// Places of servers that were removed, and that nothing refers to any more.
+/// Slots of removed servers to which nothing refers.
 #[derive(Debug, Default)]
 pub struct Vacancies {
     places: Mutex<BTreeSet<ServerPlace>>,
-    /// Places of backends that an order has removed.
+    /// Slots of backends that a command has removed.
     backends: Mutex<VecDeque<usize>>,
 }
 
-/// Number of vacant places of backends that are tried for one that is added; those that do not fit are tried last the next time.
+/// Number of free backend slots that are tried for an added backend; those that do not fit are tried last the next time.
 const MOST_TRIED: usize = 16;
 
 impl Vacancies {
@@ -21,17 +21,17 @@ impl Vacancies {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of them now.
+    /// Returns all free server slots.
     pub fn all(&self) -> BTreeSet<ServerPlace> {
         self.lock().clone()
     }
 
-    /// Whether a place is free.
+    /// Whether a server slot is free.
     pub fn has(&self, place: ServerPlace) -> bool {
         self.lock().contains(&place)
     }
 
-    /// Takes a place of a backend that `fits`.
+    /// Takes a backend slot that `fits`.
     pub fn take_backend(&self, fits: impl Fn(usize) -> bool) -> Option<usize> {
         let mut places = self.backends.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..places.len().min(MOST_TRIED) {
@@ -44,22 +44,22 @@ impl Vacancies {
         None
     }
 
-    /// One more place of a backend.
+    /// Adds a backend slot.
     pub(crate) fn add_backend(&self, place: usize) {
         self.backends.lock().unwrap_or_else(PoisonError::into_inner).push_back(place);
     }
 
-    /// One more.
+    /// Adds a server slot.
     pub(crate) fn add(&self, place: ServerPlace) {
         self.lock().insert(place);
     }
 
-    /// Another server has it.
+    /// Removes a server slot that is in use again.
     pub(crate) fn take(&self, place: ServerPlace) {
         self.lock().remove(&place);
     }
 
-    /// These proxies are removed.
+    /// Removes the slots of removed proxies.
     pub(crate) fn forget(&self, proxies: &[usize]) {
         let mut places = self.lock();
         for proxy in proxies {

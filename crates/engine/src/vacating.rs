@@ -1,5 +1,5 @@
-//! Removed servers, from the time at which nothing new is sent to them until others may have their places. Must never free a
-//! place that a stream still names, nor one with counts of the server before.
+//! Removed servers, from the end of their service until their slots can be reused. Must never free a slot that a stream still
+//! refers to, nor one with counters of the previous server.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -13,22 +13,22 @@ use policy::program::{Program, Proxy, Server, ServerAddress};
 
 use crate::worker::{Process, Worker};
 
-/// The first pause between two looks at a server that was removed; each is twice as long as the one before.
+/// First interval between two checks of a removed server; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
-/// The longest one.
+/// Upper bound on that interval.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often is looked whether all workers have answered.
+/// Interval of checking whether all workers have answered.
 const TICK: Duration = Duration::from_millis(2);
 
-/// Streams that a worker looks at before others get their turn.
+/// Streams that are examined before the worker yields.
 const STREAMS_AT_ONCE: usize = 256;
 
-/// A server that was removed: its serial number and its place.
+/// A removed server: its serial number and its slot.
 pub type Removed = (usize, ServerPlace);
 
-/// Waits until servers have nothing to do any more, and removes them.
+/// Waits until servers have no more requests, and removes them.
 pub(crate) async fn drain(process: Arc<Process>, mut removed: Vec<Removed>) {
     let mut pause = FIRST_PAUSE;
     while !removed.is_empty() && !process.is_stopping() {
@@ -50,7 +50,7 @@ pub(crate) async fn drain(process: Arc<Process>, mut removed: Vec<Removed>) {
     }
 }
 
-/// Waits until no stream names servers that were removed, and frees their places.
+/// Waits until no stream refers to removed servers, and frees their slots.
 async fn vacate(process: Arc<Process>, mut removed: Vec<Removed>) {
     removed.iter().for_each(|(_, place)| process.log_targets.forget_server(*place));
     let mut pause = FIRST_PAUSE;
@@ -72,7 +72,7 @@ async fn vacate(process: Arc<Process>, mut removed: Vec<Removed>) {
     }
 }
 
-/// Waits until no stream names a backend that an order has removed, and until the places of its servers are free, and frees its place.
+/// Waits until no stream refers to a removed backend and the slots of its servers are free, then frees its slot.
 async fn vacate_backend(process: Arc<Process>, place: usize) {
     let mut pause = FIRST_PAUSE;
     while !process.is_stopping() {
@@ -89,21 +89,21 @@ async fn vacate_backend(process: Arc<Process>, place: usize) {
     }
 }
 
-/// Servers and backends that streams name.
+/// Servers and backends that streams refer to.
 #[derive(Debug, Default)]
 struct Named {
     servers: BTreeSet<ServerPlace>,
     backends: BTreeSet<usize>,
 }
 
-/// What the workers have found.
+/// Collected answers of the workers.
 struct Found {
-    /// Workers that have yet to answer.
+    /// Number of workers that have not answered.
     asked: AtomicUsize,
     named: Mutex<Named>,
 }
 
-/// Places that streams name. Every worker has cleared its counts of what is sought after its look.
+/// Returns the slots that streams refer to. Afterwards every worker has cleared its counters of the given servers and backend.
 async fn named(process: &Process, removed: &[Removed], backend: Option<usize>) -> Named {
     let found = Arc::new(Found { asked: AtomicUsize::new(process.workers()), named: Mutex::default() });
     let sought: Arc<[Removed]> = removed.into();
@@ -120,7 +120,7 @@ async fn named(process: &Process, removed: &[Removed], backend: Option<usize>) -
     std::mem::take(&mut *found.named.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Looks at all streams of a worker, some at a time. Those that begin meanwhile get no server that was removed.
+/// Examines all streams of a worker in batches. Streams that begin in between get no removed server.
 async fn look(worker: Rc<Worker>, (sought, backend): (Arc<[Removed]>, Option<usize>), found: Arc<Found>) {
     let mut named = Named::default();
     let mut from = None;
@@ -134,7 +134,7 @@ async fn look(worker: Rc<Worker>, (sought, backend): (Arc<[Removed]>, Option<usi
                     named.servers.extend(state.backend.zip(state.server));
                     named.backends.extend(state.backend);
                 }
-                // Unknown for now.
+                // Borrowed elsewhere: assume that it refers to all of them.
                 Err(_) => {
                     named.servers.extend(sought.iter().map(|(_, place)| *place));
                     named.backends.extend(backend);
@@ -154,18 +154,18 @@ async fn look(worker: Rc<Worker>, (sought, backend): (Arc<[Removed]>, Option<usi
 }
 
 impl Process {
-    /// A server was removed by an order: frees its place once nothing refers to it.
+    /// Frees the slot of a server that a command has removed, once nothing refers to it.
     pub fn vacate(self: &Arc<Self>, server: Removed) {
         rt::spawn(rt::Class::Background, rt::NO_TAG, vacate(Arc::clone(self), vec![server]));
     }
 
-    /// A backend was removed by an order: frees its place once nothing refers to it.
+    /// Frees the slot of a backend that a command has removed, once nothing refers to it.
     pub fn vacate_backend(self: &Arc<Self>, place: usize) {
         rt::spawn(rt::Class::Background, rt::NO_TAG, vacate_backend(Arc::clone(self), place));
     }
 
-    /// Gives the place of a backend that was removed, which was taken from the vacancies, to one that differs in its name alone. It has
-    /// no servers and is not published. `None`: there is no room for its name.
+    /// Reuses the slot of a removed backend, taken from the vacancies, for one that differs in its name alone. It has no servers
+    /// and is not published yet. `None`: the name cannot be changed once more.
     pub fn occupy_backend<'p>(&self, newest: &'p Program, place: usize, name: &str) -> Option<&'p Arc<Proxy>> {
         let older = self.before();
         let programs = older.iter().map(|generation| &*generation.program).chain([newest]);
@@ -180,8 +180,8 @@ impl Process {
         self.live.restore_backend(&proxy.plan()).then_some(proxy)
     }
 
-    /// Gives a free place to another server, which begins in maintenance: `server` is what the newest configuration has there, by
-    /// the name and with all else that it is from now on. Its address is told apart. False: the place is not free.
+    /// Reuses a free slot for another server, which starts in maintenance: `server` is its description in the newest
+    /// configuration, already with its new name. `address` is its address. Returns false if the slot is not free.
     pub fn occupy(&self, proxy: usize, server: &Server, address: ServerAddress, now: Moment) -> bool {
         let place = (proxy, server.index);
         if !self.vacancies.has(place) {
@@ -194,8 +194,8 @@ impl Process {
         self.live.proxies[proxy].replace_server(&server.plan(), now)
     }
 
-    /// Has the newest configuration and those before it know a server that gets the place of one that was removed. False: one of
-    /// them has had too many names for it.
+    /// Renames the server of a reused slot in the newest configuration and the previous ones. Returns false if its name cannot be
+    /// changed once more in one of them.
     pub fn know_occupant(&self, newest: &Program, place: ServerPlace, name: &str) -> bool {
         let older = self.before();
         let programs = older.iter().map(|generation| &*generation.program).chain([newest]);
@@ -203,7 +203,7 @@ impl Process {
     }
 }
 
-/// Has configurations know a server that gets the place of one that was removed. False: one of them has had too many names for it.
+/// Renames the server of a reused slot in configurations. Returns false if its name cannot be changed once more in one of them.
 pub(crate) fn know<'p>(programs: impl Iterator<Item = &'p Program> + Clone, place: ServerPlace, name: &str) -> bool {
     let (proxy, server) = place;
     let is_renamed = |program: &Program| program.server_at(place).is_none_or(|known| known.name.change(name).is_ok());

@@ -1,5 +1,5 @@
-//! One worker: the generation it serves, its idle links, its open sessions, its log. Everything here belongs to one
-//! thread; what workers share, and what outlives a configuration, is the process.
+//! One worker: its generation, idle connections, open sessions, log. Everything here belongs to one thread. Must never hold state
+//! that workers share or that outlives a configuration: that belongs to the process.
 
 pub(crate) mod arrivals;
 pub(crate) mod attachments;
@@ -52,93 +52,93 @@ use crate::worker::attachments::Attachments;
 mod recycled;
 pub(crate) mod tracing;
 
-/// What all workers share, whatever configuration they serve.
+/// State that all workers share, independent of configurations.
 pub struct Process {
-    /// The configuration that new connections are served by.
+    /// The configuration of new connections.
     pub(crate) newest: RwLock<Arc<Generation>>,
-    /// Those before it, as long as a session has them.
+    /// Previous configurations, while sessions use them.
     pub(crate) past: Mutex<Vec<Weak<Generation>>>,
-    /// Places that servers which come may have.
+    /// Free slots of removed servers and backends.
     pub vacancies: Vacancies,
-    /// Workers that do not accept with it yet.
+    /// Number of workers that have not adopted the newest configuration yet.
     pub(crate) adopting: AtomicUsize,
-    /// Counts, queues, balancing.
+    /// Live state: counts, queues, load balancing.
     pub live: Arc<Live>,
-    /// Threads for what takes time.
+    /// Threads for blocking jobs.
     pub helpers: rt::Helpers,
     /// The files of caches.
     pub disks: crate::disk_cache::Disks,
-    /// Where log lines go.
+    /// Destinations of log lines.
     pub log_targets: Arc<Targets>,
-    /// Idle links to servers.
+    /// Idle connections to servers.
     pub pool: Pool,
-    /// What is counted, for statistics.
+    /// Statistics counters.
     pub counters: Counters,
-    /// What connections to servers are made with.
+    /// Settings and addresses of connections to servers.
     pub outgoing: Outgoing,
-    /// Programs that check servers.
+    /// External check programs.
     pub programs: crate::check::Programs,
-    /// Where checks go since the runtime API changed it.
+    /// Check addresses that the runtime API has changed.
     pub probing: crate::check::Targets,
-    /// Names that are followed, and what is counted of those who are asked.
+    /// State and counters of name resolution.
     pub resolving: Resolving,
-    /// Mails that wait.
+    /// Queued mails.
     pub outbox: Outbox,
-    /// What is shared with other instances.
+    /// State of the exchange with peers.
     pub exchange: crate::peering::Exchange,
-    /// Counts that other processes share.
+    /// Counters shared with other processes.
     pub shared_counts: crate::shared_counts::Sharing,
-    /// Telemetry that waits for collectors.
+    /// Queued telemetry.
     pub telemetry: crate::telemetry::Registry,
-    /// Who is told of what happens to servers.
+    /// Event callback for scripts.
     pub events: crate::service::events::Events,
-    /// Certificates that are obtained, and their OCSP answers.
+    /// ACME certificates, and OCSP responses.
     pub upkeep: crate::certificates::Upkeep,
-    /// Certificates that were added or are being changed.
+    /// Added and changed certificates.
     pub certificates: Certificates,
-    /// What answers inside the process, by the number that the program refers to.
+    /// Services inside the process, by the number that the program refers to.
     pub services: Services,
-    /// What the program that runs the engine knows of itself, for the runtime API.
+    /// Data of the program that runs the engine, for the runtime API.
     pub host: Host,
-    /// Heads that were refused.
+    /// Rejected message heads (`show errors`).
     pub captures: Captures,
     /// `set anon global-key`, or `anonkey`; 0: none.
     pub anonymous_key: AtomicU32,
-    /// Set once: no new connections, sessions end when they can.
-    /// What agents have processed, by engine.
+    /// Requests processed by SPOE agents, by engine.
     pub(crate) agents: AppendOnlyVec<AgentCounters>,
-    /// Connections of reverse HTTP that servers have opened.
+    /// Reverse HTTP connections.
     pub(crate) attachments: Attachments,
+    /// Set once: no new connections, sessions end when they can.
     stopping: AtomicBool,
-    /// Set once, `grace` before that.
+    /// Set once, `grace` before `stopping`.
     leaving: AtomicBool,
-    /// When the stop was.
+    /// Time of the stop.
     stopped_at: OnceLock<Moment>,
     /// Accepting is paused.
     paused: AtomicBool,
-    /// Which frontends accept.
+    /// State of each frontend: open, paused or shut.
     pub frontends: Frontends,
-    /// Workers that may accept connections still.
+    /// Number of workers that may still accept connections.
     accepting: AtomicUsize,
-    /// The listening sockets, for those who pause them or pass them on.
+    /// The listening sockets, for pausing them and passing them on.
     sockets: OnceLock<Sockets>,
-    /// The number of the next listener that begins while the process serves.
+    /// Number of the next listener that is added at run time.
     next_listener: AtomicUsize,
-    /// Whose turn it is where connections go to one worker after the other.
+    /// Next worker for round-robin distribution of connections.
     turn: AtomicUsize,
-    /// Streams that the process has had.
+    /// Number of streams so far.
     streams: Streams,
-    /// Sessions that each worker has, or will have once it has read its mailbox.
+    /// Number of sessions of each worker, those in its mailbox included.
     loads: Box<[Load]>,
 }
 
-/// Listeners of the start have smaller numbers.
+/// First number of listeners added at run time; those of the start have smaller ones.
 const FIRST_LATE_LISTENER: usize = 1 << 24;
 
-/// Jobs that may wait for helpers: more than that would wait for longer than a client does.
+/// Maximum number of queued jobs for helper threads: with more, a job would wait longer than a client does.
 const WAITING_FOR_HELPERS: usize = 256;
 
-/// A count of streams on a cache line of its own: it wraps, as HAProxy's does.
+/// A counter of streams on a cache line of its own. It wraps, as HAProxy's does.
 #[derive(Default)]
 #[repr(align(128))]
 struct Streams(AtomicU32);
@@ -149,7 +149,7 @@ struct Streams(AtomicU32);
 struct Load(AtomicUsize);
 
 impl Process {
-    /// With fresh counts, for a first configuration.
+    /// Creates the state for a first configuration.
     pub fn new(generation: Generation, live: Arc<Live>, log_targets: Arc<Targets>, workers: usize) -> Self {
         let program = &*generation.program;
         let mut limits = vec![IdleLimits::default(); program.servers];
@@ -205,25 +205,25 @@ impl Process {
         }
     }
 
-    /// The newest configuration, which new connections are served by. Locks: what a request passes asks its session
-    /// ([`Session::generation`]), or its worker.
+    /// Returns the newest configuration, used for new connections. It takes a lock: code that processes requests uses that of the
+    /// session ([`Session::generation`]) or of the worker.
     pub fn generation(&self) -> Arc<Generation> {
         Arc::clone(&self.newest.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a soft stop was asked for.
+    /// Whether a soft stop was requested.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Asks for a soft stop; every worker must then be told with [`Worker::wake_sessions`]. True the first time.
+    /// Requests a soft stop; the caller then calls [`Worker::wake_sessions`] on every worker. Returns true the first time.
     pub fn stop(&self) -> bool {
         let _ = self.stopped_at.set(rt::now());
         !self.stopping.swap(true, Ordering::Release)
     }
 
-    /// Nothing that was connected to a server is used for another request: it has moved, or is out of service. Idle connections
-    /// are closed, those in use end with what is under way.
+    /// Invalidates all connections to a server that has moved or is out of service. Idle connections are closed, those in use end
+    /// with their current requests.
     pub fn forget_links(&self, server: usize) {
         self.pool.forget(server);
         for worker in 0..self.workers() {
@@ -232,12 +232,12 @@ impl Process {
         }
     }
 
-    /// Whether the process has been told to leave, be it that it still waits for `grace`. True from the second call on.
+    /// Marks the process as leaving, possibly still within `grace`. Returns true from the second call on.
     pub fn begin_to_leave(&self) -> bool {
         self.leaving.swap(true, Ordering::Relaxed)
     }
 
-    /// When the soft stop was asked for; `None` while it was not.
+    /// Returns the time of the soft stop; `None` before it.
     pub fn stopped_at(&self) -> Option<Moment> {
         if self.is_stopping() { self.stopped_at.get().copied() } else { None }
     }
@@ -247,7 +247,7 @@ impl Process {
         self.paused.load(Ordering::Relaxed)
     }
 
-    /// Whether a frontend accepts: the process may be paused or stopping, or the frontend alone.
+    /// Returns whether a frontend accepts, considering the state of the process and of the frontend.
     pub fn opening(&self, frontend: usize) -> Opening {
         match self.frontends.opening(frontend) {
             _ if self.is_stopping() => Opening::Shut,
@@ -260,45 +260,45 @@ impl Process {
         self.paused.store(paused, Ordering::Relaxed);
     }
 
-    /// Remembers which sockets the process listens on, without keeping them open. Only the first call has an effect.
+    /// Records the listening sockets, without keeping them open. Only the first call has an effect.
     pub fn know_sockets(&self, sockets: Sockets) {
         let _ = self.sockets.set(sockets);
     }
 
-    /// The sockets that the process listens on; none before [`Process::know_sockets`].
+    /// Returns the listening sockets; `None` before [`Process::know_sockets`].
     pub fn sockets(&self) -> Option<&Sockets> {
         self.sockets.get()
     }
 
-    /// Whether accepting has ended, and no session is left. A worker that stops accepting has counted all that it accepted.
+    /// Whether accepting has ended, and no session is left. A worker that stops accepting has counted all connections it
+    /// accepted.
     pub fn is_drained(&self) -> bool {
         self.accepting.load(Ordering::Acquire) == 0 && self.sessions() == 0
     }
 
-    /// A number that no listener has had.
+    /// Returns a number that no listener had before.
     pub(crate) fn number_listener(&self) -> usize {
         self.next_listener.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The number of a stream that begins: how many the process had before it.
+    /// Returns the number of a new stream: the count of streams before it.
     pub fn number_stream(&self) -> u32 {
         self.streams.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Sessions that are open, over all workers.
+    /// Returns the number of open sessions of all workers.
     pub fn sessions(&self) -> usize {
         self.loads.iter().map(|load| load.0.load(Ordering::Relaxed)).sum()
     }
 
-    /// Number of workers.
+    /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         self.loads.len()
     }
 
-    /// The worker that gets a connection which `this` accepted: itself, or another one of `among` (`None`: of all). It is
-    /// counted at once, so that a batch does not all go the same way. `choice`, which is
-    /// `tune.listener.multi-queue`, tells how to choose:
-    /// the less loaded of this one and one that `random` names, one after the other, or always this one.
+    /// Chooses the worker for a connection that `this` accepted, out of `among` (`None`: all). The connection is counted at once,
+    /// so that connections of one batch are distributed. `choice` is `tune.listener.multi-queue`: the less loaded of this worker
+    /// and another that `random` selects, round robin, or always this one.
     #[inline]
     pub fn reserve(
         &self,
@@ -314,7 +314,7 @@ impl Process {
             MultiQueue::Off => this,
             MultiQueue::Fair => named(self.turn.fetch_add(1, Ordering::Relaxed) % workers),
             MultiQueue::On => {
-                // Any but this one: the last one stands in for it.
+                // Any worker but this one: the last one is its substitute.
                 let last = named(workers - 1);
                 let other = match named((random() % (workers as u64 - 1)) as usize) {
                     other if other == this => last,
@@ -333,63 +333,63 @@ impl Process {
     }
 }
 
-/// The state of one stream, reachable from its session and from the future that serves it.
+/// The state of one stream, shared by its session and the future that serves it.
 pub type SharedStreamState = Rc<RefCell<StreamState>>;
 
-/// A request's place at a server, held by a worker's own handle.
+/// A request's slot at a server, in a worker's own handle.
 pub type Slot = ServerSlot<Local>;
 
 /// One worker.
 pub struct Worker {
-    /// Its number.
+    /// Number of the worker.
     pub id: usize,
-    /// What all workers share.
+    /// State that all workers share.
     pub process: Arc<Process>,
-    /// Its own handles to the proxies' proxy_state, by index.
+    /// Its handles to the states of proxies, by index.
     states: AppendOnlyVec<Local>,
-    /// What it counts.
+    /// Its counters.
     counters: Arc<WorkerCounters>,
-    /// What it has at hand of the configurations that it begins sessions of.
+    /// The configurations of its sessions.
     generations: Generations,
-    /// Its own handles to stick tables, by index.
+    /// Its handles to stick tables, by index.
     tables: AppendOnlyVec<TableHandle>,
-    /// Its side of the pool of idle links.
+    /// Its part of the pool of idle connections.
     pub links: WorkerLinks,
-    /// Requests that wait for a connection of their server.
+    /// Requests that wait for a connection opened by their server.
     pub(crate) arrivals: Arrivals,
-    /// Its connections to agents.
+    /// Its connections to SPOE agents.
     pub(crate) agents: AgentLinks,
-    /// Where lines go.
+    /// Its log.
     pub logger: Logger,
-    /// The sections of name servers that it serves, by index.
+    /// The `resolvers` sections that it serves, by index.
     pub(crate) sections: RefCell<BTreeMap<usize, Rc<Section>>>,
     tasks: RefCell<Slab<LocalRc<StreamTask>>>,
     state: RefCell<Vec<SharedStreamState>>,
     filters: RefCell<Vec<Filters>>,
-    /// Tasks that want to know of a stop.
+    /// Tasks to wake at a stop.
     watchers: RefCell<Vec<Waker>>,
-    /// Woken when the last session of a stopping process has ended.
+    /// Waker for the end of the last session of a stopping process.
     drained: RefCell<Option<Waker>>,
     requests: Cell<u64>,
-    /// Scratch memory of evaluations, and of what they render.
+    /// Memory for evaluations, and for rendered text.
     arena: Cell<Option<Box<Bump>>>,
     text: Cell<Vec<u8>>,
-    /// A second, and how HTTP writes it.
+    /// A time in seconds, and its HTTP format.
     http_date: Cell<(i64, [u8; 29])>,
-    /// Copies of requests that are under way (`http-request mirror`).
+    /// Number of mirrored requests being sent (`http-request mirror`).
     pub(crate) copies: Cell<u32>,
-    /// Counts what evaluations cost.
+    /// Cost meter of evaluations.
     pub meter: Meter,
-    /// What rules cost, while that is measured.
+    /// Measured costs of rules.
     pub rule_costs: RuleCosts,
-    /// What `show activity` tells of it.
+    /// Counters for `show activity`.
     pub activity: WorkerActivity,
-    /// The call of a task that read its processor time last ([`rt::calls`]), and what that was.
+    /// The task call that last read its processor time ([`rt::calls`]), and that time.
     pub processor_time: Cell<Option<(u32, Duration)>>,
 }
 
 impl Worker {
-    /// Worker number `id`.
+    /// Creates worker number `id`.
     pub fn new(id: usize, shared: Arc<Process>, logger: Logger) -> Self {
         let known = &shared.live.proxies;
         let states = (0..known.places()).filter_map(|place| known.get(place));
@@ -428,35 +428,35 @@ impl Worker {
         }
     }
 
-    /// Says in a proxy's log, and on standard error, what became of the proxy or of one of its servers.
+    /// Logs a message about a proxy or its servers in the proxy's log, and prints it on standard error.
     pub fn announce(&self, proxy: usize, level: LogLevel, text: &str) {
         self.logger.message(Some(proxy), level, text);
         self.process.host.say(Severity::Warning, text);
     }
 
-    /// Says that a proxy has stopped, and how many connections it has had on either side.
+    /// Logs that a proxy has stopped, with its cumulated connections on both sides.
     pub fn stopped(&self, proxy: &Proxy, front: u64, back: u64) {
         let name = &proxy.name;
         let text = format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back}).");
         self.announce(proxy.index, LogLevel::Warning, &text);
     }
 
-    /// The newest configuration: what accepts, and whatever begins by itself, begins with it. What serves a session asks
-    /// that for its own ([`Session::generation`]).
+    /// Returns the newest configuration, for accepting and for tasks that start by themselves. Code that serves a session uses
+    /// the session's own ([`Session::generation`]).
     pub fn generation(&self) -> Rc<WorkerGeneration> {
         self.generations.newest()
     }
 
-    /// The configuration with that number, for a connection that another worker accepted with it.
+    /// Returns the configuration with that number, for a connection that another worker accepted with it.
     pub(crate) fn generation_numbered(&self, number: u32) -> Rc<WorkerGeneration> {
         self.generations.numbered(number).unwrap_or_else(|| {
-            // The other one has heard of it first.
+            // The other worker has adopted it earlier than this one.
             self.take_up();
             self.generation()
         })
     }
 
-    /// Accepts with the newest configuration of the process from now on, and tells the others when that is another one.
+    /// Adopts the newest configuration of the process for accepting, and announces it to the other workers if it changed.
     pub(crate) fn take_up(&self) {
         let next = self.process.generation();
         if next.number() != self.generation().number() {
@@ -472,18 +472,18 @@ impl Worker {
         self.process.adopting.fetch_sub(1, Ordering::AcqRel);
         let workers = self.process.workers();
         for worker in 0..workers {
-            // Behind every connection that was handed over before.
+            // Processed after every connection that was handed over before.
             let pass = move |worker: &Rc<Worker>| worker.generations.pass(before, workers);
             rt::post(worker as rt::WorkerId, Box::new(move || crate::on_worker(pass)));
         }
     }
 
-    /// Addresses of frontends that have gone are closed.
+    /// Drops the handles of removed frontends, after their addresses are closed.
     pub(crate) fn let_frontends_go(&self) {
         self.generations.let_go();
     }
 
-    /// The proxy_state of the proxy with that index, by this worker's own handle.
+    /// Returns this worker's handle to the state of a proxy.
     pub fn proxy_state(&self, index: usize) -> &Local {
         match self.states.get(index) {
             Some(proxy_state) => proxy_state,
@@ -491,7 +491,7 @@ impl Worker {
         }
     }
 
-    /// The proxy was added since this worker was asked for one last.
+    /// The proxy was added since the last lookup.
     #[cold]
     fn first_state(&self, index: usize) -> &Local {
         while let Some(added) = self.process.live.proxies.get(self.states.places()) {
@@ -502,7 +502,7 @@ impl Worker {
         &self.states[index]
     }
 
-    /// The stick table with that index, by this worker's own handle.
+    /// Returns this worker's handle to a stick table.
     pub fn table(&self, index: usize) -> Option<&TableHandle> {
         self.tables.get(index).or_else(|| self.first_table(index))
     }
@@ -515,12 +515,12 @@ impl Worker {
         self.tables.get(index)
     }
 
-    /// What this worker counts.
+    /// Returns this worker's counters.
     pub fn counters(&self) -> &WorkerCounters {
         &self.counters
     }
 
-    /// What expressions are told of the process.
+    /// Returns the data of the process for expressions.
     pub fn process_facts(&self) -> ProcessFacts<'_> {
         let shared = &self.process;
         ProcessFacts {
@@ -532,42 +532,42 @@ impl Worker {
         }
     }
 
-    /// Streams that were concluded.
+    /// Returns the number of concluded streams.
     pub fn requests(&self) -> u64 {
         self.requests.get()
     }
 
-    /// Enters a task that serves streams and for which a place was reserved; the key tags it.
+    /// Adds a task that serves streams and was counted by `reserve`; the key is its tag.
     pub fn enter(&self, task: LocalRc<StreamTask>) -> Key {
         self.tasks.borrow_mut().insert(task)
     }
 
-    /// Reserves a place for the task of one stream, beside that of its session.
+    /// Counts a task for one stream, beside that of its session.
     pub fn enter_stream(&self) {
         self.process.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Tasks that serve streams: those of sessions, and those of streams beside others.
+    /// Returns the number of tasks that serve streams: sessions, and multiplexed streams.
     pub fn tasks_here(&self) -> usize {
         self.tasks.borrow().len()
     }
 
-    /// The task with that key.
+    /// Returns the task with that key.
     #[inline]
     pub fn task(&self, key: Key) -> Option<LocalRc<StreamTask>> {
         self.tasks.borrow().get(key).cloned()
     }
 
-    /// Some of the tasks, those behind a key, at most `most`: for a look at all of them in steps.
+    /// Returns at most `most` tasks that follow a key, for iterating over all tasks in batches.
     pub fn tasks_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, LocalRc<StreamTask>)> {
         let tasks = self.tasks.borrow();
-        // Keys of one place differ by its generation; places are in order.
+        // Keys of one slot differ by its generation; slots are in order.
         let place = |key: u64| key & 0xffff_ffff;
         let behind = tasks.iter().skip_while(|(key, _)| from.is_some_and(|from| place(key.to_bits()) <= place(from)));
         behind.take(most).map(|(key, task)| (key, task.clone())).collect()
     }
 
-    /// A task that serves streams has ended.
+    /// Removes a task that has ended.
     pub fn leave(&self, key: Key) -> Option<LocalRc<StreamTask>> {
         let task = self.tasks.borrow_mut().remove(key)?;
         self.process.leave(self.id);
@@ -575,24 +575,24 @@ impl Worker {
         Some(task)
     }
 
-    /// A connection is there that is no session's, to a receiver of log lines or from a server (reverse HTTP): the end of the process
-    /// waits for it as for a session.
+    /// Counts a connection without a session, of a log relay or to a reverse HTTP server: the end of the process waits for it as
+    /// for a session.
     pub(crate) fn enter_relay(&self) {
         self.process.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It is not any more.
+    /// Removes such a connection from the count.
     pub(crate) fn leave_relay(&self) {
         self.process.leave(self.id);
         self.tell_if_drained();
     }
 
-    /// Another task on this worker may have to do with connections: a soft stop has not ended before that is over.
+    /// Counts a task that may accept connections: a soft stop lasts until it has ended.
     pub fn begin_accepting(&self) {
         self.process.accepting.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// This worker accepts no more connections.
+    /// Counts down the tasks that may accept connections.
     pub fn end_accepting(&self) {
         self.process.accepting.fetch_sub(1, Ordering::AcqRel);
         self.tell_if_drained();

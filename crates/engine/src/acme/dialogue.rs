@@ -1,5 +1,5 @@
-//! Signed requests to an ACME server (RFC 8555, sections 6 and 7): nonces, repetitions, waits. Must never know what a request is
-//! for.
+//! Signed requests to an ACME server (RFC 8555, sections 6 and 7): nonces, retries, waits. Must never know the purpose of a
+//! request.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use super::say;
 use crate::http_client::{self, Request};
 use crate::worker::Worker;
 
-/// Bytes of an answer at most: a chain of certificates.
+/// Maximum size of a response, in bytes; the largest is a certificate chain.
 const LONGEST: usize = 256 * 1024;
-/// Repetitions of a request that fails.
+/// Retries of a failing request.
 const REPETITIONS: u32 = 5;
-/// Nonces in a row that a server may call old (RFC 8555, section 6.5: a client should try again).
+/// Consecutive `badNonce` errors that are accepted (RFC 8555, section 6.5: a client should retry).
 const STALE_NONCES: u32 = 15;
-/// How long a server may ask to be left alone; longer pauses end the attempt.
+/// Longest `Retry-After` that is respected; a longer one ends the attempt.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Why a certificate was not obtained.
 pub(super) type Reason = String;
 
-/// A conversation with a server, on behalf of an account.
+/// Sequence of requests to one ACME server, on behalf of an account.
 pub(super) struct Dialogue<'a> {
     worker: &'a Rc<Worker>,
-    /// The certificate that it is about, for messages.
+    /// Name of the certificate, for messages.
     name: &'a str,
     key: Arc<AccountKey>,
     directory: Directory,
@@ -39,7 +39,7 @@ pub(super) struct Dialogue<'a> {
 }
 
 impl<'a> Dialogue<'a> {
-    /// Reads the server's directory, and has the account made where there is none yet.
+    /// Reads the server's directory, and creates the account if it does not exist.
     pub(super) async fn begin(
         worker: &'a Rc<Worker>,
         name: &'a str,
@@ -65,17 +65,17 @@ impl<'a> Dialogue<'a> {
         &self.key
     }
 
-    /// Where orders go.
+    /// URL for new orders.
     pub(super) fn new_order(&self) -> String {
         self.directory.new_order.clone()
     }
 
-    /// What the server has at a URL (RFC 8555, section 6.3).
+    /// Fetches a resource with POST-as-GET (RFC 8555, section 6.3).
     pub(super) async fn get(&mut self, url: &str, what: &str) -> Result<Answer, Reason> {
         self.post(url, "", what).await
     }
 
-    /// Sends a signed request; `what` stands in messages. Requests that fail for now are repeated.
+    /// Sends a signed request, and retries it on transient failures; `what` describes it in messages.
     pub(super) async fn post(&mut self, url: &str, payload: &str, what: &str) -> Result<Answer, Reason> {
         let mut repetition = 0;
         let mut stale = 0;
@@ -93,7 +93,7 @@ impl<'a> Dialogue<'a> {
                 if (200..300).contains(&answer.head.status()) {
                     return outcome.map_err(|failure| failure.to_string());
                 }
-                // Nonces are old when they have not been used for a while: another one helps.
+                // Nonces expire when unused: the error response contains a fresh one.
                 if Problem::read(&answer.body).is_bad_nonce() && stale < STALE_NONCES {
                     stale += 1;
                     continue;
@@ -110,7 +110,7 @@ impl<'a> Dialogue<'a> {
     }
 }
 
-/// A request that nobody signs.
+/// Sends an unsigned request, and retries it on transient failures.
 async fn plain(worker: &Rc<Worker>, name: &str, method: &str, url: &str, what: &str) -> Result<Answer, Reason> {
     let uri = Uri::parse(url).ok_or_else(|| format!("invalid URL '{url}'"))?;
     let request = Request::new(method, uri);
@@ -132,20 +132,20 @@ fn signed(url: &str, body: String) -> Result<Request, Reason> {
     Ok(request)
 }
 
-/// A nonce has letters of base64url alone (RFC 8555, section 6.5.1).
+/// Returns the `Replay-Nonce` field. A nonce consists of base64url characters only (RFC 8555, section 6.5.1).
 fn nonce_of(answer: &Answer) -> Option<String> {
     let nonce = std::str::from_utf8(answer.head.first(b"replay-nonce")?).ok()?;
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     (nonce.len() <= 512 && nonce.bytes().all(is_letter)).then(|| nonce.to_owned())
 }
 
-/// How long a server asks to wait; dates are not understood.
+/// Returns the delay of `Retry-After` in seconds; the date form is ignored.
 pub(super) fn retry_after(answer: &Answer) -> Option<Duration> {
     let text = std::str::from_utf8(answer.head.first(b"retry-after")?).ok()?;
     text.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// Waits before a request is repeated, or says why it is not.
+/// Waits before the next retry, and returns its number. The error: why the request is not retried.
 async fn pause(
     worker: &Rc<Worker>,
     name: &str,

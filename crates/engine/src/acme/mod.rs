@@ -1,5 +1,5 @@
-//! Certificates from ACME servers (configuration manual, section 12.8; RFC 8555): when one is renewed, and how each of them
-//! stands. Must never hold a key longer than it takes to make a certificate of it.
+//! Certificates from ACME servers (configuration manual, section 12.8; RFC 8555): when one is renewed, and the state of each.
+//! Must never hold a key longer than it takes to build a certificate from it.
 
 mod dialogue;
 mod order;
@@ -17,17 +17,17 @@ use tls::x509;
 use crate::acme_state::State;
 use crate::worker::Worker;
 
-/// Between two looks at all certificates.
+/// Maximum time between two scans of all certificates.
 const LOOK: Duration = Duration::from_secs(12 * 3600);
 
-/// Begins to look after certificates, on the first worker alone.
+/// Starts certificate renewal. Only the first worker does so.
 pub fn start(worker: &Rc<Worker>) {
     if worker.id == 0 && !worker.generation().program.acme.certificates.is_empty() {
         rt::spawn(rt::Class::Normal, rt::NO_TAG, schedule(Rc::clone(worker)));
     }
 }
 
-/// Says something in the log of the process, as HAProxy does.
+/// Logs a message in the process log, in HAProxy's form.
 fn say(worker: &Worker, level: LogLevel, name: &str, text: &str) {
     worker.logger.message(None, level, &format!("acme: {name}: {text}"));
 }
@@ -35,7 +35,7 @@ fn say(worker: &Worker, level: LogLevel, name: &str, text: &str) {
 /// Renews certificates when they are due or ordered, until the process stops.
 async fn schedule(worker: Rc<Worker>) {
     let registry = &worker.process.upkeep.acme;
-    // Certificates of many hosts that were started at the same time are not due at the same time.
+    // Jitter, so that certificates of many hosts that were started at the same time are not renewed at the same time.
     let jitter = rt::random();
     loop {
         let generation = worker.generation();
@@ -68,7 +68,7 @@ async fn schedule(worker: Rc<Worker>) {
     }
 }
 
-/// Starts to obtain a certificate.
+/// Starts a task that obtains a certificate.
 fn begin(worker: &Rc<Worker>, own: &AcmeCertificate) {
     let (worker, own) = (Rc::clone(worker), own.clone());
     worker.process.upkeep.acme.begin(&own.name);
@@ -87,8 +87,8 @@ fn begin(worker: &Rc<Worker>, own: &AcmeCertificate) {
     });
 }
 
-/// When a certificate is to be renewed. Of those that Weir keeps, a self-signed one is temporary: at once. `None`: it cannot be
-/// read.
+/// Returns the renewal time of a certificate. A self-signed one that Weir keeps is a placeholder: it is due at once. `None`: the
+/// certificate cannot be parsed.
 fn due(own: &AcmeCertificate, der: &[u8], jitter: u64) -> Option<WallTime> {
     let validity = x509::validity(der)?;
     if own.kept.is_some() && x509::is_self_issued(der) {
@@ -96,15 +96,15 @@ fn due(own: &AcmeCertificate, der: &[u8], jitter: u64) -> Option<WallTime> {
     }
     let life = validity.not_after - validity.not_before;
     let before = match own.kept {
-        // A third of its life, and up to a tenth of that earlier.
+        // A third of its lifetime before it expires, and up to a tenth of that earlier.
         Some(_) => life / 3 + i64::try_from(jitter % u64::try_from(life / 30).unwrap_or(1).max(1)).unwrap_or(0),
-        // As the manual says.
+        // The configuration manual, section 12.8.
         None => life / 12,
     };
     Some(WallTime { seconds: validity.not_after - before, nanos: 0 })
 }
 
-/// Nothing where that is over.
+/// Returns the time until `due`; zero if it has passed.
 fn until(due: WallTime, now: WallTime) -> Duration {
     u64::try_from(due.seconds - now.seconds).map_or(Duration::ZERO, Duration::from_secs)
 }

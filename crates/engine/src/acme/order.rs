@@ -1,5 +1,5 @@
-//! One certificate: it is ordered, its names are proved, it is fetched and put in the place of the former one. Must never
-//! replace a certificate by one that is not for its names.
+//! Obtains one certificate: orders it, completes the challenges, downloads it and replaces the previous one. Must never replace a
+//! certificate by one that does not cover its names.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::dialogue::{Dialogue, Reason, retry_after};
 use super::proof::{Proofs, ready};
 use crate::worker::Worker;
 
-/// Looks at something that the server is at work on.
+/// Polls of a pending resource before the attempt fails.
 const LOOKS: usize = 60;
-/// Between two of them, unless the server says otherwise.
+/// Interval between polls, without `Retry-After`.
 const USUAL_PAUSE: Duration = Duration::from_secs(3);
-/// However much longer it says.
+/// Upper bound on `Retry-After` between polls.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Obtains a certificate, and puts it in its place.
+/// Obtains a certificate and installs it.
 pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate) -> Result<(), Reason> {
     if own.domains.is_empty() && own.ips.is_empty() {
         return Err("No 'domains' or 'ips' were configured for certificate. Can't start the ACME client.".to_owned());
@@ -64,7 +64,7 @@ pub(super) async fn obtain(worker: &Rc<Worker>, own: &AcmeCertificate) -> Result
     keep(worker, own, text).await
 }
 
-/// Proves what is not proved yet.
+/// Completes the challenges of pending authorizations.
 async fn prove(
     dialogue: &mut Dialogue<'_>,
     order: &Order,
@@ -82,7 +82,7 @@ async fn prove(
             Status::Pending => {}
             _ => return Err(failed(&found)),
         }
-        // Names come back from the server: those that were not asked for are not proved.
+        // The identifiers come from the server: those that were not ordered are rejected.
         let is_own = own.domains.iter().any(|domain| domain.trim_start_matches("*.") == found.identifier)
             || found.identifier.parse().is_ok_and(|ip| own.ips.contains(&ip));
         let challenge = found.challenges.iter().find(|challenge| challenge.kind == kind);
@@ -123,7 +123,7 @@ fn failed(found: &Authorization) -> Reason {
     }
 }
 
-/// Waits until an order stands so.
+/// Polls an order until it reaches a status.
 async fn wait(dialogue: &mut Dialogue<'_>, url: &str, mut order: Order, wanted: Status) -> Result<Order, Reason> {
     for _ in 0..LOOKS {
         match order.status {
@@ -145,7 +145,7 @@ async fn wait(dialogue: &mut Dialogue<'_>, url: &str, mut order: Order, wanted: 
     Err("the order was not fulfilled in time".to_owned())
 }
 
-/// The key of the new certificate; a fresh one is made by a thread that may take its time.
+/// Returns the key of the new certificate; a fresh one is generated on a helper thread, because that can take long.
 async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) -> Result<Key, Reason> {
     let former = worker.process.certificates.lock().find(&worker.generation().program, &own.name);
     if let Some(former) = former.filter(|_| section.reuses_key) {
@@ -155,11 +155,11 @@ async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) 
     worker.process.helpers.run(move || Key::generate(kind)).await.ok_or("no thread to make a key")?
 }
 
-/// Puts the certificate in the place of the former one, as `commit ssl cert` does.
+/// Installs the certificate in place of the previous one, as `commit ssl cert` does.
 fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<(), Reason> {
     let program = Arc::clone(&worker.generation().program);
     let mut held = worker.process.certificates.lock();
-    // What the former one is for, the next one is for as well.
+    // The next certificate inherits the usage of the previous one.
     let mut draft = held.find(&program, &own.name).map_or_else(|| Draft::empty(&own.name), |former| Draft::of(&former));
     let made = draft.set_text(text).and_then(|()| draft.finish(rt::wall().seconds));
     let (certificate, _) = made.map_err(|error| error.sentence(&own.name))?;
@@ -173,7 +173,7 @@ fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<()
     Ok(())
 }
 
-/// Writes a certificate that Weir keeps itself.
+/// Writes a certificate that Weir keeps to its file.
 async fn keep(worker: &Rc<Worker>, own: &AcmeCertificate, text: Vec<u8>) -> Result<(), Reason> {
     let (Some(kept), Some(folder)) = (&own.kept, worker.process.upkeep.acme.folder()) else { return Ok(()) };
     let (file, folder) = (kept.file.to_string(), Arc::clone(folder));

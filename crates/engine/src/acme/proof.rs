@@ -1,6 +1,6 @@
-//! Proofs of names while a server looks for them (RFC 8555, section 8; RFC 8737): tokens in maps and answers, certificates of
-//! handshakes, records that others set. What was put somewhere is taken away when a [`Proofs`] is dropped. Must never ask a
-//! server of ACME.
+//! Challenge responses while an ACME server validates names (RFC 8555, section 8; RFC 8737): tokens in maps and HTTP responses,
+//! certificates in handshakes, DNS records that an operator sets. They are removed when a [`Proofs`] is dropped. Must never send
+//! a request to an ACME server.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::resolve::texts;
 use crate::service::events;
 use crate::worker::Worker;
 
-/// The section of name servers that is asked for records (configuration manual, "challenge-ready").
+/// The `resolvers` section that is queried for TXT records (configuration manual, "challenge-ready").
 const RESOLVERS: &str = "default";
 
-/// What is offered for one certificate.
+/// Challenge responses for one certificate.
 pub(super) struct Proofs<'a> {
     worker: &'a Rc<Worker>,
     own: &'a AcmeCertificate,
     section: &'a AcmeSection,
-    /// Tokens or domains that were offered.
+    /// Tokens or domains that are offered.
     offered: Vec<String>,
-    /// Records, by domain, and what they have to be; `None`: that is the operator's.
+    /// Expected TXT values by domain; `None`: any value, which the operator chooses.
     records: Vec<(String, Option<String>)>,
 }
 
@@ -43,15 +43,15 @@ impl<'a> Proofs<'a> {
         self.own.kept.as_ref().map_or(self.section.challenge, |kept| kept.challenge)
     }
 
-    /// What the server calls it.
+    /// Name of the challenge type in the protocol.
     pub(super) fn kind(&self) -> &'static str {
         self.challenge().name()
     }
 
-    /// Makes the proof of a name ready.
+    /// Provides the challenge response for a name.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The response cannot be provided.
     pub(super) fn offer(
         &mut self,
         name: &str,
@@ -111,7 +111,7 @@ impl<'a> Proofs<'a> {
         say(self.worker, LogLevel::Notice, &self.own.name, &text);
     }
 
-    /// Tells programs that set DNS records what is to be set (configuration manual, "provider-name", "acme-vars").
+    /// Sends the record to programs that set DNS records (configuration manual, "provider-name", "acme-vars").
     fn deploy(&self, thumbprint: &str, record: &str, authorized: &[u8]) {
         let mut text = format!("acme deploy {} thumbprint {thumbprint}\n", self.own.name);
         for (name, value) in [("provider-name", &self.section.provider), ("acme-vars", &self.section.variables)] {
@@ -131,7 +131,7 @@ impl<'a> Proofs<'a> {
         }
     }
 
-    /// Whether every record is there and as it has to be.
+    /// Whether every record resolves to its expected value.
     async fn are_resolved(&self) -> bool {
         let program = Arc::clone(&self.worker.generation().program);
         let Some(section) = program.resolvers.iter().position(|section| &*section.name == RESOLVERS) else {
@@ -163,7 +163,7 @@ impl Drop for Proofs<'_> {
                 }
                 Challenge::OwnHttp01 => self.worker.process.upkeep.acme.remove_token(offered),
                 Challenge::TlsAlpn01 => {
-                    // Nothing is made where something is taken away.
+                    // Removing a challenge certificate never fails: no certificate is built.
                     let _ = offer_proof(&self.worker.generation().program, offered, None);
                 }
                 Challenge::Dns01 | Challenge::DnsPersist01 => {}
@@ -172,7 +172,7 @@ impl Drop for Proofs<'_> {
     }
 }
 
-/// Waits until the server may look (configuration manual, "challenge-ready").
+/// Waits until the server can validate (configuration manual, "challenge-ready").
 pub(super) async fn ready(
     proofs: &Proofs<'_>,
     own: &AcmeCertificate,
@@ -183,7 +183,7 @@ pub(super) async fn ready(
     if !matches!(challenge, Challenge::Dns01 | Challenge::DnsPersist01) || names.is_empty() {
         return Ok(());
     }
-    // A record that stays is mostly there already.
+    // A persistent record usually exists already.
     if challenge == Challenge::DnsPersist01 && proofs.are_resolved().await {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Agents: programs beside servers that are asked again and again how much their server can bear (configuration manual,
-//! section 5.2, "agent-check"). Must never look at a health check.
+//! Agent checks: programs beside servers that are queried periodically for the load that their server can take (configuration
+//! manual, section 5.2, "agent-check"). Must never look at a health check.
 
 use conn::transport::{self, Transport};
 use std::io::IoSlice;
@@ -21,10 +21,10 @@ use super::words;
 use crate::service::{transitions, weight};
 use crate::worker::Worker;
 
-/// Bytes of an answer that are read at most: what is longer is no line.
+/// Maximum bytes of a response that are read; a longer one is not a valid line.
 const LONGEST: usize = 4_096;
 
-/// Starts to ask the agents that are this worker's to ask.
+/// Starts the agent checks that are assigned to this worker.
 pub(super) fn start(worker: &Rc<Worker>) {
     let workers = worker.process.workers();
     let generation = worker.generation();
@@ -34,7 +34,7 @@ pub(super) fn start(worker: &Rc<Worker>) {
             if server.serial % workers != worker.id {
                 continue;
             }
-            // So that they are not all asked at once.
+            // Spreads the first checks over the interval.
             let offset = agent.interval.mul_f64(place as f64 / asked.len() as f64);
             let (worker, place) = (Rc::clone(worker), (proxy.index, server.index));
             rt::spawn(rt::Class::Background, rt::NO_TAG, watch(worker, place, 0, offset));
@@ -42,13 +42,13 @@ pub(super) fn start(worker: &Rc<Worker>) {
     }
 }
 
-/// Begins to ask the agent of a server that was added.
+/// Starts the agent check of a server that was added.
 pub(super) fn add(worker: &Rc<Worker>, place: ServerPlace, occupant: u32) {
     let task = watch(Rc::clone(worker), place, occupant, Duration::ZERO);
     rt::spawn(rt::Class::Background, rt::NO_TAG, task);
 }
 
-/// Asks the agent of a server until the process stops, the server is removed, or another one (`occupant`) has its place.
+/// Runs agent checks of a server until the process stops, the server is removed, or another one (`occupant`) has its slot.
 async fn watch(worker: Rc<Worker>, place: ServerPlace, occupant: u32, offset: Duration) {
     rt::sleep(offset).await;
     let state = &worker.process.live.proxies[place.0];
@@ -58,7 +58,7 @@ async fn watch(worker: Rc<Worker>, place: ServerPlace, occupant: u32, offset: Du
     }
 }
 
-/// Asks as the configuration says now. Returns when to ask again; `None`: the server has no agent any more.
+/// Runs one check with the current configuration. Returns the time of the next; `None`: the server no longer has an agent check.
 async fn ask_once(worker: &Worker, (proxy, server): ServerPlace, occupant: u32) -> Option<Moment> {
     let generation = worker.generation();
     let proxy = generation.proxy(proxy);
@@ -71,7 +71,7 @@ async fn ask_once(worker: &Worker, (proxy, server): ServerPlace, occupant: u32) 
     }
     if worker.process.live.proxies[proxy.index].begin_check(server.index, Checker::Agent) {
         let running = worker.activity.begin_check();
-        // It needs no place between two questions.
+        // Boxed, so that the task does not hold its memory between two checks.
         let answer = Box::pin(Question::new(worker, proxy, server, agent, begun).ask()).await;
         drop(running);
         if !is_same() {
@@ -89,7 +89,7 @@ async fn ask_once(worker: &Worker, (proxy, server): ServerPlace, occupant: u32) 
     Some(super::next_after(worker, begun, agent.interval))
 }
 
-/// Applies an answer. The end of a maintenance comes last: a server that the same answer has down never serves.
+/// Applies a response. The end of a maintenance is applied last: a server that the same response marks down never serves.
 fn apply(worker: &Worker, proxy: &Proxy, server: &Server, line: &[u8], took: Duration) {
     let answer = AgentAnswer::parse(line);
     let state = &worker.process.live.proxies[proxy.index];
@@ -107,7 +107,7 @@ fn apply(worker: &Worker, proxy: &Proxy, server: &Server, line: &[u8], took: Dur
     change.filter(|admin| *admin == Admin::Ready).into_iter().for_each(set_admin);
 }
 
-/// Sets the weight and `maxconn` of an answer. Returns what it reports of the server's health.
+/// Sets the weight and `maxconn` of a response. Returns the health that it reports.
 fn report(
     worker: &Worker,
     proxy: &Proxy,
@@ -139,18 +139,18 @@ fn report(
     Report { status, code, took, info: answer.info(warning) }
 }
 
-/// An agent is asked.
+/// One query of an agent.
 struct Question<'a> {
     worker: &'a Worker,
     server: &'a Server,
     agent: &'a AgentCheck,
     deadline: Moment,
-    /// `timeout check`: how long it may take behind the connection.
+    /// `timeout check`: maximum time after the connection is established.
     timeout: Option<Duration>,
     timer: rt::Timer,
 }
 
-/// Why there is no answer.
+/// Status and message of a query without a valid response.
 type Failure = (CheckStatus, String);
 
 impl<'a> Question<'a> {
@@ -162,7 +162,7 @@ impl<'a> Question<'a> {
         Self { worker, server, agent, deadline: begun + bound, timeout, timer: rt::Timer::new() }
     }
 
-    /// Its line.
+    /// Connects, sends the configured string and returns the agent's line.
     async fn ask(mut self) -> Result<Vec<u8>, Failure> {
         let orders = self.worker.process.probing.agent(self.server.serial);
         let mut stream = self.connect(orders.address, orders.port).await?;
@@ -203,7 +203,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Up to the end of the first line, or of what the agent sends.
+    /// Reads up to the end of the first line, or to the end of the stream.
     async fn read(&mut self, stream: &mut Transport) -> Result<Vec<u8>, Failure> {
         let mut input = Buffer::with_capacity(LONGEST);
         loop {
@@ -215,7 +215,7 @@ impl<'a> Question<'a> {
             }
             match self.within(|cx| stream.poll_read(cx, &mut input)).await {
                 Waited::Done(Ok(0)) if input.is_empty() => {
-                    // What the agent is told, be it nothing, is the first step.
+                    // Sending (even an empty string) is step 1, receiving is step 2.
                     return Err((CheckStatus::L7Response, "TCPCHK got an empty response at step 2".to_owned()));
                 }
                 Waited::Done(Ok(0)) => {
@@ -228,7 +228,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// What an attempt gives before the deadline.
+    /// Polls an attempt until the deadline.
     async fn within<T>(&mut self, mut attempt: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Waited<T> {
         self.timer.arm(Some(self.deadline));
         let timer = &mut self.timer;

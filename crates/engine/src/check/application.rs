@@ -1,5 +1,5 @@
-//! Checks of FastCGI applications (configuration manual, "check-proto"): how a request of a check goes to an application, and how its
-//! answer comes. Must never judge an answer.
+//! Checks of FastCGI applications (configuration manual, "check-proto"): sending the request of a check and receiving its
+//! response. Must never judge a response.
 
 use std::io;
 
@@ -24,17 +24,17 @@ impl Course<'_> {
         self.check.is_http && self.protocol(connect) == Some(MuxProtocol::Fcgi)
     }
 
-    /// A connection stands: it goes on in FastCGI where that is what it speaks.
+    /// Switches an established connection to FastCGI if it is the protocol of the check.
     pub(super) fn choose_fcgi(&mut self, connect: &Connect) {
         if self.asks_application(connect) {
-            // It is of no use to others.
+            // Such a connection cannot be pooled.
             self.keep_alone();
             self.spare = None;
             self.application = self.stream.take().map(|stream| Box::new(Connection::new(stream, Options::default())));
         }
     }
 
-    /// Sends a request that is written as one of HTTP/1.
+    /// Sends a request that is given as text of HTTP/1.
     pub(super) async fn ask_fcgi(
         &mut self,
         mut application: Box<Connection>,
@@ -60,21 +60,21 @@ impl Course<'_> {
         self.note_sent(sent, text.len(), comment)
     }
 
-    /// Makes of a head of CGI/1.1 what it says. False: it is no answer.
+    /// Converts a CGI/1.1 response head to one of HTTP. Returns false if it is not valid.
     pub(super) fn settle_head(&self, head: &mut Head) -> bool {
         if self.application.is_none() {
             return true;
         }
         let method = if self.asked_head { Method::Head } else { Method::Get };
         let fits = wire::fcgi::settle(head, method);
-        // Payload comes as it is, up to its end.
+        // The payload is delivered unframed, up to its end.
         if head.framing == Framing::Chunked {
             head.framing = Framing::UntilClose;
         }
         fits
     }
 
-    /// Receives what comes next of an answer.
+    /// Receives more bytes of a response.
     pub(super) async fn receive_from_fcgi(&mut self, mut application: Box<Connection>) -> Waited<io::Result<()>> {
         let mut input = std::mem::replace(&mut self.input, Buffer::empty());
         if input.capacity() == 0 {

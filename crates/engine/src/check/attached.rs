@@ -1,5 +1,5 @@
-//! Checks of a server that opens its connections itself (reverse HTTP): one goes over such a connection, beside the requests that it
-//! carries, or fails. Must never open one.
+//! Checks of a server that opens its connections itself (reverse HTTP): a check is sent over such a connection, beside requests,
+//! or fails. Must never open one.
 
 use conn::carrier::Carrier;
 use conn::h2::Solo;
@@ -12,9 +12,9 @@ use crate::worker::arrivals::Waiting;
 use crate::worker::attachments::Kind;
 
 impl Course<'_> {
-    /// Has what is sent next go over a connection that the server has opened.
+    /// Attaches the check to a connection that the server has opened.
     pub(super) async fn attach(&mut self, connect: &Connect) -> Result<(), Outcome> {
-        // What HAProxy says, which tries to open one.
+        // The message of HAProxy, which tries to open one.
         let fails = || Outcome::new(CheckStatus::SocketError, "Invalid argument".to_owned());
         let Some(name) = self.pool_name(connect) else { return Err(fails()) };
         let kind = Kind::new(self.server.serial, &name);

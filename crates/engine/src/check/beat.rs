@@ -1,18 +1,18 @@
-//! The beat that checks keep to: a worker that wakes for one of them finds others due as well, since sleeping and waking
-//! cost more than a check does. Must never move a check by more than a 256th of its interval.
+//! The ticks that checks are aligned to: a worker that wakes for one check finds others due as well, since sleeping and waking
+//! cost more than a check. Must never move a check by more than a 256th of its interval.
 
 use std::time::Duration;
 
 use base::moment::Moment;
 
-/// The longest beat, in milliseconds.
+/// Longest tick, in milliseconds.
 const LONGEST: u64 = 8;
 
-/// Beats that an interval has at least.
+/// Minimum number of ticks per interval.
 const BEATS: u32 = 128;
 
-/// The beat that is nearest to a check's moment. All intervals have their beats from one grid, of powers of two in
-/// milliseconds, and most are multiples of theirs: such a check comes exactly as often as it is to.
+/// Returns the tick nearest to a check's time. All intervals use ticks from one grid, powers of two in milliseconds, and most
+/// intervals are multiples of their tick: such a check runs exactly at its configured rate.
 pub(super) fn nearest(at: Moment, interval: Duration) -> Moment {
     let Ok(most) = u64::try_from((interval / BEATS).as_millis()) else { return at };
     if most < 2 {

@@ -1,5 +1,5 @@
-//! Checks that a program makes (configuration manual, "option external-check"): it is told of the server, and says by its
-//! exit status whether that is well. Must never start one where the configuration does not allow that, nor on a worker.
+//! External checks (configuration manual, "option external-check"): a program is run with a description of the server, and its
+//! exit status is the result. Must never run one if the configuration does not allow that, nor start one on a worker thread.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,19 +21,19 @@ use rt::program::{Invocation, Running};
 
 use crate::worker::Worker;
 
-/// Programs of one process that run at the same time at most: others wait for theirs to end.
+/// Maximum number of concurrently running programs of a process; further checks wait.
 const MOST: usize = 128;
-/// How long a check waits before it looks again whether there is room for its program.
+/// Interval at which a waiting check looks for a free slot.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// How long a program that took too long has to end in order.
+/// Time between SIGTERM and SIGKILL for a program that exceeded its timeout.
 const GRACE: Duration = Duration::from_secs(1);
-/// What stands for a port, and for an address, that is not there.
+/// Argument for a missing port or address.
 const NONE: &str = "NOT_USED";
 
-/// The programs of a process.
+/// The external check programs of a process.
 #[derive(Debug)]
 pub struct Programs {
-    /// Starting one takes as long as the system takes.
+    /// Threads that start programs: that blocks until the system has forked.
     starters: rt::Helpers,
     running: Arc<AtomicUsize>,
 }
@@ -44,7 +44,7 @@ impl Default for Programs {
     }
 }
 
-/// Room for one of them.
+/// A slot for a running program, freed when dropped.
 struct Room(Arc<AtomicUsize>);
 
 impl Drop for Room {
@@ -60,7 +60,7 @@ impl Programs {
         entered.is_ok().then(|| Room(Arc::clone(&self.running)))
     }
 
-    /// Room for another program; `None`: there was none until then.
+    /// Waits for a slot; `None`: none was free before the deadline.
     async fn room(&self, deadline: Moment) -> Option<Room> {
         loop {
             if let Some(room) = self.enter() {
@@ -74,7 +74,7 @@ impl Programs {
     }
 }
 
-/// Runs the program for a server; it has to end within `bound`.
+/// Runs the program for a server; it has to exit within `bound`.
 pub(super) async fn check(
     worker: &Worker,
     (proxy, server): (&Proxy, &Server),
@@ -94,7 +94,7 @@ pub(super) async fn check(
         true => Report { status: CheckStatus::SocketError, code: None, took, info: why.clone() },
         false => Report { status: CheckStatus::ProgramError, code: Some(255), took, info: String::new() },
     };
-    // Once, not with each check that fails like this.
+    // Logged once, not for each check that fails in the same way.
     let last = worker.process.live.proxies[proxy.index].health(server.index, Checker::Health);
     if last.is_none_or(|health| (health.last().status, health.last().code) != (report.status, report.code)) {
         let text = format!("Failed to {failed}: {why}. Aborting.");
@@ -104,23 +104,23 @@ pub(super) async fn check(
     report
 }
 
-/// How a check ended, with the exit status of its program.
+/// Result of a check, and the exit status of its program.
 type Finding = (CheckStatus, i64);
 
-/// The program did not end in time.
+/// Result if the program did not exit in time.
 const LATE: Finding = (CheckStatus::ProgramTimeout, 0);
 
-/// The error of a system that makes no process.
+/// `EAGAIN`, as if the system could not create a process.
 const NO_PROCESS: i32 = 11;
 
-/// What failed, as HAProxy says it.
+/// The failed operation, in HAProxy's words.
 const FORK: &str = "fork process for external health check (likely caused by missing 'insecure-fork-wanted')";
 
 /// Why no program ran.
 enum Failure {
-    /// There was no process for it.
+    /// The process could not be created.
     Fork(io::Error),
-    /// The process did not become that program.
+    /// The program could not be executed.
     Execute(io::Error),
 }
 
@@ -153,7 +153,7 @@ async fn run(
     }
 }
 
-/// How it ended; `None`: it has not until then.
+/// Waits for the exit of a program; `None`: it did not exit before the deadline.
 async fn end(running: &mut Running, deadline: Moment) -> Option<io::Result<ExitStatus>> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(deadline));
@@ -164,14 +164,14 @@ async fn end(running: &mut Running, deadline: Moment) -> Option<io::Result<ExitS
     .await
 }
 
-/// Has a program end that took too long, with all that it has started. It takes its room until it is gone.
+/// Ends a program that exceeded its timeout, with its children. It occupies its slot until it has exited.
 async fn see_off(mut running: Running, room: Room) {
     running.signal(Signal::Terminate);
     if end(&mut running, rt::now() + GRACE).await.is_none() {
         running.signal(Signal::Kill);
         let _ = poll_fn(|cx| running.poll_end(cx)).await;
     }
-    // What it has left behind ends with it.
+    // Dropping it ends its remaining children.
     drop((running, room));
 }
 
@@ -179,12 +179,12 @@ fn judge(status: ExitStatus) -> Finding {
     match status.code() {
         Some(0) => (CheckStatus::ProgramOk, 0),
         Some(code) => (CheckStatus::ProgramError, i64::from(code)),
-        // A signal has ended it.
+        // It was ended by a signal.
         None => (CheckStatus::ProgramError, -1),
     }
 }
 
-/// The error as HAProxy tells it.
+/// The error text without its number, as HAProxy logs it.
 fn reason(error: &io::Error) -> String {
     error.to_string().split(" (os error").next().unwrap_or_default().to_owned()
 }
@@ -221,7 +221,7 @@ fn invocation(worker: &Worker, (proxy, server): (&Proxy, &Server), external: &Ex
     Invocation { program: external.command.to_string(), path: external.path.to_string(), arguments, environment }
 }
 
-/// Address and port of the first listener that has an address; a path has no port, and a backend has neither.
+/// Returns address and port of the first listener that has an address; a UNIX path has no port, and a backend has neither.
 fn listener(proxy: &Proxy) -> (Option<String>, Option<String>) {
     let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds).filter(|bind| !bind.is_removed);
     let mut places = binds.filter_map(|bind| match &bind.address {
@@ -232,7 +232,7 @@ fn listener(proxy: &Proxy) -> (Option<String>, Option<String>) {
     places.next().map_or((None, None), |(address, port)| (Some(address), port))
 }
 
-/// Address and port of a server; a path has no port.
+/// Returns address and port of a server; a UNIX path has no port.
 fn place(address: &ServerAddress) -> (String, Option<String>) {
     match address {
         ServerAddress::Inet { ip, port } => (ip.to_string(), Some(port.resolve(0).to_string())),

@@ -1,4 +1,4 @@
-//! The answer to a call of the health service of gRPC (`option grpc-check`): its head, its message, its trailers. Must never judge
+//! The response to a call of the gRPC health service (`option grpc-check`): its head, its message, its trailers. Must never judge
 //! them.
 
 use live::health::CheckStatus;
@@ -9,11 +9,11 @@ use super::outcome::Outcome;
 use super::run::{Course, Waited};
 use super::words;
 
-/// Bytes of a message that are looked at; that of a health service has two.
+/// Maximum bytes of a message that are read; that of a health service has two.
 const MOST: usize = 1024;
 
 impl<'a> Course<'a> {
-    /// Waits for an answer of gRPC that says that all is well.
+    /// Waits for a gRPC response that reports `SERVING`.
     pub(super) async fn expect_grpc(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
         self.restart_timeout();
         let head = self.read_head(expect).await?;

@@ -1,12 +1,12 @@
-//! The PROXY header that the connection of a check begins with (`check-send-proxy`). Must never tell of a client: a check
-//! has none.
+//! The PROXY header that the connection of a check begins with (`check-send-proxy`). Must never describe a client: a check has
+//! none.
 
 use super::run::Course;
 use wire::proxy_protocol::{EncoderV2, Ends, encode_v1};
 
 impl Course<'_> {
-    /// Version 1 has the connection's own addresses; version 2 none, with the command LOCAL, unless `pp2-never-send-local`
-    /// wants them there, too.
+    /// Builds the header. Version 1 contains the connection's own addresses; version 2 has the command LOCAL without addresses,
+    /// unless `pp2-never-send-local` is set.
     pub(super) fn header(&self) -> Vec<u8> {
         let mut buffer = rt::buffer();
         let written = match self.server.connecting.header.as_ref().filter(|header| header.binary) {

@@ -1,5 +1,5 @@
-//! The HTTP of a check: the request as the rules have it, and the answer as they want it (configuration manual,
-//! "http-check send", "http-check expect"). Must never open or close a connection.
+//! The HTTP of a check: the request as its rules define it, and the expected response (configuration manual, "http-check send",
+//! "http-check expect"). Must never open or close a connection.
 
 use live::health::{CheckStatus, Operation};
 use live::{Admin, Checker};
@@ -12,11 +12,10 @@ use super::outcome::Outcome;
 use super::run::{Course, Waited};
 use super::words;
 
-/// Bytes of room for a request.
+/// Initial capacity for a request, in bytes.
 const USUAL: usize = 256;
 
 impl<'a> Course<'a> {
-    /// Sends a request.
     pub(super) async fn send_request(&mut self, request: &'a Request) -> Result<(), Outcome> {
         let bytes = self.request(request);
         self.head = None;
@@ -49,10 +48,10 @@ impl<'a> Course<'a> {
             if let Some((_, host)) = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(b"host")) {
                 target = with_authority(target, host);
             }
-            // Neither may hold what would end the line.
+            // Neither may contain bytes that would end the line.
             target.retain(|byte| *byte > b' ' && *byte != 0x7f);
             if target.is_empty() {
-                // As HAProxy where a format comes to nothing.
+                // As HAProxy does for a format with an empty result.
                 target.push(b'/');
             }
             let mut out = Vec::with_capacity(USUAL);
@@ -69,7 +68,7 @@ impl<'a> Course<'a> {
                 out.extend_from_slice(b"\r\n");
             };
             let says_connection = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case(b"connection"));
-            // Staying is what connections of HTTP/1.1 do anyway.
+            // Redundant: connections of HTTP/1.1 are persistent by default.
             let stays = |name: &[u8], value: &[u8]| {
                 *request.version == *b"HTTP/1.1"
                     && name.eq_ignore_ascii_case(b"connection")
@@ -88,7 +87,7 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// `X-Haproxy-Server-State`.
+    /// Returns the value of `X-Haproxy-Server-State`.
     fn state(&self) -> String {
         let shared = &self.worker.process;
         let live = &shared.live.proxies[self.proxy.index];
@@ -123,8 +122,8 @@ impl<'a> Course<'a> {
         )
     }
 
-    /// A server that serves may say that it wants no more clients, whatever else is expected of it
-    /// (`http-check disable-on-404`).
+    /// Whether a 404 from a server that serves puts it into the NOLB state, regardless of other expectations (`http-check
+    /// disable-on-404`).
     pub(super) fn wants_no_more(&self, head: &Head) -> bool {
         let serves = || {
             let live = &self.worker.process.live.proxies[self.proxy.index];
@@ -133,7 +132,7 @@ impl<'a> Course<'a> {
         self.check.disable_on_404 && head.status() == 404 && serves()
     }
 
-    /// Waits for an answer that is as it should be.
+    /// Waits for a response that fulfils an `http-check expect`.
     pub(super) async fn expect_answer(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
         self.restart_timeout();
         if self.head.is_none() {
@@ -154,7 +153,7 @@ impl<'a> Course<'a> {
         self.expect_body(expect).await
     }
 
-    /// What heads are bounded by.
+    /// Returns the limits of response heads.
     pub(super) fn head_limits(&self) -> HeadLimits {
         let global = &self.generation.program.global;
         HeadLimits {
@@ -165,7 +164,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Reads the head of an answer; interim ones are passed over.
+    /// Reads the head of a final response; interim ones are skipped.
     pub(super) async fn read_head(&mut self, expect: &Expect) -> Result<Head, Outcome> {
         if let Some(solo) = self.solo.take() {
             return self.read_head_from(solo, expect).await;
@@ -183,7 +182,7 @@ impl<'a> Course<'a> {
                         if !self.settle_head(&mut head) {
                             return Err(Outcome::new(CheckStatus::SocketError, String::new()));
                         }
-                        // A change of protocols is an answer, and the last one of HTTP.
+                        // 101 is a final response: nothing after it is HTTP.
                         if head.status() == 101 || !(100..200).contains(&head.status()) {
                             return Ok(head);
                         }
@@ -207,7 +206,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Looks for something in an answer's body, as much of it as a buffer holds.
+    /// Matches a response's body, up to the size of a buffer.
     async fn expect_body(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
         let most = self.generation.program.global.bufsize;
         let mut framing = self.head.as_ref().map_or(Framing::None, |head| head.framing);
@@ -251,7 +250,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Moves what belongs to the body from the input. True: that was all of it.
+/// Moves body bytes from the input. Returns true if the body is complete.
 fn take_body(
     course: &mut Course<'_>,
     framing: &mut Framing,
@@ -287,12 +286,12 @@ fn take_body(
     }
 }
 
-/// Methods whose requests have no body where none is said; those of all others have an empty one.
+/// Methods whose requests have no Content-Length if the check has no body; others get `Content-Length: 0`.
 fn has_no_body(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"DELETE")
 }
 
-/// The authority of an absolute target is the one of the Host field.
+/// Replaces the authority of an absolute target by the Host field.
 fn with_authority(target: Vec<u8>, host: &[u8]) -> Vec<u8> {
     let Some(scheme) = target.windows(3).position(|three| three == b"://") else { return target };
     if target.first() == Some(&b'/') {

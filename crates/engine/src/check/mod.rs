@@ -1,5 +1,5 @@
-//! Health checks: each server that wants it has a task, which checks it again and again and tells the balance and the
-//! log what that says (configuration manual, section 5.2, "check"). Must never carry a request.
+//! Health checks: each checked server has a task that runs its checks periodically and reports the results to load balancing and
+//! the log (configuration manual, section 5.2, "check"). Must never carry a request.
 
 mod agent;
 mod application;
@@ -38,15 +38,15 @@ use crate::worker::{Process, Worker};
 pub use external::Programs;
 pub use targets::{Orders, Targets};
 
-/// Starts the checks of the servers that are this worker's to check. The first ones of all servers of the process are spread
-/// evenly over the shortest interval of any of them, so that they never come all at once.
+/// Starts the checks that are assigned to this worker. The first checks of all servers are spread evenly over the shortest
+/// interval of any server, so that they are never all sent at once.
 pub fn start(worker: &Rc<Worker>) {
     let generation = worker.generation();
     let program = &generation.program;
     let workers = worker.process.workers();
     let proxies = || program.proxies.iter().filter(|proxy| !proxy.disabled);
     for proxy in proxies().filter(|proxy| proxy.index % workers == worker.id) {
-        // Some may have been warming up in the process before this one.
+        // Some servers may have been in slow start in the previous process.
         slow_start::watch(std::sync::Arc::clone(&worker.process.live.proxies[proxy.index]));
     }
     let checked = || {
@@ -67,7 +67,7 @@ pub fn start(worker: &Rc<Worker>) {
     agent::start(worker);
 }
 
-/// Has a server that was added checked by the worker whose turn it is, once checks are enabled.
+/// Starts the checks of an added server, if configured, on the worker that is assigned to it.
 pub fn add(shared: &Process, proxy: usize, server: &Server) {
     let (place, has_check, has_agent) = (server.index, server.check.is_some(), server.agent.is_some());
     if !has_check && !has_agent {
@@ -86,7 +86,7 @@ pub fn add(shared: &Process, proxy: usize, server: &Server) {
     rt::post((server.serial % shared.workers()) as rt::WorkerId, Box::new(move || crate::on_worker(job)));
 }
 
-/// Checks a server until the process stops, the server is removed, or another one (`occupant`) has its place.
+/// Checks a server until the process stops, the server is removed, or another one (`occupant`) has its slot.
 async fn watch(worker: Rc<Worker>, place: ServerPlace, occupant: u32, offset: Duration) {
     rt::sleep(offset).await;
     while !worker.process.is_stopping() {
@@ -95,8 +95,8 @@ async fn watch(worker: Rc<Worker>, place: ServerPlace, occupant: u32, offset: Du
     }
 }
 
-/// Checks a server with what the configuration says now. Returns when the next check is to begin, and how soon it does
-/// once traffic makes the server suspect, where that counts. `None`: the server is not checked any more.
+/// Runs one check with the current configuration. Returns the time of the next check, and with `observe` the `fastinter` that
+/// applies from an error in traffic. `None`: the server is no longer checked.
 async fn check_once(
     worker: &Worker,
     (proxy, server): ServerPlace,
@@ -110,7 +110,7 @@ async fn check_once(
     if state.occupant(server.index) != occupant {
         return None;
     }
-    // However soon the next check is to come.
+    // The interval bounds the check, however early the next one is due.
     let (begun, bound) = (rt::now(), check.pace.steady);
     if state.begin_check(server.index, Checker::Health) {
         let running = worker.activity.begin_check();
@@ -125,18 +125,18 @@ async fn check_once(
         }
         conclude(worker, proxy, server, Checker::Health, report);
     }
-    // What the result says of the pace counts at once.
+    // The result can change the interval (`fastinter`, `downinter`) at once.
     let pause = state.interval(server.index, Checker::Health, &check.pace)?;
     Some((next_after(worker, begun, pause), check.observed.is_some().then_some(check.pace.fast)))
 }
 
-/// What a server is checked with.
+/// Returns the check steps of a server: its own, else those of its backend.
 fn script<'a>(proxy: &'a Proxy, server: &'a Server) -> Option<&'a Check> {
     let own = server.check.as_ref()?;
     own.script.as_deref().or_else(|| proxy.backend.as_ref().map(|backend| &backend.check))
 }
 
-/// Waits for the next check, whose time is `regular`; once traffic makes the server suspect, it is `fast` from then.
+/// Waits for the next check, due at `regular`; after an error in traffic it is due `fast` from then, if that is earlier.
 async fn pause_until(worker: &Worker, (proxy, server): (usize, usize), regular: Moment, fast: Option<Duration>) {
     let Some(fast) = fast else { return rt::sleep_until(regular).await };
     let state = &worker.process.live.proxies[proxy];
@@ -151,12 +151,12 @@ async fn pause_until(worker: &Worker, (proxy, server): (usize, usize), regular: 
     }
 }
 
-/// When the check behind one that began then is to begin.
+/// Returns the start of the next check, from that of the previous one.
 fn next_after(worker: &Worker, begun: Moment, interval: Duration) -> Moment {
     beat::nearest(begun + spread(worker, interval), interval)
 }
 
-/// `spread-checks`: some per cent more or less.
+/// Applies `spread-checks`: changes the interval at random by up to that many per cent.
 fn spread(worker: &Worker, interval: Duration) -> Duration {
     let most = worker.generation().program.global.spread_checks;
     if most == 0 {
@@ -166,7 +166,7 @@ fn spread(worker: &Worker, interval: Duration) -> Duration {
     interval.mul_f64((100.0 + share) / 100.0)
 }
 
-/// An event of a server's check or connection for traces.
+/// Traces an event of a server's check or connection.
 #[inline]
 pub(crate) fn trace(worker: &Worker, (proxy, server): (&Proxy, &Server), event: &Event, what: impl FnOnce() -> String) {
     let (backend, own) = (proxy.index as u64 + 1, server.index as u64 + 1);
@@ -176,7 +176,7 @@ pub(crate) fn trace(worker: &Worker, (proxy, server): (&Proxy, &Server), event: 
     worker.trace(event, Level::User, subject, text);
 }
 
-/// Tells everybody what a check found.
+/// Applies the result of a check to the server's state, and reports it.
 fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, mut report: Report) {
     report.info = words::shortened(report.info);
     let passed = matches!(report.status.verdict(), Some(Verdict::Passed | Verdict::Conditional));
@@ -185,14 +185,14 @@ fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, m
     trace(worker, (proxy, server), &events::CHECK_END, String::new);
     let state = &worker.process.live.proxies[proxy.index];
     if report.status == CheckStatus::L4Timeout {
-        // It may have moved.
+        // The server's address may have changed.
         crate::resolve::suspect(worker, server);
     }
     let found = state.end_check(server.index, checker, report.clone(), rt::now());
     announce(worker, (proxy, server), checker, &report, found);
 }
 
-/// Says what a check found, and settles what that changed.
+/// Logs the result of a check, and applies the state transition that it caused.
 fn announce(
     worker: &Worker,
     (proxy, server): (&Proxy, &Server),
@@ -209,24 +209,24 @@ fn announce(
     }
     let cause = if logs { Cause::Told } else { Cause::Check(report) };
     if let Some(transition) = transition {
-        // Looked up only where something changed: that goes through all servers.
+        // Computed only after a transition: it iterates over all servers.
         let online = Online::before(proxy, &worker.process.live.proxies[proxy.index], &transition);
         transitions::settle(worker, proxy, server, (transition, online), cause);
     }
 }
 
-/// What traffic shows of a server.
+/// A passive health event seen in traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sign {
-    /// It took a connection.
+    /// A connection was established.
     Connected,
-    /// It answered, and well.
+    /// A valid response was received.
     Answered,
-    /// Something was wrong.
+    /// An error.
     Ill(Symptom),
 }
 
-/// Heeds a sign of a server's health, where the configuration wants that (`observe`).
+/// Applies a passive health event to a server, if `observe` is configured.
 pub(crate) fn observe(worker: &Worker, proxy: &Proxy, server: &Server, sign: Sign) {
     let Some(observed) = server.check.as_ref().and_then(|check| check.observed) else { return };
     let symptom = match (sign, observed.answers) {
@@ -240,7 +240,7 @@ pub(crate) fn observe(worker: &Worker, proxy: &Proxy, server: &Server, sign: Sig
     announce(worker, (proxy, server), Checker::Health, health.last(), found);
 }
 
-/// `option log-health-checks`.
+/// Logs a check result (`option log-health-checks`).
 fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: &Report) {
     let state = &worker.process.live.proxies[proxy.index];
     let (Some(health), Some(status)) = (state.health(server.index, checker), state.status(server.index)) else {
@@ -272,7 +272,7 @@ fn kind(status: &ServerStatus) -> &'static str {
     if status.backup { "backup " } else { "" }
 }
 
-/// `reason: Layer7 wrong status, code: 500, info: "Bad", check duration: 1ms`.
+/// Formats a result: `reason: Layer7 wrong status, code: 500, info: "Bad", check duration: 1ms`.
 pub(crate) fn reason(report: &Report) -> String {
     let mut text = format!("reason: {}", report.status.description());
     if let Some(code) = report.code.filter(|_| report.status.is_application()) {
@@ -281,7 +281,7 @@ pub(crate) fn reason(report: &Report) -> String {
     if !report.info.is_empty() {
         text.push_str(&format!(", info: \"{}\"", words::encoded(&report.info)));
     }
-    // Traffic takes no time of its own.
+    // Errors in traffic have no duration.
     if report.status != CheckStatus::Analyzed {
         text.push_str(&format!(", check duration: {}ms", report.took.as_millis()));
     }

@@ -1,5 +1,5 @@
-//! The name that a check asks for in its handshake of TLS (configuration manual, "check-sni", "check-sni-auto"). Must never
-//! open a connection.
+//! The server name (SNI) of a check's TLS handshake (configuration manual, "check-sni", "check-sni-auto"). Must never open a
+//! connection.
 
 use std::net::IpAddr;
 
@@ -9,15 +9,15 @@ use policy::program::ServerTls;
 use super::run::Course;
 
 impl<'a> Course<'a> {
-    /// The name that the handshake of a connection asks for: the one of the step, else of the server's line, else the host
-    /// that the first request names. `None`: none.
+    /// Returns the SNI for a connection: that of the step, else of the server's line, else the host of the first request. `None`:
+    /// no SNI.
     pub(super) fn server_name(&self, connect: &Connect, tls: &ServerTls) -> Option<Box<str>> {
         let own = Some(tls).filter(|_| connect.default);
         let written = connect.sni.as_deref().or_else(|| own?.check_sni.as_deref());
         written.map(Into::into).or_else(|| self.name_of_request(tls))
     }
 
-    /// `check-sni-auto`: the host of the first request. Scripts that open their connections by rules name them there.
+    /// `check-sni-auto`: the host of the first request. Checks that open their connections by rules name it there.
     fn name_of_request(&self, tls: &ServerTls) -> Option<Box<str>> {
         if !tls.names_checks || !self.check.is_http || self.check.connects_by_itself() {
             return None;
@@ -33,8 +33,8 @@ impl<'a> Course<'a> {
     }
 }
 
-/// The host in a `Host` field: without its port. `None`: there is none. An address is asked for by no handshake (RFC 6066, section 3),
-/// and looked for in the certificate all the same.
+/// Returns the host of a `Host` field, without its port. `None`: the field has no host. An IP address is not sent as SNI (RFC
+/// 6066, section 3), but is verified in the certificate.
 fn host_in(host: &str) -> Option<&str> {
     let host = match host.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
         Some(address) => address,

@@ -1,5 +1,5 @@
-//! Opens the connections of a check (configuration manual, "tcp-check connect", "addr", "port"): where they lead, how they
-//! begin, and how it is told that they do not. Must never send what a step sends, nor wait for an answer.
+//! Opens the connections of a check (configuration manual, "tcp-check connect", "addr", "port"): destination, options, preamble,
+//! handshake, and the messages of failures. Must never send what a step sends, nor wait for a response.
 
 use conn::transport;
 use std::future::Future as _;
@@ -21,34 +21,34 @@ use crate::handshake::{is_one_too_many, tls_error};
 use crate::outgoing::fixed_address;
 use crate::stream::handshake::Greeting;
 
-/// The step that opens a connection, which is to be told if that fails.
+/// The `connect` step that a failure is attributed to while the connection is not confirmed.
 pub(super) struct Unproven<'a> {
     connect: &'a Connect,
     comment: Option<&'a str>,
     step: usize,
 }
 
-/// How a connection is opened.
+/// Destination and options of a connection.
 struct Way {
     destination: Address,
-    /// The SOCKS4 proxy in between.
+    /// SOCKS4 proxy to connect through.
     proxy: Option<Address>,
-    /// It begins with a PROXY header.
+    /// A PROXY header is sent.
     header: bool,
-    /// What is sent first tells whether it was established.
+    /// The first write shows whether the connection was established.
     is_proved_by_sending: bool,
     options: ConnectOptions,
 }
 
 impl Way {
-    /// What is connected to.
+    /// Returns the address to connect to: the SOCKS4 proxy, else the destination.
     fn target(&self) -> &Address {
         self.proxy.as_ref().unwrap_or(&self.destination)
     }
 }
 
 impl<'a> Course<'a> {
-    /// Opens a connection in place of the one that is there.
+    /// Opens a connection in place of the current one.
     pub(super) async fn connect(&mut self, connect: &'a Connect) -> Result<(), Outcome> {
         self.close();
         self.linger = connect.linger;
@@ -71,8 +71,8 @@ impl<'a> Course<'a> {
         if way.is_proved_by_sending {
             self.unproven = Some(Unproven { connect, comment: self.comment, step: self.step });
             self.stream = connecting.into_transport().ok();
-            // The others that are due connect first: what is sent at once wakes the server, which then has something to do
-            // until all is sent, and need not be woken for each.
+            // The other checks that are due connect first: bytes sent at once would wake the server for each check; after this,
+            // it is busy until all are sent.
             rt::yield_now().await;
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// How the connection of a step is opened.
+    /// Returns destination and options of a step's connection.
     fn way(&self, connect: &Connect) -> Result<Way, Outcome> {
         let Some(destination) = self.destination(connect) else {
             return Err(self.failed(connect, "no address to connect to"));
@@ -105,7 +105,7 @@ impl<'a> Course<'a> {
         let is_brief = !self.is_shared();
         let is_near = is_brief && target.inet().is_some_and(|address| address.ip().is_loopback());
         let speaks_http2 = self.protocol(connect) == Some(MuxProtocol::Http2);
-        // Where the connection is established at once, what is sent first finds out whether it was.
+        // If the connection is established at once, the first write shows whether it succeeded.
         let is_proved_by_sending = is_near
             && proxy.is_none()
             && !header
@@ -114,7 +114,7 @@ impl<'a> Course<'a> {
             && self.tls(connect).is_none()
             && matches!(next, Some(CheckStep::Send(_) | CheckStep::Request(_)));
         let options = ConnectOptions {
-            // A socket that was kept speaks TCP.
+            // Reused sockets are plain TCP.
             is_brief: is_brief && !route.options.multipath,
             looks_at_once: is_near && !is_proved_by_sending,
             delay_acknowledgement: route.options.delay_acknowledgement || header || speaks_first,
@@ -123,10 +123,10 @@ impl<'a> Course<'a> {
         Ok(Way { destination, proxy, header, is_proved_by_sending, options })
     }
 
-    /// Asks a SOCKS4 proxy for the rest of the way, and sends the PROXY header, where there is either.
+    /// Sends the SOCKS4 request and the PROXY header, if configured.
     async fn greet(&mut self, connect: &Connect, way: &Way) -> Result<(), Outcome> {
         let through = way.proxy.is_some();
-        // It is made of the connection's addresses.
+        // It contains the connection's addresses.
         let bytes = if way.header { self.header() } else { Vec::new() };
         let Some(mut stream) = self.stream.take_if(|_| through || way.header) else { return Ok(()) };
         let mut greeting = Greeting::through(&way.destination, through, false);
@@ -139,12 +139,12 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// How the connection of a step is secured; `None`: it is not.
+    /// Returns the TLS settings of a step's connection; `None`: not encrypted.
     pub(super) fn tls(&self, connect: &Connect) -> Option<&'a ServerTls> {
         self.server.connecting.tls.as_deref().filter(|tls| connect.ssl || connect.default && tls.checks)
     }
 
-    /// Shakes hands, where the connection is to be secured.
+    /// Performs the TLS handshake, if the connection is encrypted.
     async fn secure(&mut self, connect: &Connect, way: &Way) -> Result<(), Outcome> {
         let Some(tls) = self.tls(connect) else { return Ok(()) };
         let Some(stream) = self.stream.take() else { return Ok(()) };
@@ -181,14 +181,14 @@ impl<'a> Course<'a> {
         Outcome::new(CheckStatus::L4Timeout, words::at_connect(self, connect, ""))
     }
 
-    /// The next step that does anything to the connection. Where nothing is waited for before this side has sent something,
-    /// or is done, the kernel need not acknowledge the handshake by a packet of its own.
+    /// Returns the next step that acts on the connection. Unless that step waits for the server to send first, the kernel need
+    /// not acknowledge the handshake in a packet of its own.
     fn next_step(&self) -> Option<&'a CheckStep> {
         let rest = self.check.steps.get(self.step..).unwrap_or_default();
         rest.iter().find(|step| !matches!(step, CheckStep::Comment(_) | CheckStep::Variable(_)))
     }
 
-    /// Where the connection of a step leads. `None`: the server has no address yet, or none that a check can ask.
+    /// Returns the destination of a step's connection. `None`: the server has no address yet, or none that a check can use.
     fn destination(&self, connect: &Connect) -> Option<Address> {
         let current = self.worker.process.outgoing.address(self.server);
         let orders = self.worker.process.probing.check(self.server.serial);
@@ -217,7 +217,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Whether a connection was not opened, by what the first write to it came to.
+    /// Returns the failure of a connection attempt that the result of the first write shows. `None`: the connection was
+    /// established.
     pub(super) fn judge_opening(
         &mut self,
         opening: &Unproven<'a>,
@@ -245,7 +246,7 @@ fn inet_port(address: &ServerAddress) -> Option<u16> {
     }
 }
 
-/// A server that is wherever the client is has no address of its own: this machine's is asked.
+/// A server whose address is the client's destination has none of its own: the loopback address is checked.
 fn loopback(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(_) => IpAddr::from([127, 0, 0, 1]),

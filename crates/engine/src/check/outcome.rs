@@ -1,4 +1,4 @@
-//! How a check ends: by its last step, or by one that failed. Must never wait for anything.
+//! The final status of a check: that of its last step, or of one that failed. Must never wait for anything.
 
 use expression::sample::Value;
 use live::health::CheckStatus;
@@ -7,23 +7,22 @@ use policy::check::{CheckStep, Connect, Expect};
 use super::run::{Course, IMPLICIT};
 use super::words;
 
-/// How a check ends.
+/// Final status of a check.
 pub(super) struct Outcome {
-    /// How.
     pub status: CheckStatus,
-    /// The application's code.
+    /// Code of the application protocol, such as the HTTP status.
     pub code: Option<i64>,
-    /// More, for people.
+    /// Description for logs and statistics.
     pub info: String,
 }
 
 impl Outcome {
-    /// Without a code.
+    /// A status without a code.
     pub(super) fn new(status: CheckStatus, info: String) -> Self {
         Self { status, code: None, info }
     }
 
-    /// As an answer of a known protocol says it.
+    /// A failure reported by the response of a known protocol.
     pub(super) fn failed(status: CheckStatus, code: i64, info: &str) -> Self {
         let code = status.is_application().then_some(code);
         Self { status, code, info: words::printable(info.as_bytes()) }
@@ -31,7 +30,7 @@ impl Outcome {
 }
 
 impl Course<'_> {
-    /// What an `expect` that was not fulfilled makes of the check; `info` where it says nothing itself.
+    /// Returns the outcome of an unfulfilled `expect`; `info` is used if it has no `on-error` format.
     pub(super) fn refuse(&self, expect: &Expect, info: String) -> Outcome {
         let status = expect.error_status();
         let info = match &expect.on_error {
@@ -41,7 +40,7 @@ impl Course<'_> {
         Outcome { status, code: self.code(expect, status), info }
     }
 
-    /// How a check ends whose last step is done.
+    /// Returns the outcome of a check that has completed all its steps.
     pub(super) fn success(&self) -> Outcome {
         let acts = |step: &&CheckStep| !matches!(step, CheckStep::Comment(_) | CheckStep::Variable(_));
         let named = || if self.check.is_tcp { "(tcp-check)".to_owned() } else { String::new() };
@@ -69,12 +68,12 @@ impl Course<'_> {
         Outcome { status, code: self.code(expect, status), info }
     }
 
-    /// The status of a check whose connection was all that was asked for.
+    /// Returns the status of a check that only connects.
     fn connected(&self, connect: &Connect) -> CheckStatus {
         if self.tls(connect).is_some() { CheckStatus::L6Ok } else { CheckStatus::L4Ok }
     }
 
-    /// The application's code: the one that the rule says, else the status of the answer.
+    /// Returns the code: that of the rule's expression, else the status of the response.
     fn code(&self, expect: &Expect, status: CheckStatus) -> Option<i64> {
         if let Some(expression) = &expect.code {
             let value = self.lend(self.input.data(), |context| match expression.evaluate(context)? {

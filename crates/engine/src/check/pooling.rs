@@ -1,5 +1,5 @@
-//! Checks that share the idle connections of their server (configuration manual, "check-reuse-pool"): which one a check
-//! may take, and whether its connection is laid down behind it. Must never send anything, nor judge an answer.
+//! Checks that share the idle connections of their server (configuration manual, "check-reuse-pool"): which one a check may take,
+//! and whether its connection is put back afterwards. Must never send anything, nor judge a response.
 
 use std::borrow::Cow;
 
@@ -18,22 +18,22 @@ use super::outcome::Outcome;
 use super::run::Course;
 use crate::stream::attaching::named;
 
-/// What is known of the connection of a check besides its stream.
+/// Pooling state of a check's connection.
 #[derive(Default)]
 pub(super) struct Pooling {
-    /// Where it came from; `None`: it is of no use to anybody else.
+    /// The metadata of the connection in the pool; `None`: it cannot be pooled.
     origin: Option<Origin>,
-    /// An idle connection has died under this check: it takes no other one.
+    /// A reused connection failed during this check: no other one is taken.
     fresh: bool,
-    /// Requests that were sent over it.
+    /// Number of requests sent over the connection during this check.
     requests: u32,
-    /// The last of them lets the server keep it.
+    /// The last request lets the server keep the connection open.
     keeps: bool,
-    /// Whether the answer's body was read to its end; `None`: none of it was.
+    /// Whether the response body was read to its end; `None`: nothing of it was read.
     pub(super) body: Option<bool>,
 }
 
-/// What a link is made of again.
+/// Metadata that is put back with the connection.
 struct Origin {
     answers: u32,
     glitches: u32,
@@ -43,27 +43,26 @@ struct Origin {
 }
 
 impl<'a> Course<'a> {
-    /// The name of the idle connections that are like the one which a step wants; empty: those without a name. `None`:
-    /// no idle connection is.
+    /// Returns the pool name of connections that fit a step; empty: those without a name. `None`: no pooled connection fits.
     pub(super) fn pool_name(&self, connect: &Connect) -> Option<Cow<'a, [u8]>> {
         let name = self.own.reuse.as_deref().filter(|_| self.check.is_http)?;
         let special = connect.port.is_some() || connect.address.is_some() || connect.send_proxy || connect.via_socks4;
         let orders = self.worker.process.probing.check(self.server.serial);
         let elsewhere = orders.address.is_some() || orders.port.is_some();
-        // What a client's request makes different, or another way to the server, is nothing that a check would make.
+        // Checks do not connect with properties that depend on a client's request, nor through a SOCKS4 proxy.
         let differs = self.server.connecting.varies || self.server.connecting.socks4.is_some();
-        // Requests share what a server has opened, whatever that says.
+        // Connections that a server has opened are shared, regardless of `http-reuse`.
         let is_reversed = self.server.address == ServerAddress::Reversed;
         let never = self.reuse() == HttpReuse::Never && !is_reversed;
         if special || elsewhere || differs || never {
             return None;
         }
         let tls = self.server.connecting.tls.as_deref().filter(|_| !is_reversed);
-        // Where only checks are secured, or only requests, none of them may take a connection of the others.
+        // If only checks or only requests are encrypted, neither may take a connection of the other.
         if tls.is_some_and(|tls| self.tls(connect).is_some() != tls.carries_traffic()) {
             return None;
         }
-        // Connections that asked for different names are different.
+        // Connections with different SNIs are not interchangeable.
         let asked = || self.server_name(connect, self.tls(connect)?).map(|name| named(name.as_bytes()));
         Some(match name.is_empty().then(asked).flatten() {
             Some(asked) => Cow::Owned(asked),
@@ -75,13 +74,13 @@ impl<'a> Course<'a> {
         self.proxy.backend.as_ref().map_or(HttpReuse::Never, |backend| backend.http_reuse)
     }
 
-    /// A connection is wanted: takes an idle one, which then is the stream. False: there is none, and the one that is
-    /// opened now may be laid down later, where idle ones are wanted at all.
+    /// Takes an idle connection as the check's stream. Returns false if there is none; the one that is opened then may be pooled
+    /// later, if allowed.
     pub(super) fn take_idle(&mut self, connect: &Connect) -> bool {
         self.pooling = Pooling { fresh: self.pooling.fresh, ..Pooling::default() };
         let Some(name) = self.pool_name(connect) else { return false };
         let (pool, serial) = (&self.worker.process.pool, self.server.serial);
-        // Each check is a session of its own, and this its first request.
+        // Each check is a session of its own, and this is its first request.
         let proven = match self.reuse() {
             HttpReuse::Never | HttpReuse::Safe => None,
             HttpReuse::Aggressive => Some(true),
@@ -94,7 +93,7 @@ impl<'a> Course<'a> {
             .and_then(|proven| self.worker.links.take_own(pool, serial, proven, key));
         let Some(link) = taken else {
             let (generation, pool_key) = (pool.generation(serial), key.keep(None));
-            // A connection that is counted nowhere must not lie among those of which there may be only so many.
+            // A connection that is not counted must not be put among those that `strict-maxconn` limits.
             if !self.server.strict_maxconn {
                 self.pooling.origin = Some(Origin { answers: 0, glitches: 0, generation, place: None, pool_key });
             }
@@ -108,17 +107,17 @@ impl<'a> Course<'a> {
         true
     }
 
-    /// The connection is of no use to anybody else.
+    /// Excludes the connection from pooling.
     pub(super) fn keep_alone(&mut self) {
         self.pooling.origin = None;
     }
 
-    /// Whether the connection may be laid down once the check is over.
+    /// Whether the connection may be put in the pool after the check.
     pub(super) fn is_shared(&self) -> bool {
         self.pooling.origin.is_some()
     }
 
-    /// A request was sent whole, over a connection that it lets the server keep or not.
+    /// Records that a request was sent completely, and whether it lets the server keep the connection open.
     pub(super) fn note_request(&mut self, request: &Request, bytes: &[u8]) {
         if !self.is_shared() {
             return;
@@ -139,8 +138,8 @@ impl<'a> Course<'a> {
         self.pooling.body = None;
     }
 
-    /// Whether a check ends like that because an idle connection was closed by the server before it received the
-    /// request: that says nothing about the server. Then the check may begin again, over a connection of its own.
+    /// Whether the check failed because the server closed an idle connection before it received the request: that is no failure
+    /// of the server. The check may then start again, over a new connection.
     pub(super) fn begins_again(&mut self, outcome: &Outcome) -> bool {
         let reused = self.pooling.origin.as_ref().is_some_and(|origin| origin.answers > 0);
         let silent = self.head.is_none() && self.input.is_empty() && self.pooling.requests <= 1;
@@ -149,8 +148,8 @@ impl<'a> Course<'a> {
         again
     }
 
-    /// Lays the connection down for others, where nothing is left of the check on it. Gives the stream back where it has
-    /// to be closed.
+    /// Puts the connection in the pool, if nothing of the check is left on it. Otherwise returns the stream, which has to be
+    /// closed.
     pub(super) fn lay_down(&mut self, mut stream: Transport) -> Option<Transport> {
         let pooling = std::mem::take(&mut self.pooling);
         self.pooling.fresh = pooling.fresh;
@@ -164,7 +163,8 @@ impl<'a> Course<'a> {
         let worker = self.worker;
         let (shared, serial) = (&worker.process, self.server.serial);
         let answers = answers.saturating_add(1);
-        // As with requests: where first ones may not take every idle connection, they leave one behind at most.
+        // As with requests: unless first requests may take every idle connection, one that served a single request is pooled
+        // only if no other is idle.
         let crowded = self.reuse() != HttpReuse::Always && answers == 1 && shared.pool.idle_of(serial, worker.id) > 0;
         let too_high = u64::try_from(stream.number())
             .is_ok_and(|number| number >= self.generation.program.global.pool_low_descriptors);
@@ -176,7 +176,7 @@ impl<'a> Course<'a> {
         None
     }
 
-    /// Whether the answer is here to its end, and nothing behind it.
+    /// Whether the response was received completely, with no bytes after it.
     fn is_whole(&mut self, body: Option<bool>) -> bool {
         let Some(head) = self.head.as_ref().filter(|head| head.keeps_alive() && head.status() != 101) else {
             return false;

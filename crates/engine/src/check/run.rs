@@ -1,5 +1,5 @@
-//! Runs one check of one server: its connections, what it sends, what it waits for (configuration manual, "option
-//! tcp-check", "option httpchk"). Must never decide what the result means for the server.
+//! Runs one check of one server: connects, sends, and waits for responses (configuration manual, "option tcp-check", "option
+//! httpchk"). Must never decide the effect of the result on the server.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
@@ -31,7 +31,7 @@ use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};
 use crate::worker::Worker;
 
-/// One check under way.
+/// A running check.
 pub(super) struct Course<'a> {
     pub(super) worker: &'a Worker,
     /// The configuration that it began with.
@@ -41,50 +41,50 @@ pub(super) struct Course<'a> {
     pub(super) check: &'a Check,
     pub(super) own: &'a ServerCheck,
     begun: Moment,
-    /// When it has failed, or the part of it that is under way.
+    /// Deadline of the check, or of its current part (`timeout check`).
     deadline: Moment,
     timer: Timer,
     pub(super) stream: Option<Transport>,
-    /// The same where it speaks HTTP/2.
+    /// The connection if it speaks HTTP/2.
     pub(super) solo: Option<Box<Solo>>,
-    /// The same where it speaks FastCGI.
+    /// The connection if it speaks FastCGI.
     pub(super) application: Option<Box<fcgi::Connection>>,
-    /// What the connection is to others.
+    /// Pooling state of the connection.
     pub(super) pooling: Pooling,
-    /// What was received and not used up yet.
+    /// Received bytes that are not consumed yet.
     pub(super) input: Buffer,
-    /// No more will come.
+    /// The end of the stream was received.
     pub(super) ended: bool,
-    /// Whether the stream was connected is told by the first write to it.
+    /// The `connect` step whose success the first write shows.
     pub(super) unproven: Option<Unproven<'a>>,
-    /// Something was just sent, and nothing watches the stream: others run before an answer is looked for.
+    /// Bytes were just sent and the stream is not registered with epoll: yields before reading.
     yields: bool,
-    /// The connection is closed in order.
+    /// The connection is closed by FIN, not by RST (`linger`).
     pub(super) linger: bool,
-    /// Its socket may serve again once it was reset; the family: whether that is IPv6.
+    /// The socket may be reused after a reset; the value: whether it is IPv6.
     pub(super) spare: Option<bool>,
-    /// The last request was a HEAD: its answer has no body.
+    /// The last request was a HEAD: its response has no body.
     pub(super) asked_head: bool,
-    /// The answer's head, once it is complete.
+    /// Head of the response, once it is complete.
     pub(super) head: Option<Head>,
     variables: RefCell<Store>,
     /// Variables of the scope `sess`: a check is a session of its own.
     session: SessionStore,
-    /// The comment in front of the step under way: a step that fails is told with it.
+    /// Comment preceding the current step, added to the message if the step fails.
     pub(super) comment: Option<&'a str>,
-    /// The number of the step under way, from 1; 0 is the connection that no step opened.
+    /// Number of the current step, from 1; 0: the implicit connection.
     pub(super) step: usize,
-    /// The last thing that was waited for has come.
+    /// The last `expect` that was fulfilled.
     pub(super) fulfilled: Option<&'a Expect>,
-    /// What an answer of a known protocol said: the application's code, and words.
+    /// Code and text that a response of a known protocol contains.
     pub(super) said: Option<(i64, String)>,
-    /// How the check is named (`unique-id-format`), once that was asked for.
+    /// Unique ID of the check (`unique-id-format`), once evaluated.
     identity: OnceCell<Box<[u8]>>,
-    /// It is being named.
+    /// Set while the unique ID is evaluated; recursive lookups return nothing.
     identifying: Cell<bool>,
 }
 
-/// The connection that no step asks for.
+/// The connection of a check that has no `connect` step.
 pub(super) static IMPLICIT: Connect = Connect {
     port: None,
     address: None,
@@ -99,15 +99,15 @@ pub(super) static IMPLICIT: Connect = Connect {
     alpn: None,
 };
 
-/// What waiting came to.
+/// Result of a wait with a deadline.
 pub(super) enum Waited<T> {
     Done(T),
     Expired,
 }
 
-/// A check that begins now; `interval` bounds it where `timeout check` does not. `None`: the server is not checked. What a
-/// check needs while it runs is several times what its server needs between two of them, and few run at a time: it has a
-/// place of its own, and leaves it to the next one.
+/// Starts a check; `interval` bounds it without `timeout check`. `None`: the server is not checked. Boxed: a running check takes
+/// several times the memory that its server needs between two checks, few run at a time, and the memory is reused by the next
+/// one.
 pub(super) fn check<'a>(
     (worker, generation): (&'a Worker, &'a Generation),
     proxy: &'a Proxy,
@@ -115,7 +115,7 @@ pub(super) fn check<'a>(
     interval: Duration,
 ) -> Option<Pin<Box<impl Future<Output = Report>>>> {
     let course = Course::new((worker, generation), proxy, server, interval)?;
-    // A check is a session of its own, as in HAProxy.
+    // Each check counts as a session, as in HAProxy.
     worker.counters().process.connections.increment();
     Some(Box::pin(course.run()))
 }
@@ -165,7 +165,7 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// Runs it to its end.
+    /// Runs the check to its end.
     async fn run(mut self) -> Report {
         let mut done = self.steps().await;
         if done.as_ref().is_err_and(|outcome| self.begins_again(outcome)) {
@@ -180,7 +180,7 @@ impl<'a> Course<'a> {
         Report { status, code, took: rt::now().saturating_since(self.begun), info }
     }
 
-    /// Counts for the protocol of the backend, which is HTTP/1 where the check speaks it.
+    /// Adds to a protocol counter of the backend, if the check speaks HTTP.
     pub(super) fn count(&self, of: fn(&ProtocolCounts) -> &Count, events: usize) {
         if self.check.is_http {
             of(&self.worker.counters().proxies[self.proxy.index].back.protocol).add(events as u64);
@@ -213,7 +213,7 @@ impl<'a> Course<'a> {
                     self.fulfilled = Some(expect);
                 }
             }
-            // It is about what stands right behind it.
+            // A comment applies to the step right after it.
             self.comment = None;
         }
         Ok(())
@@ -227,7 +227,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Sends all of it. What was received before is done with.
+    /// Sends all bytes. Input received before is discarded.
     pub(super) async fn write(&mut self, bytes: &[u8], comment: Option<&str>) -> Result<(), Outcome> {
         self.input.clear();
         let Some(mut stream) = self.stream.take() else {
@@ -264,13 +264,13 @@ impl<'a> Course<'a> {
                 }
             }
         }
-        // A server that is near has answered once the other checks that are due were sent; then epoll is not needed.
+        // A server on the same machine has answered once the other due checks were sent; epoll is then not needed.
         self.yields = !stream.is_registered();
         self.stream = Some(stream);
         result
     }
 
-    /// Waits for bytes of a `tcp-check expect`.
+    /// Waits for the bytes of a `tcp-check expect`.
     async fn expect(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
         self.restart_timeout();
         loop {
@@ -303,7 +303,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Waits for an answer of a known protocol.
+    /// Waits for a response of a known protocol.
     async fn expect_protocol(&mut self, expect: &'a Expect, answer: Answer) -> Result<(), Outcome> {
         self.restart_timeout();
         loop {
@@ -332,7 +332,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Receives some more. The first byte ends nothing; no byte is the end.
+    /// Receives more bytes. Sets `ended` at the end of the stream.
     pub(super) async fn receive(&mut self) -> Waited<io::Result<()>> {
         if std::mem::take(&mut self.yields) {
             rt::yield_now().await;
@@ -349,7 +349,7 @@ impl<'a> Course<'a> {
         let Some(mut stream) = self.stream.take() else { return Waited::Done(Err(io::ErrorKind::NotConnected.into())) };
         let mut input = std::mem::replace(&mut self.input, Buffer::empty());
         let read = self.within(|cx| {
-            // While the first bytes are waited for, no buffer is held.
+            // No buffer is held while waiting for the first bytes.
             let mut place = if input.capacity() == 0 { rt::buffer() } else { std::mem::take(&mut input) };
             let polled = stream.poll_read(cx, &mut place);
             if polled.is_ready() || !place.is_empty() {
@@ -363,7 +363,7 @@ impl<'a> Course<'a> {
         self.note_received(read)
     }
 
-    /// Counts what was received; no byte is the end.
+    /// Counts received bytes; zero is the end of the stream.
     pub(super) fn note_received(&mut self, read: Waited<io::Result<usize>>) -> Waited<io::Result<()>> {
         match read {
             Waited::Done(Ok(count)) => {
@@ -376,7 +376,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Counts a request of so many bytes that was sent. The error: why it was not.
+    /// Counts a request of `length` bytes that was sent, or returns the outcome of its failure.
     pub(super) fn note_sent(
         &self,
         sent: Waited<io::Result<()>>,
@@ -396,14 +396,14 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// What an attempt gives before the deadline.
+    /// Polls an attempt until the deadline.
     pub(super) async fn within<T>(&mut self, mut attempt: impl FnMut(&mut TaskContext<'_>) -> Poll<T>) -> Waited<T> {
         let (timer, deadline) = (&mut self.timer, self.deadline);
         let mut armed = false;
         poll_fn(|cx| match attempt(cx) {
             Poll::Ready(done) => Poll::Ready(Waited::Done(done)),
             Poll::Pending => {
-                // Most of what is tried succeeds at once.
+                // Most attempts succeed at once and need no timer.
                 if !std::mem::replace(&mut armed, true) {
                     timer.arm(Some(deadline));
                 }
@@ -413,8 +413,8 @@ impl<'a> Course<'a> {
         .await
     }
 
-    /// Lays the connection down for others, or closes it: by a reset, which spares both sides the memory of it, unless told
-    /// otherwise.
+    /// Puts the connection in the pool, or closes it: by RST, which leaves no TIME_WAIT state on either side, unless `linger` is
+    /// set.
     pub(super) fn close(&mut self) {
         (self.solo, self.application) = (None, None);
         let stream = self.stream.take().and_then(|stream| self.lay_down(stream));
@@ -444,20 +444,20 @@ impl<'a> Course<'a> {
         });
     }
 
-    /// The comment that is told when the step fails.
+    /// Returns the comment for the message of a failed step.
     pub(super) fn comment_of<'c>(&'c self, own: Option<&'c str>) -> Option<&'c str> {
         own.or(self.comment)
     }
 
-    /// Sets when the part that begins now has failed.
+    /// Restarts `timeout check` for the next part.
     pub(super) fn restart_timeout(&mut self) {
         if let Some(timeout) = self.check.timeout {
             self.deadline = rt::now() + timeout;
         }
     }
 
-    /// What `unique-id-format` names the check, made now if it is asked for the first time. `None`: nothing names it, or
-    /// this is asked while it is being named.
+    /// Returns the unique ID of the check, evaluated on first use. `None`: there is no `unique-id-format`, or it is being
+    /// evaluated.
     fn unique_id(&self) -> Option<&[u8]> {
         if self.identity.get().is_none() {
             let format = self.proxy.check_id()?;
@@ -472,7 +472,7 @@ impl<'a> Course<'a> {
         self.identity.get().map(|made| &**made)
     }
 
-    /// Lends what the expressions of a check may see.
+    /// Calls `with` with the evaluation context of the check.
     pub(super) fn lend<T>(&self, data: &[u8], with: impl FnOnce(&Context<'_>) -> T) -> T {
         let (shared, program) = (&self.worker.process, &self.generation.program);
         let names = Names { backend: &self.proxy.name, server: &self.server.name, ..Names::default() };

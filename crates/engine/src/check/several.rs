@@ -1,5 +1,5 @@
-//! Checks over HTTP/2 (configuration manual, "check-proto", "http-check connect proto"): when they go by it, and how a request of a
-//! check and its answer do. Must never judge an answer.
+//! Checks over HTTP/2 (configuration manual, "check-proto", "http-check connect proto"): choosing the protocol, sending the
+//! request and receiving the response. Must never judge a response.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use super::run::{Course, Waited};
 use super::words;
 
 impl Course<'_> {
-    /// What a connection has to speak; `None`: what its handshake agrees on.
+    /// Returns the configured protocol of a connection; `None`: the result of ALPN.
     pub(super) fn protocol(&self, connect: &Connect) -> Option<MuxProtocol> {
         match connect.protocol {
             None if connect.default => self.own.protocol,
@@ -25,7 +25,7 @@ impl Course<'_> {
         }
     }
 
-    /// A connection stands: it goes on in HTTP/2 where that is what it speaks.
+    /// Switches an established connection to HTTP/2 if it is the protocol of the check.
     pub(super) fn choose_protocol(&mut self, connect: &Connect) {
         let state = self.stream.as_ref().and_then(|stream| stream.handshake_info());
         let agreed = state.and_then(|state| state.alpn.as_deref()) == Some(b"h2");
@@ -35,13 +35,13 @@ impl Course<'_> {
         }
         let global = &self.generation.program.global;
         let terms = Terms { extends: false, max_head: global.bufsize, ..Terms::default() };
-        // It is of no use to those who want one of HTTP/1.
+        // The pool is for connections of HTTP/1.
         self.keep_alone();
         self.spare = None;
         self.solo = self.stream.take().map(|stream| Box::new(Solo::new(stream, terms)));
     }
 
-    /// Sends a request that is written as one of HTTP/1.
+    /// Sends a request that is given as text of HTTP/1.
     pub(super) async fn ask(&mut self, mut solo: Box<Solo>, text: &[u8], comment: Option<&str>) -> Result<(), Outcome> {
         self.input.clear();
         self.ended = false;
@@ -59,7 +59,7 @@ impl Course<'_> {
         self.note_sent(sent, text.len(), comment)
     }
 
-    /// Reads the head of an answer; interim ones are passed over.
+    /// Reads the head of a final response; interim ones are skipped.
     pub(super) async fn read_head_from(&mut self, mut solo: Box<Solo>, expect: &Expect) -> Result<Head, Outcome> {
         let limits = self.head_limits();
         let method = if self.asked_head { Method::Head } else { Method::Get };
@@ -69,7 +69,7 @@ impl Course<'_> {
                 Waited::Done(Found::Interim) => {}
                 Waited::Done(Found::Final) => {
                     self.solo = Some(solo);
-                    // Payload comes as it is, up to the end of its stream.
+                    // The payload is delivered unframed, up to the end of its stream.
                     if head.framing != Framing::None {
                         head.framing = Framing::UntilClose;
                     }

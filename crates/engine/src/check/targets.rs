@@ -1,53 +1,51 @@
-//! Where checks and agents are to be found since an order of the runtime API said so (management manual, "set server …
-//! check-addr", "agent-addr" and their kin). Must never open a connection.
+//! Check and agent addresses set by the runtime API (management manual, "set server … check-addr", "agent-addr" and related
+//! commands). Must never open a connection.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What orders have changed of one check; the rest is as configured.
+/// Settings of one check that were changed; `None` fields are as configured.
 #[derive(Debug, Clone, Default)]
 pub struct Orders {
-    /// The address.
     pub address: Option<IpAddr>,
-    /// The port.
     pub port: Option<u16>,
-    /// What is sent first; agents only.
+    /// The string that is sent first; agent checks only.
     pub send: Option<Box<[u8]>>,
 }
 
-/// The orders of all servers, by their serial numbers.
+/// The changed settings of all servers, by serial number.
 #[derive(Debug, Default)]
 pub struct Targets {
-    /// Takes no lock for unchanged servers.
+    /// Set once any setting was changed, so that no lock is taken before.
     is_set: AtomicBool,
     checks: Mutex<BTreeMap<usize, Orders>>,
     agents: Mutex<BTreeMap<usize, Orders>>,
 }
 
 impl Targets {
-    /// Those of a server's health check.
+    /// Returns the changed settings of a server's health check.
     pub fn check(&self, serial: usize) -> Orders {
         self.of(&self.checks, serial)
     }
 
-    /// Those of its agent.
+    /// Returns the changed settings of a server's agent check.
     pub fn agent(&self, serial: usize) -> Orders {
         self.of(&self.agents, serial)
     }
 
-    /// Changes those of a server's health check.
+    /// Changes the settings of a server's health check.
     pub fn change_check(&self, serial: usize, change: impl FnOnce(&mut Orders)) {
         self.change(&self.checks, serial, change);
     }
 
-    /// Changes those of its agent.
+    /// Changes the settings of a server's agent check.
     pub fn change_agent(&self, serial: usize, change: impl FnOnce(&mut Orders)) {
         self.change(&self.agents, serial, change);
     }
 
-    /// Nothing was ever ordered for a server.
+    /// Removes the changed settings of a server.
     pub fn forget(&self, serial: usize) {
         for orders in [&self.checks, &self.agents] {
             orders.lock().unwrap_or_else(PoisonError::into_inner).remove(&serial);

@@ -1,4 +1,4 @@
-//! What is said about a check that failed, in HAProxy's words as its log and its statistics show them. Must never judge.
+//! Messages of failed checks, in HAProxy's words, for the log and the statistics. Must never judge a result.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use policy::check::{Connect, Content, Expect, Port, Wanted};
 use super::outcome::Outcome;
 use super::run::Course;
 
-/// Bytes that are said about a check at most.
+/// Maximum length of a description, in bytes.
 const SHOWN: usize = 127;
 
-/// `ECONNREFUSED returned by OS (Connection refused)`.
+/// Formats a system error: `ECONNREFUSED returned by OS (Connection refused)`.
 pub(super) fn of_system(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
@@ -19,7 +19,7 @@ pub(super) fn of_system(error: &io::Error) -> String {
         io::ErrorKind::ConnectionRefused => "ECONNREFUSED",
         io::ErrorKind::ConnectionReset => "ECONNRESET",
         io::ErrorKind::ConnectionAborted => "ECONNABORTED",
-        // HAProxy names both alike; the text tells which one it was.
+        // HAProxy uses one name for both; the text distinguishes them.
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "ENETUNREACH",
         io::ErrorKind::TimedOut => "ETIMEDOUT",
         io::ErrorKind::AddrInUse => "EADDRINUSE",
@@ -32,7 +32,7 @@ pub(super) fn of_system(error: &io::Error) -> String {
     format!("{name} returned by OS ({text})")
 }
 
-/// The same of a connection that the system refused to begin: `General socket error (Network is unreachable)`.
+/// Formats an error of a connection that the system refused to start: `General socket error (Network is unreachable)`.
 pub(super) fn of_refusal(error: &io::Error) -> String {
     let is_general = matches!(
         error.kind(),
@@ -45,7 +45,7 @@ pub(super) fn of_refusal(error: &io::Error) -> String {
     format!("General socket error ({})", text.split(" (os error").next().unwrap_or_default())
 }
 
-/// What failed where a connection was to be opened.
+/// Describes a failed `connect` step.
 pub(super) fn at_connect(course: &Course<'_>, connect: &Connect, reason: &str) -> String {
     if !course.check.is_tcp {
         return reason.to_owned();
@@ -63,7 +63,7 @@ pub(super) fn at_connect(course: &Course<'_>, connect: &Connect, reason: &str) -
     format!("{reason} at step {} of tcp-check (connect{port}){comment}", course.step)
 }
 
-/// Where something is waited for.
+/// Describes the `expect` step at which the check failed.
 pub(super) fn at_expect(course: &Course<'_>, expect: &Expect) -> String {
     if !course.check.is_tcp {
         return String::new();
@@ -81,7 +81,7 @@ pub(super) fn at_expect(course: &Course<'_>, expect: &Expect) -> String {
     format!(" at step {} of tcp-check ({what}){comment}", course.step)
 }
 
-/// Where something is sent.
+/// Describes the `send` step at which the check failed.
 pub(super) fn at_send(course: &Course<'_>, comment: Option<&str>) -> String {
     if !course.check.is_tcp {
         return String::new();
@@ -90,7 +90,7 @@ pub(super) fn at_send(course: &Course<'_>, comment: Option<&str>) -> String {
     format!(" at step {} of tcp-check (send){comment}", course.step)
 }
 
-/// What came is not what was waited for.
+/// Describes a response that does not match.
 pub(super) fn mismatch(course: &Course<'_>, expect: &Expect) -> String {
     let verb = if expect.negated { "matched unwanted content" } else { "did not match content" };
     let what = match &expect.wanted {
@@ -104,12 +104,12 @@ pub(super) fn mismatch(course: &Course<'_>, expect: &Expect) -> String {
     with_comment(course, expect, format!("TCPCHK {verb} {what} at step {}", course.step))
 }
 
-/// Nothing came at all.
+/// Describes an empty response.
 pub(super) fn nothing(course: &Course<'_>, expect: &Expect) -> String {
     with_comment(course, expect, format!("TCPCHK got an empty response at step {}", course.step))
 }
 
-/// With the comment behind it.
+/// Appends the step's comment.
 pub(super) fn with_comment(course: &Course<'_>, expect: &Expect, text: String) -> String {
     match course.comment_of(expect.comment.as_deref()) {
         Some(comment) => format!("{text} comment: {comment}"),
@@ -117,7 +117,7 @@ pub(super) fn with_comment(course: &Course<'_>, expect: &Expect, text: String) -
     }
 }
 
-/// What a format makes no bytes for: digits that are none.
+/// The outcome of a send format whose hexadecimal result is not valid.
 pub(super) fn unsendable(course: &Course<'_>, comment: Option<&str>) -> Outcome {
     let text = format!("tcp-check send : failed to build log-format string at step {}", course.step);
     let info = match course.comment_of(comment) {
@@ -127,25 +127,25 @@ pub(super) fn unsendable(course: &Course<'_>, comment: Option<&str>) -> Outcome 
     Outcome::new(CheckStatus::L7Response, info)
 }
 
-/// The same of what should be waited for.
+/// The outcome of an expect format whose hexadecimal result is not valid.
 pub(super) fn unreadable() -> Outcome {
     let info = "Failed to parse hexastring resulting of eval of a log-format string";
     Outcome::new(CheckStatus::L7Response, info.to_owned())
 }
 
-/// As much of it as is told.
+/// Truncates a text to the maximum length, at a character boundary.
 pub(super) fn shortened(mut text: String) -> String {
     let end = (0..=SHOWN.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.truncate(end);
     text
 }
 
-/// Bytes from outside as messages show them; what a line cannot hold is written by its number in a log.
+/// Converts received bytes to text, truncated, with replacement characters for invalid UTF-8.
 pub(super) fn printable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned()
 }
 
-/// The same for a line of a log: `<0D>`.
+/// Escapes a text for a log line: `<0D>`.
 pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

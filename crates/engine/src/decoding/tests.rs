@@ -1,5 +1,4 @@
-//! What decoders return: the whole text, or why there is none. What they cost is counted where allocations are
-//! (`tests/allocations.rs`).
+//! Results and errors of the decoders. Their memory use is tested with the other allocations (`tests/allocations.rs`).
 
 use std::io::Write as _;
 
@@ -39,7 +38,7 @@ fn zstd(text: &[u8], parameters: &[zstd_safe::CParameter]) -> Vec<u8> {
     out
 }
 
-/// A text that codings make shorter, and not by much.
+/// A text that compresses a little.
 fn text(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at * at % 251) as u8 ^ (at >> 8) as u8).collect()
 }
@@ -62,7 +61,7 @@ fn every_text_comes_back_and_none_is_larger_than_it_may_be() {
                     Ok(&text),
                     "{first:?} {second:?} {length}"
                 );
-                // What lies between is bounded as well.
+                // Intermediate results are bounded as well.
                 assert_eq!(decode(&[first, second], &twice, once.len() - 1), Err(TooLarge), "{first:?} {second:?}");
             }
         }
@@ -84,13 +83,13 @@ fn what_is_cut_off_or_followed_by_something_is_malformed() {
     }
 }
 
-/// Brotli alone has no checksum: there, a change may be another text.
+/// Brotli has no checksum: there, a changed bit may produce another text.
 #[test]
 fn a_changed_bit_is_found_by_the_checksum() {
     let text = text(500);
     for coding in [Gzip, Deflate, Zstd] {
         let whole = encoded(coding, &text);
-        // Time, flags and system of a gzip head are part of no checksum.
+        // Time, flags and system of a gzip header are not covered by a checksum.
         let head = if coding == Gzip { 10 } else { 0 };
         for at in head..whole.len() {
             for bit in 0..8 {
@@ -134,7 +133,7 @@ fn deflate_alone_is_taken_for_deflate() {
     }
 }
 
-/// A window is a claim of its frame: neither is memory taken for it, nor is it a reason to refuse the text.
+/// A window is only a claim of its frame: no memory is allocated for it, and it is no reason to reject the text.
 #[test]
 fn windows_of_any_size_that_is_allowed_are_bounded_by_the_result() {
     let zeros = vec![0; 10_000_000];
@@ -146,7 +145,7 @@ fn windows_of_any_size_that_is_allowed_are_bounded_by_the_result() {
     // A frame with a window of 1 GB and no content size: magic number, descriptor, window, one raw block of two bytes.
     let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa0, 0x11, 0x00, 0x00, b'o', b'k'];
     assert_eq!(decode(&[Zstd], &frame, 2), Ok(b"ok".to_vec()));
-    // Windows above what the RFC of Brotli has.
+    // A window above the maximum of Brotli's RFC.
     let mut large =
         brotli::enc::BrotliEncoderParams { quality: 5, lgwin: 28, large_window: true, ..Default::default() };
     large.size_hint = 5;

@@ -1,5 +1,4 @@
-//! Has servers go where answers say they are, and says so in the log in HAProxy's words. Must never decide whether an answer
-//! counts.
+//! Applies DNS answers to servers, and logs changes in HAProxy's words. Must never decide whether an answer is valid.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -18,7 +17,7 @@ use crate::stream::persistence::follow_address;
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 
-/// Where a server is in the program.
+/// A server by its proxy and index in the program.
 pub(super) struct At {
     pub proxy: Arc<Proxy>,
     index: usize,
@@ -40,7 +39,7 @@ impl At {
     }
 }
 
-/// The address that a server has, and its port.
+/// Returns a server's current address and port.
 pub(super) fn address(worker: &Worker, server: &Server) -> (Option<IpAddr>, ServerPort) {
     match *worker.process.outgoing.address(server) {
         ServerAddress::Inet { ip, port } => (Some(ip), port),
@@ -49,7 +48,7 @@ pub(super) fn address(worker: &Worker, server: &Server) -> (Option<IpAddr>, Serv
     }
 }
 
-/// A good answer has come: every server that follows the name takes an address of it.
+/// Applies a valid answer: every server that follows the name takes one of its addresses.
 pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed, nameserver: usize) {
     let members: Vec<Member> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
     let written = section.written();
@@ -80,7 +79,7 @@ pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed,
     }
 }
 
-/// What was known does not hold any more.
+/// Removes the addresses of all servers that follow a name whose answers have expired.
 pub(super) fn lost(worker: &Rc<Worker>, followed: &Followed, failure: Failure) {
     let members: Vec<Member> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
     for member in members {
@@ -90,7 +89,7 @@ pub(super) fn lost(worker: &Rc<Worker>, followed: &Followed, failure: Failure) {
     }
 }
 
-/// A server is at that address from now on. True: it was elsewhere.
+/// Sets a server's address. Returns true if it changed.
 pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16>, by: &str) -> bool {
     let Some(server) = at.server() else { return false };
     let (old_ip, old_port) = address(worker, server);
@@ -115,7 +114,7 @@ pub(super) fn move_to(worker: &Rc<Worker>, at: &At, ip: IpAddr, port: Option<u16
     !told.is_empty()
 }
 
-/// Connections that are made from now on go there.
+/// Sets the address for new connections, and discards the idle ones.
 fn set_address(worker: &Worker, (proxy, server): (&Proxy, &Server), address: ServerAddress) {
     let shared = &worker.process;
     if let Some(address) = address.of_syslog().filter(|_| server.log.is_some()) {
@@ -126,7 +125,7 @@ fn set_address(worker: &Worker, (proxy, server): (&Proxy, &Server), address: Ser
     events::moved(shared, proxy, server);
 }
 
-/// The port of a server that has no address yet.
+/// Sets the port of a server, which may have no address yet.
 pub(super) fn set_port(worker: &Worker, server: &Server, port: u16) {
     let port = ServerPort::Exact(port);
     let address = match address(worker, server) {
@@ -136,7 +135,7 @@ pub(super) fn set_port(worker: &Worker, server: &Server, port: u16) {
     worker.process.outgoing.set_address(server, address);
 }
 
-/// A server has an address again.
+/// Marks a server as resolved again, if it was not.
 fn regain(worker: &Worker, at: &At, server: &Server) {
     let state = &worker.process.live.proxies[at.proxy.index];
     if state.status(server.index).is_none_or(|status| status.resolved) {
@@ -149,7 +148,7 @@ fn regain(worker: &Worker, at: &At, server: &Server) {
     worker.announce(at.proxy.index, LogLevel::Notice, &text);
 }
 
-/// A server has no address any more.
+/// Removes a server's address, and marks it as unresolved.
 pub(super) fn lose(worker: &Worker, at: &At, reason: &str) {
     let Some(server) = at.server() else { return };
     let state = &worker.process.live.proxies[at.proxy.index];

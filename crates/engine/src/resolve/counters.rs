@@ -1,19 +1,18 @@
-//! What is counted of each name server, for `show resolvers` and the statistics. Written by the worker that asks it, read by
-//! their readers. Must never decide anything.
+//! Counters of name servers, for `show resolvers` and the statistics. One worker writes them. Must never decide anything.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A count.
+/// A counter that one worker writes and others read.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// One more.
+    /// Adds one.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many.
+    /// Returns the current value.
     pub fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -23,7 +22,7 @@ impl Count {
     }
 }
 
-/// The counts of one name server (management manual, "show resolvers").
+/// Counters of one name server (management manual, "show resolvers").
 #[derive(Debug, Default)]
 pub struct Counts {
     pub sent: Count,
@@ -44,7 +43,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// All of them in HAProxy's order: the name in the statistics, the one in `show resolvers`, the count.
+    /// Returns all counters in HAProxy's order: the name in the statistics, the one in `show resolvers`, the counter.
     pub fn rows(&self) -> [(&'static str, &'static str, &Count); 15] {
         [
             ("sent", "sent", &self.sent),
@@ -65,7 +64,7 @@ impl Counts {
         ]
     }
 
-    /// Begins anew.
+    /// Resets all counters.
     pub fn clear(&self) {
         self.rows().into_iter().for_each(|(_, _, count)| count.clear());
     }

@@ -1,5 +1,5 @@
-//! One name that is followed: what is known of it, which servers take their addresses from it, who waits for it. Must never
-//! ask for it.
+//! One name that is resolved periodically: its answers, the servers that use its addresses, the tasks that wait for it. Must
+//! never send a query.
 
 use std::cell::{Cell, RefCell};
 use std::task::Waker;
@@ -10,11 +10,11 @@ use policy::program::AddressChoice;
 use policy::resolve::{Addresses, Services, SrvTarget};
 use wire::dns::Name;
 
-/// What is asked for.
+/// A name to resolve, and the preferred address family.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Question {
     pub name: Name,
-    /// Of addresses: IPv4 first.
+    /// For addresses: IPv4 is queried first.
     pub prefers_ipv4: bool,
 }
 
@@ -28,39 +28,39 @@ impl Question {
     }
 }
 
-/// A server that follows a name: its proxy's index and its own.
+/// A server by its proxy's index and its own.
 pub(super) type Member = (usize, usize);
 
-/// A server that follows a service.
+/// A server that uses the addresses or services of a name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Follower {
     pub member: Member,
-    /// What it stands for.
+    /// The SRV target that is assigned to it.
     pub place: Option<SrvTarget>,
-    /// It follows the host of that place, whose address did not come along.
+    /// It follows the host of that target by a query of its own, because the answer contained no address.
     pub follows_host: bool,
 }
 
-/// What is known of a name.
+/// Results of the resolutions of a name.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub addresses: Addresses,
     pub services: Services,
-    /// When a good answer came last; at first, when following began.
+    /// Time of the last valid answer; initially the start of resolving.
     pub valid: Moment,
-    /// When a resolution ended last, and whether it was good.
+    /// End of the last resolution, and whether it succeeded.
     pub ended: Option<(Moment, bool)>,
 }
 
-/// One name.
+/// A name and its state.
 pub(super) struct Followed {
     pub question: Question,
     pub known: RefCell<Known>,
     pub followers: RefCell<Vec<Follower>>,
     waiting: RefCell<Vec<Waker>>,
-    /// Resolutions that have ended.
+    /// Number of resolutions that have ended.
     pub rounds: Cell<u64>,
-    /// A task is at work.
+    /// A task resolves the name.
     pub is_running: Cell<bool>,
     hurries: Cell<bool>,
     is_over: Cell<bool>,
@@ -82,13 +82,13 @@ impl Followed {
         }
     }
 
-    /// It is not asked for, and its answers have expired.
+    /// Whether no server follows the name, no task resolves it, and its answers have expired.
     pub(super) fn is_stale(&self, valid: Duration) -> bool {
         let fresh = |(ended, good)| good && rt::now().saturating_since(ended) < valid;
         !self.is_running.get() && self.followers.borrow().is_empty() && !self.known.borrow().ended.is_some_and(fresh)
     }
 
-    /// The next resolution begins now.
+    /// Starts the next resolution at once.
     pub(super) fn hurry(&self) {
         self.hurries.set(true);
         if let Some(waker) = self.sleeper.take() {
@@ -96,18 +96,18 @@ impl Followed {
         }
     }
 
-    /// It is not asked for again.
+    /// Stops resolving the name.
     pub(super) fn give_up(&self) {
         self.is_over.set(true);
         self.hurry();
     }
 
-    /// Whether it need not be resolved again.
+    /// Whether the name need not be resolved again.
     pub(super) fn is_done(&self) -> bool {
         self.is_over.get() || (self.followers.borrow().is_empty() && !self.hurries.get())
     }
 
-    /// Waits until it is due, or until a request asks for it at once.
+    /// Waits until the next resolution is due, or requested at once.
     pub(super) async fn sleep(&self, until: Moment) {
         let mut timer = rt::Timer::new();
         timer.arm(Some(until));
@@ -122,12 +122,12 @@ impl Followed {
         self.sleeper.take();
     }
 
-    /// A resolution begins.
+    /// Marks the start of a resolution.
     pub(super) fn begin(&self) {
         self.hurries.set(false);
     }
 
-    /// It has ended.
+    /// Marks the end of a resolution, and wakes the waiting tasks.
     pub(super) fn end(&self) {
         self.rounds.set(self.rounds.get() + 1);
         for waker in self.waiting.take() {
@@ -135,7 +135,7 @@ impl Followed {
         }
     }
 
-    /// Waits for the end of the resolution under way.
+    /// Waits for the end of the current resolution.
     pub(super) async fn ended(&self) {
         let before = self.rounds.get();
         std::future::poll_fn(|cx| {

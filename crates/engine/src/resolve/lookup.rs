@@ -1,5 +1,5 @@
-//! Looks names up for requests (`do-resolve`): asks the worker that serves the section, and waits for what it finds. Must
-//! never keep a request waiting after it has gone.
+//! DNS lookups for requests (`do-resolve`): passes the query to the worker that serves the section, and waits for the result.
+//! Must never keep a request waiting when that worker has dropped the query.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -13,15 +13,15 @@ use super::Section;
 use super::followed::Question;
 use crate::worker::Worker;
 
-/// What the other worker finds.
+/// Result slot that two workers share.
 #[derive(Default)]
 struct Found {
-    /// Inside: what it is.
+    /// Outer `None`: pending; inner `None`: not found.
     ip: Option<Option<IpAddr>>,
     waker: Option<Waker>,
 }
 
-/// The other worker's side: when it is dropped, there is no more to come.
+/// The resolving worker's side; dropping it without a result reports "not found".
 struct Finder(Arc<Mutex<Found>>);
 
 fn lock(found: &Mutex<Found>) -> MutexGuard<'_, Found> {
@@ -47,8 +47,8 @@ impl Drop for Finder {
     }
 }
 
-/// The address of a name, by the name servers of a section, or, where none is `asked`, as it is known. `None`: there is
-/// none, or it is unknown.
+/// Resolves a name with the name servers of a section; without `asked`, only from known answers. `None`: there is no address, or
+/// the lookup failed.
 pub async fn lookup(
     worker: &Worker,
     index: usize,
@@ -80,7 +80,7 @@ pub async fn lookup(
     .await
 }
 
-/// The texts of a name, asked for now by the name servers of a section; none where nobody knows any.
+/// Returns the TXT records of a name, queried now; empty if there are none or the lookup failed.
 pub(crate) async fn texts(worker: &Worker, index: usize, name: Name) -> Vec<Vec<u8>> {
     let found = Arc::new(Mutex::new((None, None::<Waker>)));
     let (filler, number) = (Arc::clone(&found), index % worker.process.workers());
@@ -116,7 +116,7 @@ pub(crate) async fn texts(worker: &Worker, index: usize, name: Name) -> Vec<Vec<
 }
 
 impl Section {
-    /// The address of a name: the one that is known for no longer than `hold valid`, or a new one if it may be asked for.
+    /// Returns the address of a name: the known one if it is younger than `hold valid`, else a new one if `asked`.
     async fn find(self: Rc<Self>, worker: &Rc<Worker>, name: &Name, prefers_ipv4: bool, asked: bool) -> Option<IpAddr> {
         if name.is_service() || worker.process.is_stopping() {
             return None;
@@ -127,7 +127,7 @@ impl Section {
         let ended = followed.known.borrow().ended;
         match ended.map(|(ended, good)| (rt::now().saturating_since(ended), good)) {
             Some((age, true)) if age < written.hold.valid => {}
-            // What has failed is asked again at once.
+            // A failed result is not cached: the name is queried again.
             _ if !asked => return None,
             _ => {
                 self.run(worker, &followed);

@@ -1,6 +1,6 @@
-//! Names that are followed while the process serves: one worker serves a section of name servers, asks for the names of its
-//! servers again and again, and looks names up for requests (configuration manual, section 5.3). Must never touch a
-//! request, nor decide what an answer means.
+//! DNS resolution at run time: one worker serves each `resolvers` section, resolves the names of its servers periodically, and
+//! serves lookups of requests (configuration manual, section 5.3). Must never touch a request, nor decide the meaning of an
+//! answer.
 
 mod apply;
 mod counters;
@@ -26,26 +26,26 @@ use wire::dns::Name;
 use crate::worker::{Process, Worker};
 pub(crate) use section::Section;
 
-/// What all workers know of resolutions.
+/// Resolution state, shared by all workers.
 #[derive(Debug)]
 pub struct Resolving {
-    /// Counts, by section and name server.
+    /// Counters, by section and name server.
     pub counts: Box<[Box<[Counts]>]>,
-    /// By a server's serial number.
+    /// Names by a server's serial number.
     names: AppendOnlyVec<Mutex<Named>>,
 }
 
-/// The name of a server.
+/// The name that a server's address is resolved from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named {
-    /// The host; `None`: it has no name just now.
+    /// The host name; `None`: none at present.
     pub host: Option<String>,
-    /// It was given while the process served.
+    /// It was set at run time.
     pub was_given: bool,
 }
 
 impl Resolving {
-    /// As the program says.
+    /// Creates the state with the names of the program's servers.
     pub fn new(program: &Program) -> Self {
         let counts = program.resolvers.iter();
         let counts = counts.map(|section| section.nameservers.iter().map(|_| Counts::default()).collect());
@@ -57,10 +57,10 @@ impl Resolving {
         Self { counts: counts.collect(), names: names.into() }
     }
 
-    /// One more server, whose serial number is the next one. False: there is no room.
+    /// Adds a server, whose serial number is the next one. Returns false if there is no capacity.
     pub fn add(&self, server: &Server) -> bool {
         let host = server.host.as_deref().filter(|_| service(server).is_none()).map(str::to_owned);
-        // Those that the runtime API has added follow no name.
+        // Servers that the runtime API added before have no name to resolve.
         while self.names.places() < server.serial && self.names.push(|_| Mutex::default()).is_ok() {}
         self.names.push(|_| Mutex::new(Named { host, was_given: false })) == Ok(server.serial)
     }
@@ -69,12 +69,12 @@ impl Resolving {
         Some(self.names.get(serial)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What a server is called.
+    /// Returns the name that a server's address is resolved from.
     pub fn named(&self, serial: usize) -> Named {
         self.lock(serial).map(|named| named.clone()).unwrap_or_default()
     }
 
-    /// What a server was called in the process before this one, be it that an order had said so.
+    /// Restores the name that a server had in the previous process. `was_given`: a command had set it.
     pub fn resume(&self, server: &Server, name: &str, was_given: bool) {
         if Name::parse(name).is_some() {
             self.rename(server.serial, Some(name.to_owned()), was_given);
@@ -89,13 +89,13 @@ impl Resolving {
     }
 }
 
-/// The service that a server is written by, if it is one.
+/// Returns the SRV name that a server is configured with, if it is one.
 pub fn service(server: &Server) -> Option<&str> {
     let host = server.host.as_deref()?;
     host.starts_with('_').then_some(host)
 }
 
-/// Begins to follow what is this worker's to follow.
+/// Starts resolving for the sections that are assigned to this worker.
 pub fn start(worker: &Rc<Worker>) {
     let generation = worker.generation();
     let program = &generation.program;
@@ -106,7 +106,7 @@ pub fn start(worker: &Rc<Worker>) {
         for proxy in program.proxies.iter().filter(|proxy| !proxy.disabled) {
             for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
                 let Some(resolving) = server.resolving.as_ref().filter(|one| one.section == index) else { continue };
-                // An order of the process before this one may have given it another name.
+                // A command in the previous process may have set another name.
                 let named = worker.process.resolving.named(server.serial);
                 let given = named.host.filter(|_| named.was_given).as_deref().and_then(Name::parse);
                 if let Some(name) = given.as_ref().or(resolving.name.as_ref()) {
@@ -117,7 +117,7 @@ pub fn start(worker: &Rc<Worker>) {
     }
 }
 
-/// Follows the name of a server that came while the process serves, if it is to be followed.
+/// Starts resolving the name of a server that was added at run time, if it has one.
 pub fn add(shared: &Process, proxy: usize, server: &Server) {
     let Some(resolving) = &server.resolving else { return };
     let (section, place) = (resolving.section, server.index);
@@ -133,7 +133,8 @@ pub fn add(shared: &Process, proxy: usize, server: &Server) {
     rt::post((section % shared.workers()) as rt::WorkerId, Box::new(move || crate::on_worker(job)));
 }
 
-/// The name of a server is another one from now on. For the worker that serves its section. False: it was that already.
+/// Changes the name that a server is resolved from. Call it on the worker that serves its section. Returns false if it is
+/// unchanged.
 pub fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name) -> bool {
     let generation = worker.generation();
     let program = &generation.program;
@@ -155,7 +156,7 @@ pub fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name)
     true
 }
 
-/// A server could not be reached in time: it may have moved.
+/// Resolves a server's name again at once, after a connection timeout: its address may have changed.
 pub(crate) fn suspect(worker: &Worker, server: &Server) {
     let Some(resolving) = &server.resolving else { return };
     let Some(name) = worker.process.resolving.named(server.serial).host.as_deref().and_then(Name::parse) else {

@@ -1,6 +1,6 @@
-//! One name server: its socket, and the questions that it owes an answer to. A socket is open while questions are, so each
-//! burst of them comes from another port. What does not fit into a datagram is asked for again over TCP. Must never
-//! believe an answer whose number, sender and question are not those of a question.
+//! One name server: its socket, and the queries it has not answered. A socket is open while queries are pending, so each burst of
+//! them uses another source port. A truncated answer is queried again over TCP. Must never accept an answer whose ID, sender and
+//! question do not match a query.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,22 +21,22 @@ use super::round::Round;
 use super::stream;
 use crate::worker::Process;
 
-/// Questions that one name server may owe answers to.
+/// Maximum number of pending queries of one name server.
 const MOST_OPEN: usize = 4_096;
-/// Datagrams that are taken in a row before others get their turn.
+/// Datagrams that are received in a row before yielding.
 const IN_A_ROW: usize = 64;
 
-/// A name server as its section asks it.
+/// A name server of a section.
 pub(super) struct Line {
     shared: Arc<Process>,
-    /// The section, as it is written.
+    /// The section as configured.
     written: Rc<Resolvers>,
     section: usize,
     pub(super) index: usize,
-    /// What was asked, by the number that goes with it.
+    /// Pending queries, by query ID.
     open: RefCell<BTreeMap<u16, Rc<Round>>>,
     socket: RefCell<Option<Datagram>>,
-    /// The task that listens, to be told that nothing is open any more.
+    /// Waker of the listening task, woken when no query is pending.
     listener: Cell<Option<Waker>>,
     pub(super) idle: stream::Idle,
 }
@@ -67,7 +67,7 @@ impl Line {
         &self.shared.resolving.counts[self.section][self.index]
     }
 
-    /// Puts a question.
+    /// Sends a query.
     pub(super) fn ask(self: &Rc<Self>, round: &Rc<Round>) {
         if self.nameserver().over_tcp {
             return self.ask_over_tcp(round);
@@ -80,14 +80,14 @@ impl Line {
         round.owe();
     }
 
-    /// The same over a connection.
+    /// Sends a query over TCP.
     pub(super) fn ask_over_tcp(self: &Rc<Self>, round: &Rc<Round>) {
         self.counts().sent.add();
         round.owe();
         stream::ask(Rc::clone(self), Rc::clone(round));
     }
 
-    /// What a question looks like, and the number that its answer has to have.
+    /// Encodes a query with an ID.
     pub(super) fn question(&self, round: &Round, id: u16) -> Vec<u8> {
         question(id, &round.name, round.kind, self.section().payload)
     }
@@ -108,7 +108,7 @@ impl Line {
         let bytes = self.question(round, id);
         let sent = match &*self.socket.borrow() {
             Some(socket) => match socket.send(&[IoSlice::new(&bytes)]) {
-                // This tells of an earlier datagram; it has been told.
+                // The error belongs to an earlier datagram; sending again clears it.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
                     socket.send(&[IoSlice::new(&bytes)])
                 }
@@ -129,7 +129,7 @@ impl Line {
         Ok(())
     }
 
-    /// A round is over: name servers that have not answered count as silent. `expired`: in time.
+    /// Removes the pending queries of a round. With `expired`, unanswered ones count as timeouts.
     pub(super) fn close(&self, round: &Rc<Round>, expired: bool) {
         let is_empty = {
             let mut open = self.open.borrow_mut();
@@ -159,7 +159,7 @@ impl Line {
         })
     }
 
-    /// A datagram has come.
+    /// Handles a received datagram.
     fn take(self: &Rc<Self>, message: &[u8]) {
         let counts = self.counts();
         if message.len() > usize::from(self.section().payload) {
@@ -171,7 +171,7 @@ impl Line {
         let Some(round) = round else { return counts.outdated.add() };
         let id = answer.id;
         match find(answer, &round.name, round.kind) {
-            // The number was guessed, or the server errs: the right one may still come.
+            // A guessed ID or a faulty server: the valid answer may still come.
             Err(Fault::OtherQuestion) => counts.invalid.add(),
             Err(Fault::Truncated) => {
                 counts.truncated.add();
@@ -186,7 +186,7 @@ impl Line {
         }
     }
 
-    /// A question has its answer.
+    /// Counts an answer and passes it to its round.
     pub(super) fn conclude(&self, round: &Round, answer: Result<Found, Fault>) {
         let counts = self.counts();
         match &answer {
@@ -214,13 +214,13 @@ fn open_socket(address: &Address) -> std::io::Result<Datagram> {
         _ => std::net::SocketAddr::from((std::net::Ipv4Addr::UNSPECIFIED, 0)),
     };
     debug_assert!(Family::of(address) != Family::Unix);
-    // The port is the kernel's choice, and datagrams of other senders are not received.
+    // The kernel chooses the port; a connected socket receives no datagrams of other senders.
     let socket = Datagram::bind(&Address::Inet(any))?;
     socket.connect(address)?;
     Ok(socket)
 }
 
-/// Takes answers while questions are open, then closes the socket.
+/// Receives answers while queries are pending, then closes the socket.
 async fn listen(line: Rc<Line>) {
     let mut buffer = Buffer::with_capacity(usize::from(line.section().payload) + 1);
     let mut in_a_row = 0;

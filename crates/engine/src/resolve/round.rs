@@ -1,5 +1,5 @@
-//! One question, put to all name servers of a section at once: who still owes an answer, and which answer counts. Must
-//! never send anything.
+//! One query, sent to all name servers of a section at once: the pending answers, and the one that is used. Must never send
+//! anything.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -9,7 +9,7 @@ use base::moment::Moment;
 use policy::resolve::Failure;
 use wire::dns::{Fault, Found, Kind, Name};
 
-/// What was asked.
+/// A query and its answers.
 #[derive(Debug)]
 pub(super) struct Round {
     pub name: Name,
@@ -19,33 +19,33 @@ pub(super) struct Round {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Name servers that have not answered.
+    /// Number of name servers that have not answered.
     owing: usize,
-    /// The first good answer, and whose it is.
+    /// The first valid answer, and the index of its name server.
     good: Option<(Found, usize)>,
-    /// The last one that was not.
+    /// The last failure.
     last: Option<Failure>,
     waker: Option<Waker>,
 }
 
 impl Round {
-    /// No name server has been asked yet.
+    /// Creates a round without pending queries.
     pub(super) fn new(name: Name, kind: Kind) -> Self {
         Self { name, kind, state: RefCell::default() }
     }
 
-    /// One name server more has been asked.
+    /// Counts a query as sent to one more name server.
     pub(super) fn owe(&self) {
         self.state.borrow_mut().owing += 1;
     }
 
-    /// Nothing is waited for any more.
+    /// Whether the round has a valid answer or no pending queries.
     pub(super) fn is_over(&self) -> bool {
         let state = self.state.borrow();
         state.good.is_some() || state.owing == 0
     }
 
-    /// A name server has answered.
+    /// Records an answer.
     pub(super) fn answer(&self, nameserver: usize, answer: Result<Found, Fault>) {
         match answer {
             Ok(found) => {
@@ -58,7 +58,7 @@ impl Round {
         self.wake();
     }
 
-    /// A name server will not answer.
+    /// Records that a name server failed.
     pub(super) fn fail(&self, failure: Failure) {
         {
             let mut state = self.state.borrow_mut();
@@ -76,7 +76,7 @@ impl Round {
         }
     }
 
-    /// Waits for the answer that counts; no longer than until `deadline`.
+    /// Waits for the first valid answer, until `deadline` at most.
     pub(super) async fn outcome(&self, deadline: Moment) -> Result<(Found, usize), Failure> {
         let mut timer = rt::Timer::new();
         timer.arm(Some(deadline));

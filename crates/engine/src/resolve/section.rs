@@ -1,5 +1,5 @@
-//! A section of name servers on the worker that serves it: the names that are followed, and the rounds of questions by which
-//! they are resolved. Must never change a server itself.
+//! A `resolvers` section on the worker that serves it: its names, and the query rounds that resolve them. Must never change a
+//! server itself.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -20,16 +20,16 @@ use super::round::Round;
 use super::{apply, services};
 use crate::worker::Worker;
 
-/// Names that requests may ask a section for at once, those that are remembered included.
+/// Maximum number of names that requests may resolve in a section at a time, cached ones included.
 const MOST_NAMES: usize = 4_096;
-/// How long it is believed that there is a way to IPv6, or none.
+/// How long the result of the IPv6 route check is cached.
 const ROUTE_KEPT: Duration = Duration::from_secs(30);
-/// An address of IPv6 that is not of this network; nothing is sent there.
+/// An IPv6 address outside this network (documentation prefix), for the route check; nothing is sent there.
 const FAR: &str = "[2001:db8::1]:53";
 
-/// A section.
+/// A `resolvers` section.
 pub(crate) struct Section {
-    /// A copy: it goes on from configuration to configuration.
+    /// A copy, because the section outlives configurations.
     written: Rc<Resolvers>,
     lines: Vec<Rc<Line>>,
     names: RefCell<BTreeMap<Question, Rc<Followed>>>,
@@ -37,7 +37,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// Nothing is followed yet.
+    /// Creates a section without names.
     pub(super) fn new(worker: &Worker, index: usize, written: &Resolvers) -> Self {
         let (shared, written) = (&worker.process, Rc::new(written.clone()));
         let line = |number| Rc::new(Line::new(Arc::clone(shared), Rc::clone(&written), index, number));
@@ -53,7 +53,7 @@ impl Section {
         &self.lines[nameserver]
     }
 
-    /// The name that answers a question; `None`: there is no room for one more.
+    /// Returns the entry of a name, creating it if necessary; `None`: the limit is reached.
     pub(super) fn followed(&self, question: Question, of_request: bool) -> Option<Rc<Followed>> {
         let mut names = self.names.borrow_mut();
         if let Some(known) = names.get(&question) {
@@ -71,14 +71,14 @@ impl Section {
         Some(followed)
     }
 
-    /// A server follows a name from now on.
+    /// Starts resolving a name for a server.
     pub(super) fn attach(self: &Rc<Self>, worker: &Rc<Worker>, member: Member, name: &Name, choice: &AddressChoice) {
         let Some(followed) = self.followed(Question::new(name, choice), false) else { return };
         followed.followers.borrow_mut().push(Follower { member, place: None, follows_host: false });
         self.run(worker, &followed);
     }
 
-    /// It does not any more.
+    /// Stops resolving a name for a server.
     pub(super) fn detach(&self, member: Member, name: &Name, choice: &AddressChoice) {
         let question = Question::new(name, choice);
         let Some(followed) = self.names.borrow().get(&question).cloned() else { return };
@@ -93,14 +93,14 @@ impl Section {
         }
     }
 
-    /// A name that is followed is asked for at once.
+    /// Resolves a followed name again at once.
     pub(super) fn hurry(&self, name: &Name, choice: &AddressChoice) {
         if let Some(followed) = self.names.borrow().get(&Question::new(name, choice)) {
             followed.hurry();
         }
     }
 
-    /// Has a name resolved now.
+    /// Resolves a name now; starts its task if none runs.
     pub(super) fn run(self: &Rc<Self>, worker: &Rc<Worker>, followed: &Rc<Followed>) {
         followed.hurry();
         if !followed.is_running.replace(true) {
@@ -109,7 +109,7 @@ impl Section {
         }
     }
 
-    /// Resolves a name as long as servers follow it, once where only requests have asked for it.
+    /// Resolves a name while servers follow it; once if only requests use it.
     async fn follow(self: Rc<Self>, worker: &Rc<Worker>, followed: &Rc<Followed>) {
         loop {
             followed.begin();
@@ -122,11 +122,11 @@ impl Section {
             }
         }
         followed.is_running.set(false);
-        // Present waiters wait for nothing.
+        // Wakes tasks that began to wait after the last resolution.
         followed.end();
     }
 
-    /// What has come means this.
+    /// Records the result of a resolution, and applies it to the servers.
     fn conclude(self: &Rc<Self>, worker: &Rc<Worker>, followed: &Followed, outcome: Result<(Found, usize), Failure>) {
         let now = rt::now();
         let (hold, is_service) = (self.written().hold, followed.question.name.is_service());
@@ -153,7 +153,7 @@ impl Section {
         }
     }
 
-    /// Asks for a name until there is a good answer, or all rounds are over.
+    /// Queries a name until there is a valid answer, or all retries have failed.
     async fn resolve(&self, question: &Question) -> Result<(Found, usize), Failure> {
         let written = self.written();
         let (first, second) = match question.name.is_service() {
@@ -164,7 +164,7 @@ impl Section {
         for left in (0..written.retries).rev() {
             let next = rt::now() + written.retry;
             failure = match self.ask(&question.name, first, next).await {
-                // The other kind of addresses may be there.
+                // The name may have addresses of the other family.
                 Err(failure) if failure != Failure::Timeout && second.is_some() => {
                     let kind = second.unwrap_or(first);
                     match self.ask(&question.name, kind, rt::now() + written.retry).await {
@@ -183,7 +183,7 @@ impl Section {
         Err(failure)
     }
 
-    /// The texts of a name, in one round of questions after the other.
+    /// Returns the TXT records of a name, with retries.
     pub(super) async fn texts(&self, name: &Name) -> Vec<Vec<u8>> {
         for _ in 0..self.written().retries.max(1) {
             match self.ask(name, Kind::Txt, rt::now() + self.written().retry).await {
@@ -195,7 +195,7 @@ impl Section {
         Vec::new()
     }
 
-    /// Asks all name servers at once.
+    /// Sends a query to all name servers at once.
     async fn ask(&self, name: &Name, kind: Kind, deadline: Moment) -> Result<(Found, usize), Failure> {
         let round = Rc::new(Round::new(name.clone(), kind));
         for line in &self.lines {
@@ -208,7 +208,7 @@ impl Section {
         outcome
     }
 
-    /// Whether this machine has a way to IPv6.
+    /// Whether this machine has an IPv6 route; the result is cached.
     fn routes_ipv6(&self) -> bool {
         let now = rt::now();
         if let Some((routes, since)) = self.routes_ipv6.get()

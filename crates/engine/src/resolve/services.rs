@@ -1,4 +1,4 @@
-//! Has servers stand for the hosts that offer a service. Must never choose which server stands for which.
+//! Assigns the targets of an SRV name to servers. Must never choose which server gets which target.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::apply::{self, At};
 use super::followed::{Followed, Follower, Member};
 use crate::worker::Worker;
 
-/// Every server that follows the service becomes what is known of it by now; each backend by itself.
+/// Updates every server that follows an SRV name to its current targets; each backend separately.
 pub(super) fn follow(section: &Rc<Section>, worker: &Rc<Worker>, followed: &Followed) {
     let mut proxies: Vec<usize> = followed.followers.borrow().iter().map(|follower| follower.member.0).collect();
     proxies.dedup();
@@ -95,7 +95,7 @@ fn stay(section: &Rc<Section>, worker: &Rc<Worker>, follower: &mut Follower, ip:
     }
 }
 
-/// The address of the host did not come along: it is asked for.
+/// Resolves the host of a target whose address was not in the answer.
 fn follow_host(section: &Rc<Section>, worker: &Rc<Worker>, follower: &mut Follower, host: &Name) {
     if follower.follows_host {
         return;

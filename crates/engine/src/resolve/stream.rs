@@ -1,5 +1,5 @@
-//! Questions over TCP (RFC 7766): one at a time on a connection, which is kept for the next one for a while. Must never
-//! wait longer than its round does.
+//! Queries over TCP (RFC 7766): one at a time per connection, which is kept open for the next one for a while. Must never wait
+//! longer than its round does.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future as _, poll_fn};
@@ -23,19 +23,19 @@ use crate::outgoing::security;
 use super::nameserver::Line;
 use super::round::Round;
 
-/// Connections that are kept.
+/// Maximum number of idle connections.
 const KEPT: usize = 4;
-/// How long one is kept.
+/// Lifetime of an idle connection.
 const KEPT_FOR: Duration = Duration::from_secs(5);
-/// Connections of one name server at once.
+/// Maximum number of connections of one name server.
 const MOST: usize = 64;
 
-/// Idle connections, and how many are in use.
+/// Idle connections, and the number of those in use.
 #[derive(Default)]
 pub(super) struct Idle {
     streams: RefCell<Vec<(Transport, Moment)>>,
     used: Cell<usize>,
-    /// A task closes what has been kept for long.
+    /// A task closes expired connections.
     is_watched: Cell<bool>,
 }
 
@@ -58,7 +58,7 @@ impl Idle {
     }
 }
 
-/// Closes unused connections, until none is left.
+/// Closes idle connections as they expire, until none is left.
 async fn close_idle(line: Rc<Line>) {
     loop {
         let oldest = line.idle.streams.borrow().iter().map(|(_, since)| *since).min();
@@ -70,7 +70,7 @@ async fn close_idle(line: Rc<Line>) {
     line.idle.is_watched.set(false);
 }
 
-/// Asks on a task of its own.
+/// Sends a query from a task of its own.
 pub(super) fn ask(line: Rc<Line>, round: Rc<Round>) {
     if line.idle.used.get() >= MOST {
         line.counts().send_error.add();
@@ -88,7 +88,7 @@ async fn run(line: &Rc<Line>, round: &Round) {
     let kept = line.idle.take();
     let was_kept = kept.is_some();
     let mut outcome = exchange(line, round, kept, deadline).await;
-    // A connection that was kept may have been closed at the other end meanwhile.
+    // The name server may have closed an idle connection.
     if was_kept && matches!(outcome, Err(Failure::Other)) {
         outcome = exchange(line, round, None, deadline).await;
     }
@@ -118,7 +118,7 @@ fn invalid(line: &Line, round: &Round) {
     round.fail(Failure::Other);
 }
 
-/// Waits no longer than until the deadline.
+/// Polls an attempt until the deadline.
 async fn within<T>(timer: &mut Timer, mut attempt: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Result<T, Failure> {
     poll_fn(|cx| match attempt(cx) {
         Poll::Ready(done) => Poll::Ready(Ok(done)),
@@ -147,7 +147,7 @@ async fn exchange(
     };
     let id = rt::random() as u16;
     let question = line.question(round, id);
-    // Its length stands in front.
+    // Length-prefixed message (RFC 7766, section 8).
     let mut bytes = (question.len() as u16).to_be_bytes().to_vec();
     bytes.extend(question);
     let mut sent = 0;
@@ -161,7 +161,7 @@ async fn exchange(
         if let Some(length) = data.first_chunk().map(|length| usize::from(u16::from_be_bytes(*length)))
             && let Some(message) = data.get(2..2 + length)
         {
-            // Whatever comes behind it was not asked for.
+            // Bytes after it do not belong to a query.
             return if data.len() == 2 + length { Ok((stream, message.to_vec(), id)) } else { Err(Failure::Other) };
         }
         if within(&mut timer, |cx| stream.poll_read(cx, &mut input)).await?.map_err(broken)? == 0 {

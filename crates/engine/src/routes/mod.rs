@@ -1,5 +1,5 @@
-//! Where the lines of a configuration go, and what they look like: compiled once for each that is served, and kept as long as
-//! a session has it. Must never hold what belongs to one worker.
+//! Log targets and formats of a configuration: compiled once for each that is served, and kept as long as a session uses it. Must
+//! never hold anything of one worker.
 
 pub(crate) mod ring;
 mod sampling;
@@ -17,57 +17,57 @@ use wire::syslog::Format;
 use sampling::Sampling;
 use sinks::{LogSink, LogSinks, OpenPhase, SinkError};
 
-/// The routes of one configuration.
+/// The log routes of one configuration.
 #[derive(Debug)]
 pub struct LogRoutes {
-    /// Each proxy's own, by its index.
+    /// Route of each proxy, by its index.
     proxies: AppendOnlyVec<Arc<LogRoute>>,
-    /// The process's.
+    /// Route of the process.
     pub(crate) process: Arc<LogRoute>,
-    /// Those of FastCGI applications, by section.
+    /// Routes of FastCGI applications, by section.
     applications: Box<[LogRoute]>,
-    /// Those of agents, by engine.
+    /// Routes of SPOE agents, by engine.
     agents: Box<[LogRoute]>,
-    /// For backends that are added: what is open stays so.
+    /// Keeps sinks open for backends that are added later.
     _spare: Box<[Destination]>,
-    /// What all of them have in common.
+    /// Settings that all routes share.
     pub(crate) settings: Arc<LogSettings>,
 }
 
-/// What all routes of a configuration have in common.
+/// Settings that all routes of a configuration share.
 #[derive(Debug, Default)]
 pub(crate) struct LogSettings {
-    /// `log-profile` sections, as the program counts them.
+    /// `log-profile` sections, by their index in the program.
     pub(crate) profiles: Box<[LogProfile]>,
-    /// What headers call this host; `None`: they do not name it.
+    /// Host name in headers; `None`: headers contain none.
     pub(crate) named_host: Option<Box<str>>,
     /// `tune.http.logurilen`.
     pub(crate) request_limit: usize,
-    /// The tag where nothing else is written.
+    /// Default tag.
     tag: Box<str>,
 }
 
-/// Where the lines of a proxy go, and what they look like.
+/// Log targets and format of a proxy.
 #[derive(Debug)]
 pub struct LogRoute {
-    /// The index of the proxy; `None`: it is the process's, or that of an application.
+    /// Index of the proxy; `None`: the route of the process, an application or an agent.
     pub(crate) owner: Option<usize>,
     pub(crate) lines: LogLines,
-    /// When its lines are written.
+    /// Time at which its lines are written.
     moment: LogMoment,
     pub(crate) tag: Box<str>,
     pub(crate) targets: Box<[Target]>,
-    /// The format tells the address that the client connected to, which costs a system call to know.
+    /// A format contains the destination address of the client's connection, which costs a system call.
     tells_destination: bool,
-    /// The format tells the address that the connection to the server comes from, which costs another one.
+    /// A format contains the source address of the server connection, which costs another system call.
     tells_backend_source: bool,
-    /// A format tells the unique identifier.
+    /// A format contains the unique ID.
     tells_identifier: bool,
-    /// A format holds expressions.
+    /// A format contains expressions.
     has_expressions: bool,
-    /// A format tells what the kernel knows of a connection.
+    /// A format contains the kernel's data about a connection (`TCP_INFO`).
     asks_kernel: bool,
-    /// Lines so far (`%lc`), also those of configurations before.
+    /// Line counter (`%lc`), continued over configurations.
     count: Arc<AtomicU32>,
     pub(crate) settings: Arc<LogSettings>,
 }
@@ -75,28 +75,28 @@ pub struct LogRoute {
 /// One `log` line.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// Where its lines go.
+    /// Destination of its lines.
     pub(crate) destination: Destination,
     pub(crate) length: usize,
     pub(crate) format: Format,
     pub(crate) facility: u8,
-    /// Index of its profile.
+    /// Index of its log profile.
     pub(crate) profile: Option<usize>,
     max_level: LogLevel,
     min_level: LogLevel,
     sampling: Option<Arc<Sampling>>,
 }
 
-/// What a `log` line names.
+/// Destination of a `log` line.
 #[derive(Debug, Clone)]
 pub(crate) enum Destination {
-    /// What takes its lines.
+    /// A sink.
     Sink(Arc<LogSink>),
-    /// A backend in `mode log`, by its index: it chooses one of its sinks for each line.
+    /// Index of a backend in `mode log`, which chooses a sink for each line.
     Backend(usize),
 }
 
-/// What a proxy or relay logs, before the sinks are known.
+/// Logging configuration of a proxy, before its sinks are opened.
 pub(crate) struct Plan<'a> {
     pub(crate) owner: Option<usize>,
     pub(crate) targets: &'a [LogTarget],
@@ -104,15 +104,14 @@ pub(crate) struct Plan<'a> {
     pub(crate) lines: LogLines,
 }
 
-/// What opens the sinks of a configuration.
+/// Context for opening the sinks of a configuration.
 pub(crate) struct Opening<'a> {
     pub(crate) sinks: &'a LogSinks,
     pub(crate) when: OpenPhase,
-    /// The tag where the configuration sets none.
+    /// Default tag of the program.
     pub(crate) tag: &'a str,
-    /// This host's name.
     pub(crate) host: &'a str,
-    /// What could not be opened, though it may be used.
+    /// Sinks that could not be opened; the route is usable without them.
     pub(crate) errors: Vec<SinkError>,
 }
 
@@ -125,13 +124,14 @@ impl Opening<'_> {
     }
 }
 
-/// How lines of sentences look.
+/// Format of messages that are not about traffic.
 fn plain() -> LogLines {
     LogLines::of(LogFormat::predefined(&LogFormatSpec::Default, Mode::Tcp))
 }
 
 impl LogRoutes {
-    /// Those of a program, behind those of the one before. `Err`: what something logs to that cannot be opened any more.
+    /// Creates the routes of a program, continuing those of the previous one. The error: the owner of a target that can no longer
+    /// be opened.
     pub(crate) fn of(program: &Program, former: Option<&Self>, opening: &mut Opening<'_>) -> Result<Self, String> {
         let (global, host) = (&program.global, opening.host);
         let named_host = global.log_send_hostname.as_ref().map(|given| given.clone().unwrap_or_else(|| host.into()));
@@ -169,7 +169,7 @@ impl LogRoutes {
         Ok(Self { proxies: proxies.into(), process: Arc::new(process), applications, agents, _spare: spare, settings })
     }
 
-    /// Those of a process that logs nothing.
+    /// Creates routes without targets.
     pub(crate) fn nowhere() -> Self {
         let plan = Plan { owner: None, targets: &[], tag: "", lines: plain() };
         let settings = Arc::default();
@@ -178,28 +178,28 @@ impl LogRoutes {
         Self { proxies: AppendOnlyVec::default(), process, applications, agents, _spare: spare, settings }
     }
 
-    /// That of a proxy, by its index; `None`: the proxy came with a later configuration.
+    /// Returns the route of a proxy, by its index; `None`: the proxy was added by a later configuration.
     pub fn proxy(&self, index: usize) -> Option<&Arc<LogRoute>> {
         self.proxies.get(index)
     }
 
-    /// That of a FastCGI application, by its section.
+    /// Returns the route of a FastCGI application, by its section.
     pub fn application(&self, index: usize) -> Option<&LogRoute> {
         self.applications.get(index)
     }
 
-    /// That of an agent, by its engine.
+    /// Returns the route of an SPOE agent, by its engine.
     pub fn agent(&self, engine: usize) -> Option<&LogRoute> {
         self.agents.get(engine)
     }
 
-    /// Adds that of a proxy which the runtime API adds. False: it logs to what is not open, or there is no room.
+    /// Adds the route of a proxy that the runtime API adds. Returns false if a target is not open, or there is no capacity.
     pub(crate) fn add(&self, proxy: &Proxy, opening: &mut Opening<'_>) -> bool {
         let route = LogRoute::new(Plan::of(proxy, &self.settings.tag), None, &self.settings, opening);
         route.is_some_and(|route| self.proxies.push(|_| Arc::new(route)) == Ok(proxy.index))
     }
 
-    /// The same with one proxy alone.
+    /// Creates routes with a single proxy.
     #[cfg(test)]
     pub(crate) fn assemble(process: Plan<'_>, proxy: Plan<'_>, opening: &mut Opening<'_>) -> Self {
         let settings = Arc::new(LogSettings { request_limit: 1024, ..LogSettings::default() });
@@ -254,13 +254,13 @@ impl LogRoute {
             .into_iter()
             .flatten()
             .for_each(|format| route.note(format, format.uses("ID")));
-        // Rules may choose any profile.
+        // Rules can choose any profile.
         let formats = settings.profiles.iter().flat_map(LogProfile::formats);
         formats.for_each(|format| route.note(format, format.has_identifier()));
         route
     }
 
-    /// A format may be used: what it asks for has to be known. Expressions may ask for any address.
+    /// Records the data that a format needs. Expressions may need any address.
     fn note(&mut self, format: &LogFormat, tells_identifier: bool) {
         let expressions = format.has_expressions();
         self.has_expressions |= expressions;
@@ -270,7 +270,7 @@ impl LogRoute {
         self.tells_identifier |= tells_identifier;
     }
 
-    /// Whether its lines go anywhere.
+    /// Whether it has any target.
     pub fn is_wanted(&self) -> bool {
         !self.targets.is_empty()
     }
@@ -280,27 +280,27 @@ impl LogRoute {
         self.moment
     }
 
-    /// Whether its lines hold expressions.
+    /// Whether its lines contain expressions.
     pub fn has_expressions(&self) -> bool {
         self.has_expressions
     }
 
-    /// Whether its lines tell the unique identifier of a request.
+    /// Whether its lines contain the unique ID of a request.
     pub fn tells_identifier(&self) -> bool {
         self.tells_identifier
     }
 
-    /// Whether its lines tell the address that the client connected to.
+    /// Whether its lines contain the destination address of the client's connection.
     pub fn tells_destination(&self) -> bool {
         self.is_wanted() && self.tells_destination
     }
 
-    /// Whether its lines tell what the kernel knows of a connection.
+    /// Whether its lines contain the kernel's data about a connection.
     pub fn asks_kernel(&self) -> bool {
         self.asks_kernel
     }
 
-    /// Whether its lines tell the address that the connection to the server comes from.
+    /// Whether its lines contain the source address of the server connection.
     pub fn tells_backend_source(&self) -> bool {
         self.is_wanted() && self.tells_backend_source
     }
@@ -310,19 +310,19 @@ impl LogRoute {
         self.lines.steps
     }
 
-    /// Lines before this one, which is counted.
+    /// Counts a line; returns the number of lines before it.
     pub(crate) fn count_line(&self) -> u32 {
         self.count.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Lines so far.
+    /// Returns the number of lines so far.
     pub(crate) fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
 }
 
 impl Target {
-    /// Goes on in the round of samples that the one before it is in.
+    /// Creates a target, continuing the sampling of its predecessor.
     pub(crate) fn new(target: &LogTarget, former: Option<&Self>, opening: &mut Opening<'_>) -> Option<Self> {
         let sampling = target.sample.clone().map(|sample| {
             let before = former.and_then(|former| former.sampling.as_ref()).filter(|before| before.is_of(&sample));
@@ -340,7 +340,7 @@ impl Target {
         })
     }
 
-    /// The severity with which a line of that level is sent to this target; `None`: it is not.
+    /// Returns the severity of a line of that level for this target; `None`: the target does not get it.
     pub(crate) fn severity(&self, level: LogLevel) -> Option<u8> {
         let wanted = level <= self.max_level && self.sampling.as_ref().is_none_or(|sampling| sampling.takes());
         wanted.then(|| level.max(self.min_level) as u8)

@@ -1,9 +1,9 @@
-//! `sample`: which lines of each round a target gets. Must never look at a line.
+//! Sampling of log lines (`sample`): which lines of each round a target gets. Must never look at a line.
 
 use policy::program::Sample;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A target's place in its round, shared by all workers.
+/// Sampling state of a target, shared by all workers.
 #[derive(Debug)]
 pub struct Sampling {
     sample: Sample,
@@ -11,17 +11,17 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// At the start of a round.
+    /// Starts with the first line of a round.
     pub fn new(sample: Sample) -> Self {
         Self { sample, seen: AtomicU64::new(0) }
     }
 
-    /// Whether its rounds are these.
+    /// Whether its sample specification is `sample`.
     pub fn is_of(&self, sample: &Sample) -> bool {
         self.sample == *sample
     }
 
-    /// Counts a line and tells whether the target gets it.
+    /// Counts a line; returns whether the target gets it.
     pub fn takes(&self) -> bool {
         let number = self.seen.fetch_add(1, Ordering::Relaxed) % u64::from(self.sample.size.max(1)) + 1;
         self.sample.ranges.iter().any(|&(first, last)| (u64::from(first)..=u64::from(last)).contains(&number))
@@ -32,7 +32,7 @@ impl Sampling {
 mod tests {
     use super::*;
 
-    /// What HAProxy sends of twelve lines with `sample 1,3-4:5`.
+    /// The lines that HAProxy sends out of twelve with `sample 1,3-4:5`.
     #[test]
     fn lines_of_each_round_are_picked_by_number() {
         let sampling = Sampling::new(Sample { ranges: vec![(1, 1), (3, 4)], size: 5 });

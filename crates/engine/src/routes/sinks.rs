@@ -1,5 +1,5 @@
-//! Sinks of log lines: one for each address, however many configurations and proxies log there, and for as long as one of them
-//! does. Must never look at a line.
+//! Sinks of log lines: one per address, shared by all configurations and proxies that log there, and closed with the last of
+//! them. Must never look at a line.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,30 +17,30 @@ use super::ring::{self, Ring};
 /// The phase of the process in which a sink is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OpenPhase {
-    /// Before the workers begin: everything can be opened.
+    /// Before the workers start: everything can be opened.
     Start,
-    /// While they serve: rights may be given up, and numbers of descriptors may mean something else.
+    /// While the workers run: privileges may be dropped, and descriptor numbers may refer to something else.
     Serving,
 }
 
-/// What a sink writes to.
+/// Destination of a sink.
 #[derive(Debug)]
 pub(crate) enum SinkTarget {
     /// Datagrams to an address.
     Address(Address),
-    /// A shared descriptor; `None`: it is not open.
+    /// A shared descriptor; `None`: it could not be opened.
     Output(Option<Output>),
-    /// A ring of a section.
+    /// Ring of a `ring` section.
     Ring(Arc<Ring>),
-    /// A ring of its own before a connection, which ends with the sink once its lines are sent.
+    /// Ring of its own for a connection, which ends with the sink once its lines are sent.
     Stream(Arc<Ring>),
-    /// A collector, as log records.
+    /// OpenTelemetry log records for a collector.
     Telemetry,
-    /// Datagrams to a server of a backend in `mode log`: it may move.
+    /// Datagrams to a server of a backend in `mode log`; its address can change.
     Server(Mutex<Address>),
 }
 
-/// A sink of log lines, and its number among those that are open at a time: workers gather lines by it.
+/// A sink of log lines, with its number among the open ones, by which workers buffer lines.
 #[derive(Debug)]
 pub(crate) struct LogSink {
     pub(crate) number: usize,
@@ -49,12 +49,12 @@ pub(crate) struct LogSink {
 }
 
 impl LogSink {
-    /// Whether what goes there are log records.
+    /// Whether it takes log records instead of lines.
     pub(crate) fn takes_records(&self) -> bool {
         matches!(self.target, SinkTarget::Telemetry)
     }
 
-    /// A server is somewhere else from now on: the next lines, or the next connection, go there.
+    /// Changes the address of a server, for the next lines or the next connection.
     pub(crate) fn move_to(&self, address: SocketAddr) {
         match &self.target {
             SinkTarget::Stream(ring) => ring.move_server(0, address),
@@ -75,7 +75,7 @@ impl Drop for LogSink {
     }
 }
 
-/// Numbers of sinks; those that are free are given away first, the lowest of them before all.
+/// Allocator of sink numbers; the lowest free one is reused first.
 #[derive(Debug, Default)]
 struct Numbers(Mutex<Given>);
 
@@ -91,19 +91,19 @@ impl Numbers {
     }
 }
 
-/// Rings before connections, by numbers that no other ring has had.
+/// Rings of connections, by numbers that are never reused.
 #[derive(Debug, Default)]
 struct Streams {
     open: BTreeMap<usize, (Weak<Ring>, OpenPhase)>,
     next: usize,
 }
 
-/// A sink that could not be opened, and why.
+/// A sink that could not be opened, with the reason.
 #[derive(Debug)]
 pub enum SinkError {
-    /// A descriptor, by its number: what would go there is dropped.
+    /// A descriptor, by its number: its lines are dropped.
     Descriptor(i32, io::Error),
-    /// The file behind a ring: its path, the ring's name. Nothing can be served then.
+    /// The backing file of a ring: its path, the ring's name. The process cannot start then.
     Ring(Box<str>, Box<str>, io::Error),
 }
 
@@ -111,21 +111,21 @@ pub enum SinkError {
 #[derive(Debug)]
 pub(crate) struct LogSinks {
     numbers: Arc<Numbers>,
-    /// Those that configurations name by an address.
+    /// Sinks that configurations name by an address.
     known: Mutex<KnownSinks>,
-    /// Rings of sections, as the program counts them.
+    /// Rings of sections, by their index in the program.
     pub(crate) rings: Box<[Arc<Ring>]>,
     streams: Mutex<Streams>,
-    /// Lines that were dropped.
+    /// Number of dropped lines.
     pub(crate) dropped: Arc<AtomicU64>,
 }
 
 /// Sinks by their addresses.
 #[derive(Debug, Default)]
 struct KnownSinks {
-    /// By a hash of the address.
+    /// Sinks by a hash of the address.
     sinks: HashMap<u64, Vec<(LogAddress, Weak<LogSink>)>>,
-    /// At this number of addresses, those whose sinks are closed are forgotten.
+    /// Number of addresses at which those with closed sinks are removed.
     sweep_at: usize,
 }
 
@@ -138,7 +138,7 @@ impl KnownSinks {
             LogAddress::Abstract(name) => name.hash(&mut hasher),
             LogAddress::Descriptor(number) => number.hash(&mut hasher),
             LogAddress::Ring(place) | LogAddress::Backend(place) => place.hash(&mut hasher),
-            // Few, and compared whole.
+            // These are few and compared as a whole.
             LogAddress::Stream(_) | LogAddress::Telemetry => {}
         }
         hasher.finish()
@@ -162,7 +162,7 @@ impl KnownSinks {
 }
 
 impl LogSinks {
-    /// With rings, and nothing else yet.
+    /// Creates a registry with rings and no other sinks.
     pub(crate) fn new(rings: Box<[Arc<Ring>]>) -> Self {
         let streams = Streams { next: rings.len(), ..Streams::default() };
         Self {
@@ -174,7 +174,7 @@ impl LogSinks {
         }
     }
 
-    /// What an address stands for. `None`: it cannot be opened any more.
+    /// Returns the sink of an address, opening it if necessary. `None`: it can no longer be opened.
     pub(crate) fn open(
         &self,
         address: &LogAddress,
@@ -187,12 +187,12 @@ impl LogSinks {
         }
         let target = match address {
             LogAddress::Inet(address) => SinkTarget::Address(Address::Inet(*address)),
-            // They are looked up with each sending.
+            // The path is resolved with each send.
             LogAddress::Unix(path) => SinkTarget::Address(Address::Unix(path.clone())),
             LogAddress::Abstract(name) => SinkTarget::Address(Address::Abstract(name.clone())),
             LogAddress::Descriptor(number) => match (Output::open(*number), when) {
                 (Ok(output), OpenPhase::Start) => SinkTarget::Output(Some(output)),
-                // Other numbers may be those of connections by now.
+                // Other numbers may refer to connections by now.
                 (Ok(output), OpenPhase::Serving) if matches!(number, 1 | 2) => SinkTarget::Output(Some(output)),
                 (Err(error), OpenPhase::Start) => {
                     errors.push(SinkError::Descriptor(*number, error));
@@ -203,7 +203,7 @@ impl LogSinks {
             LogAddress::Ring(index) => SinkTarget::Ring(Arc::clone(self.rings.get(*index)?)),
             LogAddress::Stream(ring) => SinkTarget::Stream(self.stream(ring, when)),
             LogAddress::Telemetry => SinkTarget::Telemetry,
-            // Its servers are the sinks.
+            // The sinks belong to its servers.
             LogAddress::Backend(_) => SinkTarget::Output(None),
         };
         let sink = self.sink(target);
@@ -211,11 +211,11 @@ impl LogSinks {
         Some(sink)
     }
 
-    /// What a server of a backend in `mode log` is.
+    /// Creates the sink of a server of a backend in `mode log`.
     pub(crate) fn server(&self, server: &Server, when: OpenPhase) -> Arc<LogSink> {
         self.sink(match &server.log {
             Some(LogServer::Stream(ring)) => SinkTarget::Stream(self.stream(ring, when)),
-            // The program has resolved every address that lines can go to.
+            // The program has resolved every address that lines can be sent to.
             Some(LogServer::Datagrams) | None => {
                 let address = server.address.of_syslog().map_or(Address::Unnamed, Address::Inet);
                 SinkTarget::Server(Mutex::new(address))
@@ -233,7 +233,7 @@ impl LogSinks {
         Arc::new(LogSink { number, target, numbers: Arc::clone(&self.numbers) })
     }
 
-    /// A ring before a connection, which is served from now on, or once the workers begin.
+    /// Creates a ring for a connection. Sending starts now, or once the workers start.
     fn stream(&self, ring: &program::Ring, when: OpenPhase) -> Arc<Ring> {
         let ring = Arc::new(Ring::new(ring));
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
@@ -250,7 +250,7 @@ impl LogSinks {
         ring
     }
 
-    /// Starts a worker's share of the tasks that send what is in the rings of the start.
+    /// Starts this worker's share of the tasks that send the lines of rings created at start.
     pub(crate) fn forward(&self, worker: usize) {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let first = streams.open.iter().filter(|(_, (_, when))| *when == OpenPhase::Start);
@@ -262,14 +262,14 @@ impl LogSinks {
         rings.iter().for_each(|(_, ring)| serve(ring, &self.dropped));
     }
 
-    /// Every ring that takes lines or has some, with its number.
+    /// Returns every ring with its number, closed ones that still have lines included.
     pub(crate) fn all_rings(&self) -> Vec<(usize, Arc<Ring>)> {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let open = streams.open.iter().filter_map(|(number, (ring, _))| Some((*number, ring.upgrade()?)));
         self.rings.iter().cloned().enumerate().chain(open).collect()
     }
 
-    /// The ring with that number.
+    /// Returns the ring with that number.
     pub(crate) fn ring(&self, number: usize) -> Option<Arc<Ring>> {
         if let Some(ring) = self.rings.get(number) {
             return Some(Arc::clone(ring));
@@ -278,7 +278,7 @@ impl LogSinks {
         streams.open.get(&number)?.0.upgrade()
     }
 
-    /// How many sinks there were at one time, at most.
+    /// Returns the largest number of sinks that existed at one time.
     pub(crate) fn most(&self) -> usize {
         self.numbers.lock().next
     }
@@ -290,7 +290,7 @@ impl LogSinks {
     }
 }
 
-/// Serves the servers of a ring on this worker.
+/// Starts the tasks that send a ring's lines to its servers, on this worker.
 fn serve(ring: &Arc<Ring>, dropped: &Arc<AtomicU64>) {
     for server in 0..ring.servers() {
         rt::spawn(rt::Class::Normal, rt::NO_TAG, ring::forward(Arc::clone(ring), server, Arc::clone(dropped)));

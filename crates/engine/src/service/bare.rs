@@ -1,4 +1,4 @@
-//! Evaluations that no stream stands behind: look-ups of the runtime API, keys of log lines. Must never know who asks.
+//! Evaluations without a stream: lookups of the runtime API, keys of log lines. Must never know the caller.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};
 use crate::worker::Worker;
 
-/// Nothing is known but what is looked at.
+/// Probes without a connection.
 struct NoProbes;
 
 impl Probes for NoProbes {
@@ -40,7 +40,7 @@ impl Probes for NoProbes {
     }
 }
 
-/// Lends an evaluation what there is without a stream.
+/// Calls `with` with a context that contains only the program and the live state.
 pub fn lend<T>(
     (program, lists): (&Program, &ListStates),
     live: &Live,
@@ -55,7 +55,7 @@ pub fn lend<T>(
     })
 }
 
-/// Lends an evaluation the process and its variables. Log formats have `name` in the place of a frontend's.
+/// Calls `with` with a context of the process and its variables. Log formats use `name` as the frontend's name.
 pub fn lend_process<T>(
     (worker, generation): (&Worker, &Generation),
     name: &str,
@@ -64,7 +64,7 @@ pub fn lend_process<T>(
     lend_applet((worker, generation), name, None, with)
 }
 
-/// The same for what has variables of a transaction of its own.
+/// Same as [`lend_process`], with optional variables of scope `txn`.
 pub fn lend_applet<T>(
     (worker, generation): (&Worker, &Generation),
     name: &str,

@@ -1,5 +1,5 @@
-//! Tells the balance what becomes of requests at servers, says in the log who is ejected for that (`eject-outliers`), and
-//! lets them come back. Must never decide what a failure is.
+//! Reports results of requests to the outlier detection (`eject-outliers`), logs ejections, and ends them. Must never decide what
+//! a failure is.
 
 use std::time::Duration;
 
@@ -12,31 +12,30 @@ use crate::worker::Worker;
 
 use super::slow_start;
 
-/// What an answer shows of the server that gave it: how long it took to begin, and whether its status says that the server
-/// failed.
+/// Returns the response time of the server that responded, and whether its status counts as a failure.
 pub fn of_answer(state: &StreamState) -> Seen {
-    // That a server does not know a method or a version is no failure of its own.
+    // 501 and 505 are no failures of the server: it does not support a method or a version.
     let failed = matches!(state.status, 500 | 502..=504 | 506..=599);
     Seen { took: took(state), failed }
 }
 
-/// How long the server that answered took to begin its answer.
+/// Returns the time to the first response byte of the server that responded.
 pub fn took(state: &StreamState) -> Option<Duration> {
-    // What an attempt elsewhere took is not this server's doing.
+    // Time spent on previous attempts is not counted.
     let is_second = state.attempts.retries > 0 || state.attempts.hedge_won;
     let begun = if is_second { state.timings.connected } else { state.timings.queued };
     begun.zip(state.timings.response).map(|(begun, answered)| answered.saturating_since(begun))
 }
 
-/// A failure without an answer.
+/// A failed request without a response.
 pub const FAILED: Seen = Seen { took: None, failed: true };
 
-/// Whether a stream ended by its server's fault.
+/// Whether a stream ended through its server's fault.
 pub fn is_servers_fault(outcome: Outcome) -> bool {
     matches!(outcome.cause, Cause::Server | Cause::ServerTimeout)
 }
 
-/// Something was seen of a server.
+/// Reports the result of a request to a server, if its backend uses them.
 #[inline]
 pub fn observe(worker: &Worker, proxy: &Proxy, server: usize, seen: impl FnOnce() -> Seen) {
     if proxy.backend.as_ref().is_some_and(|backend| backend.heeds_answers()) {
@@ -71,7 +70,7 @@ fn sentence(proxy: &Proxy, server: &Server, ejection: &Ejection, waiting: u32) -
     )
 }
 
-/// Waits for the end of an ejection.
+/// Ends an ejection when its time is over.
 async fn come_back(proxy: usize, server: usize, ejection: Ejection) {
     rt::sleep_until(ejection.until).await;
     let Some(worker) = rt::local::<Worker>() else { return };

@@ -1,5 +1,5 @@
-//! What happens to servers and certificates, for scripts that have asked to be told (`core.event_sub` of HAProxy's Lua
-//! manual). Costs a look at a flag where none has. Must never wait for who is told.
+//! Events of servers and certificates, for subscribed scripts (`core.event_sub` of HAProxy's Lua manual). Without subscribers an
+//! event costs a check of a flag. Must never wait for a subscriber.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,92 +10,88 @@ use policy::program::{Proxy, Server};
 
 use crate::worker::{Process, Worker};
 
-/// What happened.
+/// An event.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// To a server.
+    /// An event of a server.
     Server(Box<ServerEvent>),
-    /// To a certificate that is obtained by ACME.
+    /// An event of an ACME certificate.
     Certificate(Box<CertificateEvent>),
 }
 
-/// What happened to a server, and what it was called then.
+/// A server event, with the server's names at that time.
 #[derive(Debug, Clone)]
 pub struct ServerEvent {
-    /// Its place.
+    /// Indices of proxy and server.
     pub place: ServerPlace,
-    /// Its name.
+    /// Name of the server.
     pub name: Box<str>,
-    /// Its `id`.
+    /// `id` of the server.
     pub id: u32,
-    /// The number that tells servers of one name apart.
+    /// Number that distinguishes servers that had the same name.
     pub revision: u32,
-    /// The name of its proxy.
+    /// Name of its proxy.
     pub proxy: Box<str>,
-    /// The `id` of its proxy.
+    /// `id` of its proxy.
     pub proxy_id: u32,
-    /// What.
+    /// Kind of the event.
     pub what: What,
 }
 
-/// What happened to a server.
+/// Kinds of server events.
 #[derive(Debug, Clone)]
 pub enum What {
-    /// It came by an order.
+    /// It was added at run time.
     Added,
     /// It was removed.
     Removed,
-    /// It got another address or port, or lost its address.
+    /// Its address or port changed, or its address was removed.
     Moved,
-    /// A check found something that is worth a report.
+    /// A check produced a result that is reported.
     Checked(Checked),
-    /// It stands in another way: because of what a check found, or for a reason in words; empty where none is told.
+    /// Its state changed, by a check or for a textual reason; the reason is empty if there is none.
     Changed(Transition, Option<Checked>, &'static str),
 }
 
-/// What a check found, and what that means for a server.
+/// Result of a check, and its effect on the server's health.
 #[derive(Debug, Clone)]
 pub struct Checked {
-    /// The check asked its agent.
+    /// Whether it was an agent check.
     pub agent: bool,
-    /// What it found.
+    /// Result of the check.
     pub report: Report,
-    /// From 0 to `rise + fall - 1`; up from `rise` on.
+    /// Health counter from 0 to `rise + fall - 1`; the server is up from `rise` on.
     pub level: u32,
-    /// `rise`.
     pub rise: u32,
-    /// `fall`.
     pub fall: u32,
 }
 
-/// What happened to a certificate.
+/// Event of a certificate.
 #[derive(Debug, Clone, Default)]
 pub struct CertificateEvent {
-    /// Its name.
+    /// Name of the certificate.
     pub name: Box<str>,
-    /// A record of the DNS has to be set; `None`: a new certificate is in its place.
+    /// A DNS record that has to be set; `None`: a new certificate was installed.
     pub record: Option<WantedRecord>,
 }
 
-/// A record of the DNS that proves a domain's possession.
+/// DNS record for a `dns-01` challenge.
 #[derive(Debug, Clone, Default)]
 pub struct WantedRecord {
-    /// The domain.
+    /// Domain to validate.
     pub domain: Box<str>,
-    /// The thumbprint of the account's key.
+    /// Thumbprint of the account key.
     pub thumbprint: Box<str>,
-    /// The value of the record.
+    /// Value of the TXT record.
     pub value: Box<str>,
-    /// `provider-name`.
     pub provider: Option<Box<str>>,
-    /// `acme-vars`.
     pub variables: Option<Box<str>>,
 }
 
-/// Who is told. Called on the worker where it happens; returns at once.
+/// Event callback. Called on the worker on which the event occurs; must return at once.
 pub type Listener = Box<dyn Fn(&Event) + Send + Sync>;
 
-/// The listener of a process, and the numbers that tell servers of one name apart.
+/// Event callback of a process, and the revision numbers of servers.
 #[derive(Default)]
 pub struct Events {
     listener: OnceLock<Listener>,
@@ -104,32 +100,32 @@ pub struct Events {
 
 #[derive(Default)]
 struct Revisions {
-    /// That of servers that come now.
+    /// Revision of the next added server.
     next: u32,
-    /// A server was removed since one came.
+    /// A server was removed since the last one was added.
     removed: bool,
-    /// By the serials of servers; 0 for others.
+    /// Revisions by serial number of the server; servers not listed have revision 0.
     known: HashMap<usize, u32>,
 }
 
 impl Events {
-    /// Has this be told of all that happens. Only the first call has an effect.
+    /// Sets the callback for all events. Only the first call has an effect.
     pub fn listen(&self, listener: Listener) {
         let _ = self.listener.set(listener);
     }
 
-    /// Whether anything is to be told.
+    /// Whether there is a callback.
     #[inline]
     pub fn are_heard(&self) -> bool {
         self.listener.get().is_some()
     }
 
-    /// Whether a server came by an order.
+    /// Whether a server was added at run time.
     pub fn is_added(&self, server: &Server) -> bool {
         self.revisions().known.contains_key(&server.serial)
     }
 
-    /// A server was removed, and another one may get its serial number.
+    /// Removes the revision of a removed server, whose serial number can be reused.
     pub(crate) fn forget(&self, serial: usize) {
         self.revisions().known.remove(&serial);
     }
@@ -138,14 +134,14 @@ impl Events {
         self.revisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the listener.
+    /// Passes an event to the callback.
     pub fn tell(&self, event: &Event) {
         if let Some(listener) = self.listener.get() {
             listener(event);
         }
     }
 
-    /// The number of a server that tells it apart from others of its name.
+    /// Returns the number that distinguishes a server from others that had its name.
     pub fn revision(&self, server: &Server) -> u32 {
         self.revisions().known.get(&server.serial).copied().unwrap_or(0)
     }
@@ -163,7 +159,7 @@ fn tell_of(process: &Process, (proxy, server): (&Proxy, &Server), what: What) {
     })));
 }
 
-/// A server came by an order.
+/// Reports a server that was added at run time.
 pub fn added(process: &Process, proxy: &Proxy, server: &Server) {
     {
         let revisions = &mut *process.events.revisions();
@@ -173,20 +169,20 @@ pub fn added(process: &Process, proxy: &Proxy, server: &Server) {
     tell_of(process, (proxy, server), What::Added);
 }
 
-/// A server is about to be removed.
+/// Reports a server that is about to be removed.
 pub fn removed(process: &Process, proxy: &Proxy, server: &Server) {
     process.events.revisions().removed = true;
     tell_of(process, (proxy, server), What::Removed);
 }
 
-/// A server has another address or port, or none any more.
+/// Reports a server whose address or port changed, or that no longer has an address.
 pub fn moved(process: &Process, proxy: &Proxy, server: &Server) {
     if process.events.are_heard() {
         tell_of(process, (proxy, server), What::Moved);
     }
 }
 
-/// A check found something.
+/// Reports the result of a check.
 pub(crate) fn checked(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker) {
     if worker.process.events.are_heard()
         && let Some(checked) = last_check(worker, proxy, server, checker)
@@ -195,7 +191,7 @@ pub(crate) fn checked(worker: &Worker, proxy: &Proxy, server: &Server, checker: 
     }
 }
 
-/// A server stands in another way; `why`: `None`, because of what a check found.
+/// Reports a state change of a server; `why`: `None` if a check caused it.
 pub(crate) fn changed(
     worker: &Worker,
     (proxy, server): (&Proxy, &Server),
@@ -217,7 +213,7 @@ fn last_check(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker)
     Some(Checked { agent: checker == Checker::Agent, report, level: health.level(), rise, fall })
 }
 
-/// A certificate that is obtained needs a record, or has come.
+/// Reports a DNS record that a certificate needs, or that the certificate was installed.
 pub(crate) fn certificate(process: &Process, name: &str, record: impl FnOnce() -> Option<WantedRecord>) {
     if process.events.are_heard() {
         process.events.tell(&Event::Certificate(Box::new(CertificateEvent { name: name.into(), record: record() })));

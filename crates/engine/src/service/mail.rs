@@ -1,5 +1,5 @@
-//! Sends mails about servers over SMTP (configuration manual, sections 4.2 "email-alert" and 12.3; RFC 5321). Must never wait
-//! for a mail server while anybody waits for it.
+//! Sends e-mail alerts over SMTP (configuration manual, sections 4.2 "email-alert" and 12.3; RFC 5321). Must never block anything
+//! on a mail server.
 
 mod dialogue;
 
@@ -17,10 +17,10 @@ use wire::date::Date;
 
 use crate::worker::{Process, Worker};
 
-/// Mails that wait for one server at most. Servers that fail all at once make many, of which the reader needs one.
+/// Maximum number of queued mails per mail server. Servers that fail at the same time cause many mails, of which one is enough.
 const WAITING: usize = 100;
 
-/// Mails that wait, for each mail server.
+/// Queued mails, for each mail server.
 #[derive(Debug, Default)]
 pub struct Outbox {
     queues: Mutex<BTreeMap<SocketAddr, Queue>>,
@@ -31,17 +31,17 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Queue {
     mails: VecDeque<Mail>,
-    /// A task sends them, one after the other.
+    /// A task sends them, one at a time.
     busy: bool,
 }
 
-/// A mail, ready to go.
+/// A complete mail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mail {
     hostname: Box<str>,
     from: Box<str>,
     to: Box<str>,
-    /// Header and body, its end included.
+    /// Header and body, including the final dot.
     content: Arc<[u8]>,
     timeout: Duration,
     proxy: usize,
@@ -52,12 +52,12 @@ impl Outbox {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No mail is sent from now on: a script sends them.
+    /// Stops sending mails: a script does.
     pub fn leave_to_scripts(&self) {
         self.is_left.store(true, Ordering::Relaxed);
     }
 
-    /// Takes a mail. `None`: the queue is full; else whether a task has to be started to send.
+    /// Queues a mail. `None`: the queue is full; else whether a task has to be started.
     fn add(&self, to: SocketAddr, mail: Mail) -> Option<bool> {
         let mut queues = self.lock();
         let queue = queues.entry(to).or_default();
@@ -68,7 +68,7 @@ impl Outbox {
         Some(!std::mem::replace(&mut queue.busy, true))
     }
 
-    /// The next mail for a server; `None`: sending has ended.
+    /// Takes the next mail for a server; `None`: the queue is empty, the task ends.
     fn next(&self, to: SocketAddr) -> Option<Mail> {
         let mut queues = self.lock();
         let queue = queues.get_mut(&to)?;
@@ -78,7 +78,7 @@ impl Outbox {
     }
 }
 
-/// Sends what is worth a mail, if the proxy wants mails of that level.
+/// Sends an alert by mail, if the proxy's level includes it.
 pub fn alert(worker: &Worker, proxy: &Proxy, level: LogLevel, text: &str) {
     let Some(alert) = proxy.mail.as_ref().filter(|alert| level <= alert.level) else { return };
     if worker.process.outbox.is_left.load(Ordering::Relaxed) {
@@ -103,7 +103,7 @@ pub fn alert(worker: &Worker, proxy: &Proxy, level: LogLevel, text: &str) {
     }
 }
 
-/// Sends what waits for a server. What cannot be sent is told and gone: the log has the same.
+/// Sends the queued mails of a server. A failure is logged and the mail is dropped: the log already has its contents.
 async fn deliver(worker: usize, shared: Arc<Process>, to: SocketAddr) {
     while let Some(mail) = shared.outbox.next(to) {
         let Err(reason) = dialogue::send(to, &mail).await else { continue };
@@ -113,7 +113,7 @@ async fn deliver(worker: usize, shared: Arc<Process>, to: SocketAddr) {
     }
 }
 
-/// "Sun, 22 Nov 2026 12:58:23 +0000" (RFC 5322, section 3.3).
+/// Formats a date as in "Sun, 22 Nov 2026 12:58:23 +0000" (RFC 5322, section 3.3).
 fn date(now: WallTime) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     let day = DAYS[usize::try_from(now.seconds.div_euclid(86_400).rem_euclid(7)).unwrap_or_default()];
@@ -135,7 +135,8 @@ fn mail(worker: &Worker, proxy: usize, alert: &MailAlert, text: &str) -> Mail {
     }
 }
 
-/// Header and body. No line of it can be taken for the end of the mail, or for another line of the header.
+/// Builds header and body. Control characters are replaced and a leading dot is escaped, so that no text can end the mail or add
+/// a header line.
 fn content(from: &str, to: &str, date: &str, text: &str) -> Vec<u8> {
     let text: String = text.chars().map(|found| if found.is_control() { '?' } else { found }).collect();
     let dot = if text.starts_with('.') { "." } else { "" };

@@ -1,5 +1,5 @@
-//! What streams and checks cause beside traffic: log lines, mails, changes of servers. Must never be needed for a request to
-//! be served.
+//! Side effects of streams and checks: log lines, mails, state changes of servers. Must never be needed for a request to be
+//! served.
 
 pub mod activity;
 pub mod bare;

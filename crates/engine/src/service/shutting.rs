@@ -1,5 +1,5 @@
-//! Ends the sessions that have to do with a server, on all workers: by an order of the runtime API, or because a check
-//! changed the server's state (configuration manual, `on-marked-down`, `on-marked-up`). Must never choose a server.
+//! Ends the sessions of a server on all workers: by a command of the runtime API, or because a check changed the server's state
+//! (configuration manual, `on-marked-down`, `on-marked-up`). Must never choose a server.
 
 use std::rc::Rc;
 
@@ -7,10 +7,10 @@ use crate::stream::task::StreamTask;
 use crate::stream_state::Cause;
 use crate::worker::{Process, Worker};
 
-/// Sessions that a worker looks at before others get their turn.
+/// Sessions that are examined before the worker yields.
 const BATCH: usize = 100;
 
-/// Ends the sessions that have to do with server `at.1` of proxy `at.0`.
+/// Ends the sessions of server `at.1` of proxy `at.0`.
 pub async fn shut_sessions(shared: &Process, at: (usize, usize), why: Cause) {
     for number in 0..shared.workers() {
         let mut from = None;
@@ -24,7 +24,7 @@ pub async fn shut_sessions(shared: &Process, at: (usize, usize), why: Cause) {
     }
 }
 
-/// Kills those of some sessions that have to do with a server. Where to go on.
+/// Ends the sessions of a server within one batch. Returns the key at which to continue; `None`: all were examined.
 fn kill_some(worker: &Rc<Worker>, (backend, server): (usize, usize), why: Cause, from: Option<u64>) -> Option<u64> {
     let sessions = worker.tasks_behind(from, BATCH);
     let is_there = |session: &StreamTask| {

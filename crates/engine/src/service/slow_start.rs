@@ -1,10 +1,10 @@
-//! Lets servers that came back grow to their full share (`slowstart`), step by step. Must never choose a server.
+//! Raises the weight of recovered servers step by step (`slowstart`). Must never choose a server.
 
 use std::sync::Arc;
 
 use live::ProxyState;
 
-/// Until all servers of a backend are warm. However often servers come back, one task sees to them.
+/// Starts a task that runs until no server of a backend is in slow start. One task at a time does this for a backend.
 pub fn watch(state: Arc<ProxyState>) {
     if state.advance(rt::now()).is_none() {
         return;

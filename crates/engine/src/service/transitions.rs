@@ -1,5 +1,5 @@
-//! Changes of a server's state, by whomever: says in its backend's log what became of it, in HAProxy's words, and sees to
-//! what follows from it: servers that track it, sessions that end, a server that warms up. Must never decide a state.
+//! State changes of servers: logs them in the backend's log in HAProxy's words, and applies the consequences: tracking servers,
+//! ended sessions, slow start. Must never decide a state.
 
 mod sentences;
 
@@ -17,7 +17,7 @@ use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 use sentences::{Scene, Sentence};
 
-/// Servers that get requests from the balance: those in front, and backups.
+/// Number of servers that load balancing can choose: active ones, and backups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Online {
     active: usize,
@@ -25,7 +25,7 @@ pub struct Online {
 }
 
 impl Online {
-    /// As it is now.
+    /// Counts the current servers.
     pub fn of(proxy: &Proxy, state: &ProxyState) -> Self {
         let mut online = Self { active: 0, backup: 0 };
         for one in proxy.servers().filter_map(|server| state.status(server.index)).filter(is_online) {
@@ -34,7 +34,7 @@ impl Online {
         online
     }
 
-    /// As it was before one of them changed, which it has just done.
+    /// Returns the counts before a transition that has just been applied.
     pub fn before(proxy: &Proxy, state: &ProxyState, transition: &Transition) -> Self {
         let Transition { before, after } = transition;
         let mut online = Self::of(proxy, state);
@@ -52,12 +52,12 @@ impl Online {
     }
 }
 
-/// Whether the balance may give a server requests.
+/// Whether load balancing can choose a server.
 fn is_online(one: &ServerStatus) -> bool {
     one.up && !one.stopping && one.admin == Admin::Ready && one.weight > 0
 }
 
-/// Whose order it is.
+/// Source of an administrative command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Orderer {
     /// The runtime API.
@@ -69,7 +69,7 @@ pub enum Orderer {
 }
 
 impl Orderer {
-    /// As HAProxy logs it.
+    /// Text for HAProxy's log.
     const fn sentence(self) -> &'static str {
         match self {
             Self::Cli => "changed from CLI",
@@ -79,24 +79,24 @@ impl Orderer {
     }
 }
 
-/// Why a server's state changes.
+/// Cause of a state change.
 #[derive(Debug, Clone, Copy)]
 pub enum Cause<'a> {
-    /// A line of its own has said it.
+    /// It was logged already.
     Told,
-    /// This is what a check found.
+    /// The result of a check.
     Check(&'a Report),
-    /// Somebody has ordered it.
+    /// An administrative command.
     Order(Orderer),
-    /// It tracks this server.
+    /// A change of the server that it tracks.
     Leader(&'a str),
-    /// Its name was resolved, or for this reason not.
+    /// Name resolution, with the reason of a failure.
     Name(&'a str),
-    /// It goes on where it was in the process before this one.
+    /// State restored from the previous process.
     SavedServer,
 }
 
-/// Changes something about a server, and sees to what follows. `change` says what it did, if anything.
+/// Changes the state of a server, and applies the consequences. `change` returns the transition, if there is one.
 pub fn change(
     worker: &Worker,
     proxy: &Proxy,
@@ -111,7 +111,7 @@ pub fn change(
     }
 }
 
-/// The same for what has changed already, when so many servers were online.
+/// Applies the consequences of a transition that has been made; `online`: the counts before it.
 pub fn settle(
     worker: &Worker,
     proxy: &Proxy,
@@ -127,7 +127,7 @@ pub fn settle(
     generation.program.followers(server, |leader, follower| follow(worker, leader, follower).unwrap_or(false));
 }
 
-/// A server stands as the one does that it tracks. Whether it has not done so before.
+/// Applies the state of a tracked server to one that tracks it. Returns whether that changed.
 fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option<bool> {
     let generation = worker.generation();
     let (program, live) = (&generation.program, &worker.process.live);
@@ -141,7 +141,7 @@ fn follow(worker: &Worker, leader: ServerPlace, follower: ServerPlace) -> Option
     Some(standing(&before) != standing(&after))
 }
 
-/// What is said of a server that goes on where it was in the process before this one, or whose leader does.
+/// Returns the message about a server whose state, or the state of the server it tracks, was restored from the previous process.
 pub fn resumed(
     (program, live): (&Program, &Live),
     proxy: &Proxy,
@@ -161,7 +161,7 @@ fn full_name(proxy: &Proxy, server: &Server) -> String {
     format!("{}erver {}/{}", if server.backup { "Backup S" } else { "S" }, proxy.name, server.name)
 }
 
-/// The server that this one tracks.
+/// Returns the name of the server that this one tracks.
 fn name_of_leader(program: &Program, server: &Server) -> Option<String> {
     let leader = server.tracking.leader?;
     Some(format!("{}/{}", program.proxies.get(leader.0)?.name, program.server_at(leader)?.name))
@@ -206,10 +206,10 @@ fn settle_one(
     shut_sessions(worker, proxy, server, &transition);
 }
 
-/// `on-marked-down shutdown-sessions` and `on-marked-up shutdown-backup-sessions`.
+/// Applies `on-marked-down shutdown-sessions` and `on-marked-up shutdown-backup-sessions`.
 fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &Transition) {
     let Some(backend) = &proxy.backend else { return };
-    // Who is in maintenance is down, whatever its checks say.
+    // A server in maintenance counts as down, regardless of its checks.
     let standing = |status: &ServerStatus| match status.admin {
         Admin::Maintenance => Operation::Down,
         _ => status.operation(),
@@ -234,19 +234,19 @@ fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &T
     });
 }
 
-/// What the administrator wants of a server.
+/// Sets the administrative state of a server.
 pub fn set_admin(worker: &Worker, proxy: &Proxy, server: &Server, admin: Admin) {
     let was_out = worker.process.live.proxies[proxy.index]
         .status(server.index)
         .is_some_and(|before| before.admin == Admin::Maintenance);
     change(worker, proxy, server, |state| state.set_admin(server.index, admin, rt::now()), Cause::Order(Orderer::Cli));
     if !was_out && admin == Admin::Maintenance {
-        // A server in maintenance gets no connections; links that are in use now are not kept either.
+        // A server in maintenance gets no connections; those in use are not pooled again.
         worker.process.forget_links(server.serial);
     }
 }
 
-/// An order says what a server does, in the name of one of its checks.
+/// Forces the result of one of a server's checks, by a command.
 pub fn force(
     worker: &Worker,
     (proxy, server): (&Proxy, &Server),

@@ -1,15 +1,15 @@
-//! Weights that orders give to servers (management manual, "set weight"; configuration manual, "agent-check"). Must never
-//! choose a server.
+//! Weights that commands set on servers (management manual, "set weight"; configuration manual, "agent-check"). Must never choose
+//! a server.
 
 use policy::program::{Proxy, Server};
 
 use super::transitions;
 use crate::worker::Worker;
 
-/// A weight as written: a number, or percents of the configured one.
+/// Parses a weight: a number, or a percentage of the configured one.
 ///
 /// # Errors
-/// What is wrong with it, in HAProxy's words.
+/// The reason, in HAProxy's words.
 pub fn parse(written: &str, initial: u32) -> Result<u32, &'static str> {
     const MOST: u64 = 256;
     if written.is_empty() {
@@ -35,7 +35,7 @@ pub fn parse(written: &str, initial: u32) -> Result<u32, &'static str> {
     }
 }
 
-/// Gives a server its weight; it is logged if no server is left.
+/// Sets the weight of a server; logs it if no server is left.
 pub fn set(worker: &Worker, proxy: &Proxy, server: &Server, weight: u32) {
     let changes = |state: &live::ProxyState| {
         let before = state.status(server.index).filter(|status| status.weight != weight)?;

@@ -1,30 +1,30 @@
-//! The two ends of a client's connection: what the socket says, a balancer in front, and rules of the session. Must never look
-//! into a message.
+//! Source and destination of a client's connection: from the socket, from a proxy in front, and from rules of the session. Must
+//! never look into a message.
 
 use std::net::SocketAddr;
 
 use super::Session;
 
-/// What is known of the ends of a client's connection beside the client's address.
+/// Addresses of a client's connection other than its current source.
 #[derive(Default)]
 pub(super) struct Ends {
-    /// Where it connected to, as rules of the session see it now; inside `None`: unknown. `None`: not asked yet.
+    /// Current destination; inner `None`: unknown. `None`: not queried yet.
     destination: Option<Option<SocketAddr>>,
-    /// Client and destination before a balancer in front or rules of the session could change them, where some do. Inside
-    /// `None`: the connection was not asked yet.
+    /// Source and destination before a proxy in front or rules of the session changed them. Inner `None`: the destination was not
+    /// queried yet.
     connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
-    /// What an application is told of a client and a destination, written for a request before.
+    /// Addresses encoded for an application, cached for the next request.
     written: Option<Written>,
 }
 
-/// Text about two ends.
+/// Text about a source and a destination.
 struct Written {
     ends: (Option<SocketAddr>, Option<SocketAddr>),
     text: Vec<u8>,
 }
 
 impl Session {
-    /// A balancer in front has told who the client is and where it connected to: that counts from now on.
+    /// Replaces source and destination by those that a proxy in front has sent.
     pub fn replace_addresses(&self, client: SocketAddr, destination: SocketAddr) {
         let before = self.client.replace(Some(client));
         self.change(|ends| {
@@ -33,7 +33,7 @@ impl Session {
         });
     }
 
-    /// `None`: nothing is known yet.
+    /// Reads from the addresses; `None`: nothing is known yet.
     fn known<T>(&self, read: impl FnOnce(&Ends) -> Option<T>) -> Option<T> {
         let ends = self.ends.take();
         let found = ends.as_deref().and_then(read);
@@ -47,8 +47,8 @@ impl Session {
         self.ends.set(Some(ends));
     }
 
-    /// A rule of the session says who the client is, or where it connected to: that counts from now on. A rule of a stream
-    /// changes [`crate::handshake_info::HandshakeInfo::ends`] instead.
+    /// Replaces source or destination, by a rule of the session. A rule of a stream changes
+    /// [`crate::stream_state::StreamState::ends`] instead.
     pub fn change_ends(&self, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
         self.change(|ends| ends.destination = destination.map(Some).or(ends.destination));
         self.client.set(client.or(self.client()));
@@ -62,12 +62,12 @@ impl Session {
         });
     }
 
-    /// The client, whatever a balancer in front and rules of the session have said.
+    /// Returns the source address of the connection itself, before changes by a proxy in front and by rules.
     pub fn original_client(&self) -> Option<SocketAddr> {
         self.known(|ends| ends.connection).map_or(self.client(), |(client, _)| client)
     }
 
-    /// Where it connected to, whatever a balancer in front and rules of the session have said.
+    /// Returns the destination address of the connection itself, before changes by a proxy in front and by rules.
     pub fn original_destination(&self) -> Option<SocketAddr> {
         match self.known(|ends| ends.connection) {
             Some((_, Some(destination))) => destination,
@@ -76,7 +76,7 @@ impl Session {
         }
     }
 
-    /// The address that the client connected to. A system call the first time.
+    /// Returns the destination address of the client's connection. Costs a system call the first time.
     pub fn destination(&self) -> Option<SocketAddr> {
         if let Some(known) = self.known(|ends| ends.destination) {
             return known;
@@ -86,21 +86,21 @@ impl Session {
         found
     }
 
-    /// The address that the socket of the client's connection is bound to, or that a packet filter redirected from.
+    /// Returns the local address of the client's socket, or the original destination before a redirection by the packet filter.
     fn socket_destination(&self) -> Option<SocketAddr> {
         let address = self.socket.local_address().ok()?.inet()?;
-        // The packet filter alone knows where a redirected connection went. An IPv4 address in the form of IPv6 is looked
-        // up as IPv6 and not found: the kernel keeps the two apart.
+        // Only the packet filter knows the original destination of a redirected connection. An IPv4-mapped address is looked up
+        // as IPv6 and not found: the kernel keeps the two apart.
         let before = self.socket.original_destination(address.is_ipv6()).ok();
         Some(before.and_then(|before| before.inet()).unwrap_or(address))
     }
 
-    /// The address that the client connected to, if it was asked for before.
+    /// Returns the destination address if it was queried before.
     pub fn known_destination(&self) -> Option<SocketAddr> {
         self.known(|ends| ends.destination).flatten()
     }
 
-    /// Lends `read` what `write` writes about two ends. It is written again where they are others than the last time.
+    /// Passes the text that `write` produces for a source and a destination to `read`. It is written again only if they changed.
     pub fn lend_written_ends(
         &self,
         ends: (Option<SocketAddr>, Option<SocketAddr>),

@@ -1,5 +1,5 @@
-//! The file of shared counts: its seats, its lock, its records. Must never know whose counts they are, nor wait for another
-//! process for long.
+//! The file of shared counters: its process slots ("seats"), its lock, its records. Must never know the owners of counters, nor
+//! wait long for another process.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,29 +10,29 @@ use std::time::Duration;
 
 use live::counters::shared::{Place, RECORD, Record, SEATS, SharedKind, VALUES, header, header_fault};
 
-/// Bytes whose lock gives the right to read and write records.
+/// Byte range whose lock is required to read and write records.
 const ACCESS: Range<u64> = 0..RECORD as u64;
-/// The byte behind all records whose lock is the first seat.
+/// Byte, beyond all records, whose lock is the first seat.
 const FIRST_SEAT: u64 = 1 << 40;
-/// How often, and in what time, a lock is tried that another process has for microseconds.
+/// Attempts to take the lock, and the pause between them; another process holds it for microseconds.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What an object is found by.
+/// Key of a record: kind and GUID of the object.
 pub(super) type Name = (SharedKind, Box<str>);
 
-/// The place of a record.
+/// Index of a record.
 pub(super) type Slot = u32;
 
-/// An open file of counts, with a seat of its own.
+/// An open file of counters, with this process's seat.
 #[derive(Debug)]
 pub(super) struct CountsFile {
     file: File,
-    /// The bit of its seat.
+    /// Bit mask of this process's seat.
     seat: u64,
-    /// Records at most.
+    /// Maximum number of records.
     most: u32,
-    /// The records as they were read last: memory that is used again.
+    /// The records as last read; a reused buffer.
     bytes: Vec<u8>,
 }
 
@@ -42,10 +42,10 @@ fn seat_of(number: u32) -> Range<u64> {
 }
 
 impl CountsFile {
-    /// Takes a seat in a file, which is begun where it is empty.
+    /// Opens a file, takes a seat in it, and initialises it if it is empty.
     ///
     /// # Errors
-    /// In words.
+    /// A message.
     pub(super) fn open(file: File, most: u32) -> Result<Self, String> {
         let of_system = |error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock => "another process keeps it locked".to_owned(),
@@ -59,7 +59,7 @@ impl CountsFile {
         Ok(own)
     }
 
-    /// Takes a seat, and strikes off those whose processes have ended. `Some`: why not.
+    /// Takes a seat, and clears those of processes that have ended. `Some`: the reason of a failure.
     fn sit_down(&mut self) -> io::Result<Option<String>> {
         let size = self.file.metadata()?.len();
         if size == 0 {
@@ -99,10 +99,10 @@ impl CountsFile {
         Ok(None)
     }
 
-    /// Works on the records while no other process does.
+    /// Calls `work` with the records, locked against other processes, and writes the changed ones.
     ///
     /// # Errors
-    /// The system's; `WouldBlock`: another process has them.
+    /// From the system; `WouldBlock`: another process holds the lock.
     pub(super) fn hold<T>(&mut self, work: impl FnOnce(&mut Records<'_>) -> T) -> io::Result<T> {
         self.lock()?;
         let worked = self.read().and_then(|()| {
@@ -129,11 +129,11 @@ impl CountsFile {
         Records { bytes: &mut self.bytes, seat: self.seat, most: self.most, changed: Vec::new(), index: None }
     }
 
-    /// Reads all records that there may be.
+    /// Reads all existing records.
     fn read(&mut self) -> io::Result<()> {
         let size = self.file.metadata()?.len();
         if size < RECORD as u64 {
-            // Somebody has emptied it: it begins anew.
+            // The file was truncated: it is initialised again.
             self.file.write_all_at(&header(), 0)?;
         }
         let size = size.saturating_sub(RECORD as u64) / RECORD as u64;
@@ -152,23 +152,23 @@ impl CountsFile {
     }
 }
 
-/// The records of a file while no other process has them.
+/// The records of a file while it is locked.
 pub(super) struct Records<'f> {
     bytes: &'f mut Vec<u8>,
     seat: u64,
     most: u32,
     changed: Vec<Slot>,
-    /// Made when a record is looked for.
+    /// Built by the first lookup.
     index: Option<Index>,
 }
 
-/// Where records are, and where there is room.
+/// Lookup tables of used, free and abandoned records.
 #[derive(Default)]
 struct Index {
     taken: BTreeMap<Name, Slot>,
-    /// In the order in which they are used: the last one first.
+    /// Free records, the next to use at the end.
     free: Vec<Slot>,
-    /// Records that no process counts any more.
+    /// Records that no process uses.
     abandoned: Vec<(Slot, Name)>,
 }
 
@@ -182,7 +182,7 @@ impl Records<'_> {
         self.bytes.get(at..at + RECORD).map_or(Place::Free, Record::decode)
     }
 
-    /// Puts the bytes of a record in its place, behind the last one at most.
+    /// Writes the bytes of a record, appending it if it is the next one.
     fn put_bytes(&mut self, slot: Slot, bytes: &[u8; RECORD]) {
         let at = slot as usize * RECORD;
         if self.bytes.len() < at + RECORD {
@@ -215,8 +215,8 @@ impl Records<'_> {
         index
     }
 
-    /// The record of an object, from now on this process's as well: the one that there is, a free one, or one that no process
-    /// counts any more. `None`: there is no room.
+    /// Returns the record of an object, and marks it as used by this process: the existing one, a free one, or an abandoned one.
+    /// `None`: the file is full.
     pub(super) fn take(&mut self, name: &Name) -> Option<(Slot, Record)> {
         let mut index = self.index.take().unwrap_or_else(|| self.index());
         let taken = self.take_from(&mut index, name);
@@ -240,7 +240,7 @@ impl Records<'_> {
         Some((slot, record))
     }
 
-    /// The place of a record that no process counts any more, nor this one by now.
+    /// Takes an abandoned record that this process has not used since.
     fn reclaim(&self, index: &mut Index) -> Option<Slot> {
         while let Some((slot, name)) = index.abandoned.pop() {
             if matches!(self.at(slot), Place::Taken(record) if record.seats == 0) {
@@ -251,8 +251,8 @@ impl Records<'_> {
         None
     }
 
-    /// Changes the record of an object. `None`: it is in another place, because someone else has changed the file; nothing is
-    /// counted there then.
+    /// Changes the record of an object. `None`: the record is no longer at this index, because the file was changed otherwise;
+    /// nothing is counted there then.
     pub(super) fn change<T>(&mut self, slot: Slot, name: &Name, change: impl FnOnce(&mut Record) -> T) -> Option<T> {
         let Place::Taken(mut record) = self.at(slot) else { return None };
         if (record.kind, &record.guid) != (name.0, &name.1) {
@@ -264,7 +264,7 @@ impl Records<'_> {
         Some(result)
     }
 
-    /// This process does not count the object any more: its record is free unless another one does.
+    /// Releases the record of an object: it is freed unless another process uses it.
     pub(super) fn give_back(&mut self, slot: Slot, name: &Name) {
         let seat = self.seat;
         let left = self.change(slot, name, |record| record.seats & !seat);

@@ -1,6 +1,6 @@
-//! Counts that this process shares with others through a file (configuration manual, "shm-stats-file"): what each object has given
-//! to the file, and what others have counted, which is shown in cells of their own. Must never be asked by a worker: nothing that a
-//! request passes knows it.
+//! Counters that this process shares with others through a file (configuration manual, "shm-stats-file"): the values that each
+//! object has added to the file, and those of other processes, which are kept in separate cells. Must never be called by a
+//! worker: processing a request does not involve it.
 
 mod file;
 
@@ -15,15 +15,15 @@ use policy::program::Program;
 
 use file::{CountsFile, Name, Slot};
 
-/// Whose counts they are.
+/// Owner of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Object {
-    /// Of the proxy with that index.
+    /// Frontend, by the index of its proxy.
     Frontend(usize),
-    /// Of a proxy, by the index of the `bind` line.
+    /// Listener, by the indices of the proxy and of the `bind` line.
     Listener(usize, usize),
     Backend(usize),
-    /// By its serial number.
+    /// Server, by its serial number.
     Server(usize),
 }
 
@@ -38,7 +38,7 @@ impl Object {
     }
 }
 
-/// The objects of a program that have a `guid`, and what HAProxy calls them in messages.
+/// Returns the objects of a program that have a `guid`, with their names in HAProxy's messages.
 fn objects(program: &Program) -> Vec<(Name, Object, String)> {
     let mut objects = Vec::new();
     let mut add = |kind, guid: Option<&str>, object, text: String| {
@@ -48,7 +48,7 @@ fn objects(program: &Program) -> Vec<(Name, Object, String)> {
         let (guid, name) = (proxy.guid.as_deref(), &proxy.name);
         if let Some(frontend) = &proxy.frontend {
             add(SharedKind::Frontend, guid, Object::Frontend(proxy.index), format!("frontend {name}"));
-            // Listening addresses are counted where that is configured.
+            // Listeners have counters only with `option socket-stats`.
             let binds = frontend.binds.iter().filter(|bind| frontend.reception.socket_stats && !bind.is_removed);
             for bind in binds {
                 let listener = Object::Listener(proxy.index, bind.index);
@@ -66,32 +66,32 @@ fn objects(program: &Program) -> Vec<(Name, Object, String)> {
     objects
 }
 
-/// An object that is shared.
+/// A shared object.
 #[derive(Debug)]
 struct Shared {
     object: Object,
     slot: Slot,
-    /// What this process has given to the record.
+    /// Values that this process has added to the record.
     given: Values,
-    /// What others had counted when counts were exchanged last.
+    /// Values of other processes at the last exchange.
     others: Values,
 }
 
-/// The counts that this process shares.
+/// The counters that this process shares.
 #[derive(Debug)]
 pub struct SharedCounts {
     file: CountsFile,
     objects: BTreeMap<Name, Shared>,
-    /// What could not be done has been said.
+    /// A failure has been reported.
     pub(crate) complained: bool,
 }
 
 impl SharedCounts {
-    /// Shares the counts of a program through a file, which an earlier process may have begun. For a process that does not count
-    /// yet.
+    /// Shares the counters of a program through a file, which an earlier process may have created. Call it before the process
+    /// counts.
     ///
     /// # Errors
-    /// In words: the file is another program's, or has no room, or cannot be used.
+    /// A message: the file belongs to another program, is full, or is not usable.
     pub fn open(file: File, name: &str, program: &Program) -> Result<Self, String> {
         let most = program.global.shared_counters.as_ref().map_or(0, |shared| shared.max_objects);
         let mut file =
@@ -114,17 +114,17 @@ impl SharedCounts {
         Ok(Self { file, objects: shared, complained: false })
     }
 
-    /// Whether an object goes on with counts of another process.
+    /// Whether an object continues the counters of another process.
     pub fn goes_on(&self, kind: SharedKind, guid: &str) -> bool {
         self.objects.get(&(kind, guid.into())).is_some_and(|shared| shared.others != [0; VALUES])
     }
 
-    /// Whether the counts of the server with that serial number are shared.
+    /// Whether the counters of the server with that serial number are shared.
     pub(crate) fn has_server(&self, serial: usize) -> bool {
         self.objects.values().any(|shared| shared.object == Object::Server(serial))
     }
 
-    /// Shows the counts of others. Before the first worker counts.
+    /// Loads the values of other processes. Call it before the first worker counts.
     pub fn begin(&self, counters: &Counters) {
         let Some((_, cells)) = counters.of_others() else { return };
         for shared in self.objects.values() {
@@ -134,10 +134,10 @@ impl SharedCounts {
         }
     }
 
-    /// Exchanges the counts of the objects of a program with the file. False: there is no room for all of them.
+    /// Exchanges the counters of the objects of a program with the file. Returns false if the file has no space for all of them.
     ///
     /// # Errors
-    /// The system's; `WouldBlock`: another process has the file.
+    /// From the system; `WouldBlock`: another process holds the file's lock.
     pub(crate) fn exchange(&mut self, program: &Program, counters: &Counters) -> io::Result<bool> {
         let wanted = objects(program);
         let Some((workers, cells)) = counters.of_others() else { return Ok(true) };
@@ -162,7 +162,7 @@ impl SharedCounts {
                     objects.insert(name.clone(), Shared { object, slot, given: [0; VALUES], others });
                 }
             }
-            // An object whose record someone else has removed has another one the next time.
+            // If another process has removed an object's record, the next exchange takes a new one.
             objects.retain(|name, shared| {
                 let own = counted(workers.iter().filter_map(|worker| shared.object.of(worker)));
                 let given = &mut shared.given;
@@ -180,8 +180,8 @@ impl SharedCounts {
         })
     }
 
-    /// Forgets counts, of one server or of all objects, for every process that shares them. After the workers have forgotten
-    /// theirs.
+    /// Clears the counters of one server or of all objects, for every process that shares them. Call it after the workers have
+    /// cleared theirs.
     ///
     /// # Errors
     /// As for [`SharedCounts::exchange`].
@@ -203,7 +203,7 @@ impl SharedCounts {
         })
     }
 
-    /// Gives the records back: those that no other process counts are free then, and their counts forgotten.
+    /// Releases the records: those that no other process uses are freed, and their values are lost.
     ///
     /// # Errors
     /// As for [`SharedCounts::exchange`].
@@ -217,12 +217,12 @@ impl SharedCounts {
     }
 }
 
-/// The counts that a process shares, if it does.
+/// The shared counters of a process, if it shares any.
 #[derive(Debug, Default)]
 pub struct Sharing(OnceLock<Mutex<SharedCounts>>);
 
 impl Sharing {
-    /// It shares these.
+    /// Sets the shared counters; only the first call has an effect.
     pub fn set(&self, counts: SharedCounts) {
         let _ = self.0.set(Mutex::new(counts));
     }
@@ -231,7 +231,7 @@ impl Sharing {
         self.0.get().map(|counts| counts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether it shares any.
+    /// Whether any are set.
     pub fn is_set(&self) -> bool {
         self.0.get().is_some()
     }

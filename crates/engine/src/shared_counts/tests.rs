@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A file that goes with the test.
+/// A file that is removed with the test.
 struct Shm(PathBuf);
 
 impl Shm {
@@ -31,7 +31,7 @@ fn name(guid: &str) -> Name {
     (SharedKind::Server, guid.into())
 }
 
-/// Takes records for these objects; tells which of them had something, and which had no room.
+/// Takes records for these objects; returns their indices and first values, `None` for those without space.
 fn take(file: &mut CountsFile, guids: &[&str]) -> Vec<Option<(Slot, u64)>> {
     let taken = file.hold(|records| {
         let take = |guid: &&str| records.take(&name(guid)).map(|(slot, record)| (slot, record.values[0]));
@@ -54,7 +54,7 @@ fn a_successor_finds_what_was_counted() {
     set(&mut one, 1, "b", 7);
     let mut two = CountsFile::open(shm.file(), 10).expect("there");
     assert_eq!(take(&mut two, &["b", "c"]), [Some((1, 7)), Some((2, 0))]);
-    // One leaves in order: what it alone has counted is forgotten.
+    // One process leaves normally: the counts that it alone had are lost.
     one.hold(|records| [(0, "a"), (1, "b")].map(|(slot, guid)| records.give_back(slot, &name(guid)))).expect("held");
     drop(one);
     let mut three = CountsFile::open(shm.file(), 10).expect("there");
@@ -70,7 +70,7 @@ fn a_process_that_crashed_leaves_its_counts() {
     drop(one);
     let mut two = CountsFile::open(shm.file(), 2).expect("there");
     assert_eq!(take(&mut two, &["a"]), [Some((0, 5))]);
-    // The record of an object that nobody counts any more is used again where there is no other room, and none of the others.
+    // An abandoned record is reused when there is no other space; the others are not.
     assert_eq!(take(&mut two, &["c", "d"]), [Some((1, 0)), None]);
 }
 
@@ -92,7 +92,7 @@ fn hostile_files_are_refused() {
         let fault = CountsFile::open(shm.file(), 4).map(drop).expect_err("refused");
         assert!(fault.contains(expected), "{fault}");
     }
-    // Half a record at the end is none, and what lies behind the limit is not read.
+    // An incomplete record at the end is ignored, and records beyond the limit are not read.
     let shm = Shm::new();
     let mut one = CountsFile::open(shm.file(), 1).expect("new");
     take(&mut one, &["a"]);
@@ -100,7 +100,7 @@ fn hostile_files_are_refused() {
     assert_eq!(take(&mut one, &["b"]), [Some((0, 0))]);
     shm.file().set_len(1 << 40).expect("sparse");
     assert_eq!(take(&mut one, &["c"]), [None]);
-    // One that was emptied begins anew.
+    // A truncated file is initialised again.
     shm.file().set_len(0).expect("cut");
     assert_eq!(take(&mut one, &["c"]), [Some((0, 0))]);
     assert!(CountsFile::open(shm.file(), 1).is_ok());

@@ -1,5 +1,5 @@
-//! A session in TCP mode that a service of the process serves (`tcp-request content use-service`): bytes both ways between
-//! the client and the service. Must never look at them.
+//! A session in TCP mode that a service of the process serves (`tcp-request content use-service`): transfers bytes between the
+//! client and the service. Must never look at them.
 
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -23,32 +23,32 @@ use crate::worker::SharedStreamState;
 /// The client's connection has failed.
 const LEFT: Outcome = Outcome::new(Cause::Client, Phase::Data);
 
-/// The client has sent, or taken, nothing for its time.
+/// The client has sent or read nothing within its timeout.
 const LATE: Outcome = Outcome::new(Cause::ClientTimeout, Phase::Data);
 
-/// Bytes that wait for the service at most.
+/// Maximum number of bytes that are buffered for the service.
 const MOST_INPUT: usize = 64 * 1024;
 
-/// The two directions between a client and a service.
+/// State of the transfer between a client and a service.
 struct Between<'a> {
     state: &'a SharedStreamState,
     service: Box<dyn ByteService>,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// Bytes of the output that the client has taken.
+    /// Number of output bytes that were sent to the client.
     sent: usize,
-    /// The client sends no more, or has sent nothing for its time.
+    /// The client has closed its sending side, or its timeout has expired.
     ended: bool,
-    /// How it ends once the service has ended.
+    /// Outcome of the session after the service has ended.
     outcome: Outcome,
     /// The service has ended.
     over: bool,
     limit: Option<Duration>,
-    /// When something moved last.
+    /// Time of the last transfer.
     moved: Moment,
 }
 
-/// Has that service serve the session to its end, and returns how it ended.
+/// Serves the session with that service to its end, and returns the outcome.
 pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamState, row: &ServiceRow) -> Outcome {
     let service = session.worker.process.services.start_of_bytes(row.number, session, state);
     let (Some(service), Some((stream, early))) = (service, client.conn.bytes()) else {
@@ -107,7 +107,7 @@ impl Between<'_> {
                 }
                 continue;
             }
-            // A client that has ended is waited for no more, unless it is to take something.
+            // After the client's end, its timeout applies only to pending output.
             let limit = self.limit.filter(|_| !self.ended || !self.output.is_empty());
             let Some(deadline) = limit.map(|limit| self.moved + limit) else { return Poll::Pending };
             if rt::now() >= deadline {
@@ -115,7 +115,7 @@ impl Between<'_> {
                 if !self.output.is_empty() {
                     return Poll::Ready(LATE);
                 }
-                // The service goes on: it may have something to send yet.
+                // The service continues: it may still send something.
                 (self.ended, self.moved) = (true, rt::now());
                 continue;
             }
@@ -126,7 +126,7 @@ impl Between<'_> {
         }
     }
 
-    /// Reads received bytes. True: something has changed. The error: the connection has failed.
+    /// Reads bytes from the client. Returns whether something changed. The error: the connection has failed.
     fn read(&mut self, cx: &mut Context<'_>, stream: &mut Transport, buffer: &mut Buffer) -> Result<bool, ()> {
         if self.ended || self.input.len() >= MOST_INPUT {
             // The service may wait for something else.
@@ -148,7 +148,7 @@ impl Between<'_> {
         Ok(true)
     }
 
-    /// Writes what the service has made. True: something has changed.
+    /// Writes the output of the service. Returns whether something changed.
     fn write(&mut self, cx: &mut Context<'_>, stream: &mut Transport) -> Result<bool, Outcome> {
         let mut wrote = false;
         while self.sent < self.output.len() {

@@ -1,12 +1,12 @@
-//! `option checkcache`: whether a cache between us and the client could store an answer with its cookie, by the list in the
+//! `option checkcache`: whether a cache between Weir and the client could store a response with its cookie, by the list in the
 //! configuration manual (section 4.2). Must never change a message.
 
 use wire::http::{Head, Method};
 
-/// Statuses of answers that caches store unless they are told not to.
+/// Statuses of responses that caches store by default.
 const STORED: &[u16] = &[200, 203, 204, 206, 300, 301, 404, 405, 410, 414, 501];
 
-/// Whether the cookie in an answer could be stored.
+/// Whether the cookie in a response could be stored.
 pub fn exposes_cookie(request: &Head, response: &Head) -> bool {
     if !response.contains(b"set-cookie") {
         return false;
@@ -20,7 +20,7 @@ pub fn exposes_cookie(request: &Head, response: &Head) -> bool {
     (asked && STORED.contains(&response.status())) || directives().any(|one| is(one, b"public"))
 }
 
-/// Whether a directive keeps the cookie out of caches.
+/// Whether a directive prevents caches from storing the cookie.
 fn forbids(directive: &[u8]) -> bool {
     const ALONE: &[&[u8]] = &[b"private", b"no-store", b"no-cache", b"max-age=0", b"s-maxage=0"];
     const NAMED: &[u8] = b"no-cache=\"set-cookie";
@@ -32,7 +32,7 @@ fn is(found: &[u8], wanted: &[u8]) -> bool {
     found.eq_ignore_ascii_case(wanted)
 }
 
-/// What a field lists, without the blanks around: commas between quotes divide nothing.
+/// Returns the elements of a field, trimmed and split at commas outside of quotes.
 fn directives(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut quoted = false;
     let divides = move |byte: &u8| {

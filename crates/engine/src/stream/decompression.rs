@@ -1,6 +1,6 @@
-//! `http-request decompress-body`, Weir's own: a request's body is waited for, and its content codings are undone where it lies, so that
-//! rules, agents and the server get the same bytes. Must never decode without a bound, and never let a body pass that it could not
-//! decode.
+//! `http-request decompress-body`, Weir's own: waits for a request's body and removes its content codings in the buffer, so that
+//! rules, agents and the server get the same bytes. Must never decode without a bound, and never let a body pass that it could
+//! not decode.
 
 use policy::rule::Decompression;
 use wire::http::Head;
@@ -13,21 +13,21 @@ use crate::stream::reply::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Fields that are not true of a body whose content codings were removed (RFC 9530 and RFC 3230; the last one of RFC 2616).
+/// Fields that do not apply to a decoded body (RFC 9530 and RFC 3230; the last one of RFC 2616).
 const OF_THE_CODED: [&[u8]; 5] = [b"content-encoding", b"content-digest", b"repr-digest", b"digest", b"content-md5"];
 
-/// Why a request does not go on.
+/// Reason why a request ends.
 pub enum Undecoded {
-    /// It ends like any other that fails.
+    /// It ends like any other failed request.
     Failed(Failure),
-    /// A coding is not known: 415.
+    /// A coding is not supported: 415.
     Unsupported,
 }
 
-/// Waits for a request's body and removes its content codings. A request without any goes on at once.
+/// Waits for a request's body and removes its content codings. A request without any continues at once.
 ///
 /// # Errors
-/// The body does not come, cannot be decoded, or is larger than it may be.
+/// The body is not received, cannot be decoded, or exceeds the limit.
 pub async fn decompress(
     session: &Session,
     client: &mut Client,
@@ -57,7 +57,7 @@ pub async fn decompress(
     buffering::wait_until(session, client, state, deadline, (0, large)).await.map_err(Undecoded::Failed)?;
     let framing = state.borrow().request.framing;
     let ended = client.conn.has_ended();
-    // Where it is not whole, the buffer is full before it ends.
+    // An incomplete body has filled the buffer.
     let (length, payload) = match client.conn.behind().whole(framing, ended) {
         Ok(whole) => whole.ok_or_else(|| undecoded(DecodeError::TooLarge))?,
         Err(_) => return Err(undecoded(DecodeError::Malformed)),
@@ -67,21 +67,21 @@ pub async fn decompress(
         return Err(failed(Cause::Resource, 503));
     }
     let decoded = match &*payload {
-        // Nothing was coded.
+        // An empty body has no coding.
         [] => Vec::new(),
         payload => decoding::decode(&codings, payload, limit).map_err(undecoded)?,
     };
     client.conn.replace_body(length, &decoded);
     let state = &mut *state.borrow_mut();
     mark(&mut state.request, decoded.len() as u64);
-    // What has come is counted as it came.
+    // The received bytes are counted as received.
     state.bytes.bytes_in += (length as u64).saturating_sub(state.early_body);
     state.early_body = decoded.len() as u64;
     state.replaced_body = Some(decoded.len() as u64);
     Ok(())
 }
 
-/// Changes a head whose body was decoded.
+/// Changes the head of a request whose body was decoded.
 fn mark(head: &mut Head, length: u64) {
     for name in OF_THE_CODED {
         head.remove_all(name);

@@ -1,5 +1,5 @@
-//! What a FastCGI application is told of a request: the parameters of CGI/1.1 and those of its rules (configuration manual,
-//! section 10; RFC 3875, section 4.1), and what it writes to standard error. Must never read an answer.
+//! Parameters of a FastCGI request: those of CGI/1.1 and those of its rules (configuration manual, section 10; RFC 3875, section
+//! 4.1), and the application's messages on standard error. Must never read a response.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,28 +24,28 @@ use crate::stream::reply::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Worker};
 
-/// The path of a request makes no parameters.
+/// The path of a request cannot be converted to parameters.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Headers), status: 500, page: true };
 
-/// How long its body is cannot be told.
+/// The length of the body is unknown.
 const ENDLESS: Failure = Failure { outcome: Outcome::new(Cause::Invalid, Phase::Headers), status: 400, page: true };
 
-/// What the rules of an application have made of a request.
+/// Results of an application's rules for a request.
 #[derive(Default)]
 pub struct Prepared {
-    /// In the order of their names. Those of CGI/1.1 stand in the place of what they would be otherwise.
+    /// Parameters by name. They replace the values of CGI/1.1.
     parameters: BTreeMap<Box<[u8]>, Vec<u8>>,
-    /// Names of fields that are passed although they are hidden.
+    /// Names of fields that are passed although they are hidden by default.
     passed: Vec<Box<[u8]>>,
 }
 
 impl Prepared {
-    /// What a parameter is that rules may have set.
+    /// Returns the value that rules have set for a parameter, else `own`.
     fn or<'v>(&'v self, name: &[u8], own: &'v [u8]) -> &'v [u8] {
         self.parameters.get(name).map_or(own, Vec::as_slice)
     }
 
-    /// Performs a rule.
+    /// Executes a rule.
     fn perform(&mut self, rule: &FcgiRule, context: &sample::Context<'_>) {
         if rule.condition.as_ref().is_some_and(|condition| !condition.holds(context)) {
             return;
@@ -62,7 +62,7 @@ impl Prepared {
         }
     }
 
-    /// Whether a field is passed that is hidden otherwise.
+    /// Whether a rule passes a field that is hidden by default.
     fn passes(&self, name: &[u8]) -> bool {
         self.passed.iter().any(|passed| **passed == *name)
     }
@@ -80,7 +80,7 @@ pub fn prepare(session: &Session, client: &Client, state: &SharedStreamState, ba
             view.lend(|context| app.rules.iter().for_each(|rule| prepared.perform(rule, context)));
         }
     }
-    // No application changes the protocol.
+    // FastCGI does not support protocol upgrades.
     let request = &mut state.borrow_mut().request;
     if std::mem::take(&mut request.upgrade) {
         request.remove_all(b"upgrade");
@@ -88,7 +88,7 @@ pub fn prepare(session: &Session, client: &Client, state: &SharedStreamState, ba
     Some(prepared)
 }
 
-/// Who says to be asking, and how.
+/// Sets the parameters of the request's credentials.
 fn note_user(request: &Head, parameters: &mut BTreeMap<Box<[u8]>, Vec<u8>>) {
     if let Some(value) = request.first(b"authorization") {
         note_credentials(value, parameters);
@@ -108,10 +108,10 @@ fn note_credentials(value: &[u8], parameters: &mut BTreeMap<Box<[u8]>, Vec<u8>>)
     parameters.insert(Box::from(&b"REMOTE_USER"[..]), user.to_vec());
 }
 
-/// Writes what an application is told of a request. `length`: of its body, where that is known.
+/// Writes the parameters of a request. `length`: of its body, if known.
 ///
 /// # Errors
-/// The request cannot be told, or has no room there; nothing was written.
+/// The request cannot be encoded, or does not fit; nothing was written.
 pub fn write_request(
     session: &Session,
     state: &StreamState,
@@ -145,7 +145,7 @@ pub fn write_request(
 /// Writes the request of a check with all of its body. It has no client, and runs no rules.
 ///
 /// # Errors
-/// The request cannot be told, or has no room there.
+/// The request cannot be encoded, or does not fit.
 pub fn write_check(request: &Head, app: &FcgiApp, body: &[u8], out: &mut Buffer) -> Result<(), Failure> {
     let script = Script::of(request, app).ok_or(UNFIT)?;
     written(out, false, !body.is_empty(), &Prepared::default(), |told| {
@@ -168,7 +168,7 @@ pub fn write_check(request: &Head, app: &FcgiApp, body: &[u8], out: &mut Buffer)
     if records.contains(&false) { Err(UNFIT) } else { Ok(()) }
 }
 
-/// Writes a request with the parameters that `tell` adds; nothing where that fails.
+/// Writes a request with the parameters that `tell` adds; nothing if that fails.
 fn written(
     out: &mut Buffer,
     keep: bool,
@@ -186,22 +186,22 @@ fn written(
     done
 }
 
-/// A parameter that a field may have told already.
+/// Name of a parameter that a field may have set already.
 const LENGTH: &[u8] = b"CONTENT_LENGTH";
 
-/// One that CGI/1.1 has with every request, be it empty (RFC 3875, section 4.1.7).
+/// Name of the parameter that CGI/1.1 requires in every request, even if empty (RFC 3875, section 4.1.7).
 const QUERY: &[u8] = b"QUERY_STRING";
 
-/// Parameters, which are written as they are told.
+/// Writer of parameters.
 struct Parameters<'p, 'o> {
     prepared: &'p Prepared,
     writer: RequestWriter<'o>,
-    /// How long the body is was told, or is told by a rule.
+    /// CONTENT_LENGTH was written, or is set by a rule.
     tells_length: bool,
 }
 
 impl Parameters<'_, '_> {
-    /// One of CGI/1.1, in parts, unless a rule has set it or it is empty.
+    /// Writes a parameter of CGI/1.1, given in parts, unless a rule has set it or it is empty.
     #[inline(never)]
     fn meta(&mut self, name: &[u8], value: &[&[u8]]) {
         let is_sent = name == QUERY || value.iter().any(|part| !part.is_empty());
@@ -210,14 +210,14 @@ impl Parameters<'_, '_> {
         }
     }
 
-    /// What rules have set. No value is empty.
+    /// Writes the parameters that rules have set. No value is empty.
     fn set_by_rules(&mut self) {
         for (name, value) in &self.prepared.parameters {
             self.writer.parameter(name, &[value]);
         }
     }
 
-    /// What is run, and what for.
+    /// Writes the parameters about the script and the request line.
     fn script(&mut self, request: &Head, app: &FcgiApp, script: &Script<'_>) {
         if self.prepared.parameters.is_empty() {
             self.writer.parameters(&app.constant);
@@ -231,7 +231,7 @@ impl Parameters<'_, '_> {
         self.meta(QUERY, &[script.query]);
     }
 
-    /// The connection of the client. Mostly it is the same as for the request before.
+    /// Writes the parameters about the client's connection, which are usually the same as for the previous request.
     fn connection(&mut self, session: &Session, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
         if !self.prepared.parameters.is_empty() {
             return connection(session, client, destination, |name, value| self.meta(name, &[value]));
@@ -243,7 +243,7 @@ impl Parameters<'_, '_> {
         );
     }
 
-    /// Where the script is, and what its path leads to.
+    /// Writes the file names of the script and of its path info.
     fn files(&mut self, app: &FcgiApp, script: &Script<'_>) {
         let root = self.prepared.or(b"DOCUMENT_ROOT", &app.docroot);
         self.meta(b"SCRIPT_FILENAME", &[root, self.prepared.or(b"SCRIPT_NAME", &script.name)]);
@@ -253,12 +253,12 @@ impl Parameters<'_, '_> {
         }
     }
 
-    /// The fields of a request that an application may see.
+    /// Writes the fields of a request that an application may receive.
     fn fields(&mut self, request: &Head) {
         for (name, value) in request.fields() {
             match name {
                 b"content-length" => {
-                    // Both name the same; a body that a filter has changed has no length.
+                    // Both are the same; a body that a filter has changed has no length.
                     if matches!(request.framing, Framing::Length(_)) {
                         self.meta(LENGTH, &[value]);
                         self.tells_length |= !value.is_empty();
@@ -273,7 +273,7 @@ impl Parameters<'_, '_> {
     }
 }
 
-/// Tells the parameters that say where a connection comes from and where it went to.
+/// Passes the parameters about the connection's addresses to `tell`.
 fn connection(
     session: &Session,
     client: Option<SocketAddr>,
@@ -292,10 +292,10 @@ fn connection(
     }
 }
 
-/// Text of a request, as it came or changed.
+/// Text of a request, unchanged or changed.
 type Text<'r> = Cow<'r, [u8]>;
 
-/// What a request's target says.
+/// Script name, path info and query of a request's target.
 struct Script<'r> {
     name: Text<'r>,
     info: Text<'r>,
@@ -303,7 +303,7 @@ struct Script<'r> {
 }
 
 impl<'r> Script<'r> {
-    /// `None`: it has no path, one that cannot be decoded, or one that `path-info` cannot judge.
+    /// Parses a target. `None`: it has no path, one that cannot be decoded, or one that `path-info` cannot match.
     fn of(request: &'r Head, app: &FcgiApp) -> Option<Self> {
         let target = request.target();
         let rest = &target[target::path(target)?..];
@@ -324,7 +324,7 @@ impl<'r> Script<'r> {
     }
 }
 
-/// The name of the script and what follows it, by `path-info`.
+/// Splits a path into script name and path info, by `path-info`.
 fn split<'r>(path: Text<'r>, app: &FcgiApp) -> Option<(Text<'r>, Text<'r>)> {
     let nothing = Cow::Borrowed(&[][..]);
     let Some(regex) = &app.path_info else { return Some((path, nothing)) };
@@ -344,7 +344,7 @@ fn split<'r>(path: Text<'r>, app: &FcgiApp) -> Option<(Text<'r>, Text<'r>)> {
     }
 }
 
-/// A path without percent signs.
+/// Decodes the percent-encoding of a path.
 fn decoded(path: &[u8]) -> Option<Text<'_>> {
     if memchr::memchr(b'%', path).is_none() {
         return Some(path.into());
@@ -377,13 +377,13 @@ pub fn log_errors(session: &Session, backend: &Backend, upstream: &mut Upstream<
     }
 }
 
-/// A message on one line.
+/// Replaces bytes that are not printable.
 fn printable(message: &[u8]) -> String {
     let show = |byte: &u8| if byte.is_ascii_graphic() || *byte == b' ' { char::from(*byte) } else { '.' };
     message.iter().map(show).collect()
 }
 
-/// Dates an answer that says no date, as the one who receives it first (RFC 9110, section 6.6.1).
+/// Adds Date to a response without one, as its first recipient (RFC 9110, section 6.6.1).
 pub fn date(worker: &Worker, response: &mut Head) {
     if !response.contains(b"date") {
         response.append_plain("date", &worker.http_date());

@@ -1,5 +1,5 @@
-//! How long responses live, what they forbid, and what requests ask of stored ones (RFC 9111, sections 3, 4.2 and 5.2; RFC 5861).
-//! Must never look at a cache, and never change a message.
+//! Freshness of responses, storing restrictions, and requirements of requests for stored ones (RFC 9111, sections 3, 4.2 and 5.2;
+//! RFC 5861). Must never look at a cache, and never change a message.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use live::cache::{Lifetime, Wants};
 use wire::date::parse_http_date;
 use wire::http::Head;
 
-/// Statuses of responses that are stored where `rfc9111` is on: those that have a body, and that a cache understands.
+/// Statuses of responses that are stored with `rfc9111`: those that have a body, and that this cache implements.
 const UNDERSTOOD: &[u16] = &[200, 203, 300, 301, 302, 303, 307, 308, 404, 405, 410, 414, 451, 501];
 
-/// Whether a response of that status may be stored.
+/// Whether a response with that status may be stored.
 pub(super) fn may_be_stored(standard: bool, status: u16) -> bool {
     if standard { UNDERSTOOD.contains(&status) } else { status == 200 }
 }
 
-/// Whether the list of a field names a directive, with or without a value.
+/// Whether the list of a field contains a directive, with or without a value.
 pub(super) fn has_directive(head: &Head, field: &[u8], wanted: &[u8]) -> bool {
     head.all(field).flat_map(directives).any(|(name, _)| name.eq_ignore_ascii_case(wanted))
 }
 
-/// Directives and their values, unquoted (RFC 9111, section 5.2): commas between quotes divide nothing.
+/// Returns directives and their unquoted values (RFC 9111, section 5.2), split at commas outside of quotes.
 pub(super) fn directives(value: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
     let mut quoted = false;
     let divides = move |byte: &u8| {
@@ -38,7 +38,7 @@ pub(super) fn directives(value: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[
     })
 }
 
-/// How long a response may be used (RFC 9111, section 4.2.1): `None`: it must not be stored.
+/// Returns the freshness lifetime of a response (RFC 9111, section 4.2.1). `None`: it must not be stored.
 pub(super) fn lifetime(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Option<Lifetime> {
     let forbids = |name: &[u8]| has_directive(head, b"cache-control", name);
     if [&b"no-store"[..], b"private", b"no-cache"].into_iter().any(forbids)
@@ -67,21 +67,22 @@ pub(super) fn lifetime(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Op
     life(most, left, age, now)
 }
 
-/// The seconds of Age: the first member of a list counts (RFC 9111, section 5.1). `None`: there is none; within: it is no number.
+/// Returns the seconds of Age: the first member of a list (RFC 9111, section 5.1). `None`: there is no Age; inner `None`: it is
+/// not a number.
 fn age(head: &Head) -> Option<Option<u64>> {
     let first = head.first(b"age")?.split(|byte| *byte == b',').next().unwrap_or_default();
     Some(seconds(first.trim_ascii()))
 }
 
-/// The life of a response that its server gives `fresh` seconds and that is `age` seconds old. `most` is how long this cache may use
-/// it, however old it was when it came.
+/// Returns the lifetime of a response with a freshness of `fresh` seconds and an age of `age` seconds. `most`: the maximum time
+/// in this cache, regardless of its age on arrival.
 fn life(most: u32, fresh: u64, age: u64, now: Moment) -> Option<Lifetime> {
     let left = fresh.checked_sub(age).map(|left| left.min(u64::from(most))).filter(|left| *left > 0)?;
     Some(Lifetime { stored: now, age: u32::try_from(age).unwrap_or(u32::MAX), left: Duration::from_secs(left) })
 }
 
-/// Whether a response must not be used once it is over (RFC 9111, sections 4.2.4 and 5.2.2.10), and how long it permits that
-/// where its server fails (RFC 5861, section 4).
+/// Whether a stale response must not be used (RFC 9111, sections 4.2.4 and 5.2.2.10), and for how long it may be used if its
+/// server fails (RFC 5861, section 4).
 pub(super) fn staleness(head: &Head) -> (bool, Option<Duration>) {
     let says = |name: &[u8]| has_directive(head, b"cache-control", name);
     let never = [&b"must-revalidate"[..], b"proxy-revalidate", b"s-maxage"].into_iter().any(says);
@@ -97,14 +98,15 @@ pub(super) fn is_for_all(head: &Head) -> bool {
         .any(|name| has_directive(head, b"cache-control", name))
 }
 
-/// A number of seconds; more than fits is a long time.
+/// Parses a number of seconds; saturates on overflow.
 pub(super) fn seconds(text: &[u8]) -> Option<u64> {
     let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
     let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
     is_number.then(|| text.iter().fold(0, add))
 }
 
-/// What a request asks of a stored response (RFC 9111, section 5.2.1). What cannot be read asks for a response of the server.
+/// Parses the requirements of a request for a stored response (RFC 9111, section 5.2.1). An invalid directive requires a response
+/// of the server.
 pub(super) fn asked(head: &Head) -> Asked {
     let mut asked = Asked::default();
     for (name, value) in head.all(b"cache-control").flat_map(directives) {
@@ -135,33 +137,33 @@ pub(super) fn asked(head: &Head) -> Asked {
     asked
 }
 
-/// Whether a request wants a response of a server, as HAProxy reads it: who limits the age or the rest of a response gets a fresh one.
+/// Whether a request requires a response of a server, as in HAProxy: one that limits age or freshness gets a new one.
 pub(super) fn wants_fresh(head: &Head) -> bool {
     const WANTING: [&[u8]; 4] = [b"no-cache", b"max-age", b"max-stale", b"min-fresh"];
     let is_one = |name: &[u8]| WANTING.iter().any(|wanting| name.eq_ignore_ascii_case(wanting));
     head.all(b"cache-control").flat_map(directives).any(|(name, _)| is_one(name)) || has_old_no_cache(head)
 }
 
-/// The older field counts where the newer one is not there (RFC 9111, section 5.4).
+/// Whether Pragma requires that; it only counts without Cache-Control (RFC 9111, section 5.4).
 fn has_old_no_cache(head: &Head) -> bool {
     !head.contains(b"cache-control") && has_directive(head, b"pragma", b"no-cache")
 }
 
-/// Seconds that stand for any time.
+/// Seconds that represent an unlimited time.
 const FOREVER: u64 = u32::MAX as u64;
 
-/// What a request asks for.
+/// Requirements of a request for a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Asked {
-    /// What a stored response has to be.
+    /// Limits on age and freshness.
     pub(super) wants: Wants,
-    /// No stored one will do.
+    /// A stored response must not be used.
     pub(super) wants_fresh: bool,
-    /// No other one will do.
+    /// Only a stored response may be used.
     pub(super) only_if_cached: bool,
 }
 
-/// Names of fields that a response keeps to its own client, or that are not to be used again (RFC 9111, sections 5.2.2.4 and
+/// Returns the fields that are restricted to the response's own client or must not be reused (RFC 9111, sections 5.2.2.4 and
 /// 5.2.2.7): the response is stored without them.
 pub(super) fn kept_back(head: &Head) -> Vec<Vec<u8>> {
     let listed = head.all(b"cache-control").flat_map(directives).filter_map(|(name, value)| {
@@ -172,9 +174,9 @@ pub(super) fn kept_back(head: &Head) -> Vec<Vec<u8>> {
     names.map(|name| name.trim_ascii().to_ascii_lowercase()).filter(|name| !name.is_empty()).collect()
 }
 
-/// As [`lifetime`], by RFC 9111 to the letter: Expires counts from Date, the time since Date is age, a response that says nothing
-/// lives for no time, `private` and `no-cache` with names of fields concern these alone, and `must-understand` makes up for
-/// `no-store`.
+/// As [`lifetime`], but strictly by RFC 9111: Expires is relative to Date, the time since Date counts as age, a response without
+/// explicit freshness has a lifetime of zero, `private` and `no-cache` with field names restrict only these, and
+/// `must-understand` overrides `no-store`.
 pub(super) fn lifetime_by_standard(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Option<Lifetime> {
     let says = |name: &[u8]| has_directive(head, b"cache-control", name);
     let without_names = |wanted: &[u8]| {
@@ -207,7 +209,7 @@ pub(super) fn lifetime_by_standard(most: u32, head: &Head, (now, wall): (Moment,
     life(most, said, age(head).flatten().unwrap_or(0).max(apparent), now)
 }
 
-/// Whether a response of its server says that a stored one is still the same: its validators are.
+/// Whether a server's response validates a stored one: its validators are the same.
 pub(super) fn is_same(stored: &Head, came: &Head) -> bool {
     match (came.first(b"etag"), came.first(b"last-modified")) {
         (Some(etag), _) => stored.first(b"etag") == Some(etag),
@@ -216,8 +218,8 @@ pub(super) fn is_same(stored: &Head, came: &Head) -> bool {
     }
 }
 
-/// A stored response with the fields that a later one for the same has brought (RFC 9111, section 3.2), without those of its
-/// body, of one connection, and of one client.
+/// Returns the head of a stored response, updated with the fields of a later one (RFC 9111, section 3.2), except fields about its
+/// body, the connection, or one client.
 pub(super) fn updated(stored: &Head, came: &Head) -> Head {
     const OWN: &[&[u8]] = &[
         b"age",
@@ -235,7 +237,7 @@ pub(super) fn updated(stored: &Head, came: &Head) -> Head {
         b"vary",
     ];
     let mut head = stored.clone();
-    // It is as new as what has come, which has no date where its server has no clock.
+    // Its age is that of the new response, which may have no Date if its server has no clock.
     head.remove_all(b"date");
     let fields: Vec<_> = came.fields().filter(|(name, _)| !OWN.contains(name)).collect();
     for (name, _) in &fields {
@@ -258,7 +260,7 @@ pub(super) mod tests {
         head
     }
 
-    /// What HAProxy 3.5 was seen to store with `max-age 100`, and for how long.
+    /// Lifetimes that HAProxy 3.5 uses with `max-age 100`; `None`: not stored.
     #[test]
     fn responses_say_how_long_they_live() {
         let rows: &[Row<'_, Option<u64>>] = &[
@@ -289,7 +291,7 @@ pub(super) mod tests {
             (&[("age", "2, 4"), ("cache-control", "max-age=5")], Some(3)),
             (&[("age", "2"), ("age", "4"), ("cache-control", "max-age=5")], Some(3)),
             (&[("age", "x, 4"), ("cache-control", "max-age=5")], None),
-            // The cache's own limit is for the time here.
+            // The cache's own limit applies to the time in this cache.
             (&[("age", "400"), ("cache-control", "max-age=5000")], Some(100)),
             (&[("age", "4950"), ("cache-control", "max-age=5000")], Some(50)),
             (&[("age", "40"), ("etag", "\"e\"")], Some(60)),
@@ -337,7 +339,7 @@ pub(super) mod tests {
             (200, &[("cache-control", "s-maxage=x, max-age=5")], None),
             (200, &[("expires", LATER)], Some((10, 0))),
             (200, &[("expires", LATER), ("date", NOW)], Some((10, 0))),
-            // From Date to Expires are 13 seconds, of which 3 are over.
+            // From Date to Expires are 13 seconds, of which 3 have passed.
             (200, &[("expires", LATER), ("date", BEFORE)], Some((10, 3))),
             (200, &[("expires", LATER), ("date", BEFORE), ("age", "5")], Some((8, 5))),
             (200, &[("expires", "0"), ("date", NOW)], None),

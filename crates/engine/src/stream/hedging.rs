@@ -1,5 +1,5 @@
-//! `hedge-requests`, Weir's own: a request whose server takes too long is sent to a second one as well. Which requests that
-//! may be, and how the second attempt is begun and told of. Must never wait, neither for a server nor for a slot.
+//! `hedge-requests`, Weir's own: a request whose server takes too long is sent to a second one as well. Decides which requests
+//! qualify, starts the second attempt and reports it. Must never wait, neither for a server nor for a slot.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -34,24 +34,22 @@ use crate::stream::{otel, private, sharing, sticking};
 use crate::worker::{SharedStreamState, Slot};
 use live::health::Symptom;
 
-/// A request that may go to a second server.
+/// A request that may be sent to a second server.
 pub struct Hedge<'a> {
-    /// Its session.
     pub session: &'a Session,
-    /// Its state.
     pub state: &'a SharedStreamState,
     /// The backend's proxy.
     pub proxy: &'a Proxy,
-    /// The same proxy's backend.
+    /// The backend of that proxy.
     pub backend: &'a Backend,
-    /// The hash of what the balance recognises it by.
+    /// Hash for load balancing.
     pub hash: Option<u32>,
-    /// Servers are asked to close behind the answer.
+    /// The request asks servers to close the connection after the response.
     pub says_close: bool,
 }
 
 impl Hedge<'_> {
-    /// When the request goes to a second server; `None`: never.
+    /// Returns the time at which the request is sent to a second server; `None`: never.
     pub fn due(&self, bound: Option<Bound>) -> Option<Moment> {
         self.backend.limits.hedge?;
         let state = self.state.borrow();
@@ -88,8 +86,8 @@ impl Hedge<'_> {
         }
     }
 
-    /// The first server has had its time: the request goes to a second one, where one has room for it. Then the exchange
-    /// goes on.
+    /// Sends the request to a second server, if one has a free slot, after the first one took too long. Then continues the
+    /// exchange.
     pub async fn race(&self, exchange: &mut Exchange<'_>, current: usize) -> End {
         let rival = self.begin(exchange.client(), current);
         exchange.join(rival);
@@ -125,7 +123,7 @@ impl Hedge<'_> {
         Some(Box::new(Rival { slot, link, step, head, input, expires, connected, was_idle, first, handshake }))
     }
 
-    /// An idle link to the server, or a new connection, and what is to be sent there.
+    /// Takes an idle connection to the server or opens a new one, and encodes the request for it.
     fn step(&self, request: &mut Request<'_>, server: &Server) -> Option<(HedgeState, Buffer)> {
         if server.redirect.is_some() || server.connecting.socks4.is_some() {
             return None;
@@ -134,13 +132,13 @@ impl Hedge<'_> {
         let plan = request.plan(server).ok()?;
         let step = match request.idle_link(self.backend, server, plan.pool_key()) {
             Some(link) => HedgeState::Idle(link),
-            // A second attempt opens no connection for several requests.
+            // A second attempt opens no multiplexed connection.
             None if sharing::protocol(server).is_some() => return None,
             None => {
                 let place = request.make_room(server).ok()?;
                 let launched = request.launch(server, plan).ok()?;
                 match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic()) {
-                    // The header goes in front of the handshake.
+                    // The PROXY header precedes the handshake.
                     Some(tls) => {
                         let most = self.session.generation().program.global.max_tls_connections;
                         let client = launched.begin_tls(tls).filter(|_| !is_one_too_many(most))?;
@@ -162,7 +160,7 @@ impl Hedge<'_> {
         Some((step, head))
     }
 
-    /// The second server answers: it takes the place of the first one, whose link is closed.
+    /// Replaces the first server by the second one, which has responded; the first connection is closed.
     pub fn overtake(&self, client: &mut Client, place: &mut Target, won: Won) -> Buffer {
         let Won { target, input, connected, first_stood, handshake } = won;
         let proxy_state = self.session.worker.proxy_state(self.proxy.index);
@@ -171,7 +169,7 @@ impl Hedge<'_> {
         proxy_state.note_latency(|| waited, rt::now());
         let loser = place.slot.server();
         *place = target;
-        // How long it would have taken is unknown: so long at least.
+        // The first server's response time is unknown: at least the time waited so far.
         ejections::observe(&self.session.worker, self.proxy, loser, || match first_stood {
             Standing::Awaited | Standing::Good => Seen { took: waited, failed: false },
             Standing::Poor | Standing::Gone => ejections::FAILED,
@@ -194,16 +192,16 @@ impl Hedge<'_> {
 /// A second attempt that has won.
 pub struct Won {
     target: Target,
-    /// What came of its answer.
+    /// The bytes of its response received so far.
     input: Buffer,
-    /// When its connection stood.
+    /// Time at which its connection was established.
     connected: Option<Moment>,
-    /// How the first attempt stood.
+    /// State of the first attempt.
     first_stood: Standing,
     handshake: Option<Handshake>,
 }
 
-/// What became of a second attempt that did not win, for those who watch servers.
+/// Reports the result of a second attempt that did not win.
 pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standing) {
     let proxy = session.proxy_at(backend);
     let Some(server) = proxy.server(rival.slot.server()) else { return };
@@ -224,29 +222,29 @@ fn count_handshake(session: &Session, proxy: &Proxy, server: usize, handshake: O
     }
 }
 
-/// A second attempt under way.
+/// A running second attempt.
 pub struct Rival {
     slot: Slot,
-    /// Once there is one.
+    /// Its connection, once established.
     link: Option<Link>,
     step: HedgeState,
-    /// What is to be sent: a PROXY header if there is one, the request's head.
+    /// Bytes to send: a PROXY header if configured, and the request's head.
     head: Buffer,
-    /// What came of the answer.
+    /// The bytes of the response received so far.
     input: Buffer,
-    /// Until then the connection has to stand.
+    /// Deadline for establishing the connection.
     expires: Option<Moment>,
     connected: Option<Moment>,
     was_idle: bool,
     first: bool,
-    /// How the handshake ended, if there was one.
+    /// Result of the TLS handshake, if there was one.
     handshake: Option<Handshake>,
 }
 
-/// A connection that is being secured.
+/// A connection during its TLS handshake.
 struct Securing {
     stream: Transport,
-    /// The PROXY header has to be sent first.
+    /// The PROXY header, until it is sent.
     greeting: Option<Greeting>,
     launched: Launched,
     place: Option<Reservation>,
@@ -258,7 +256,7 @@ impl Securing {
         Self { stream: stream.with_tls(client), greeting, launched, place }
     }
 
-    /// True: it is secure.
+    /// Ready with true when the handshake is complete.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if let Some(greeting) = &mut self.greeting {
             if std::task::ready!(greeting.poll(cx, &mut self.stream, self.launched.header())).is_err() {
@@ -273,7 +271,7 @@ impl Securing {
 
 enum HedgeState {
     Idle(Link),
-    /// With this side of TLS, where the server speaks that.
+    /// With the TLS client side, if the server uses TLS.
     Connecting(Box<Launched>, Option<Reservation>, Option<Box<Connection>>),
     Securing(Box<Securing>),
     Writing,
@@ -282,13 +280,13 @@ enum HedgeState {
 }
 
 impl Rival {
-    /// What it has, once it has won; `None`: nothing.
+    /// Returns its connection and response after it has won; `None`: it has no connection.
     pub fn into_won(self, first_stood: Standing) -> Option<Won> {
         let Self { slot, link, input, connected, handshake, .. } = self;
         Some(Won { target: Target { slot, link: link? }, input, connected, first_stood, handshake })
     }
 
-    /// Goes on as far as it gets.
+    /// Continues as far as possible without waiting.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Standing {
         loop {
             match std::mem::replace(&mut self.step, HedgeState::Failed) {
@@ -349,7 +347,7 @@ impl Rival {
         }
     }
 
-    /// When it has to be polled at the latest.
+    /// Returns the time at which it has to be polled at the latest.
     pub fn deadline(&self) -> Option<Moment> {
         self.expires.filter(|_| matches!(self.step, HedgeState::Connecting(..) | HedgeState::Securing(_)))
     }

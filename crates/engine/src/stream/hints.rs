@@ -1,16 +1,15 @@
-//! Links that a client may follow before it has the response (RFC 8297): which of those in a Link field (RFC 8288) are worth to be sent in a
-//! 103 response. Must never follow one.
+//! Early hints (RFC 8297): the links of a Link field (RFC 8288) that are sent in a 103 response. Must never follow one.
 
-/// Relations that are hints.
+/// Link relations that are sent as hints.
 const RELATIONS: &[&[u8]] = &[b"preload", b"preconnect", b"dns-prefetch", b"modulepreload", b"prefetch"];
 
-/// The hints of a field's value, with commas between them; `None`: there are none.
+/// Returns the hints of a field's value, separated by commas; `None`: there are none.
 pub fn of_field(value: &[u8]) -> Option<Box<[u8]>> {
     let hints: Vec<&[u8]> = split(value, b',').filter(|link| is_hint(link)).collect();
     (!hints.is_empty()).then(|| hints.join(&b", "[..]).into())
 }
 
-/// Parts of a text between a byte that is not quoted. A backslash in a quoted text takes the next byte's meaning away.
+/// Splits a text at a byte outside of quotes. A backslash in a quoted text escapes the next byte.
 fn split(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     let (mut quoted, mut escaped) = (false, false);
     let divides = move |byte: &u8| {
@@ -24,7 +23,7 @@ fn split(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     text.split(divides).map(<[u8]>::trim_ascii)
 }
 
-/// Whether a link is one. The first `rel` alone counts (RFC 8288, section 3.3), and has to be well-formed.
+/// Whether a link is a hint. Only the first `rel` counts (RFC 8288, section 3.3), and it has to be well-formed.
 fn is_hint(link: &[u8]) -> bool {
     let Some(end) = link.iter().position(|byte| *byte == b'>').filter(|_| link.starts_with(b"<")) else { return false };
     let mut parameters = split(&link[end + 1..], b';');

@@ -1,5 +1,5 @@
-//! The spans that `filter otel` describes: its scopes run at the events of a stream, and among rules. Each name stands for one open
-//! span of the stream. Must never wait, nor change more of a request than the fields that carry a context.
+//! Spans that `filter otel` defines: its scopes run at the events of a stream, and by rules. Each name refers to one open span of
+//! the stream. Must never wait, nor change more of a request than the fields that carry a context.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::stream_state::StreamState;
 use crate::telemetry::nanoseconds;
 use crate::worker::SharedStreamState;
 
-/// Bytes of a text at most.
+/// Maximum length of a text, in bytes.
 const LONGEST: usize = 4_096;
-/// Bytes of what is added to one span at most.
+/// Maximum size of the attributes, events and links of one span, in bytes.
 const LARGEST_SPAN: usize = 64 * 1024;
-/// Spans that a stream opens for a filter at most.
+/// Maximum number of spans per stream and filter.
 const MOST_SPANS: u32 = 1_024;
-/// Bytes of baggage (W3C Baggage, section 3.3.2).
+/// Maximum size of the baggage, in bytes (W3C Baggage, section 3.3.2).
 const MOST_BAGGAGE: usize = 8_192;
 
-/// A context that was read or kept.
+/// A context that was extracted or stored.
 #[derive(Clone)]
 struct Known {
     context: TraceContext,
@@ -35,12 +35,12 @@ struct Known {
     is_remote: bool,
 }
 
-/// A span that is open.
+/// An open span.
 struct Open {
     own: Known,
     parent: Option<Known>,
     is_root: bool,
-    /// It was opened on the way of the response.
+    /// It was opened by an event of the response.
     of_response: bool,
     start: u64,
     /// Attributes, events and links, encoded.
@@ -48,27 +48,27 @@ struct Open {
     status: (Status, Vec<u8>),
 }
 
-/// What one filter tells of a stream.
+/// State of one filter for a stream.
 struct Course {
     filter: Arc<OtelFilter>,
-    /// `rate-limit` has let the stream pass, and no error has ended it.
+    /// `rate-limit` has admitted the stream, and no error has ended it.
     is_active: bool,
     spans: Vec<Option<Open>>,
     contexts: Vec<(Box<str>, Known)>,
-    /// `name=value` with commas between.
+    /// Comma-separated list of `name=value`.
     baggage: Vec<u8>,
     opened: u32,
 }
 
-/// What all filters tell of a stream.
+/// State of all filters of a stream.
 #[derive(Default)]
 pub struct Instrumentation {
     courses: Vec<Course>,
-    /// Fields that the request gets before it goes to a server.
+    /// Fields to be set in the request before it is sent to a server.
     fields: Vec<(Box<[u8]>, Vec<u8>)>,
 }
 
-/// The filters of a stream, those of the frontend first.
+/// Returns the `otel` filters of a stream, those of the frontend first.
 fn filters<'s>(session: &'s Session, state: &StreamState) -> impl Iterator<Item = &'s Arc<OtelFilter>> + use<'s> {
     let frontend = session.proxy();
     let backend = state.backend.map(|index| session.proxy_at(index)).filter(|own| own.index != frontend.index);
@@ -81,7 +81,7 @@ fn is_wanted(session: &Session, state: &StreamState) -> bool {
     !session.proxy().filters.otel.is_empty() || state.backend.is_some_and(of_backend)
 }
 
-/// Something has happened: scopes that wait for it run.
+/// Runs the scopes of events.
 #[inline]
 pub fn fire(session: &Session, state: &StreamState, events: &[OtelEvent]) {
     if is_wanted(session, state) {
@@ -89,7 +89,7 @@ pub fn fire(session: &Session, state: &StreamState, events: &[OtelEvent]) {
     }
 }
 
-/// A stream begins.
+/// Runs the scopes for the beginning of a stream.
 #[inline]
 pub fn begin(session: &Session, state: &StreamState) {
     use OtelEvent::{ClientSessionStart, FrontendTcpRequest, HttpBodyRequest, HttpWaitRequest, StreamStart};
@@ -97,7 +97,7 @@ pub fn begin(session: &Session, state: &StreamState) {
     fire(session, state, &events);
 }
 
-/// A request has its backend.
+/// Runs the scopes for a request that has got its backend.
 #[inline]
 pub fn route(session: &Session, state: &StreamState) {
     use OtelEvent::{BackendHttpRequest, BackendSet, BackendTcpRequest, SwitchingRulesRequest};
@@ -109,7 +109,7 @@ pub fn route(session: &Session, state: &StreamState) {
     fire(session, state, &[BackendTcpRequest, BackendHttpRequest]);
 }
 
-/// Rules have run, and the request is about to be sent.
+/// Runs the scopes for a request after its rules, before it is sent.
 #[inline]
 pub fn prepare(session: &Session, state: &SharedStreamState) {
     use OtelEvent::{
@@ -127,14 +127,14 @@ pub fn prepare(session: &Session, state: &SharedStreamState) {
     inject(state);
 }
 
-/// A server was found.
+/// Runs the scopes for a request to which a server was assigned.
 #[inline]
 pub fn send(session: &Session, state: &SharedStreamState) {
     fire(session, &state.borrow(), &[OtelEvent::ServerSessionStart]);
     inject(state);
 }
 
-/// A server has answered.
+/// Runs the scopes for a response.
 #[inline]
 pub fn answer(session: &Session, state: &StreamState) {
     use OtelEvent::{HttpHeadersResponse, HttpResponse, HttpWaitResponse, ProcessStoreRulesResponse, TcpResponse};
@@ -142,7 +142,7 @@ pub fn answer(session: &Session, state: &StreamState) {
     fire(session, state, &events);
 }
 
-/// A stream has ended; spans that are open still end with it.
+/// Runs the scopes for the end of a stream, and ends its open spans.
 #[inline]
 pub fn conclude(session: &Session, state: &StreamState) {
     if is_wanted(session, state) {
@@ -174,7 +174,7 @@ fn run_end(session: &Session, state: &StreamState) {
     }
 }
 
-/// Puts fields that carry contexts into a request.
+/// Sets the fields that carry contexts in a request.
 fn inject(state: &SharedStreamState) {
     let state = &mut *state.borrow_mut();
     if let Some(told) = state.told.get_mut() {
@@ -208,7 +208,7 @@ fn run_events(session: &Session, state: &StreamState, events: &[OtelEvent]) {
     state.told.set(Some(told));
 }
 
-/// A rule runs the scopes of a group.
+/// Runs the scopes of a group, by a rule.
 pub fn group(view: &EvalContext<'_>, filter: &str, group: &str) {
     let (session, state) = (view.session, view.state);
     let Some(filter) = filters(session, state).find(|own| *own.name == *filter) else { return };
@@ -239,7 +239,7 @@ impl Instrumentation {
     }
 }
 
-/// What samples give together; one alone keeps its type.
+/// Passes the concatenated samples to `take`; a single integer or Boolean keeps its type.
 fn render(samples: &[Expression], context: &sample::Context<'_>, take: impl FnOnce(Attribute<'_>)) {
     if let [one] = samples {
         match one.evaluate(context) {
@@ -271,7 +271,7 @@ fn text(samples: &[Expression], context: &sample::Context<'_>) -> Vec<u8> {
 }
 
 impl Course {
-    /// Runs a scope: contexts are read, spans opened and changed, then others finished.
+    /// Runs a scope: extracts contexts, opens and changes spans, then finishes others.
     fn run(
         &mut self,
         view: EvalContext<'_>,
@@ -319,7 +319,7 @@ impl Course {
         }
     }
 
-    /// Opens a span where it is not open. False: its parent is not there, or there are too many.
+    /// Opens a span unless it is open. Returns false if its parent does not exist, or there are too many.
     fn open(&mut self, plan: &OtelSpan, of_response: bool) -> bool {
         if self.spans.get(plan.span).is_none_or(Option::is_some) {
             return plan.span < self.spans.len();
@@ -389,7 +389,7 @@ impl Course {
         }
     }
 
-    /// Reads a context; one that is kept stays where there are no fields.
+    /// Extracts a context; without fields, a stored one remains.
     fn extract(&mut self, state: &StreamState, carrier: &OtelCarrier) {
         let Some([parent, kept, baggage]) = &carrier.fields else { return };
         let mut parents = state.request.all(parent);
@@ -449,12 +449,12 @@ impl Course {
     }
 }
 
-/// Adds a pair to baggage, in the place of one of the same name.
+/// Adds a pair to the baggage, replacing one of the same name.
 fn add_baggage(baggage: &mut Vec<u8>, key: &str, value: &[u8]) {
     let mut pair = key.as_bytes().to_vec();
     pair.push(b'=');
     for byte in value {
-        // What a value may hold as it is (W3C Baggage, section 3.3.1.3).
+        // Characters that need no percent-encoding in a value (W3C Baggage, section 3.3.1.3).
         if byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b';' | b'\\' | b'%') {
             pair.push(*byte);
         } else {

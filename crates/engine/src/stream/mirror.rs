@@ -1,5 +1,5 @@
-//! `http-request mirror`, Weir's own: which server of the other backend gets the copy of a request, and the task that sends it.
-//! Must never make the request wait, change it, or be seen in its answer.
+//! `http-request mirror`, Weir's own: chooses the server of another backend for the copy of a request, and sends it in a task.
+//! Must never make the request wait, change it, or affect its response.
 
 use std::io;
 use std::pin::Pin;
@@ -41,14 +41,14 @@ use crate::stream::request::head_limits;
 use crate::stream_state::StreamState;
 use crate::worker::{Slot, Worker};
 
-/// Copies of one worker that are under way at a time.
+/// Maximum number of concurrent copies of one worker.
 const MOST: u32 = 1024;
-/// Without `timeout connect` of the backend.
+/// Connection timeout if the backend has no `timeout connect`.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Without `timeout server` of the backend: from the end of the request to the end of the answer.
+/// Time from the end of the request to the end of the response if the backend has no `timeout server`.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// The rule `mirror`: the request is copied once it is ready for its own server, if it belongs to the sample.
+/// Applies the rule `mirror`: if the request is in the sample, it is copied once it is ready for its own server.
 pub fn request(session: &Session, state: &mut StreamState, mirror: Mirror) {
     let is_drawn = mirror.share == Mirror::WHOLE || rt::random() % u64::from(Mirror::WHOLE) < u64::from(mirror.share);
     let request = &state.request;
@@ -57,7 +57,8 @@ pub fn request(session: &Session, state: &mut StreamState, mirror: Mirror) {
     }
 }
 
-/// Sends a copy of a request that is ready for its server, and whose body comes by the feed. False: it is not sent.
+/// Sends a copy of a request that is ready for its server; its body is received through the feed. Returns false if it is not
+/// sent.
 pub fn send(session: &Session, state: &StreamState, index: usize, feed: Option<SharedFeed>) -> bool {
     let proxy_state = session.worker.proxy_state(index);
     let begun = Job::new(session, state, index, feed);
@@ -77,16 +78,16 @@ struct Job {
     head: Buffer,
     feed: Option<SharedFeed>,
     is_head: bool,
-    /// The server is asked to close, its connections differ by request, or the copy logs its connection in: the connection
-    /// serves no other request.
+    /// The connection is not reused: the request asks to close it, the server's connections differ by request, or the copy
+    /// authenticates its connection.
     alone: bool,
-    /// The name that a handshake asks for.
+    /// SNI of the TLS handshake.
     sni: Option<Box<str>>,
     limits: HeadLimits,
     _counted: Counted,
 }
 
-/// A copy counts as long as it is under way.
+/// Guard that counts a running copy.
 struct Counted(Rc<Worker>);
 
 impl Counted {
@@ -115,7 +116,7 @@ fn takes_copies(server: &Server) -> bool {
         && !matches!(connecting.protocol, Some(MuxProtocol::Http2 | MuxProtocol::Fcgi))
 }
 
-/// What the balance recognises the request by.
+/// Returns the request's hash for load balancing.
 fn hash(session: &Session, state: &StreamState, backend: &Backend) -> Option<u32> {
     let recogniser = backend.recogniser.as_ref()?;
     match &backend.hash_key {
@@ -124,7 +125,7 @@ fn hash(session: &Session, state: &StreamState, backend: &Backend) -> Option<u32
     }
 }
 
-/// What its handshake asks for.
+/// Returns the SNI of its TLS handshake.
 fn sni(session: &Session, state: &StreamState, tls: Option<&ServerTls>) -> Option<Box<str>> {
     let sni = tls?.sni.as_ref()?;
     EvalContext::request(session, state).lend(|context| {
@@ -175,7 +176,7 @@ impl Job {
         })
     }
 
-    /// Sends it, and counts what came of it.
+    /// Sends it, and counts the result.
     async fn run(mut self) {
         let generation = Arc::clone(&self.generation);
         let proxy = generation.proxy(self.proxy);
@@ -232,7 +233,7 @@ impl Job {
         }
     }
 
-    /// Keeps the connection for later requests and copies.
+    /// Puts the connection in the pool for later requests and copies.
     fn keep(&self, proxy: &Proxy, server: &Server, mut link: Link) {
         link.note_answer(link.glitches);
         let global = &self.generation.program.global;
@@ -270,7 +271,7 @@ impl Job {
         Some((stream, 0, 0, generation, place))
     }
 
-    /// Has it shake hands, for HTTP/1.1 alone.
+    /// Performs a TLS handshake that offers only HTTP/1.1.
     async fn secure(
         &self,
         timer: &mut Timer,
@@ -293,7 +294,7 @@ impl Job {
     }
 }
 
-/// Waits until the timer expires.
+/// Polls until ready; `None`: the timer expired.
 async fn within<T>(timer: &mut Timer, mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
     std::future::poll_fn(|cx| match ready(cx) {
         Poll::Ready(done) => Poll::Ready(Some(done)),

@@ -1,5 +1,6 @@
-//! Spans of a stream (`otel-trace`): one for the stream itself, one for each attempt to get it to a server, named after the semantic
-//! conventions of OpenTelemetry. Owns the context that goes on to servers. Must never wait, nor change anything else of a stream.
+//! Spans of a stream (`otel-trace`): one for the stream itself, one for each attempt to reach a server, with attributes by the
+//! semantic conventions of OpenTelemetry. Owns the trace context that is sent to servers. Must never wait, nor change anything
+//! else of a stream.
 
 use base::Moment;
 use policy::program::{OtelFormat, OtelTrace, Proxy, ServerAddress};
@@ -12,52 +13,52 @@ use crate::stream_state::{Cause, StreamState};
 use crate::telemetry::nanoseconds;
 use crate::worker::SharedStreamState;
 
-/// Bytes of an attribute's text at most.
+/// Maximum length of an attribute's text, in bytes.
 const LONGEST: usize = 4_096;
-/// Attempts of a stream that have spans.
+/// Maximum number of attempts with spans per stream.
 const MOST_ATTEMPTS: u32 = 64;
 
-/// What a stream tells.
+/// Trace state of a stream.
 pub struct StreamTrace {
-    /// Its own span.
+    /// Context of its own span.
     context: TraceContext,
-    /// The client's span.
+    /// ID of the client's span.
     parent: Option<[u8; 8]>,
     /// `tracestate`.
     state: Vec<u8>,
-    /// Attributes that are known from the beginning, encoded.
+    /// Attributes that are known at the beginning, encoded.
     begun: Vec<u8>,
-    /// The attempt under way.
+    /// The current attempt.
     attempt: Option<Attempt>,
-    /// The second attempt beside it.
+    /// The hedged second attempt.
     rival: Option<Attempt>,
-    /// Attempts so far.
+    /// Number of attempts so far.
     attempts: u32,
 }
 
-/// An attempt to get the request to a server.
+/// An attempt to send the request to a server.
 struct Attempt {
     span_id: [u8; 8],
     server: usize,
     since: Moment,
-    /// Attempts before it.
+    /// Number of attempts before it.
     number: u32,
-    /// It was the second one of two, has won, and is about to be noted as the stream's.
+    /// It was the second one of two and has won; it becomes the stream's attempt next.
     won: bool,
 }
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended<'a> {
-    /// With the stream.
+    /// It ended with the stream.
     Stream,
-    /// It failed for that reason (`error.type`).
+    /// It failed with that `error.type`.
     Failed(&'a str),
     /// The other one of two attempts has won.
     Overtaken,
 }
 
-/// A name that is not all zero.
+/// Returns a random ID that is not all zero.
 pub(crate) fn new_id<const N: usize>() -> [u8; N] {
     let mut id = [0; N];
     for part in id.chunks_mut(8) {
@@ -67,7 +68,7 @@ pub(crate) fn new_id<const N: usize>() -> [u8; N] {
     id
 }
 
-/// The span of a stream that is traced, recorded or not.
+/// Returns the span of a traced stream, sampled or not.
 pub fn span(state: &StreamState) -> Option<SpanContext> {
     let context = &state.trace.as_ref()?.context;
     Some(SpanContext { trace_id: context.trace_id, span_id: context.span_id })
@@ -77,7 +78,7 @@ fn plan(session: &Session) -> Option<&OtelTrace> {
     session.proxy().frontend.as_ref()?.trace.as_deref()
 }
 
-/// A request has come, or a session in TCP mode has begun.
+/// Starts the trace of a request, or of a session in TCP mode.
 #[inline]
 pub fn begin(session: &Session, state: &mut StreamState) {
     if let Some(plan) = plan(session) {
@@ -87,7 +88,7 @@ pub fn begin(session: &Session, state: &mut StreamState) {
 
 fn begin_trace(session: &Session, state: &mut StreamState, plan: &OtelTrace) {
     let mut parents = state.request.all(b"traceparent");
-    // Several of them are none (W3C Trace Context, section 3.2.1).
+    // Several of them count as none (W3C Trace Context, section 3.2.1).
     let parent = parents.next().filter(|_| parents.next().is_none()).and_then(TraceContext::parse);
     let context = match parent {
         Some(parent) => TraceContext { span_id: new_id(), ..parent },
@@ -120,7 +121,7 @@ fn number(span: &mut Message<'_>, key: &str, number: impl Into<i64>) {
     span.span_attribute(key, Value::Int(number.into()));
 }
 
-/// What a request says of itself.
+/// Writes the attributes of a request.
 fn write_begun(session: &Session, state: &StreamState, span: &mut Message<'_>) {
     text(span, "weir.frontend", session.proxy().name.as_bytes());
     if let Some(client) = session.original_client() {
@@ -151,7 +152,7 @@ fn write_begun(session: &Session, state: &StreamState, span: &mut Message<'_>) {
     }
 }
 
-/// The methods of RFC 9110 and RFC 5789 have names of their own.
+/// Writes the method. Those of RFC 9110 and RFC 5789 are standard names, others `_OTHER`.
 fn write_method(span: &mut Message<'_>, method: &[u8]) {
     const KNOWN: [&[u8]; 9] = [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
     if KNOWN.contains(&method) {
@@ -161,13 +162,13 @@ fn write_method(span: &mut Message<'_>, method: &[u8]) {
     text(span, "http.request.method_original", method);
 }
 
-/// `1.1`, `2`.
+/// Returns the version number: `1.1`, `2`.
 fn version(text: &[u8]) -> &[u8] {
     let number = text.strip_prefix(b"HTTP/").unwrap_or(text);
     number.strip_suffix(b".0").filter(|major| *major != b"1").unwrap_or(number)
 }
 
-/// A host, and its port where that is written.
+/// Splits a host from its port, if it has one.
 fn split_host(host: &[u8]) -> (&[u8], Option<u16>) {
     let Some(at) = host.iter().rposition(|byte| *byte == b':') else { return (host, None) };
     let port = std::str::from_utf8(&host[at + 1..]).ok().and_then(|port| port.parse().ok());
@@ -177,7 +178,7 @@ fn split_host(host: &[u8]) -> (&[u8], Option<u16>) {
     }
 }
 
-/// Puts the context into a request: whoever gets it belongs to that span.
+/// Sets the context fields of a request; `span_id` is the parent of the receiver's span.
 #[cold]
 fn put(state: &mut StreamState, span_id: [u8; 8]) {
     let Some(trace) = &state.trace else { return };
@@ -189,7 +190,7 @@ fn put(state: &mut StreamState, span_id: [u8; 8]) {
     }
 }
 
-/// A request is made ready for servers: copies of it belong to the stream's own span.
+/// Sets the context of a request for servers: copies of it are children of the stream's own span.
 #[inline]
 pub fn prepare(state: &mut StreamState) {
     if let Some(own) = state.trace.as_ref().map(|trace| trace.context.span_id) {
@@ -197,7 +198,7 @@ pub fn prepare(state: &mut StreamState) {
     }
 }
 
-/// The head of a request is written for a server: that belongs to the attempt.
+/// Sets the context of a request that is sent to a server: a child of the attempt's span.
 #[inline]
 pub fn send(state: &mut StreamState) {
     if let Some(attempt) = state.trace.as_ref().and_then(|trace| trace.attempt.as_ref()) {
@@ -213,7 +214,7 @@ impl StreamTrace {
     }
 }
 
-/// The stream tries to get to a server.
+/// Starts the span of an attempt.
 #[inline]
 pub fn begin_attempt(session: &Session, state: &mut StreamState, server: usize) {
     if state.trace.is_some() {
@@ -234,7 +235,7 @@ fn begin_known_attempt(session: &Session, state: &mut StreamState, server: usize
     }
 }
 
-/// The attempt under way has ended, if there is one.
+/// Ends the span of the current attempt, if there is one.
 #[inline]
 pub fn end_attempt(session: &Session, state: &mut StreamState, ended: Ended<'_>) {
     if let Some(attempt) = state.trace.as_mut().and_then(|trace| trace.attempt.take()) {
@@ -242,13 +243,13 @@ pub fn end_attempt(session: &Session, state: &mut StreamState, ended: Ended<'_>)
     }
 }
 
-/// The connection of the attempt under way could not be established.
+/// Ends the span of the current attempt: its connection could not be established.
 pub fn fail_attempt(session: &Session, state: &SharedStreamState, cause: Cause) {
     let why = if cause == Cause::ServerTimeout { "timeout" } else { "connection_error" };
     end_attempt(session, &mut state.borrow_mut(), Ended::Failed(why));
 }
 
-/// A second attempt begins beside the first one: the request's head is about to be written for it.
+/// Starts the span of a second attempt beside the first one, before the request's head is written for it.
 pub fn begin_rival(state: &mut StreamState, server: usize) {
     if let Some(trace) = &mut state.trace {
         let rival = trace.attempt(server);
@@ -258,7 +259,7 @@ pub fn begin_rival(state: &mut StreamState, server: usize) {
     }
 }
 
-/// The second attempt has won.
+/// Replaces the first attempt by the second one, which has won.
 pub fn overtake(session: &Session, state: &mut StreamState) {
     if let Some(rival) = state.trace.as_mut().and_then(|trace| trace.rival.take()) {
         end_attempt(session, state, Ended::Overtaken);
@@ -274,7 +275,7 @@ fn push(session: &Session, item: Vec<u8>) {
     }
 }
 
-/// A moment of the stream on the calendar.
+/// Converts a time of the stream to nanoseconds since the epoch.
 fn at(state: &StreamState, moment: Moment) -> u64 {
     nanoseconds(state.start_date.saturating_add(moment.saturating_since(state.timings.start)))
 }
@@ -342,7 +343,7 @@ fn write_server(session: &Session, state: &StreamState, backend: &Proxy, attempt
     }
 }
 
-/// `url.full` of what the server was asked for.
+/// Writes `url.full` of the request to the server.
 fn write_url(state: &StreamState, span: &mut Message<'_>) {
     let target = state.request.target();
     let mut url = Vec::new();
@@ -354,17 +355,17 @@ fn write_url(state: &StreamState, span: &mut Message<'_>) {
     text(span, "url.full", &url);
 }
 
-/// How a stream ended in the words of log lines.
+/// Returns the termination state as in log lines.
 fn termination(state: &StreamState) -> String {
     state.outcome.letters().iter().map(|letter| char::from(*letter)).collect()
 }
 
-/// Whether a stream has failed beside its status.
+/// Whether a stream has failed, regardless of its status.
 fn fails(state: &StreamState) -> bool {
     !matches!(state.outcome.cause, Cause::Normal | Cause::Local)
 }
 
-/// The stream has ended: writes its spans.
+/// Writes the spans of a stream that has ended.
 #[inline]
 pub fn conclude(session: &Session, state: &mut StreamState) {
     if state.trace.is_some() {
@@ -414,7 +415,7 @@ fn conclude_trace(session: &Session, state: &mut StreamState) {
     push(session, out);
 }
 
-/// What is known of a stream at its end.
+/// Writes the attributes that are known at the end of a stream.
 fn write_end(session: &Session, state: &StreamState, span: &mut Message<'_>) {
     if let Some(client) = state.client(session) {
         text(span, "client.address", client.ip().to_canonical().to_string().as_bytes());

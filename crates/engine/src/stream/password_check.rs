@@ -1,5 +1,5 @@
-//! Passwords that crypt(3) hides, before expressions ask for them: what it takes time to find out is found out on another
-//! thread, while the request waits. Must never decide what a wrong password means.
+//! Checks passwords hashed by crypt(3) before expressions need them: slow hashes are computed on a helper thread, while the
+//! request waits. Must never decide the consequence of a wrong password.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::stream::reply::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Whether a request has to wait here, as far as that can be told without looking closer.
+/// Whether a request may have to wait here, by a cheap check.
 pub fn may_wait(state: &SharedStreamState, proxy: &Proxy) -> bool {
     let says = |name: &[u8]| state.borrow().request.contains(name);
     !proxy.slow_userlists.is_empty() && (says(b"authorization") || says(b"proxy-authorization"))
 }
 
-/// Finds out whether name and password of a request are right, for each list that a proxy's expressions ask.
+/// Checks name and password of a request, for each user list that a proxy's expressions use.
 ///
 /// # Errors
-/// Too many requests wait for that already, or the client has left.
+/// Too many checks are queued, or the client has disconnected.
 pub async fn check(
     session: &Session,
     client: &mut Downstream,

@@ -1,5 +1,5 @@
-//! What binds a stream to a server: rules, cookies, tokens; and what the client gets so that it comes back there. Must never
-//! wait, nor take a server's slot.
+//! Persistence of a stream to a server: rules, cookies, tokens; and the cookie that a client gets. Must never wait, nor take a
+//! server's slot.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ use crate::stream::sticking;
 use crate::stream_state::StreamState;
 use crate::worker::{Process, SharedStreamState};
 
-/// What binds a request to a server. Servers do not see what is meant for the proxy alone.
+/// Returns the server that a request is bound to. Cookies for the proxy alone are removed.
 pub fn bind_request(
     session: &Session,
     client: &Client,
@@ -61,8 +61,7 @@ pub fn bind_request(
     bound
 }
 
-/// A rule of the backend denies a request: its log line shows the cookie that the client sent and the server that it leads
-/// to, as HAProxy's does.
+/// Records the cookie of a request that a rule of the backend denies, and its server, for the log line, as in HAProxy.
 pub fn note_cookie(session: &Session, client: &Client, state: &SharedStreamState) {
     let proxy = session.proxy_at(state.borrow().backend.unwrap_or(session.frontend));
     let Some(backend) = &proxy.backend else { return };
@@ -82,7 +81,7 @@ pub fn note_cookie(session: &Session, client: &Client, state: &SharedStreamState
     state.borrow_mut().persistence = kept;
 }
 
-/// What binds a session in TCP mode to a server.
+/// Returns the server that a session in TCP mode is bound to.
 pub fn bind_session(session: &Session, state: &SharedStreamState, proxy: &Proxy, early: &[u8]) -> Option<Bound> {
     let backend = proxy.backend.as_ref()?;
     let (choice, plan) = (&backend.choice, &backend.persistence);
@@ -108,7 +107,7 @@ pub fn bind_session(session: &Session, state: &SharedStreamState, proxy: &Proxy,
     bound
 }
 
-/// The server that `use-server` names.
+/// Returns the server that `use-server` names.
 fn name(view: EvalContext<'_>, proxy: &Proxy, backend: &Backend, order: Option<PersistOrder>) -> Option<Bound> {
     if backend.choice.rules.is_empty() {
         return None;
@@ -117,7 +116,7 @@ fn name(view: EvalContext<'_>, proxy: &Proxy, backend: &Backend, order: Option<P
     cost::choose(&view, &backend.choice, order, |server| proxy_state.is_usable(server))
 }
 
-/// The server at that address.
+/// Returns the server with that address.
 fn find_address(session: &Session, backend: &Backend, wanted: SocketAddr) -> Option<usize> {
     let outgoing = &session.worker.process.outgoing;
     let found = backend.servers.iter().find(|server| outgoing.address(server).inet() == Some(wanted))?;
@@ -136,7 +135,7 @@ fn read_cookies(
     cookie.read(&mut state.borrow_mut().request, seconds(), ignored, &servers)
 }
 
-/// The servers of a backend as cookies see them.
+/// Lookup of a backend's servers by cookie values.
 struct Servers<'a> {
     proxy_state: &'a ProxyState,
     plan: &'a PersistencePlan,
@@ -147,7 +146,7 @@ impl Lookup for Servers<'_> {
     fn find(&self, value: &[u8]) -> Found {
         self.proxy_state.cookies.with_values(self.plan, |values| match values.servers(value) {
             [] => Found::Unknown,
-            // Whether that one is down shows when its place is asked for.
+            // Whether it is down is determined when its slot is requested.
             [only] if !self.forced => Found::Server(*only),
             several => match several.iter().find(|server| self.proxy_state.is_usable(**server)) {
                 Some(server) => Found::Server(*server),
@@ -162,7 +161,7 @@ impl Lookup for Servers<'_> {
     }
 }
 
-/// Does to the head of the answer what its backend's cookie asks for.
+/// Applies the backend's cookie to the response head in `state`.
 #[inline]
 pub fn answer_in_place(session: &Session, state: &mut StreamState) {
     if plan_of(session, state).is_some_and(|(_, plan)| plan.cookie.is_some()) {
@@ -177,7 +176,7 @@ fn plan_of<'s>(session: &'s Session, state: &StreamState) -> Option<(&'s Proxy, 
     proxy.backend.as_ref().map(|backend| (proxy, &backend.persistence))
 }
 
-/// The same for a head that the state does not hold at the moment.
+/// Applies the backend's cookie to a response head.
 pub fn answer(session: &Session, state: &mut StreamState, head: &mut Head) {
     let Some((proxy, plan)) = plan_of(session, state) else { return };
     let (Some(cookie), Some(server)) = (&plan.cookie, state.server) else { return };
@@ -188,14 +187,14 @@ pub fn answer(session: &Session, state: &mut StreamState, head: &mut Head) {
     });
 }
 
-/// A server has another address: dynamic cookies follow it.
+/// Updates dynamic cookies after a change of a server's address.
 pub fn follow_address(shared: &Process, proxy: &Proxy) {
     if shared.live.proxies[proxy.index].cookies.is_dynamic() {
         change_cookies(shared, proxy, CookieChange::Servers);
     }
 }
 
-/// Changes what cookies are worth: after a change of servers, or by order.
+/// Updates the cookie values, after a change of servers or by a command.
 pub fn change_cookies(shared: &Process, proxy: &Proxy, change: CookieChange<'_>) {
     let servers = proxy.servers().map(|server| Placed {
         server: server.index,
@@ -205,7 +204,7 @@ pub fn change_cookies(shared: &Process, proxy: &Proxy, change: CookieChange<'_>)
     shared.live.proxies[proxy.index].cookies.change(change, servers);
 }
 
-/// The last two letters of a termination proxy_state.
+/// Returns the last two characters of the termination state.
 pub fn letters(proxy: Option<&Proxy>, kept: &Persistence) -> [u8; 2] {
     let cookie = proxy.and_then(|proxy| proxy.backend.as_ref()).and_then(|backend| backend.persistence.cookie.as_ref());
     match cookie.is_some_and(Cookie::is_told) {
@@ -214,7 +213,7 @@ pub fn letters(proxy: Option<&Proxy>, kept: &Persistence) -> [u8; 2] {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 fn seconds() -> u64 {
     u64::try_from(rt::wall().seconds).unwrap_or_default()
 }

@@ -1,18 +1,17 @@
-//! Answers that send a client to a server itself (`redir`, configuration manual, section 5.2). Must never decide which
-//! server that is.
+//! Redirects to a server itself (`redir`, configuration manual, section 5.2). Must never choose the server.
 
 use conn::h1::prepared;
 use policy::program::Server;
 use wire::http::Head;
 
-/// The answer that sends the client to `server`, as a page; `None`: its request or the server has no place for one.
+/// Returns the redirect response to `server`; `None`: the request or the server has no location for one.
 pub fn page(server: &Server, request: &Head) -> Option<Vec<u8>> {
     let prefix = server.redirect.as_deref()?;
     let path = path(request.target())?;
     Some(prepared::redirect(prefix, path))
 }
 
-/// What of a target stands behind its authority: with "/" in front, or empty. `None`: it names no path.
+/// Returns the path of a target: starting with "/", or empty. `None`: it has no path.
 pub fn path(target: &[u8]) -> Option<&[u8]> {
     wire::http::target::path(target).map(|at| &target[at..])
 }

@@ -1,5 +1,5 @@
-//! Requests for the statistics page of a proxy: which they are, who may see it, and who may change servers there. Must never
-//! make the page: a service does.
+//! Requests for the statistics page of a proxy: recognition, access, and permission to change servers. Must never build the page:
+//! a service does.
 
 use conn::h1::UnreadBody;
 use policy::program::{Proxy, StatsPage};
@@ -17,17 +17,17 @@ use crate::stream::{answer, serving};
 use crate::stream_state::ServiceName;
 use crate::worker::SharedStreamState;
 
-/// How the page is named in place of a server.
+/// Name of the page in log lines, in place of a server.
 const SHOWN: &str = "<STATS>";
 
-/// Whether a request is for the page of a proxy: a method that the page knows, and a target that begins as its address. Addresses of
-/// the API below it answer every method.
+/// Whether a request is for the page of a proxy: a supported method, and a target that begins with its URI. URIs of its API
+/// accept every method.
 pub fn is_asked(page: &StatsPage, request: &Head) -> bool {
     let target = origin_form(request.target());
     page.is_at(target) && (matches!(request.method(), b"GET" | b"HEAD" | b"POST") || page.is_api_at(target))
 }
 
-/// Answers a request for the page of `proxy`.
+/// Responds to a request for the page of `proxy`.
 pub async fn answer(
     session: &Session,
     client: &mut Client,
@@ -53,10 +53,10 @@ pub async fn answer(
         .await;
 }
 
-/// Whether a client may see the page.
+/// Checks that a client may access the page.
 ///
 /// # Errors
-/// It may not: the answer.
+/// It may not; the response.
 async fn admit<'r>(
     session: &Session,
     client: &mut Client,

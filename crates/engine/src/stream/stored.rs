@@ -1,5 +1,4 @@
-//! The answer that is made of a stored response: all of it, a range of it, or that the client has it already. Must never change the
-//! stored one.
+//! Responses from a cache: a stored one as a whole, a range of it, or 304 Not Modified. Must never change the stored one.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -13,37 +12,37 @@ use wire::http::{Framing, Head, Method};
 
 use crate::stream::freshness::seconds;
 
-/// Answers a request by a stored response.
+/// Responds to a request with a stored response.
 pub(super) struct Stored {
     object: Arc<Object>,
-    /// The piece that is next, and how much of it is out.
+    /// Index of the next piece, and offset in it.
     piece: usize,
     at: usize,
-    /// Bytes that are still to be sent.
+    /// Bytes left to send.
     left: u64,
-    /// Ranges are answered.
+    /// Range requests are supported.
     ranges: bool,
 }
 
-/// A part of a stored response, or that there is no such part.
+/// A range of a stored response, or that it is not satisfiable.
 enum Part {
     Range(u64, u64),
     None,
 }
 
 impl Stored {
-    /// `ranges`: these are answered.
+    /// Creates a response. `ranges`: Range requests are supported.
     pub(super) fn new(object: Arc<Object>, ranges: bool) -> Self {
         let left = object.length;
         Self { object, piece: 0, at: 0, left, ranges }
     }
 
-    /// Bytes of its body that are still to be sent.
+    /// Returns the number of body bytes left to send.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// The one range that a request asks for (RFC 9110, section 14.2): first and last byte. `None`: all of it is sent.
+    /// Returns the single range of a request (RFC 9110, section 14.2): first and last byte. `None`: the whole response is sent.
     fn part(&self, request: &Head) -> Option<Part> {
         let own = &self.object.head;
         let mut fields = request.all(b"range");
@@ -72,7 +71,7 @@ impl Stored {
         })
     }
 
-    /// Goes to a byte of the body.
+    /// Seeks to a byte of the body.
     fn seek(&mut self, first: u64, last: u64) {
         let mut skipped = usize::try_from(first).unwrap_or(usize::MAX);
         while let Some(piece) = self.object.body.get(self.piece).filter(|piece| piece.len() <= skipped) {
@@ -85,7 +84,7 @@ impl Stored {
     /// Whether the client has this response already (RFC 9110, section 13.2.2).
     fn is_known(&self, request: &Head) -> bool {
         let own = &self.object.head;
-        // Conditions are for what would be a success without them (RFC 9110, section 13.2.1).
+        // Conditions apply only to requests that would succeed without them (RFC 9110, section 13.2.1).
         if own.status() >= 300 {
             return false;
         }
@@ -99,12 +98,12 @@ impl Stored {
     }
 }
 
-/// An entity tag without the mark of a weak one.
+/// Returns an entity tag without the weakness prefix.
 fn opaque(etag: &[u8]) -> &[u8] {
     etag.strip_prefix(b"W/").unwrap_or(etag)
 }
 
-/// The elements of If-None-Match: commas between quotes divide nothing.
+/// Returns the elements of If-None-Match, split at commas outside of quotes.
 fn entity_tags(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut quoted = false;
     let divides = move |byte: &u8| {
@@ -115,7 +114,7 @@ fn entity_tags(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Stored {
-    /// Makes the head of the answer to a request.
+    /// Builds the head of the response to a request.
     pub(super) fn head(&mut self, request: &Head, answer: &mut Head) {
         let object = &self.object;
         let own = &object.head;
@@ -153,7 +152,7 @@ impl Stored {
         answer.append_number("age", object.age(rt::now()));
     }
 
-    /// What is next of the body; how many slices there are.
+    /// Lends the next slices of the body; returns their number.
     pub(super) fn lend<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
         let (mut left, mut at, mut count) = (self.left, self.at, 0);
         for (piece, slot) in self.object.body.iter().skip(self.piece).zip(into) {
@@ -168,7 +167,7 @@ impl Stored {
         count
     }
 
-    /// So much of the body has gone out.
+    /// Advances by body bytes that were sent.
     pub(super) fn skip(&mut self, count: usize) {
         self.left = self.left.saturating_sub(count as u64);
         self.at += count;

@@ -1,18 +1,18 @@
-//! The handshake of websockets between versions of HTTP (RFC 6455, section 4.2.2; RFC 8441, section 5): HTTP/1 proves it with a key
-//! and its answer, streams of HTTP/2 do without. Must never touch what goes through the tunnel.
+//! WebSocket handshakes between versions of HTTP (RFC 6455, section 4.2.2; RFC 8441, section 5): HTTP/1 requires a key and its
+//! hash, HTTP/2 does not. Must never touch the data of the tunnel.
 
 use base64ct::{Base64, Encoding};
 use sha1::{Digest, Sha1};
 use wire::http::Head;
 
-/// What stands behind the key in what is hashed (RFC 6455, section 1.3).
+/// Suffix of the key before hashing (RFC 6455, section 1.3).
 const SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// The fields.
+/// Handshake fields.
 const KEY: &[u8] = b"sec-websocket-key";
 const ACCEPT: &[u8] = b"sec-websocket-accept";
 
-/// Whether a request asks for a websocket.
+/// Whether a request is a WebSocket handshake.
 pub fn is_asked(request: &Head) -> bool {
     let names_it = |value: &[u8]| {
         value.split(|byte| *byte == b',').any(|name| name.trim_ascii().eq_ignore_ascii_case(b"websocket"))
@@ -20,7 +20,7 @@ pub fn is_asked(request: &Head) -> bool {
     request.upgrade && request.all(b"upgrade").any(names_it)
 }
 
-/// A request that came on a stream gets the key that servers of HTTP/1 want.
+/// Adds the key that HTTP/1 servers require to a request of HTTP/2.
 pub fn add_key(request: &mut Head) {
     if is_asked(request) && !request.contains(KEY) {
         let bytes = [rt::random(), rt::random()].map(u64::to_be_bytes).concat();
@@ -28,13 +28,13 @@ pub fn add_key(request: &mut Head) {
     }
 }
 
-/// What a server says that has understood the key.
+/// Returns the value of Sec-WebSocket-Accept for a key.
 fn accept(key: &[u8]) -> String {
     Base64::encode_string(&Sha1::new().chain_update(key).chain_update(SUFFIX).finalize())
 }
 
-/// Whether the answer of a server of HTTP/1 to an upgrade is one. Of a client of HTTP/1 the server's word is passed on: the
-/// client itself judges it.
+/// Whether the response of an HTTP/1 server accepts the handshake. For clients of HTTP/1 the value is passed through, because the
+/// client checks it.
 pub fn is_accepted(request: &Head, answer: &Head, client_judges: bool) -> bool {
     if !is_asked(request) {
         return true;
@@ -46,7 +46,7 @@ pub fn is_accepted(request: &Head, answer: &Head, client_judges: bool) -> bool {
     }
 }
 
-/// A server has accepted the request on a stream: its answer becomes that of HTTP/1.
+/// Converts an accepting response of HTTP/2 to one of HTTP/1.
 pub fn complete(request: &Head, answer: &mut Head) {
     let protocol = request.first(b"upgrade").unwrap_or_default();
     answer.switch_protocols(protocol);

@@ -1,5 +1,5 @@
-//! Requests of one worker that wait for a connection which their server has opened (reverse HTTP), in the order in which they
-//! came. Must never look at a connection.
+//! Requests of one worker that wait for a connection opened by their server (reverse HTTP), in order of arrival. Must never look
+//! at a connection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -8,14 +8,14 @@ use std::task::{Context, Poll, Waker};
 use super::Worker;
 use super::attachments::Kind;
 
-/// Who waits, by what for. They are streams that are under way, so that there are never more than these.
+/// Queues of waiting requests, by kind. Each entry is a running stream, so their number is bounded by that of streams.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     queues: RefCell<HashMap<Kind, BTreeMap<u64, Turn>>>,
     next: Cell<u64>,
 }
 
-/// Whether a request may look, and whom to wake when it may.
+/// State of a waiting request: whether it may look for a connection, and its waker.
 #[derive(Default)]
 struct Turn {
     has_come: bool,
@@ -28,8 +28,8 @@ impl Arrivals {
         self.queues.borrow().contains_key(kind)
     }
 
-    /// A connection has room, or there is none any more: the first of those that wait looks. The next one does when it has
-    /// gone.
+    /// Wakes the first waiting request, after a connection got a free stream or the last one was closed. The next request is
+    /// woken when this one leaves the queue.
     pub(crate) fn wake(&self, kind: &Kind) {
         let waker = self.queues.borrow_mut().get_mut(kind).and_then(|queue| {
             let (_, first) = queue.iter_mut().next()?;
@@ -42,7 +42,7 @@ impl Arrivals {
     }
 }
 
-/// A request that waits.
+/// A waiting request; dropping it leaves the queue.
 pub(crate) struct Waiting<'w> {
     worker: &'w Worker,
     kind: Kind,
@@ -50,7 +50,7 @@ pub(crate) struct Waiting<'w> {
 }
 
 impl<'w> Waiting<'w> {
-    /// Behind those that wait already.
+    /// Appends a request to the queue.
     pub(crate) fn join(worker: &'w Worker, kind: Kind) -> Self {
         let arrivals = &worker.arrivals;
         let number = arrivals.next.replace(arrivals.next.get() + 1);
@@ -58,19 +58,19 @@ impl<'w> Waiting<'w> {
         Self { worker, kind, number }
     }
 
-    /// Whether none waits longer.
+    /// Whether the request is the first in its queue.
     pub(crate) fn is_first(&self) -> bool {
         let queues = self.worker.arrivals.queues.borrow();
         let first = queues.get(&self.kind).and_then(|queue| queue.keys().next());
         first == Some(&self.number)
     }
 
-    /// Has those who have a connection know of the request. False: there is none.
+    /// Announces the request to the workers that have a connection. Returns false if there is no connection.
     pub(crate) fn announce(&self) -> bool {
         self.worker.process.attachments.announce(&self.kind, self.worker.id)
     }
 
-    /// Ready when the request may look again.
+    /// Ready when the request may look for a connection again.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         let mut queues = self.worker.arrivals.queues.borrow_mut();
         let Some(turn) = queues.get_mut(&self.kind).and_then(|queue| queue.get_mut(&self.number)) else {
@@ -85,7 +85,7 @@ impl<'w> Waiting<'w> {
 }
 
 impl Drop for Waiting<'_> {
-    /// Whatever has become of it, the next one looks.
+    /// Wakes the next request, regardless of this one's outcome.
     fn drop(&mut self) {
         let arrivals = &self.worker.arrivals;
         let is_last = {

@@ -1,5 +1,5 @@
-//! Connections of reverse HTTP in the process: how many there are of a kind, which workers have them, and which wait for one. Must
-//! never hold a connection, nor wait.
+//! Registry of the process for connections of reverse HTTP: the number per kind and worker, and the workers that wait for one.
+//! Must never hold a connection, nor wait.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use conn::pool_key::PoolKey;
 
 use super::{Process, Worker};
 
-/// Connections that serve the same requests: their server, by its serial number, and the key of their name, empty without one.
+/// Interchangeable connections: the serial number of their server, and their pool key, empty without a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Kind {
     pub(crate) server: usize,
@@ -27,19 +27,19 @@ impl Kind {
     }
 }
 
-/// What is known of a kind.
+/// Connections and waiting workers of a kind.
 struct Entry {
-    /// Connections that take requests, by worker.
+    /// Number of connections that take requests, by worker.
     held: Box<[u32]>,
-    /// Workers whose requests wait for one, the first one first: each of them once.
+    /// Workers whose requests wait for a connection, in order, without duplicates.
     waiting: Vec<usize>,
 }
 
-/// The kinds of which there are connections.
+/// All kinds that have connections.
 #[derive(Default)]
 pub struct Attachments {
     kinds: Mutex<HashMap<Kind, Entry>>,
-    /// Workers that wait, over all kinds: mostly none does.
+    /// Number of waiting workers over all kinds; usually zero.
     waiting: AtomicUsize,
 }
 
@@ -48,8 +48,8 @@ impl Attachments {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests of a worker wait for a connection of that kind: those that have one look whether it can go there. They are
-    /// asked once until one has gone. False: there is none.
+    /// Registers a worker whose requests wait for a connection of that kind, and makes the other workers look for one that they
+    /// can give away, once until one is given. Returns false if there is no connection.
     pub(crate) fn announce(&self, kind: &Kind, worker: usize) -> bool {
         let holders: Vec<usize> = {
             let mut kinds = self.lock();
@@ -70,7 +70,7 @@ impl Attachments {
         true
     }
 
-    /// No request of that worker waits any more.
+    /// Removes a worker from the waiting ones.
     pub(crate) fn withdraw(&self, kind: &Kind, worker: usize) {
         if let Some(entry) = self.lock().get_mut(kind) {
             let before = entry.waiting.len();
@@ -79,7 +79,7 @@ impl Attachments {
         }
     }
 
-    /// The worker that has waited longest, other than `own`. It has to get a connection then.
+    /// Takes the worker that has waited longest, other than `own`. The caller has to give it a connection.
     pub(crate) fn claim(&self, kind: &Kind, own: usize) -> Option<usize> {
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return None;
@@ -105,7 +105,7 @@ impl Attachments {
     }
 }
 
-/// A connection that takes requests, or is on its way to the worker where it will.
+/// Registration of a connection that takes requests, or is being moved to another worker.
 pub(crate) struct Presence {
     process: Arc<Process>,
     kind: Kind,
@@ -113,13 +113,13 @@ pub(crate) struct Presence {
 }
 
 impl Presence {
-    /// A connection on that worker.
+    /// Registers a connection of a worker.
     pub(crate) fn of(process: &Arc<Process>, kind: Kind, worker: usize) -> Self {
         process.attachments.change(&kind, process.workers(), |held| held[worker] += 1);
         Self { process: Arc::clone(process), kind, worker }
     }
 
-    /// It goes to another worker.
+    /// Moves the registration to another worker.
     pub(crate) fn move_to(&mut self, next: usize) {
         let own = std::mem::replace(&mut self.worker, next);
         self.process.attachments.change(&self.kind, self.process.workers(), |held| {
@@ -130,7 +130,7 @@ impl Presence {
 }
 
 impl Drop for Presence {
-    /// With the last one, nobody waits any more.
+    /// Wakes the waiting requests if this was the last connection.
     fn drop(&mut self) {
         let own = self.worker;
         let told = self.process.attachments.change(&self.kind, self.process.workers(), |held| held[own] -= 1);

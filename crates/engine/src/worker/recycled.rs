@@ -1,4 +1,4 @@
-//! What a worker lends and gets back: the memory of evaluations, text, the state of streams. Must never outlive its worker.
+//! Memory that a worker reuses: arenas of evaluations, text, the state and filters of streams. Must never outlive its worker.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,41 +11,41 @@ use super::{SharedStreamState, Worker};
 use crate::stream::filter::Filters;
 use crate::stream_state::StreamState;
 
-/// Bytes of scratch memory that a worker keeps.
+/// Maximum size of memory that is kept, in bytes.
 const ARENA_KEPT: usize = 64 * 1024;
 
-/// States kept for later streams.
+/// Maximum number of stream states that are kept.
 const FACTS_KEPT: usize = 1024;
 
-/// The same of sets of filters.
+/// Maximum number of filter sets that are kept.
 const FILTERS_KEPT: usize = 1024;
 
 impl Worker {
-    /// Lends the memory of one evaluation; it is empty again behind it.
+    /// Lends the arena for one evaluation, and resets it afterwards.
     pub fn with_arena<T>(&self, with: impl FnOnce(&Bump) -> T) -> T {
         let mut arena = self.arena.take().unwrap_or_default();
         let result = with(&arena);
         arena.reset();
-        // One evaluation needed unusually much: the next one starts small.
+        // An unusually large arena is freed.
         if arena.allocated_bytes() <= ARENA_KEPT {
             self.arena.set(Some(arena));
         }
         result
     }
 
-    /// Takes memory for text that is rendered.
+    /// Takes the buffer for rendered text.
     pub fn take_text(&self) -> Vec<u8> {
         self.text.take()
     }
 
-    /// Keeps it for the next one.
+    /// Returns the buffer for reuse.
     pub fn keep_text(&self, mut text: Vec<u8>) {
         text.clear();
         text.shrink_to(ARENA_KEPT);
         self.text.set(text);
     }
 
-    /// Now, as HTTP writes it: made once a second.
+    /// Returns the current time in HTTP's format, formatted once a second.
     pub fn http_date(&self) -> [u8; 29] {
         let now = rt::wall().seconds;
         let (second, text) = self.http_date.get();
@@ -57,7 +57,7 @@ impl Worker {
         text
     }
 
-    /// Takes a clean state for a stream.
+    /// Takes a cleared state for a stream.
     pub fn take_stream_state(&self) -> SharedStreamState {
         self.state.borrow_mut().pop().unwrap_or_else(|| {
             let mut state = StreamState::default();
@@ -66,12 +66,12 @@ impl Worker {
         })
     }
 
-    /// Takes an empty set for the filters of a stream.
+    /// Takes an empty set of filters for a stream.
     pub fn take_filters(&self) -> Filters {
         self.filters.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Keeps one whose stream has ended, unless a flow still has it.
+    /// Returns the filter set of a stream that has ended, unless a relay still holds it.
     pub fn keep_filters(&self, filters: Filters) {
         if Rc::strong_count(&filters) > 1 {
             return;
@@ -97,7 +97,7 @@ impl Worker {
         result
     }
 
-    /// Gives a state back, for the next stream.
+    /// Returns a state for reuse.
     pub fn keep_stream_state(&self, state: SharedStreamState) {
         self.requests.set(self.requests.get() + 1);
         let mut kept = self.state.borrow_mut();

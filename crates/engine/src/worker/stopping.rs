@@ -1,4 +1,4 @@
-//! Who is woken when a process stops, pauses or has drained. Must never decide that it does.
+//! Wakes tasks when the process stops, pauses or has drained. Must never decide that it does.
 
 use super::Worker;
 
@@ -9,7 +9,7 @@ impl Worker {
         }
     }
 
-    /// The calling task is woken when the process is asked to stop, to pause or to go on.
+    /// Registers the calling task to be woken when the process is asked to stop, to pause or to resume.
     pub async fn watch_stop(&self) {
         std::future::poll_fn(|cx| {
             self.watchers.borrow_mut().push(cx.waker().clone());
@@ -18,14 +18,14 @@ impl Worker {
         .await;
     }
 
-    /// Wakes the watchers of a stop or a pause.
+    /// Wakes the tasks that watch for a stop or a pause.
     pub fn wake_watchers(&self) {
         for watcher in self.watchers.borrow().iter() {
             watcher.wake_by_ref();
         }
     }
 
-    /// Wakes the watchers of a stop, and every session, so that idle ones see that the process stops.
+    /// Wakes the tasks that watch for a stop, and every session, so that idle ones end.
     pub fn wake_sessions(&self) {
         self.wake_watchers();
         if self.process.is_stopping() {
@@ -36,7 +36,7 @@ impl Worker {
         }
     }
 
-    /// Ready once accepting has ended and no session is left anywhere. For worker 0.
+    /// Ready once accepting has ended and no worker has a session. For worker 0.
     pub fn poll_drained(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
         *self.drained.borrow_mut() = Some(cx.waker().clone());
         if self.process.is_drained() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }

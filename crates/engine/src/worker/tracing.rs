@@ -1,4 +1,4 @@
-//! The reporting of traced events. Must never cost more than a look at a flag while the event's source is off.
+//! Reports traced events. Must never cost more than a check of a flag while the event's source is inactive.
 
 use expression::sample::Sink;
 use live::trace::{Event, Level, Subject, TraceSink};
@@ -6,7 +6,7 @@ use live::trace::{Event, Level, Subject, TraceSink};
 use super::{Live, Targets, Worker};
 use policy::program::Program;
 
-/// Begins the traces of the configuration, which has been checked.
+/// Starts the traces of a configuration that has been validated.
 pub(crate) fn begin(program: &Program, live: &Live, targets: &Targets) {
     if program.traces.is_empty() {
         return;
@@ -19,7 +19,7 @@ pub(crate) fn begin(program: &Program, live: &Live, targets: &Targets) {
     }
 }
 
-/// Begins those of a configuration that follows another one, if they are others: all that was set before is forgotten.
+/// Restarts the traces if those of the next configuration differ; all runtime settings are reset.
 pub(crate) fn begin_anew((former, next): (&Program, &Program), live: &Live, targets: &Targets) {
     if former.traces != next.traces {
         live.traces.reset();
@@ -28,7 +28,7 @@ pub(crate) fn begin_anew((former, next): (&Program, &Program), live: &Live, targ
 }
 
 impl Worker {
-    /// An event happens: it is reported where a trace wants it. `subject` and `text` are asked for only while its source is active.
+    /// Reports an event if a trace includes it. `subject` and `text` are called only while its source is active.
     #[inline]
     pub fn trace(
         &self,

@@ -1,6 +1,6 @@
-//! Sends the lines of a ring to one of its servers (RFC 6587): connects when there is something to send, sends again
-//! from the first line that did not go out whole when a connection fails. Of a ring that is closed it sends what is left, unless
-//! that fails, and ends. Must never hold the ring's lock over a wait.
+//! Sends the lines of a ring to one of its servers (RFC 6587): connects when there are lines; after a failure it resends from the
+//! first line that was not sent completely. For a closed ring it sends the remaining lines, unless that fails, and ends. Must
+//! never hold the ring's lock while waiting.
 
 use super::Ring;
 use super::store::Cursor;
@@ -19,29 +19,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Between two attempts to connect.
+/// Delay between two connection attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// One server of a ring.
+/// State of sending to one server of a ring.
 struct Forwarder {
     ring: Arc<Ring>,
     server: usize,
-    /// Counts lines that were lost.
+    /// Counter of lost lines.
     dropped: Arc<AtomicU64>,
-    /// Lines that are being sent.
+    /// Framed lines that are being sent.
     output: Buffer,
-    /// For each line in `output` the bytes that are still to be sent, and the place behind it in the ring.
+    /// For each line in `output` the bytes left to send, and the cursor following it in the ring.
     pending: VecDeque<(usize, Cursor)>,
-    /// Behind the last line that went out whole.
+    /// Cursor following the last line that was sent completely.
     sent: Cursor,
-    /// Behind the last line in `output`.
+    /// Cursor following the last line in `output`.
     read: Cursor,
 }
 
-/// Connections to a server of a ring that is closed: lines that the last of them does not take are lost.
+/// Connections to a server of a closed ring; lines that the last one does not take are lost.
 const LAST_ATTEMPTS: usize = 2;
 
-/// Serves one server of a ring until the ring is closed. Lines that are lost are added to `dropped`.
+/// Serves one server of a ring until the ring is closed. Lost lines are added to `dropped`.
 pub async fn forward(ring: Arc<Ring>, server: usize, dropped: Arc<AtomicU64>) {
     let mut forwarder = Forwarder {
         ring,
@@ -60,7 +60,7 @@ pub async fn forward(ring: Arc<Ring>, server: usize, dropped: Arc<AtomicU64>) {
         }
         match connected {
             Some(mut stream) => forwarder.send(&mut stream).await,
-            // The lines that wait are the last ones.
+            // After a failed connection to the server of a closed ring, its remaining lines are lost.
             None if left < LAST_ATTEMPTS => break,
             None => rt::sleep(PAUSE).await,
         }
@@ -72,7 +72,7 @@ pub async fn forward(ring: Arc<Ring>, server: usize, dropped: Arc<AtomicU64>) {
 }
 
 impl Forwarder {
-    /// Ready when there are lines to read; false: there will be none.
+    /// Ready with true when there are lines to read, with false when the ring is closed and empty.
     fn poll_lines(&mut self, cx: &Context<'_>) -> Poll<bool> {
         let mut shared = self.ring.lock();
         if shared.store.has_lines_behind(self.read) {
@@ -103,7 +103,7 @@ impl Forwarder {
         .await
     }
 
-    /// Sends until the connection fails, stalls or is closed by its server.
+    /// Sends until the connection fails, times out or is closed by its server.
     async fn send(&mut self, stream: &mut Transport) {
         let mut timer = rt::Timer::new();
         poll_fn(|cx| {
@@ -115,7 +115,7 @@ impl Forwarder {
                         Poll::Ready(false) => return Poll::Ready(()),
                         Poll::Pending => {}
                     }
-                    // A syslog server has nothing to say: whatever can be read is most likely its end.
+                    // A syslog server sends nothing: being readable most likely means that it has closed.
                     return stream.poll_readable(cx);
                 }
                 match stream.poll_write(cx, &mut self.output, &mut Buffer::empty(), false) {
@@ -139,7 +139,7 @@ impl Forwarder {
         self.read = self.sent;
     }
 
-    /// Takes lines from the ring, as many as there is room for. False: there are none, and no buffer is held.
+    /// Fills the output with lines from the ring, up to its capacity. Returns false if there are none; then no buffer is held.
     fn fill(&mut self) -> bool {
         let Self { ring, server, dropped, output, pending, read, .. } = self;
         let protocol = ring.servers.get(*server).map_or(LogProtocol::Legacy, |server| server.protocol);
@@ -166,7 +166,7 @@ impl Forwarder {
         !output.is_empty()
     }
 
-    /// Nothing more is sent: what waits is lost.
+    /// Counts the remaining lines as lost.
     fn give_up(&mut self) {
         let mut shared = self.ring.lock();
         let end = shared.store.end();
@@ -176,7 +176,7 @@ impl Forwarder {
         }
     }
 
-    /// That many more bytes went out.
+    /// Records that `sent` more bytes were written.
     fn note_sent(&mut self, sent: usize) {
         let mut left = sent;
         while let Some((remaining, behind)) = self.pending.front_mut() {
@@ -196,15 +196,15 @@ impl Forwarder {
     }
 }
 
-/// Appends a line as the protocol tells lines apart. False: there is no room for it behind others; alone it gets a buffer
-/// of its size.
+/// Appends a line with the framing of the protocol. Returns false if there is no space after other lines; a line alone gets a
+/// buffer of its size.
 fn frame(protocol: LogProtocol, front: &[u8], back: &[u8], output: &mut Buffer) -> bool {
     let length = front.len() + back.len();
     let mut decimal = [0; 21];
     let mut rest = &mut decimal[..];
     let prefix: &[u8] = match protocol {
         LogProtocol::Legacy => b"",
-        // A number of 64 bits and a space always fit.
+        // A 64-bit number and a space always fit.
         LogProtocol::OctetCount => match write!(rest, "{length} ") {
             Ok(()) => {
                 let unused = rest.len();

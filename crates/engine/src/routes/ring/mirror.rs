@@ -1,26 +1,26 @@
-//! The file that a ring's lines stand in as well (`backing-file`): text, one line behind the other, the oldest ones
-//! overwritten. Must never be read: what others write into it cannot harm.
+//! The `backing-file` of a ring: a copy of its lines as text, in which the oldest are overwritten. Must never be read: external
+//! changes of the file have no effect.
 
 use rt::MappedFile;
 use std::io;
 use std::path::Path;
 
-/// The first line of the file, which tells where the newest text ends.
+/// Size of the first line of the file, which contains the position of the newest text.
 const HEADER: usize = 128;
 
-/// Such a file.
+/// Backing file of a ring.
 #[derive(Debug)]
 pub struct Mirror {
     file: MappedFile,
-    /// Bytes of text so far.
+    /// Total bytes of text written so far.
     written: u64,
 }
 
 impl Mirror {
-    /// Creates the file, of that size as a whole.
+    /// Creates the file with its full size.
     ///
     /// # Errors
-    /// The system's; `InvalidInput` where there is no room for text.
+    /// From the system; `InvalidInput` if the size leaves no space for text.
     pub fn create(path: &Path, size: usize) -> io::Result<Self> {
         if size <= HEADER {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -34,12 +34,12 @@ impl Mirror {
         self.file.size() - HEADER
     }
 
-    /// Bytes of text before the place where it goes on.
+    /// Returns the offset at which the next text is written.
     fn at(&self) -> usize {
         (self.written % self.room() as u64) as usize
     }
 
-    /// Writes a line behind the others. Of one that is longer than the file the end stays.
+    /// Appends a line. Of a line longer than the file, the end is kept.
     pub fn append(&mut self, line: &[u8]) {
         for part in [line, b"\n"] {
             let room = self.room();

@@ -1,6 +1,5 @@
-//! Rings of lines (configuration manual, section 12.5): workers append, a task for each server reads and sends over TCP.
-//! Must never make anybody wait who appends: where a ring is full, its oldest lines go, and readers count what they
-//! have lost.
+//! Rings of lines (configuration manual, section 12.5): workers append, a task for each server reads and sends over TCP. Must
+//! never make an appending caller wait: when a ring is full, its oldest lines are overwritten, and readers count the lost lines.
 
 mod forward;
 mod mirror;
@@ -37,33 +36,33 @@ pub struct Ring {
 #[derive(Debug)]
 struct Shared {
     store: Store,
-    /// The file behind it.
+    /// The backing file.
     mirror: Option<Mirror>,
     readers: Box<[Reader]>,
-    /// Those who look at it by the runtime API.
+    /// Wakers of runtime API commands that read the ring.
     watchers: Vec<Waker>,
-    /// Lines that found no room at all.
+    /// Number of lines that did not fit into the ring.
     dropped: u64,
-    /// Nobody appends any more.
+    /// No more lines are appended.
     closed: bool,
 }
 
-/// How far a server is.
+/// Progress of a server.
 #[derive(Debug)]
 struct Reader {
-    /// Behind the last line that went out whole.
+    /// Cursor following the last line that was sent completely.
     sent: Cursor,
-    /// Where it listens.
+    /// Address of the server.
     address: SocketAddr,
-    /// Its task, where there was nothing to read.
+    /// Waker of its task while there is nothing to read.
     waiting: Option<Waker>,
 }
 
 impl Ring {
-    /// An empty ring.
+    /// Creates an empty ring.
     ///
     /// # Errors
-    /// The system's about `backing-file`.
+    /// From the system, for `backing-file`.
     pub fn open(ring: &program::Ring) -> io::Result<Self> {
         let ready = Self::new(ring);
         if let Some(path) = &ring.backing_file {
@@ -72,7 +71,7 @@ impl Ring {
         Ok(ready)
     }
 
-    /// An empty ring without a file.
+    /// Creates an empty ring without a file.
     pub fn new(ring: &program::Ring) -> Self {
         let readers = ring.servers.iter();
         let readers =
@@ -96,12 +95,12 @@ impl Ring {
         }
     }
 
-    /// Number of servers.
+    /// Returns the number of servers.
     pub fn servers(&self) -> usize {
         self.servers.len()
     }
 
-    /// Appends lines, each without its final newline and cut to `maxlen`. Tells how many found no room at all.
+    /// Appends lines, without their final newlines and truncated to `maxlen`. Returns the number of lines that did not fit.
     pub fn append<'a>(&self, lines: impl Iterator<Item = &'a [u8]>) -> usize {
         let mut refused = 0;
         let mut shared = self.lock();
@@ -114,7 +113,7 @@ impl Ring {
             }
         }
         shared.dropped += refused as u64;
-        // Wakers are called once the lock is released.
+        // Wakers are called after the lock is released.
         let mut woken: Vec<Waker> = shared.readers.iter_mut().filter_map(|reader| reader.waiting.take()).collect();
         woken.append(&mut shared.watchers);
         drop(shared);
@@ -122,7 +121,7 @@ impl Ring {
         refused
     }
 
-    /// Nobody appends from now on: what waits is sent, and whoever sends it ends.
+    /// Closes the ring: the remaining lines are sent, then the sending tasks end.
     pub fn close(&self) {
         let mut shared = self.lock();
         shared.closed = true;
@@ -132,50 +131,50 @@ impl Ring {
         woken.iter().for_each(Waker::wake_by_ref);
     }
 
-    /// Whether nobody appends any more.
+    /// Whether the ring is closed.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// The server with that number listens somewhere else from now on.
+    /// Changes the address of the server with that number.
     pub fn move_server(&self, server: usize, address: SocketAddr) {
         if let Some(reader) = self.lock().readers.get_mut(server) {
             reader.address = address;
         }
     }
 
-    /// Its name; empty behind `log tcp@…`.
+    /// Returns its name; empty for the ring of `log tcp@…`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the runtime API tells of it.
+    /// Returns its description for the runtime API.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// `format`; `None`: each line's own.
+    /// Returns the configured `format`; `None`: that of each line.
     pub fn format(&self) -> Option<SyslogFormat> {
         self.format
     }
 
-    /// Lines that found no room at all.
+    /// Returns the number of lines that did not fit.
     pub fn dropped(&self) -> u64 {
         self.lock().dropped
     }
 
-    /// The place before its oldest line.
+    /// Returns the cursor before its oldest line.
     pub fn start(&self) -> Cursor {
         self.lock().store.start()
     }
 
-    /// The place behind its newest line.
+    /// Returns the cursor after its newest line.
     pub fn end(&self) -> Cursor {
         self.lock().store.end()
     }
 
-    /// Appends the lines behind a place, each with `end` behind it, until there are so many bytes; the place behind the
-    /// last one.
+    /// Appends the lines after a cursor to `out`, each followed by `end`, until `out` has `most` bytes. Returns the cursor after
+    /// the last one.
     pub fn read(&self, from: Cursor, most: usize, end: u8, out: &mut Vec<u8>) -> Cursor {
         let shared = self.lock();
         let (place, _) = shared.store.read(from, |front, back, _| {
@@ -190,7 +189,7 @@ impl Ring {
         place
     }
 
-    /// Ready when there are lines behind a place, or will never be any.
+    /// Ready when there are lines after a cursor, or the ring is closed.
     pub fn poll_lines_behind(&self, place: Cursor, cx: &Context<'_>) -> Poll<()> {
         let mut shared = self.lock();
         if shared.store.has_lines_behind(place) || shared.closed {
@@ -202,7 +201,7 @@ impl Ring {
         Poll::Pending
     }
 
-    /// Whether a server has not got everything yet.
+    /// Whether a server has not received every line yet.
     pub fn is_behind(&self) -> bool {
         let shared = self.lock();
         shared.readers.iter().any(|reader| shared.store.has_lines_behind(reader.sent))

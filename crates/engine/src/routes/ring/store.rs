@@ -1,15 +1,15 @@
-//! The lines of a ring, bounded in bytes. Must never know who reads them.
+//! The lines of a ring, bounded in bytes. Must never know its readers.
 
 use std::collections::VecDeque;
 
-/// A place between two lines: how many were appended before it, and how many bytes they took.
+/// A position between two lines: the number of lines appended before it, and their size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {
     line: u64,
     byte: u64,
 }
 
-/// Lines, each behind its length in four bytes.
+/// Length-prefixed lines (four bytes, little-endian).
 #[derive(Debug)]
 pub struct Store {
     bytes: VecDeque<u8>,
@@ -18,16 +18,16 @@ pub struct Store {
     end: Cursor,
 }
 
-/// Bytes of a line's length.
+/// Size of the length prefix.
 const PREFIX: usize = 4;
 
 impl Store {
-    /// With room for that many bytes, which are taken as they are needed.
+    /// Creates a store of that size in bytes; memory is allocated as needed.
     pub fn new(size: usize) -> Self {
         Self { bytes: VecDeque::new(), size, first: Cursor::default(), end: Cursor::default() }
     }
 
-    /// Appends a line; the oldest ones make room. False: it would not fit into the empty ring.
+    /// Appends a line, removing the oldest ones for it. Returns false if the line does not fit into an empty ring.
     pub fn append(&mut self, line: &[u8]) -> bool {
         let needed = PREFIX + line.len();
         let Ok(length) = u32::try_from(line.len()) else { return false };
@@ -49,7 +49,7 @@ impl Store {
         self.first = Cursor { line: self.first.line + 1, byte: self.first.byte + taken as u64 };
     }
 
-    /// The length that stands at an offset; 0 behind the end.
+    /// Returns the length prefix at an offset; 0 after the end.
     fn length_at(&self, at: usize) -> usize {
         let mut prefix = [0; PREFIX];
         for (place, byte) in prefix.iter_mut().zip(self.bytes.range(at.min(self.bytes.len())..)) {
@@ -58,23 +58,24 @@ impl Store {
         u32::from_le_bytes(prefix) as usize
     }
 
-    /// The place before the oldest line.
+    /// Returns the cursor before the oldest line.
     pub fn start(&self) -> Cursor {
         self.first
     }
 
-    /// The place behind the newest line.
+    /// Returns the cursor after the newest line.
     pub fn end(&self) -> Cursor {
         self.end
     }
 
-    /// Whether there are lines behind a place.
+    /// Whether there are lines after a cursor.
     pub fn has_lines_behind(&self, cursor: Cursor) -> bool {
         cursor.line < self.end.line
     }
 
-    /// Gives the lines behind a place to `take`, in order, until it refuses one: each in two parts, with the place behind
-    /// it. Returns the place behind the last one taken, and how many lines were gone before they could be read.
+    /// Passes the lines after a cursor to `take`, in order, until it returns false: each in two parts, with the cursor following
+    /// it. Returns the cursor following the last one taken, and the number of lines that were overwritten before they could be
+    /// read.
     pub fn read(&self, from: Cursor, mut take: impl FnMut(&[u8], &[u8], Cursor) -> bool) -> (Cursor, u64) {
         let lost = self.first.line.saturating_sub(from.line);
         let mut cursor = if lost > 0 { self.first } else { from };
@@ -101,12 +102,12 @@ impl Store {
 }
 
 impl Cursor {
-    /// Lines between an earlier place and this one.
+    /// Returns the number of lines between an earlier cursor and this one.
     pub fn lines_behind(self, earlier: Self) -> u64 {
         self.line.saturating_sub(earlier.line)
     }
 
-    /// The place behind a line of that length that begins here.
+    /// Returns the cursor after a line of that length that starts here.
     const fn behind(self, length: usize) -> Self {
         Self { line: self.line + 1, byte: self.byte + (PREFIX + length) as u64 }
     }

@@ -20,7 +20,7 @@ impl policy::compile::Resolver for NoNames {
     }
 }
 
-/// Two servers that get datagrams, and what a configuration makes of them behind `log backend@logs`.
+/// Two servers that receive datagrams, and the targets of a configuration with `log backend@logs`.
 struct Collectors {
     sockets: [UdpSocket; 2],
     live: Arc<Live>,

@@ -1,5 +1,5 @@
-//! Backends in `mode log`: which of its servers a line goes to (configuration manual, section 4.2 "mode" and "balance").
-//! Must never send a line.
+//! Backends in `mode log`: the choice of the server for a line (configuration manual, section 4.2 "mode" and "balance"). Must
+//! never send a line.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,15 +20,15 @@ use crate::service::bare;
 #[derive(Debug)]
 pub struct Balance {
     live: Arc<Live>,
-    /// Its index among the proxies.
+    /// Index of its proxy.
     proxy: usize,
-    /// What the key of a line is made by.
+    /// Evaluates the hash key of a line.
     key: Option<Key>,
-    /// Each server's sink; `None`: it was removed.
+    /// Sink of each server; `None`: it was removed.
     sinks: AppendOnlyVec<Mutex<Option<Arc<LogSink>>>>,
 }
 
-/// The configuration that a backend came with is what its key is evaluated in.
+/// Hash key expression, with the configuration that it is evaluated in: the one the backend was created by.
 #[derive(Debug)]
 struct Key {
     conversion: Conversion,
@@ -38,7 +38,7 @@ struct Key {
 }
 
 impl Balance {
-    /// The backend that a proxy is; its servers become sinks.
+    /// Creates a backend; its servers become sinks.
     pub(super) fn new(
         generation: &Generation,
         live: &Arc<Live>,
@@ -55,7 +55,7 @@ impl Balance {
         Self { live: Arc::clone(live), proxy: proxy.index, key, sinks }
     }
 
-    /// Gives a server that is added its sink, by its index: the next one, or that of one that was removed. False: there is no room.
+    /// Adds a server's sink at its index: the next one, or that of a removed server. Returns false if there is no capacity.
     pub(super) fn add(&self, server: usize, sink: Arc<LogSink>) -> bool {
         match self.sinks.get(server) {
             Some(vacant) => {
@@ -66,18 +66,18 @@ impl Balance {
         }
     }
 
-    /// A server that was removed gets nothing more.
+    /// Removes the sink of a removed server.
     pub(super) fn forget(&self, server: usize) {
         let sink = self.sinks.get(server).and_then(|sink| sink.lock().unwrap_or_else(PoisonError::into_inner).take());
         drop(sink);
     }
 
-    /// Where the lines of a server go, by its index.
+    /// Returns the sink of a server, by its index.
     pub(super) fn sink(&self, server: usize) -> Option<Arc<LogSink>> {
         self.sinks.get(server)?.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The sink that a line goes to. `None`: no server takes part, or the line has no key.
+    /// Chooses the sink for a line. `None`: no server is available, or the line has no key.
     pub(super) fn choose(&self, line: &[u8], arena: &mut Bump) -> Option<Arc<LogSink>> {
         let hash = match &self.key {
             Some(key) => {

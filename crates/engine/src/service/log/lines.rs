@@ -1,4 +1,4 @@
-//! Lines that wait for the end of the turn, one behind the other. Must never send any.
+//! Lines that are buffered until the end of the event-loop iteration. Must never send any.
 
 use std::ops::Range;
 
@@ -6,15 +6,15 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub struct Lines {
     bytes: Vec<u8>,
-    /// Where each line ends.
+    /// End offset of each line.
     ends: Vec<usize>,
 }
 
-/// Bytes that are kept for later turns.
+/// Capacity that is kept between iterations, in bytes.
 const KEPT: usize = 128 * 1024;
 
 impl Lines {
-    /// Adds a line that `write` appends, cut so that it and its newline are at most `length` bytes.
+    /// Appends a line that `write` produces, truncated so that it has at most `length` bytes including its newline.
     pub fn push(&mut self, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         write(&mut self.bytes);
@@ -23,34 +23,34 @@ impl Lines {
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds a record that `write` appends.
+    /// Appends a record that `write` produces.
     pub fn push_record(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len());
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of all lines.
+    /// Returns the total size in bytes.
     pub fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The lines, in order.
+    /// Iterates over the lines, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.count()).map(|line| self.get(line..line + 1))
     }
 
-    /// Several lines that follow each other.
+    /// Returns consecutive lines.
     pub fn get(&self, lines: Range<usize>) -> &[u8] {
         let end = |line: usize| if line == 0 { 0 } else { self.ends[line - 1] };
         &self.bytes[end(lines.start)..end(lines.end)]
     }
 
-    /// Groups of lines of at most `most` bytes together; a longer line is a group of its own.
+    /// Splits into groups of lines with at most `most` bytes each; a longer line is a group of its own.
     pub fn groups(&self, most: usize) -> impl Iterator<Item = Range<usize>> {
         let mut next = 0;
         std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ impl Lines {
         })
     }
 
-    /// Forgets the lines and keeps the room, unless it is unusually much.
+    /// Removes the lines and keeps the buffer, up to a limit.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);

@@ -1,5 +1,5 @@
-//! A worker's log: gathers the lines of a turn and has them sent when it ends. Must never wait, nor fail towards those who
-//! log.
+//! A worker's log: buffers the lines of an event-loop iteration and sends them at its end. Must never wait, nor report errors to
+//! the callers that log.
 
 use base::moment::WallTime;
 use bumpalo::Bump;
@@ -27,10 +27,10 @@ use super::telemetry::RecordHead;
 use crate::routes::{Destination, LogRoute, LogRoutes, Target};
 use crate::telemetry::nanoseconds;
 
-/// How long the rest of a line waits for room before it is tried again.
+/// Delay before the rest of a partially written line is retried.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// One worker's log. Made on its worker, after the process has become what it will be: lines tell its number.
+/// One worker's log. Create it on its worker, after the process has daemonized: lines contain its PID.
 #[derive(Debug)]
 pub struct Logger {
     inner: Rc<Inner>,
@@ -42,28 +42,28 @@ struct Inner {
     pid: u32,
     zone: Zone,
     state: RefCell<State>,
-    /// Lines were taken since the last flush.
+    /// Lines were added since the last flush.
     dirty: Cell<bool>,
     /// The task that flushes.
     flusher: RefCell<Option<Waker>>,
 }
 
-/// What became of a stream, as far as its line is concerned.
+/// Outcome of a stream, as far as its log line depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Neither error nor timeout, retry or redispatch, nor an answer of 500 or more.
+    /// No error, timeout, retry or redispatch, and a status below 500.
     Normal,
-    /// One of these.
+    /// One of these occurred.
     Failed,
-    /// It brought no valid request.
+    /// There was no valid request.
     Invalid,
 }
 
-/// A line, rendered.
+/// A rendered line.
 #[derive(Debug, Default)]
 struct Text {
     line: Vec<u8>,
-    /// For headers of RFC 5424.
+    /// Structured data of RFC 5424.
     structured_data: Vec<u8>,
 }
 
@@ -79,38 +79,38 @@ struct State {
     text: Text,
     now: Timestamp,
     sender: Sender,
-    /// What keys of lines are worked out in.
+    /// Memory for evaluating the keys of lines.
     arena: Bump,
-    /// The address of the sender of a message that is passed on.
+    /// Sender address of a relayed message.
     source: Vec<u8>,
 }
 
-/// What a line says.
+/// Source of a line's text.
 #[derive(Clone, Copy)]
 enum Wording<'a> {
-    /// What a format makes of the record.
+    /// A format that is rendered with the record.
     Format(&'a LogFormat),
-    /// Why a connection failed.
+    /// The reason of a failed connection.
     Reason(&'a str),
-    /// A sentence.
+    /// A fixed text.
     Text(&'a str),
 }
 
-/// A line before it is known who gets it.
+/// A line, independent of its targets.
 #[derive(Default)]
 struct Line<'a> {
-    /// What it says; `None`: nothing, unless a profile does.
+    /// Source of its text; `None`: only a profile can define one.
     wording: Option<Wording<'a>>,
-    /// What it may tell; none for sentences.
+    /// Values for formats; `None` for fixed texts.
     record: Option<&'a Record<'a>>,
     context: Option<&'a Context<'a>>,
     /// The profile that a rule has chosen.
     profile: Option<&'a LogProfile>,
-    /// The span of the stream that it tells of.
+    /// The span of its stream.
     span: Option<SpanContext>,
 }
 
-/// How a line looks to one target.
+/// Text, structured data and tag of a line for one target.
 struct Chosen<'a> {
     wording: Wording<'a>,
     structured_data: Option<&'a LogFormat>,
@@ -118,7 +118,7 @@ struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// What its text is made from, as addresses: where these are the same, the text is.
+    /// Returns the addresses of the text's sources: equal keys mean equal text.
     fn key(&self) -> (*const u8, Option<*const u8>) {
         let wording = match self.wording {
             Wording::Format(format) => std::ptr::from_ref(format).cast(),
@@ -142,21 +142,21 @@ impl Line<'_> {
     }
 }
 
-/// What a line shows beside its record.
+/// Settings of a line apart from its record.
 #[derive(Clone, Copy, Default)]
 pub struct Shown<'a> {
-    /// The profile that a rule chose, by its index: it counts for all targets.
+    /// Index of the profile that a rule chose, for all targets.
     pub profile: Option<usize>,
-    /// The level that a rule chose.
+    /// Level that a rule chose.
     pub level: Option<LogLevel>,
-    /// What its expressions see.
+    /// Evaluation context for expressions.
     pub context: Option<&'a Context<'a>>,
-    /// The span of the stream, for log records.
+    /// Span of the stream, for log records.
     pub span: Option<SpanContext>,
 }
 
 impl Logger {
-    /// For the current worker, which gets a task that sends at the end of each turn.
+    /// Creates the log of the current worker, and starts its task that sends at the end of each iteration.
     pub fn new(targets: Arc<Targets>) -> Self {
         let sender = Sender::new();
         let state =
@@ -174,19 +174,19 @@ impl Logger {
         Self { inner }
     }
 
-    /// Where the lines of a proxy go in the newest configuration, or those of the process. It locks: who serves a session asks that one
-    /// for its own.
+    /// Returns the targets of a proxy, or of the process, in the newest configuration. It takes a lock: sessions use the targets
+    /// of their own configuration.
     pub(super) fn newest(&self, proxy: Option<usize>) -> Option<Arc<LogRoute>> {
         let routes = self.inner.targets.newest();
         proxy.map_or(Some(&routes.process), |index| routes.proxy(index)).cloned()
     }
 
-    /// Whether a message to the log of that proxy, or of the process, goes anywhere.
+    /// Whether the proxy, or the process, has any log target.
     pub fn has_targets(&self, proxy: Option<usize>) -> bool {
         self.newest(proxy).is_some_and(|route| route.is_wanted())
     }
 
-    /// A record that tells what is the same for all lines of a frontend: process, host, limit, how many lines there were,
+    /// Returns a record with the values that are common to all lines of a frontend: PID, host name, request limit, line counter,
     /// and the time zone at that date.
     pub fn record<'r>(&'r self, route: &'r LogRoute, accept_date: WallTime) -> Record<'r> {
         Record {
@@ -200,24 +200,24 @@ impl Logger {
         }
     }
 
-    /// The name of this machine.
+    /// Returns the name of this machine.
     pub fn hostname(&self) -> &str {
         &self.inner.targets.hostname
     }
 
-    /// Seconds that local time is ahead of UTC at a point of the calendar.
+    /// Returns the offset of local time from UTC at a time, in seconds.
     pub fn local_offset(&self, seconds: i64) -> i32 {
         self.inner.zone.offset(seconds)
     }
 
-    /// Logs traffic of a frontend, as its options want it. The counter of lines is filled in here.
+    /// Logs traffic of a frontend, according to its options. The line counter is set here.
     pub fn traffic(&self, route: &LogRoute, verdict: Verdict, record: &Record<'_>, shown: Shown<'_>) {
         let lines = &route.lines;
         let by_rule = matches!(record.origin, Origin::Rule(_));
         let wording = match (verdict, &lines.error) {
             (Verdict::Normal, _) if lines.dontlog_normal && !by_rule => return,
             (Verdict::Invalid, Some(format)) => Some(Wording::Format(format)),
-            // Only valid requests have connected anywhere.
+            // Without a valid request, there is no default format.
             (Verdict::Invalid, None) if lines.format.is_default() => None,
             _ => Some(Wording::Format(&lines.format)),
         };
@@ -229,8 +229,8 @@ impl Logger {
         self.inner.send(route, level, &line);
     }
 
-    /// Logs a connection of a frontend that failed before anything was served: in `error-log-format`, else as
-    /// configuration manual's section 8.2.5 has it, with `reason`.
+    /// Logs a connection that failed before anything was served: in `error-log-format`, else as in the configuration manual's
+    /// section 8.2.5, with `reason`.
     pub fn connection_error(&self, route: &LogRoute, record: &Record<'_>, context: Option<&Context<'_>>, reason: &str) {
         let lines = &route.lines;
         let level = if lines.separate_errors { LogLevel::Err } else { LogLevel::Info };
@@ -239,18 +239,18 @@ impl Logger {
         self.inner.send(route, level, &line);
     }
 
-    /// Sends a message to the targets of a proxy, or to those of the process, as the newest configuration has them.
+    /// Sends a message to the targets of a proxy, or to those of the process, in the newest configuration.
     pub fn message(&self, proxy: Option<usize>, level: LogLevel, text: &str) {
         if let Some(route) = self.newest(proxy) {
             self.say(&route, level, text);
         }
     }
 
-    /// Sends a message about a session to the targets of a proxy, as the session's configuration has them.
+    /// Sends a message about a session to the targets of a proxy in the session's configuration.
     pub fn message_of(&self, routes: &LogRoutes, proxy: usize, level: LogLevel, text: &str) {
         match routes.proxy(proxy) {
             Some(route) => self.say(route, level, text),
-            // It came later.
+            // The proxy was added after that configuration.
             None => self.message(Some(proxy), level, text),
         }
     }
@@ -260,7 +260,7 @@ impl Logger {
         self.inner.send(route, level, &Line { wording: Some(Wording::Text(text)), ..Line::default() });
     }
 
-    /// Passes a received message on, by a relay. `source`: where it came from; `None`: from this host.
+    /// Forwards a message received by a relay. `source`: the sender's host; `None`: this host.
     pub fn relay(&self, relay: usize, bytes: &[u8], source: Option<IpAddr>) {
         let inner = &self.inner;
         let Some(relay) = inner.targets.relays.get(relay) else { return };
@@ -270,7 +270,7 @@ impl Logger {
         inner.relay(relay, &message, source);
     }
 
-    /// Sends what waits, before the end of the turn. False: the rest of a line still waits for room.
+    /// Sends buffered lines before the end of the iteration. Returns false if the rest of a line could not be written yet.
     pub fn flush(&self) -> bool {
         self.inner.flush()
     }
@@ -338,7 +338,7 @@ impl Inner {
             });
         }
         drop(state);
-        // Without a rendering no target wanted the line.
+        // Without a rendered text, no target accepted the line.
         if rendered.is_some() && !self.dirty.replace(true) {
             self.wake();
         }
@@ -351,7 +351,7 @@ impl Inner {
         now.set(wall.seconds, wall.nanos, self.zone.offset(wall.seconds));
         name.clear();
         if let Some(source) = source {
-            // Writing to a vector does not fail.
+            // Writing to a vector cannot fail.
             let _ = write!(name, "{source}");
         }
         let level = LogLevel::NAMES.get(usize::from(message.severity())).map_or(LogLevel::Debug, |row| row.1);
@@ -393,7 +393,7 @@ impl Inner {
         }
     }
 
-    /// How a line looks to a target: its profile may say something else than the proxy. `None`: it does not get it.
+    /// Determines text and tag of a line for a target, from its profile or the proxy. `None`: the target does not get it.
     fn choose<'a>(route: &'a LogRoute, target: &Target, line: &Line<'a>) -> Option<Chosen<'a>> {
         let Some(record) = line.record else {
             return Some(Chosen { wording: line.wording?, structured_data: None, tag: &route.tag });
@@ -420,7 +420,7 @@ impl Inner {
         }
     }
 
-    /// False: the rest of a line still waits for room.
+    /// Sends buffered lines. Returns false if the rest of a line could not be written yet.
     fn flush(&self) -> bool {
         self.dirty.set(false);
         self.state.try_borrow_mut().is_ok_and(|mut state| state.sender.flush(&self.targets))
@@ -430,12 +430,12 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.flush();
-        // The task ends when it finds the logger gone.
+        // The task ends because the logger no longer exists.
         self.wake();
     }
 }
 
-/// Sends what each turn has left, for as long as the logger lives.
+/// Flushes at the end of each iteration, while the logger exists.
 async fn flush_turns(logger: Weak<Inner>) {
     let mut retry = rt::Timer::new();
     poll_fn(|cx| {
@@ -457,8 +457,7 @@ async fn flush_turns(logger: Weak<Inner>) {
     .await;
 }
 
-/// Remembers the time zone's offset for the quarters of an hour that were asked for lately; zones change it at the start
-/// of one.
+/// Caches the time zone's offset for recent quarters of an hour; offsets change only at their starts.
 #[derive(Debug, Default)]
 struct Zone {
     known: [Cell<Option<(i64, i32)>>; 4],

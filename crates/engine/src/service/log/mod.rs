@@ -1,8 +1,9 @@
 //! Log lines: to which targets a proxy sends them, in which shape, and their sending (configuration manual, section 4.2
 //! "log" and chapter 8).
 //!
-//! [`crate::routes::LogRoutes`] are compiled of each configuration that is served, [`Targets`] is what the process has; workers share both. Each has a [`Logger`], which gathers the lines of a turn and
-//! sends them together. A line that cannot be sent at once is dropped and counted: logging must never make anybody wait.
+//! [`crate::routes::LogRoutes`] is compiled from each configuration that is served, [`Targets`] belongs to the process; workers
+//! share both. Each worker has a [`Logger`], which buffers the lines of an event-loop iteration and sends them together. A line
+//! that cannot be sent at once is dropped and counted. Must never make a caller wait.
 
 mod balance;
 mod lines;

@@ -1,5 +1,5 @@
-//! Sends a worker's lines. Nothing here waits, and nothing is tried twice but the rest of a line that had begun. Must
-//! never look into a line.
+//! Sends a worker's lines, without waiting, and without retries except for the rest of a partially written line. Must never
+//! interpret a line.
 
 use rt::net::{Address, Datagram, Family};
 use rt::{ATOMIC, Output};
@@ -10,41 +10,41 @@ use super::lines::Lines;
 use super::targets::Targets;
 use crate::routes::sinks::{LogSink, SinkTarget};
 
-/// One worker's sockets and waiting lines.
+/// One worker's sockets and buffered lines.
 #[derive(Debug)]
 pub struct Sender {
-    /// What waits, by the numbers of the sinks.
+    /// Buffered lines, by the number of their sink.
     waiting: Vec<Waiting>,
-    /// One unconnected socket a family. Addresses are looked up with each sending, so that a log daemon that comes back
-    /// with a new socket at the same path gets the next line.
+    /// One unconnected socket per family. Each send resolves the path again, so that a log daemon that comes back with a new
+    /// socket at the same path gets the next line.
     sockets: [Option<Datagram>; 3],
 }
 
-/// What waits for a sink. Nothing holds a sink longer than its lines, or the rest of one, wait here.
+/// Buffered lines of a sink. It holds the sink only while lines, or the rest of one, are buffered.
 #[derive(Debug, Default)]
 struct Waiting {
     sink: Option<Arc<LogSink>>,
     lines: Lines,
 }
 
-/// Lines that wait for one sink before they are sent without waiting for the turn's end.
+/// Number of buffered lines of a sink at which they are sent before the end of the iteration.
 const MOST_LINES: usize = 64;
-/// Bytes, likewise.
+/// Number of buffered bytes, likewise.
 const MOST_BYTES: usize = 64 * 1024;
 
 impl Sender {
-    /// With nothing to send.
+    /// Creates a sender without lines.
     pub fn new() -> Self {
         Self { waiting: Vec::new(), sockets: [None, None, None] }
     }
 
-    /// Takes a line of at most `length` bytes for a sink, or a record.
+    /// Buffers a line of at most `length` bytes for a sink, or a record.
     pub fn push(&mut self, targets: &Targets, sink: &Arc<LogSink>, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
         if sink.number >= self.waiting.len() {
             self.waiting.resize_with(sink.number + 1, Waiting::default);
         }
         let waiting = &mut self.waiting[sink.number];
-        // No other sink has that number while this one is held.
+        // A number is not reused while its sink is held.
         waiting.sink.get_or_insert_with(|| Arc::clone(sink));
         let lines = &mut waiting.lines;
         if sink.takes_records() {
@@ -57,7 +57,7 @@ impl Sender {
         }
     }
 
-    /// Sends what waits. False: the rest of a line still waits for room, so that this should be called again soon.
+    /// Sends all buffered lines. Returns false if the rest of a line could not be written; call again soon.
     pub fn flush(&mut self, targets: &Targets) -> bool {
         let mut done = true;
         for sink in 0..self.waiting.len() {
@@ -91,7 +91,7 @@ impl Sender {
     }
 }
 
-/// Writes lines to a descriptor; tells how many it took, and whether it holds no rest of a line.
+/// Writes lines to a descriptor; returns the number of lines taken, and whether no partial line is left.
 fn write_lines(output: &Output, lines: &Lines) -> (usize, bool) {
     let most = if output.takes_batches() { ATOMIC } else { 0 };
     let mut sent = 0;
@@ -102,11 +102,11 @@ fn write_lines(output: &Output, lines: &Lines) -> (usize, bool) {
             Err(_) => {}
         }
     }
-    // An error has given the rest up.
+    // After an error, the rest of the line is discarded.
     (sent, output.finish().unwrap_or(true))
 }
 
-/// Sends each line as a datagram; tells how many were taken.
+/// Sends each line as a datagram; returns the number of lines taken.
 fn send_lines(sockets: &mut [Option<Datagram>; 3], address: &Address, lines: &Lines, buffer: Option<usize>) -> usize {
     let family = Family::of(address);
     let slot = match family {
@@ -116,7 +116,7 @@ fn send_lines(sockets: &mut [Option<Datagram>; 3], address: &Address, lines: &Li
     };
     if slot.is_none() {
         *slot = Datagram::unconnected(family).ok();
-        // A size that the kernel does not grant leaves its own.
+        // If the kernel rejects the size, its default remains.
         if let (Some(socket), Some(bytes)) = (&slot, buffer) {
             let _ = socket.set_send_buffer(bytes);
         }
@@ -145,9 +145,10 @@ fn send_slices(socket: &Datagram, address: &Address, mut slices: &[IoSlice<'_>])
                 sent += taken;
                 slices = &slices[taken.min(slices.len())..];
             }
-            // It may be this one alone, as when it is too long for a datagram.
+            // The error can concern this datagram alone, for instance if it is too long.
             Err(error) => {
-                // DroppedLogs counts lines that found no room, as HAProxy does, and not those without a receiver.
+                // DroppedLogs counts lines for which there was no buffer space, as HAProxy does, but not those without a
+                // receiver.
                 sent += usize::from(error.kind() != io::ErrorKind::WouldBlock);
                 slices = &slices[1..];
             }

@@ -1,4 +1,4 @@
-//! Lines of the log for those who look at them while they come. Must never keep a line that nobody looks at.
+//! Live log lines for readers of the runtime API. Must never store a line while there are no readers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,12 +8,12 @@ use policy::program;
 use super::targets::Targets;
 use crate::routes::ring::{Cursor, Ring};
 
-/// Bytes of lines that are kept for readers that are late.
+/// Size of the ring for slow readers, in bytes.
 const SIZE: usize = 256 * 1024;
-/// Bytes of a line.
+/// Maximum size of a line, in bytes.
 const LONGEST: usize = 4096;
 
-/// Where lines are put while there are readers.
+/// Ring of lines, filled while there are readers.
 #[derive(Debug)]
 pub(super) struct Tap {
     readers: AtomicUsize,
@@ -41,7 +41,7 @@ impl Tap {
         self.readers.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes a line of a proxy, by its index, or of the process.
+    /// Appends a line of a proxy, by its index, or of the process.
     pub(super) fn append(&self, owner: Option<usize>, line: &[u8]) {
         let mut text = owner.map_or_else(String::new, |index| index.to_string()).into_bytes();
         text.push(b' ');
@@ -50,7 +50,7 @@ impl Tap {
     }
 }
 
-/// A reader of the log's lines, from when it was made.
+/// A reader of lines logged since its creation.
 #[derive(Debug)]
 pub struct TapReader {
     targets: Arc<Targets>,
@@ -58,14 +58,14 @@ pub struct TapReader {
 }
 
 impl TapReader {
-    /// A reader of the lines that come.
+    /// Creates a reader.
     pub fn new(targets: Arc<Targets>) -> Self {
         targets.tap.readers.fetch_add(1, Ordering::Relaxed);
         let place = targets.tap.ring.end();
         Self { targets, place }
     }
 
-    /// Gives the next lines to `take`, about so many bytes of them: each with the index of its proxy; `None`: of the process.
+    /// Passes the next lines, about `most` bytes, to `take`: each with the index of its proxy; `None`: of the process.
     pub fn read(&mut self, most: usize, mut take: impl FnMut(Option<usize>, &[u8])) {
         let mut text = Vec::new();
         self.place = self.targets.tap.ring.read(self.place, most, b'\n', &mut text);

@@ -1,5 +1,5 @@
-//! What the process has of its log, whatever configuration is served: its sinks, relays, backends of lines, and counts.
-//! Shared by all workers. Must never hold what belongs to one worker, or to one configuration.
+//! The log state of the process, independent of configurations: sinks, relays, log backends, counters. All workers share it. Must
+//! never hold anything of one worker, or of one configuration.
 
 use base::AppendOnlyVec;
 use bumpalo::Bump;
@@ -28,39 +28,38 @@ use super::telemetry::LogChannel;
 /// The log of a process.
 #[derive(Debug)]
 pub struct Targets {
-    /// What takes lines.
+    /// Destinations of lines.
     pub(super) sinks: LogSinks,
-    /// Where the lines of the newest configuration go.
+    /// Targets of the newest configuration.
     newest: RwLock<Arc<LogRoutes>>,
-    /// Relays, as the program counts them.
+    /// Relays, by their index in the program.
     pub(crate) relays: Box<[Relay]>,
-    /// Messages that relays have taken: the counter CumRecvLogs.
+    /// Messages received by relays: the counter CumRecvLogs.
     received: AtomicU64,
-    /// Backends in `mode log`, by the index of the proxy; nothing is set for other proxies.
+    /// Backends in `mode log`, by index of the proxy; empty for other proxies.
     backends: AppendOnlyVec<OnceLock<Box<Balance>>>,
-    /// The tag where no configuration sets one.
+    /// The tag if no configuration sets one.
     name: Box<str>,
-    /// This host's name.
     pub(crate) hostname: Box<str>,
-    /// `tune.sndbuf.backend`, bytes.
+    /// `tune.sndbuf.backend`, in bytes.
     pub(super) send_buffer: Option<usize>,
-    /// Descriptors that events go to, with their numbers.
+    /// Descriptors that events are written to, with their numbers.
     event_outputs: Box<[(i32, Output)]>,
-    /// Where log records go.
+    /// Destination of log records.
     pub(super) channel: LogChannel,
-    /// For those who look at lines while they come.
+    /// Readers of live lines.
     pub(super) tap: Tap,
 }
 
-/// A relay of log lines.
+/// A relay of log messages (`log-forward`).
 #[derive(Debug)]
 pub(crate) struct Relay {
-    /// Its targets, and the form in which each gets messages; `None`: their own.
+    /// Its targets, each with the message format; `None`: the format of the target.
     pub(super) targets: Box<[(Target, Option<Format>)]>,
-    /// Messages are not looked into.
+    /// Messages are not parsed.
     pub(super) unparsed: bool,
     pub(super) strategy: HostStrategy,
-    /// Connections that are open.
+    /// Number of open connections.
     pub(super) open: AtomicU32,
 }
 
@@ -74,7 +73,7 @@ impl Relay {
             targets: targets.collect(),
             unparsed: written.unparsed,
             strategy: match written.host {
-                // Nothing is known of a name in what is not looked into.
+                // Unparsed messages have no known host field.
                 _ if written.unparsed => HostStrategy::Keep,
                 LogHost::Replace => HostStrategy::Replace,
                 LogHost::Fill => HostStrategy::Fill,
@@ -87,10 +86,10 @@ impl Relay {
 }
 
 impl Targets {
-    /// The log of a process that begins with that configuration. `name` is the tag where `log-tag` sets none. Descriptors are
-    /// opened here, so that a daemon calls this once its standard streams are what they will be, and before it changes its root
-    /// directory; the time zone's rules are read for the same reason. Problems come back beside the targets: what would go to such
-    /// a descriptor is dropped.
+    /// Opens the log of a process that starts with that configuration. `name` is the tag if `log-tag` sets none. Descriptors are
+    /// opened here, so a daemon calls this once its standard streams are final, and before it changes its root directory; the
+    /// time zone's rules are read here for the same reason. Returns the targets and the problems: lines for a descriptor that
+    /// could not be opened are dropped.
     pub fn open(generation: &Generation, live: &Arc<Live>, name: &str) -> (Self, Vec<SinkError>) {
         rt::local_offset(0);
         let program = &*generation.program;
@@ -98,7 +97,7 @@ impl Targets {
         targets.hostname = hostname();
         targets.send_buffer = program.global.datagram_send_buffer.map(|bytes| bytes as usize);
         let mut opening = targets.opening(OpenPhase::Start);
-        // Everything can be opened at the start.
+        // At start, everything can be opened.
         let routes = LogRoutes::of(program, None, &mut opening).unwrap_or_else(|_| LogRoutes::nowhere());
         let relays = program.log_forwards.iter().map(|forward| Relay::new(forward, &mut opening)).collect();
         errors.append(&mut opening.errors);
@@ -119,7 +118,7 @@ impl Targets {
         (Self { relays, backends, event_outputs, ..targets }, errors)
     }
 
-    /// A log without any sink but its rings.
+    /// Creates a log without sinks except its rings.
     pub(super) fn assemble(rings: &[program::Ring], name: &str) -> (Self, Vec<SinkError>) {
         let mut errors = Vec::new();
         let mut open = |ring: &program::Ring| {
@@ -150,73 +149,73 @@ impl Targets {
         Opening { sinks: &self.sinks, when, tag: &self.name, host: &self.hostname, errors: Vec::new() }
     }
 
-    /// Where the lines of the newest configuration go. It locks.
+    /// Returns the targets of the newest configuration. Takes a lock.
     pub fn newest(&self) -> Arc<LogRoutes> {
         Arc::clone(&self.newest.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Where the lines of a configuration go that is to be served; nothing goes there yet.
+    /// Creates the targets of a configuration that is to be served; nothing is logged to them yet.
     ///
     /// # Errors
-    /// What cannot be opened any more.
+    /// The target that can no longer be opened.
     pub(crate) fn prepare(&self, program: &Program) -> Result<Arc<LogRoutes>, String> {
         let mut opening = self.opening(OpenPhase::Serving);
         LogRoutes::of(program, Some(&self.newest()), &mut opening).map(Arc::new)
     }
 
-    /// The newest configuration is another one.
+    /// Makes these targets the newest.
     pub(crate) fn follow(&self, routes: Arc<LogRoutes>) {
         *self.newest.write().unwrap_or_else(PoisonError::into_inner) = routes;
     }
 
-    /// Where a backend logs that the runtime API adds. False: what it logs to is not open, or there is no room.
+    /// Adds the targets of a backend that the runtime API adds. Returns false if one is not open, or there is no capacity.
     pub fn add(&self, proxy: &Proxy) -> bool {
         let mut opening = self.opening(OpenPhase::Serving);
         self.newest().add(proxy, &mut opening) && self.add_backend(proxy.index)
     }
 
-    /// Makes room for the lines of a proxy that comes. False: it is not the next one.
+    /// Adds an entry for the lines of an added proxy. Returns false if it is not the next one.
     pub(crate) fn add_backend(&self, index: usize) -> bool {
         self.backends.push(|_| OnceLock::new()) == Ok(index)
     }
 
-    /// Has a proxy that was added, in `mode log`, get lines from now on.
+    /// Starts sending lines to an added proxy in `mode log`.
     pub(crate) fn begin(&self, generation: &Generation, live: &Arc<Live>, proxy: &Proxy) {
         if let Some(backend) = self.backends.get(proxy.index).filter(|_| proxy.mode == Mode::Log) {
             backend.get_or_init(|| Box::new(Balance::new(generation, live, proxy, &self.sinks, OpenPhase::Serving)));
         }
     }
 
-    /// Gives a server that is added a sink, where its proxy is in `mode log`. False: there is no room.
+    /// Adds a sink for a server that is added to a proxy in `mode log`. Returns false if there is no capacity.
     pub(crate) fn add_server(&self, proxy: &Proxy, server: &Server) -> bool {
         let Some(balance) = self.backends.get(proxy.index).and_then(OnceLock::get) else { return true };
         balance.add(server.index, self.sinks.server(server, OpenPhase::Serving))
     }
 
-    /// A server that was removed gets no more lines: what waits for it is sent, and its connection ends.
+    /// Removes the sink of a removed server: its buffered lines are sent, then its connection ends.
     pub(crate) fn forget_server(&self, (proxy, server): ServerPlace) {
         if let Some(balance) = self.backends.get(proxy).and_then(OnceLock::get) {
             balance.forget(server);
         }
     }
 
-    /// A server of log lines is somewhere else from now on: the next lines, or the next connection, go there.
+    /// Changes the address of a log server, for the next lines or the next connection.
     pub fn move_server(&self, (proxy, server): ServerPlace, address: SocketAddr) {
         let sink = self.backends.get(proxy).and_then(OnceLock::get).and_then(|balance| balance.sink(server));
         sink.into_iter().for_each(|sink| sink.move_to(address));
     }
 
-    /// The sink of a backend in `mode log` that a line goes to; `None`: there is none for it.
+    /// Chooses the sink of a backend in `mode log` for a line; `None`: none is available.
     pub(super) fn choose(&self, backend: usize, line: &[u8], arena: &mut Bump) -> Option<Arc<LogSink>> {
         self.backends.get(backend)?.get()?.choose(line, arena)
     }
 
-    /// Lines that were dropped since the start: the counter DroppedLogs.
+    /// Returns the number of lines dropped since the start: the counter DroppedLogs.
     pub fn dropped(&self) -> u64 {
         self.sinks.dropped.load(Ordering::Relaxed)
     }
 
-    /// Messages that relays have taken since the start: the counter CumRecvLogs.
+    /// Returns the number of messages received by relays since the start: the counter CumRecvLogs.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -229,7 +228,7 @@ impl Targets {
         self.sinks.count_dropped(lines);
     }
 
-    /// Rings that have a name.
+    /// Returns the rings that have a name.
     pub fn named_rings(&self) -> impl Iterator<Item = Arc<Ring>> {
         self.numbered_rings().map(|(_, ring)| ring)
     }
@@ -239,7 +238,7 @@ impl Targets {
         rings.filter(|(_, ring)| !ring.name().is_empty() && !ring.is_closed())
     }
 
-    /// The sinks that events can go to: name, sink, what it is.
+    /// Returns the sinks that events can be written to: name, sink, description.
     pub fn trace_sinks(&self) -> Vec<(String, TraceSink, String)> {
         let standard = [("stdout", 1), ("stderr", 2)];
         let standard = standard.map(|(name, number)| {
@@ -252,22 +251,22 @@ impl Targets {
         standard.into_iter().chain(rings).collect()
     }
 
-    /// Log records go there from now on.
+    /// Sets the channel for log records.
     pub(crate) fn set_channel(&self, channel: Option<Arc<Channel>>) {
         self.channel.set(channel);
     }
 
-    /// How many sinks that take lines there were at one time, at most: what a worker may have lines for.
+    /// Returns the largest number of sinks that existed at one time.
     pub fn most_sinks(&self) -> usize {
         self.sinks.most()
     }
 
-    /// Whether a server of a ring has not got every line yet.
+    /// Whether a server of a ring has not received every line yet.
     pub fn is_behind(&self) -> bool {
         self.sinks.all_rings().iter().any(|(_, ring)| ring.is_behind())
     }
 
-    /// Writes a line about an event, as the sink wants it. It never waits: a sink without free space gets none.
+    /// Writes an event line in the sink's format. It never waits: if the sink has no free space, the line is dropped.
     pub fn tell(&self, sink: Sink, line: &[u8]) {
         match sink {
             Sink::Descriptor(number) => {
@@ -289,7 +288,7 @@ impl Targets {
     }
 }
 
-/// This host's name, as the kernel knows it; `localhost` where it cannot be read.
+/// Returns this host's name from the kernel; `localhost` if it cannot be read.
 pub fn hostname() -> Box<str> {
     match std::fs::read_to_string("/proc/sys/kernel/hostname") {
         Ok(name) if !name.trim().is_empty() => name.trim().into(),

@@ -1,4 +1,4 @@
-//! Lines of the log on their way to a collector (`log otel@`): each becomes a log record of OpenTelemetry. Must never wait.
+//! Log lines for a collector (`log otel@`): each becomes an OpenTelemetry log record. Must never wait.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,17 +7,17 @@ use wire::otlp::{LogRecord, SpanContext, Value};
 use super::lines::Lines;
 use crate::telemetry::Channel;
 
-/// What a line's record says beside its text.
+/// Fields of a line's record other than its text.
 #[derive(Clone, Copy)]
 pub(super) struct RecordHead<'a> {
     /// Nanoseconds since the UNIX epoch.
     pub(super) time: u64,
-    /// As syslog counts: 0 is the most severe.
+    /// Syslog severity: 0 is the most severe.
     pub(super) severity: u8,
     pub(super) facility: u8,
     pub(super) tag: &'a [u8],
     pub(super) structured_data: &'a [u8],
-    /// The stream that it tells of, where that is traced.
+    /// Span of the line's stream, if it is traced.
     pub(super) span: Option<SpanContext>,
 }
 
@@ -35,7 +35,7 @@ impl RecordHead<'_> {
     }
 }
 
-/// The number and the name that OpenTelemetry has for a severity (its data model of logs, appendix B).
+/// Returns OpenTelemetry's number and name of a severity (its data model of logs, appendix B).
 fn severity(syslog: u8) -> (u8, &'static str) {
     match syslog {
         0 => (21, "emerg"),
@@ -64,7 +64,7 @@ impl LogChannel {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = channel;
     }
 
-    /// Takes encoded records; tells how many. Those that a channel drops are its own to count.
+    /// Passes encoded records to the channel; returns their number. Records that the channel drops are counted there.
     pub(super) fn push(&self, worker: usize, records: &Lines) -> usize {
         let channel = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(channel) = channel else { return 0 };

@@ -44,7 +44,7 @@ pub(super) fn received(socket: &UdpSocket) -> String {
     String::from_utf8(buffer[..count].to_vec()).unwrap()
 }
 
-/// Nothing is on its way any more: over loopback a datagram is there when the sending call returns.
+/// Whether no datagram is pending: over loopback, it is received when the sending call returns.
 pub(super) fn is_empty(socket: &UdpSocket) -> bool {
     socket.set_nonblocking(true).unwrap();
     let empty = socket.recv(&mut [0; 10]).is_err();
@@ -58,7 +58,7 @@ fn targets(logs: &[LogTarget], format: &str) -> Arc<Targets> {
     targets_with(logs, lines, &[])
 }
 
-/// The same with all that can be said about lines, and rings.
+/// The same with all options of lines, and rings.
 fn targets_with(logs: &[LogTarget], lines: LogLines, rings: &[Ring]) -> Arc<Targets> {
     assembled(logs, lines, rings).0
 }
@@ -135,7 +135,7 @@ fn lines_wait_for_the_end_of_the_turn_and_keep_their_order() {
         for _ in 0..150 {
             logger.traffic(&route(&logger, 0), Verdict::Normal, &record, Shown::default());
         }
-        // The flushing task has the next turn, this one comes behind it.
+        // The flushing task runs in the next iteration, this one after it.
         rt::yield_now().await;
         rt::yield_now().await;
         std::mem::forget(logger);
@@ -162,7 +162,6 @@ fn levels_filter_and_cap() {
     let stopped = "proxy\n";
     assert_eq!([(); 3].map(|()| received(&important)), ["traffic\n", "process\n", stopped]);
     assert!(is_empty(&important));
-    // local0 is 16: 134 info, 132 warning.
     for wanted in ["<134>traffic\n", "<132>traffic\n", "<132>process\n", &format!("<132>{stopped}")] {
         assert_eq!(received(&capped), wanted);
     }
@@ -390,7 +389,7 @@ fn structured_data_goes_into_headers_that_have_a_place_for_it() {
     assert_eq!(received(&old), "<6>text\n");
 }
 
-/// A ring with a server that hears what `accept` makes of its connections.
+/// A ring with a server that receives its lines; `accept` handles its connections.
 fn ring(
     protocol: LogProtocol,
     size: usize,
@@ -418,7 +417,7 @@ fn read_all(listener: &TcpListener) -> String {
     text
 }
 
-/// Logs so many numbered lines to a ring, and waits until its server has got what there is.
+/// Logs `count` numbered lines to a ring, and waits until its server has received what the ring still has.
 fn log_to_ring(ring: &Ring, count: usize) -> Arc<Targets> {
     let lines = LogLines::of(LogFormat::compile("number %lc").unwrap());
     let targets = targets_with(&[target(LogAddress::Ring(0))], lines, std::slice::from_ref(ring));

@@ -1,5 +1,4 @@
-//! The dialogue with a mail server (RFC 5321): one mail, one connection. Must never send anything after an answer that is no
-//! consent.
+//! The SMTP dialogue with a mail server (RFC 5321): one mail, one connection. Must never continue after a negative reply.
 
 use conn::transport::{self, Transport};
 use std::future::{Future as _, poll_fn};
@@ -13,9 +12,9 @@ use rt::net::{Address, ConnectOptions};
 
 use super::Mail;
 
-/// Bytes of a reply that are read at most.
+/// Maximum bytes of a reply that are read.
 const LONGEST: usize = 8_192;
-/// Characters of a reply that are shown.
+/// Characters of a reply that are shown in messages.
 const SHOWN: usize = 120;
 
 /// A connection to a mail server.
@@ -25,10 +24,10 @@ struct Dialogue {
     timer: rt::Timer,
 }
 
-/// Sends a mail, within its time.
+/// Sends a mail within its timeout.
 ///
 /// # Errors
-/// What went wrong, for people.
+/// The reason, for log messages.
 pub(super) async fn send(to: SocketAddr, mail: &Mail) -> Result<(), String> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(rt::now() + mail.timeout));
@@ -42,7 +41,7 @@ pub(super) async fn send(to: SocketAddr, mail: &Mail) -> Result<(), String> {
     dialogue.say(format!("RCPT TO:<{}>\r\n", mail.to).as_bytes(), 250).await?;
     dialogue.say(b"DATA\r\n", 354).await?;
     dialogue.say(&mail.content, 250).await?;
-    // The mail is the server's now, whatever it says to this.
+    // The server has accepted the mail, regardless of its reply to this.
     let _ = dialogue.say(b"QUIT\r\n", 221).await;
     Ok(())
 }
@@ -56,7 +55,7 @@ async fn within<T>(timer: &mut rt::Timer, mut attempt: impl FnMut(&mut Context<'
 }
 
 impl Dialogue {
-    /// Says something and hears whether that is fine.
+    /// Sends a command and checks the code of the reply.
     async fn say(&mut self, bytes: &[u8], wanted: u16) -> Result<(), String> {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -69,7 +68,7 @@ impl Dialogue {
         self.hear(wanted).await
     }
 
-    /// Hears a reply, of one line or several.
+    /// Reads a reply of one or several lines, and checks its code.
     async fn hear(&mut self, wanted: u16) -> Result<(), String> {
         loop {
             if let Some((code, length)) = reply(self.input.data()) {
@@ -91,7 +90,7 @@ impl Dialogue {
     }
 }
 
-/// The code of a reply that is complete, and its length in bytes; inside `None`: it has none.
+/// Parses a complete reply: its code and its length in bytes; inner `None`: it has no code.
 fn reply(input: &[u8]) -> Option<(Option<u16>, usize)> {
     let mut length = 0;
     for line in input.split_inclusive(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! The sentences about a server whose state has changed, as HAProxy's log has them. Must never look anything up.
+//! Log messages about a server's state change, in HAProxy's words. Must never look anything up.
 
 use config::spec::{LogLevel, ProxyKind};
 use live::health::Operation;
@@ -7,42 +7,42 @@ use policy::program::Proxy;
 
 use super::{Cause, Online};
 
-/// What is told about.
+/// State change and context of a message.
 pub(super) struct Scene<'a> {
     pub(super) transition: Transition,
     pub(super) online: Online,
     /// Requests in the backend's queue.
     pub(super) waiting: u32,
-    /// The server that this one tracks.
+    /// Name of the server that this one tracks.
     pub(super) leader: Option<&'a str>,
     pub(super) cause: Cause<'a>,
 }
 
-/// What stands behind a server's name, and how bad it is.
+/// A message without the server's name, and its level.
 pub(super) struct Sentence {
     pub(super) level: LogLevel,
     pub(super) text: String,
-    /// It is worth a mail too ("email-alert level").
+    /// It is sent by mail too ("email-alert level").
     pub(super) mailed: bool,
 }
 
-/// For the log alone.
+/// Creates a message for the log only.
 fn logged(level: LogLevel, text: String) -> Sentence {
     Sentence { level, text, mailed: false }
 }
 
-/// For mails as well.
+/// Creates a message for log and mail.
 fn mailed(level: LogLevel, text: String) -> Sentence {
     Sentence { level, text, mailed: true }
 }
 
-/// What HAProxy calls what has no server left.
+/// HAProxy's word for a proxy that has no server left.
 pub(super) fn kind(proxy: &Proxy) -> &'static str {
     if proxy.kind == ProxyKind::Backend { "backend" } else { "proxy" }
 }
 
 impl Scene<'_> {
-    /// All of them.
+    /// Returns the messages of a state change.
     pub(super) fn sentences(&self) -> Vec<Sentence> {
         let Transition { before, after } = &self.transition;
         let was_out = before.admin == Admin::Maintenance;
@@ -54,7 +54,7 @@ impl Scene<'_> {
         }
     }
 
-    /// What is said at the start of a process about a server that goes on where it was.
+    /// Returns the message about a server whose state was restored at the start of a process.
     pub(super) fn resumed(&self) -> Option<String> {
         let Transition { before, after } = &self.transition;
         let served = |status: &ServerStatus| status.up && status.admin != Admin::Maintenance;
@@ -78,7 +78,7 @@ impl Scene<'_> {
         }
     }
 
-    /// ` via b/s`, where the one that it tracks is the cause.
+    /// Returns ` via b/s` if the tracked server is the cause.
     fn via(&self) -> String {
         match self.cause {
             Cause::Leader(leader) => format!(" via {leader}"),
@@ -87,7 +87,7 @@ impl Scene<'_> {
         }
     }
 
-    /// ` via b/s`, whatever the cause is.
+    /// Returns ` via b/s`, regardless of the cause.
     fn of_leader(&self) -> String {
         self.leader.map_or_else(String::new, |leader| format!(" via {leader}"))
     }
@@ -139,7 +139,7 @@ impl Scene<'_> {
         told
     }
 
-    /// In what drains it, behind something else that did or might have.
+    /// The message that a server remains in drain mode, following another message.
     fn still_draining(&self) -> Option<Sentence> {
         let after = &self.transition.after;
         let text = match (after.forced, after.inherited.drain) {
@@ -150,7 +150,7 @@ impl Scene<'_> {
         Some(logged(LogLevel::Notice, text))
     }
 
-    /// In maintenance as before, if for another reason.
+    /// The message that a server remains in maintenance for another reason.
     fn remaining(&self) -> Vec<Sentence> {
         let Transition { before, after } = &self.transition;
         let left = |own: bool| match own {
@@ -198,7 +198,7 @@ impl Scene<'_> {
         };
         Some(match now {
             Operation::Down => {
-                // One that got nothing new anyway raises no alarm.
+                // A server that got no new requests anyway causes no alert.
                 let quiet = was == Operation::Stopping || before.admin == Admin::Drain;
                 let level = if quiet { LogLevel::Notice } else { LogLevel::Alert };
                 mailed(level, format!("is DOWN{reason}. {}", self.left()))

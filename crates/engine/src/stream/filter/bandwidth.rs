@@ -1,10 +1,10 @@
-//! `filter bwlim-in` and `filter bwlim-out` (configuration manual, section 9.7): no more than so many bytes of a stream go
-//! on in a period. Owns the count of one stream. Must never change a byte.
+//! `filter bwlim-in` and `filter bwlim-out` (configuration manual, section 9.7): limits the bytes of one stream per period. Must
+//! never change a byte.
 //!
-//! What went is counted as HAProxy counts rates: the period that runs in full, and of the one before the share that is not
-//! over yet. So a limit's worth of bytes goes at once, and from the end of the first period on the rest follows evenly:
-//! after every period exactly so many bytes more as the limit says. Bytes that wait count as gone at the moment for which
-//! they were promised, so that a timer that strikes late costs nothing.
+//! Rates are computed as in HAProxy: the bytes of the current period, plus the fraction of the previous one that lies within the
+//! sliding window. So a limit's worth of bytes passes at once, and after the first period the rest follows evenly: exactly the
+//! limit per period. Held bytes count as sent at the time for which they were scheduled, so that a late timer reduces no
+//! throughput.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use policy::program::Bandwidth;
 
 use super::{Filter, Scene};
 
-/// What is worth to be sent alone where no `min-size` says more: the payload of a segment.
+/// Smallest piece to send without `min-size`: the payload of a TCP segment.
 const SEGMENT: u64 = 1_448;
 
-/// A limit and what has gone.
+/// Limit and byte counters of a stream.
 pub(super) struct Limiter {
     plan: Bandwidth,
     /// A rule has enabled it.
     enabled: bool,
     limit: u64,
     meter: Meter,
-    /// What waits goes on from that moment on, at least so many bytes.
+    /// Scheduled release of held bytes: its time, and the minimum number of bytes.
     promise: Option<(Moment, u64)>,
 }
 
@@ -36,7 +36,7 @@ impl Limiter {
         Self { plan, enabled: false, limit: plan.limit, meter, promise: None }
     }
 
-    /// Bytes that are worth to go alone: what waits goes whole, or in pieces of that size.
+    /// Returns the smallest piece to send: all waiting bytes, or at least that number of them.
     fn least(&self, waiting: u64) -> u64 {
         let millisecond = u128::from(self.limit) * 1_000_000 / u128::from(self.meter.period);
         let worth = SEGMENT.min(self.limit / 10).max(u64::try_from(millisecond).unwrap_or(u64::MAX));
@@ -69,7 +69,7 @@ impl Filter for Limiter {
         let least = self.least(waiting);
         if kept == 0 && free < least {
             let moment = self.meter.free_at(least, self.limit);
-            // What a period leaves goes at its end, where that is not too little.
+            // The rest of a period's limit is sent at its end, if it is large enough.
             let promise = match self.meter.left_at_end(self.limit) {
                 (end, left) if end < moment && left >= self.plan.min_size.max(1) => (end, left),
                 _ => (moment, least),
@@ -95,18 +95,18 @@ fn nanos(period: Duration) -> u64 {
     u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
 
-/// Bytes of the period that runs and of the one before. The moment at which a period ends belongs to it.
+/// Byte counters of the current and the previous period. The end of a period belongs to it.
 struct Meter {
-    /// Nanoseconds.
+    /// In nanoseconds.
     period: u64,
-    /// When the one that runs began; `None`: nothing was asked yet.
+    /// Start of the current period; `None`: not used yet.
     start: Option<Moment>,
     current: u64,
     previous: u64,
 }
 
 impl Meter {
-    /// Bytes that may go now.
+    /// Returns the number of bytes that may pass now.
     fn free(&mut self, now: Moment, limit: u64) -> u64 {
         let start = *self.start.get_or_insert(now);
         let passed = nanos_between(start, now).saturating_sub(1) / self.period;
@@ -121,20 +121,20 @@ impl Meter {
         limit.saturating_sub(self.current).saturating_sub(before)
     }
 
-    /// They went.
+    /// Counts bytes that have passed.
     fn count(&mut self, bytes: u64) {
         self.current = self.current.saturating_add(bytes);
     }
 
-    /// When the period ends that runs, and how many bytes may go then.
+    /// Returns the end of the current period, and the number of bytes that may pass then.
     fn left_at_end(&self, limit: u64) -> (Moment, u64) {
         (self.start.unwrap_or_default() + Duration::from_nanos(self.period), limit.saturating_sub(self.current))
     }
 
-    /// When `wanted` bytes may go, which are no more than the limit: behind the moment of [`Meter::free`].
+    /// Returns the time at which `wanted` bytes, at most the limit, may pass; after that of [`Meter::free`].
     fn free_at(&self, wanted: u64, limit: u64) -> Moment {
         let start = self.start.unwrap_or_default();
-        // Of `before`, the share that is not over must leave room: the moment of the period at which it does.
+        // The time within a period at which the remaining fraction of `before` is at most `room`.
         let within = |before: u64, room: u64| {
             let share = u128::from(self.period) * u128::from(room) / u128::from(before.max(1));
             self.period - u64::try_from(share).unwrap_or(u64::MAX).min(self.period)

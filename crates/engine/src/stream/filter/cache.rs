@@ -1,5 +1,5 @@
-//! `filter cache` (configuration manual, section 9.4): copies a response that a rule wants stored into its cache, as it passes. Holds what
-//! the cache has given room for. Must never change a byte, and never store a response before its end.
+//! `filter cache` (configuration manual, section 9.4): copies a passing response into its cache if a rule requires that, within
+//! the space that the cache has reserved. Must never change a byte, and never store a response before its end.
 
 use base::buffer::Buffer;
 use conn::flow::{Passed, forward};
@@ -9,7 +9,7 @@ use policy::program::CacheFilter;
 
 use super::{Event, Filter, Scene};
 
-/// The place of a cache among the filters of a stream.
+/// The filter of a cache on a stream.
 pub(super) struct Keeper {
     plan: CacheFilter,
     storing: Option<Storing>,
@@ -20,7 +20,7 @@ impl Keeper {
         Self { plan, storing: None }
     }
 
-    /// One that stores already.
+    /// Creates a filter that is storing a response already.
     pub(super) fn storing(plan: CacheFilter, storing: Storing) -> Self {
         Self { plan, storing: Some(storing) }
     }
@@ -29,7 +29,7 @@ impl Keeper {
 impl Filter for Keeper {
     fn note(&mut self, _: &Scene, event: Event<'_>) {
         match event {
-            // Where bytes are missing, the cache drops it.
+            // If bytes are missing, the cache discards the response.
             Event::MessageEnded(Direction::Response) => {
                 if let Some(storing) = self.storing.take() {
                     storing.finish();

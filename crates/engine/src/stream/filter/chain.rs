@@ -1,5 +1,5 @@
-//! The filters of one direction behind each other: what one lets go, the next one sees. Owns what lies between two of
-//! them, never more than a buffer. Must never know what a filter does.
+//! The chain of filters of one direction: each one processes the output of the previous one. Owns the data between two filters,
+//! at most one buffer. Must never know what a filter does.
 
 use std::rc::Rc;
 
@@ -11,19 +11,19 @@ use wire::http::Fields;
 
 use super::{Event, Filters};
 
-/// One filter's place.
+/// One filter in the chain.
 struct Stage {
     /// Its index in the set.
     filter: usize,
-    /// What the one before has let go; the first one sees what has come.
+    /// Output of the previous filter; the first filter reads the input.
     held: Buffer,
-    /// It holds something itself that it may give at once.
+    /// The filter holds data that it may output without more input.
     busy: bool,
-    /// It has let go everything, and nothing more comes.
+    /// It has output everything, and no input follows.
     done: bool,
 }
 
-/// All filters that see a direction.
+/// All filters of a direction.
 pub(super) struct Chain {
     filters: Filters,
     direction: Direction,
@@ -60,7 +60,7 @@ impl BodyFilter for Chain {
                 continue;
             }
             if !to.is_empty() {
-                // The next one has not taken what it got: this one's turn comes when it has.
+                // The next filter has not consumed its input: this one is called again after that.
                 again |= !from.is_empty() || stage.busy || source_ended;
                 source_ended = false;
                 continue;
@@ -75,7 +75,7 @@ impl BodyFilter for Chain {
                 conn::flow::forward(from, to, usize::MAX);
                 Passed::Through
             };
-            // What waits may hold all that has come itself.
+            // A filter that delays may hold all its input itself.
             stage.busy = matches!(passed, Passed::Again | Passed::Until(_));
             match passed {
                 Passed::Through => {
@@ -89,7 +89,7 @@ impl BodyFilter for Chain {
                 Passed::Refused => return Passed::Refused,
                 Passed::Until(moment) => until = Some(until.map_or(moment, |until| until.min(moment))),
             }
-            // The next one sees the end behind the last bytes of this one.
+            // The next filter receives the end with the last bytes of this one.
             source_ended &= stage.done;
         }
         match until {

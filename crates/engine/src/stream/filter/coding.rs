@@ -1,5 +1,5 @@
-//! The encoders of content codings behind one call: DEFLATE in its three formats, Brotli (RFC 7932) and Zstandard (RFC 8878). Owns
-//! what each holds between two calls, and how much that is at most. Must never know a message.
+//! The encoders of content codings with a common interface: DEFLATE in its three formats, Brotli (RFC 7932) and Zstandard (RFC
+//! 8878). Owns their state between calls, and its maximum size. Must never know a message.
 
 use std::cell::RefCell;
 
@@ -12,16 +12,17 @@ use policy::program::GlobalCompression;
 use zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd_safe::{CCtx, CParameter, InBuffer, OutBuffer};
 
-/// Bytes of the library's DEFLATE beside its window: the hash table and what waits to be written, at zlib's usual memory level.
+/// Size of the library's DEFLATE state beside its window, in bytes: hash table and pending output, at zlib's default memory
+/// level.
 const DEFLATE_STATE: u64 = 128 * 1024;
 
-/// The level that has an encoder of its own, which is the default. It may fall to 0 while a body is on its way.
+/// The level with an encoder of its own, which is the default. It can be lowered to 0 within a body.
 const FAST_LEVEL: u32 = 1;
 
-/// The history of Brotli and Zstandard, as a power of two: 256 kB.
+/// Window size of Brotli and Zstandard, as a power of two: 256 kB.
 const WINDOW: u32 = 18;
 
-/// Bytes that Brotli and Zstandard hold at most: up to level 4, and above it.
+/// Maximum memory of Brotli and Zstandard, in bytes: up to level 4, and above it.
 const SMALL_STATE: u64 = 2 << 20;
 const LARGE_STATE: u64 = 6 << 20;
 
@@ -32,14 +33,14 @@ pub(super) enum Encoder {
     Zstd(CCtx<'static>),
 }
 
-/// Encoders of DEFLATE that a thread keeps for later messages: a fresh one costs as much as it takes to have its memory cleared by
-/// the kernel.
+/// Number of DEFLATE encoders that a thread keeps for later messages: the cost of a new one is that of its memory being cleared
+/// by the kernel.
 const MOST_IDLE: usize = 16;
 
-/// The format and the window of an encoder, and whether it is the fast one: what it cannot change.
+/// Fixed properties of an encoder: format, window, and whether it is the fast one.
 type Shape = (CompressionAlgorithm, u8, bool);
 
-/// An encoder of DEFLATE: the fast one of the first level, or the library's of the others.
+/// A DEFLATE encoder: the fast one of the first level, or the library's for the others.
 enum DeflateState {
     Fast(Box<deflate::Encoder>),
     Levels(Compress),
@@ -49,10 +50,10 @@ thread_local! {
     static IDLE: RefCell<Vec<(Shape, DeflateState)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An encoder of DEFLATE, which is kept for another message when it is dropped.
+/// A DEFLATE encoder, which is reused for another message after it is dropped.
 pub(super) struct Deflate {
     shape: Shape,
-    /// Always there, until it is dropped.
+    /// `Some` until it is dropped.
     state: Option<DeflateState>,
 }
 
@@ -93,14 +94,14 @@ impl DeflateState {
         })
     }
 
-    /// Changes the level, where the encoder has it.
+    /// Changes the level. Returns false if the encoder does not support it.
     fn set_level(&mut self, level: u32) -> bool {
         match self {
             Self::Fast(encoder) => {
                 encoder.set_compresses(level > 0);
                 level <= FAST_LEVEL
             }
-            // Its own level 1 makes pages a quarter larger than zlib's does, its level 2 makes them smaller.
+            // The library's level 1 makes pages a quarter larger than zlib's, its level 2 makes them smaller.
             Self::Levels(encoder) => encoder.set_level(Level::new(if level == 1 { 2 } else { level })).is_ok(),
         }
     }
@@ -127,7 +128,7 @@ impl DeflateState {
 impl Drop for Deflate {
     fn drop(&mut self) {
         let Some(state) = self.state.take() else { return };
-        // A thread that ends keeps nothing.
+        // A thread that ends keeps no encoders.
         let _ = IDLE.try_with(|idle| {
             let mut idle = idle.borrow_mut();
             if idle.len() < MOST_IDLE {
@@ -137,7 +138,7 @@ impl Drop for Deflate {
     }
 }
 
-/// What an encoder holds, bytes.
+/// Returns the maximum memory of an encoder, in bytes.
 pub(super) fn memory(algorithm: CompressionAlgorithm, limits: &GlobalCompression) -> u64 {
     match algorithm {
         CompressionAlgorithm::Brotli | CompressionAlgorithm::Zstd if limits.level < 5 => SMALL_STATE,
@@ -148,7 +149,7 @@ pub(super) fn memory(algorithm: CompressionAlgorithm, limits: &GlobalCompression
 }
 
 impl Encoder {
-    /// For an algorithm. `None`: it changes nothing, or there is no memory.
+    /// Creates an encoder. `None`: the algorithm is `identity`, or there is no memory.
     pub(super) fn new(algorithm: CompressionAlgorithm, limits: &GlobalCompression) -> Option<Self> {
         let GlobalCompression { level, window, .. } = *limits;
         Some(match algorithm {
@@ -173,7 +174,7 @@ impl Encoder {
         })
     }
 
-    /// Changes the level, where that is possible between two pieces. Zero passes bytes on as they are.
+    /// Changes the level between two pieces, if possible. Level 0 stores bytes uncompressed.
     pub(super) fn set_level(&mut self, level: u32) -> bool {
         match self {
             Self::Deflate(deflate) => deflate.state.as_mut().is_some_and(|state| state.set_level(level)),
@@ -181,7 +182,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes as much as there is room for. `None`: it could not.
+    /// Encodes as much as the output has space for. `None`: it failed.
     pub(super) fn encode(&mut self, input: &[u8], output: &mut [u8], flush: Flush) -> Option<Progress> {
         match self {
             Self::Deflate(deflate) => deflate.state.as_mut()?.encode(input, output, flush),
@@ -223,7 +224,7 @@ impl Encoder {
 mod tests {
     use super::*;
 
-    /// A page as an encoder makes it, which stops after `pieces` of them.
+    /// Encodes a page, stopping after `pieces` pieces.
     fn encoded(encoder: &mut Encoder, text: &[u8], pieces: usize) -> Vec<u8> {
         let (mut out, mut room) = (Vec::new(), [0; 4096]);
         for (number, piece) in text.chunks(1000).take(pieces).enumerate() {
@@ -241,7 +242,7 @@ mod tests {
         out
     }
 
-    /// An encoder that was used before, for another text, another level or not to its end, makes what a fresh one makes.
+    /// An encoder that was used before, for another text, at another level or not to its end, has the same output as a new one.
     #[test]
     fn an_encoder_that_is_used_again_is_as_a_fresh_one() {
         let text: Vec<u8> =

@@ -1,6 +1,6 @@
-//! `filter comp-req` and `filter comp-res` (configuration manual, sections 4 "compression" and 9.2): the body of one direction is
-//! compressed. Which algorithm is decided here by the heads; `coding` encodes. Holds one state of bounded size. Must never
-//! look into a body, and never undo a content coding.
+//! `filter comp-req` and `filter comp-res` (configuration manual, sections 4 "compression" and 9.2): compresses the bodies of one
+//! direction. Chooses the algorithm by the heads; `coding` encodes. Holds one encoder state of bounded size. Must never look into
+//! a body, and never remove a content coding.
 
 use std::rc::Rc;
 
@@ -36,28 +36,28 @@ pub(super) struct Compressor {
     coder: Option<Coder>,
 }
 
-/// What applies to the stream, of both proxies.
+/// Settings of the stream, merged from both proxies.
 #[derive(Default)]
 struct Settings {
     request_algorithm: Option<CompressionAlgorithm>,
-    /// The beginnings of media types, of requests or responses as the filter compresses.
+    /// Prefixes of media types to compress, for the filter's direction.
     types: Vec<Box<str>>,
     least: u64,
 }
 
-/// A body on its way.
+/// State of a body being compressed.
 struct Coder {
     algorithm: CompressionAlgorithm,
     /// `None`: `identity`.
     state: Option<State>,
-    /// It has counted the message.
+    /// The message has been counted.
     counted: bool,
 }
 
 struct State {
     encoder: Encoder,
     level: u32,
-    /// All of the input was taken, and not everything written that came of it.
+    /// All input was consumed, but its output is not complete.
     flushing: bool,
     /// The last byte was written.
     finished: bool,
@@ -76,7 +76,7 @@ impl Compressor {
         Self { plan, worker, frontend, backend: None, limits, accepted: None, settings, coder: None }
     }
 
-    /// Whether something of the process bounds compression now: `maxcomprate` or `maxcompcpuusage`.
+    /// Whether `maxcomprate` or `maxcompcpuusage` limits compression now.
     fn is_limited(&self) -> bool {
         let most = self.worker.process.live.process.compression.bytes_a_second();
         if most > 0 {
@@ -89,7 +89,7 @@ impl Compressor {
         self.limits.usage < 100 && usage(expression::sample::UsageOf::Worker) > self.limits.usage
     }
 
-    /// Begins to compress. `None`: there is no memory for that, or too much is compressed already.
+    /// Starts to compress. `None`: there is no memory for it, or a limit is reached.
     fn coder(&self, algorithm: CompressionAlgorithm) -> Option<Coder> {
         if algorithm == CompressionAlgorithm::Identity {
             return Some(Coder { algorithm, state: None, counted: false });
@@ -117,7 +117,7 @@ impl Compressor {
         }
     }
 
-    /// Counts bytes that the compressor has read and written; with `bypassed`, they were passed on as they are.
+    /// Counts input and output of the compressor; with `bypassed`, the bytes were not compressed.
     fn count_bytes(&self, read: u64, written: u64, bypassed: bool) {
         let add = |count: &Count, bytes| count.add(bytes);
         if bypassed {
@@ -136,7 +136,7 @@ impl Compressor {
         process.compressor_out_rate.add(now, written, all(|process| &process.compressor_out_rate));
     }
 
-    /// Compresses what is here of one piece. `None`: it could not.
+    /// Compresses one piece of the available input. `None`: it failed.
     fn compress(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Option<()> {
         let adapts = self.limits.usage < 100 || self.worker.process.live.process.compression.bytes_a_second() > 0;
         let limited = adapts && self.is_limited();
@@ -150,7 +150,7 @@ impl Compressor {
         Some(())
     }
 
-    /// Changes a head whose body is compressed.
+    /// Changes the head of a message whose body is compressed.
     fn mark(coding: CompressionAlgorithm, head: &mut Head) {
         head.frame_in_chunks();
         let etag = head.fields().position(|(name, value)| name == b"etag" && is_strong(value));
@@ -166,7 +166,7 @@ impl Compressor {
         }
     }
 
-    /// Counts a response once all of it was taken.
+    /// Counts a response after all of it was consumed.
     fn end(&mut self) {
         if let Some(coder) = &mut self.coder
             && !std::mem::replace(&mut coder.counted, true)
@@ -177,17 +177,17 @@ impl Compressor {
 }
 
 impl State {
-    /// Lowers the level while the process compresses too much, and raises it again afterwards.
+    /// Lowers the level while a limit is reached, and raises it again afterwards.
     fn adapt(&mut self, limited: bool, most: u32) {
         let next = if limited { self.level.saturating_sub(1) } else { (self.level + 1).min(most) };
-        // Everything was flushed, so that nothing is to be written for it; where it fails, the level stays.
+        // Everything was flushed, so that a change causes no output; if it fails, the level stays.
         if next != self.level && self.encoder.set_level(next) {
             self.level = next;
         }
     }
 
-    /// Compresses one piece, as far as there is room: what was read and what was written. Everything that came is made
-    /// readable at once.
+    /// Compresses one piece, as far as the output has space; returns the bytes read and written. The output is flushed, so that
+    /// all input received so far can be decoded.
     fn run(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Option<(u64, u64)> {
         make_output(output);
         let length = input.len().min(PIECE);
@@ -214,9 +214,9 @@ impl State {
     }
 }
 
-/// The algorithm that a request accepts most (`Accept-Encoding`), of those in their order; `identity` where it accepts none and
-/// that is among them. Of equals the request's first one counts, as in HAProxy; where the configuration names codings that
-/// HAProxy has not, its own first one: browsers list the best coding last.
+/// Returns the algorithm that a request prefers (`Accept-Encoding`) out of `algorithms`; `identity` if it accepts none and that
+/// is listed. Among equals, the first one in the request is used, as in HAProxy; if the configuration lists codings that HAProxy
+/// does not support, the first one there: browsers list the best coding last.
 fn choose(request: &Head, algorithms: &[CompressionAlgorithm]) -> Option<CompressionAlgorithm> {
     let (mut best, mut weight) = (None, 0);
     let all = || request.all(b"accept-encoding").flat_map(accepted);
@@ -237,7 +237,7 @@ fn choose(request: &Head, algorithms: &[CompressionAlgorithm]) -> Option<Compres
                 continue;
             }
             let matching = |algorithm: &&CompressionAlgorithm| match one.name {
-                // It stands for what the field does not name.
+                // It matches codings that the field does not name.
                 b"*" => named(**algorithm).is_none(),
                 name => name.eq_ignore_ascii_case(algorithm.coding().as_bytes()),
             };
@@ -252,8 +252,8 @@ fn choose(request: &Head, algorithms: &[CompressionAlgorithm]) -> Option<Compres
     best.or_else(|| algorithms.iter().copied().find(|algorithm| *algorithm == CompressionAlgorithm::Identity))
 }
 
-/// Whether a client says that it takes codings and cannot: `Mozilla/4` other than MSIE 6 with the second service pack of
-/// Windows XP, and MSIE from 7 on.
+/// Whether a client advertises codings that it cannot decode: `Mozilla/4`, except MSIE 6 with the second service pack of Windows
+/// XP and MSIE from 7 on.
 fn is_broken(agent: &[u8]) -> bool {
     if !agent.starts_with(b"Mozilla/4") {
         return false;
@@ -269,17 +269,17 @@ fn is_broken(agent: &[u8]) -> bool {
     }
 }
 
-/// Whether a list of tokens has this one, which is in lower case.
+/// Whether a list of tokens contains a token, given in lower case.
 fn names(list: &[u8], token: &[u8]) -> bool {
     list.split(|byte| *byte == b',').any(|one| one.trim_ascii().eq_ignore_ascii_case(token))
 }
 
-/// Whether an entity tag is a strong one (RFC 9110, section 8.8.3).
+/// Whether an entity tag is strong (RFC 9110, section 8.8.3).
 pub(super) fn is_strong(etag: &[u8]) -> bool {
     etag.len() >= 2 && etag.starts_with(b"\"") && etag.ends_with(b"\"")
 }
 
-/// Whether a message has no entity tag, or one that makes sense.
+/// Whether a message has no entity tag, or a single valid one.
 fn has_sound_etag(head: &Head) -> bool {
     let mut etags = head.all(b"etag");
     match (etags.next(), etags.next()) {
@@ -289,7 +289,7 @@ fn has_sound_etag(head: &Head) -> bool {
     }
 }
 
-/// Says that the answer depends on Accept-Encoding, behind what it depends on otherwise.
+/// Adds Accept-Encoding to Vary.
 fn add_vary(head: &mut Head) {
     let last = head.fields().enumerate().filter(|(_, (name, _))| *name == b"vary").last();
     match last.map(|(index, (_, value))| (index, value.is_empty())) {
@@ -305,7 +305,7 @@ fn begins(value: &[u8], with: &[u8]) -> bool {
     value.get(..with.len()).is_some_and(|part| part.eq_ignore_ascii_case(with))
 }
 
-/// Whether the media type of a message is one of those.
+/// Whether the media type of a message matches one of `types`.
 fn has_type(head: &Head, types: &[Box<str>]) -> bool {
     match head.first(b"content-type") {
         Some(value) => types.is_empty() || types.iter().any(|one| begins(value, one.as_bytes())),
@@ -313,13 +313,12 @@ fn has_type(head: &Head, types: &[Box<str>]) -> bool {
     }
 }
 
-/// Whether it has several parts, which keeps an answer as it is; a request may have them.
+/// Whether the body is multipart, which is not compressed in responses; requests may have it.
 fn is_multipart(head: &Head) -> bool {
     head.first(b"content-type").is_some_and(|value| begins(value, b"multipart"))
 }
 
-/// Whether the body of a message can be another one: what is said of it tells its end, it is large enough, and no coding was
-/// applied to it.
+/// Whether the body of a message can be compressed: its framing delimits it, it is large enough, and it has no content coding.
 fn may_be_coded(head: &Head, least: u64) -> bool {
     let size = match head.framing {
         Framing::Length(length) => length > 0 && length >= least,
@@ -343,7 +342,7 @@ impl Settings {
 
 impl Filter for Compressor {
     fn note(&mut self, _: &Scene, event: Event<'_>) {
-        // The answer that was judged does not count.
+        // The response that was chosen for compression is discarded.
         if event == Event::Restarted && !self.plan.upload {
             self.coder = None;
         }
@@ -368,7 +367,7 @@ impl Filter for Compressor {
         if !broken {
             self.accepted = choose(request, algorithms);
         }
-        // Servers are not to compress what is compressed here.
+        // Servers must not compress if this filter does (`compression offload`).
         let compresses = self.accepted.is_some_and(|algorithm| algorithm != CompressionAlgorithm::Identity);
         if compresses && both.iter().any(|plan| plan.offload) {
             request.remove_all(b"accept-encoding");
@@ -400,7 +399,7 @@ impl Filter for Compressor {
             let fits = may_be_coded(head, self.settings.least) && has_type(head, &self.settings.types);
             self.coder = algorithm.filter(|_| fits).and_then(|algorithm| self.coder(algorithm));
         } else if !head.framing.has_body() || matches!(head.status(), 0..=199 | 204 | 304) {
-            // A rule has made another answer of it.
+            // A rule has replaced the response.
             self.coder = None;
         }
         if let Some(coder) = &self.coder {

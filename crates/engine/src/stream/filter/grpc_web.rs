@@ -1,7 +1,6 @@
-//! `filter grpc-web`, Weir's own: a request of gRPC-Web goes to its server as one of gRPC, and the answer comes back as one of
-//! gRPC-Web (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md>): its trailers are the last frame of the body, and with
-//! `application/grpc-web-text` all of it is Base64. Holds no more than the trailers and a group of Base64. Must never look into a
-//! message.
+//! `filter grpc-web`, Weir's own: translates a request of gRPC-Web to gRPC for its server, and the response back
+//! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md>): its trailers become the last frame of the body, and with
+//! `application/grpc-web-text` the body is Base64. Holds only the trailers and a group of Base64. Must never look into a message.
 
 use base::buffer::Buffer;
 use base64ct::{Base64, Encoding};
@@ -12,39 +11,39 @@ use wire::http::{Fields, Framing, Head};
 
 use super::{Filter, Scene};
 
-/// Media types; what follows names the coding of messages (`+proto`).
+/// Media types; a suffix names the message format (`+proto`).
 const GRPC: &[u8] = b"application/grpc";
 const WEB: &[u8] = b"application/grpc-web";
 const TEXT: &[u8] = b"application/grpc-web-text";
 
-/// Bytes that Base64 makes characters of at a time: whole groups, which fit a line of the encoder.
+/// Bytes that are encoded in Base64 at a time: whole groups, which fit a line of the encoder.
 const PIECE: usize = 3 * 256;
 
-/// Translates one call. One that does not begin as gRPC-Web passes as it is.
+/// Translates one call. Other requests pass unchanged.
 #[derive(Default)]
 pub(super) struct Translator {
     /// The request is one of gRPC-Web.
     active: bool,
     /// Its body is Base64.
     text_request: bool,
-    /// The client takes Base64.
+    /// The client accepts Base64.
     text_answer: bool,
-    /// The answer is one of gRPC, and is translated.
+    /// The response is one of gRPC and is translated.
     answers: bool,
     group: Group,
-    /// The frame of the trailers, and how much of it is out.
+    /// The frame of the trailers, and the number of its bytes already sent.
     last: Vec<u8>,
     out: usize,
 }
 
-/// The rest of a media type that begins so, in whatever case: empty, or from `+` or `;` on.
+/// Returns the suffix of a media type that begins with `media`, case-insensitively: empty, or from `+` or `;` on.
 fn kind_of<'v>(value: &'v [u8], media: &[u8]) -> Option<&'v [u8]> {
     let (head, rest) = value.split_at_checked(media.len())?;
     let ends = matches!(rest.first(), None | Some(b'+' | b';' | b' '));
     (ends && head.eq_ignore_ascii_case(media)).then_some(rest)
 }
 
-/// Whether a media type is named in a list of them.
+/// Whether a list contains a media type.
 fn names(list: &[u8], media: &[u8]) -> bool {
     list.split(|byte| *byte == b',').any(|one| kind_of(one.trim_ascii(), media).is_some())
 }
@@ -59,7 +58,7 @@ impl Translator {
         let accepts = |media| head.fields.all(b"accept").any(|list| names(list, media));
         self.text_answer = accepts(TEXT) || self.text_request && !accepts(WEB);
         head.fields.replace(b"content-type", &kind);
-        // Servers of gRPC take calls of those alone that understand trailers.
+        // gRPC servers require clients to support trailers.
         head.fields.replace(b"te", b"trailers");
         if self.text_request && matches!(head.framing, Framing::Length(length) if length > 0) {
             head.framing = Framing::Chunked;
@@ -78,7 +77,7 @@ impl Translator {
         }
     }
 
-    /// Decodes what is here.
+    /// Decodes the available input.
     fn decode(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
         make_output(output);
         let most = input.len().min(output.room());
@@ -89,7 +88,7 @@ impl Translator {
             }
         }
         input.consume(most);
-        // A group gives three bytes for four; the one that is kept adds less than it has taken.
+        // A group decodes to three bytes for four characters; the pending one adds less than it has consumed.
         let fits = output.push(&decoded);
         match (fits, input.is_empty()) {
             (false, _) => Passed::Refused,
@@ -99,7 +98,7 @@ impl Translator {
         }
     }
 
-    /// Passes payload and then the frame of the trailers, as Base64 where the client wants that.
+    /// Passes the payload, then the frame of the trailers, as Base64 if the client requires it.
     fn translate(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
         if self.text_answer {
             make_output(output);
@@ -129,7 +128,7 @@ impl Translator {
     }
 }
 
-/// Encodes what there is room for. Each piece is padded: what has come goes on at once, and clients take that.
+/// Encodes as much as the output has space for. Each piece is padded: payload is sent without delay, and clients accept padding.
 fn encode(input: &mut Buffer, output: &mut Buffer) {
     let mut line = [0; PIECE / 3 * 4];
     while !input.is_empty() {
@@ -189,7 +188,7 @@ impl Filter for Translator {
     }
 }
 
-/// Characters of Base64 that make no bytes yet. Padding may end any group: clients encode what they have, piece by piece.
+/// An incomplete group of Base64 characters. Padding can end any group: clients encode piece by piece.
 #[derive(Default)]
 struct Group {
     bits: u32,
@@ -198,7 +197,7 @@ struct Group {
 }
 
 impl Group {
-    /// Takes a character. False: it is none of Base64, or not in its place.
+    /// Adds a character. Returns false if it is not valid at that position.
     fn push(&mut self, character: u8, out: &mut Vec<u8>) -> bool {
         let value = match character {
             b'A'..=b'Z' => character - b'A',
@@ -225,7 +224,7 @@ impl Group {
         true
     }
 
-    /// Whether no group has begun.
+    /// Whether there is no incomplete group.
     fn is_whole(&self) -> bool {
         self.characters == 0
     }

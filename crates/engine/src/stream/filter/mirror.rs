@@ -1,5 +1,5 @@
-//! Copies the payload of a request for `http-request mirror`. It is the last filter, so that it sees what the server gets. Must
-//! never hold anything back.
+//! Copies the payload of a request for `http-request mirror`. It is the last filter, so that it sees what the server receives.
+//! Must never hold anything back.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::stream_state::StreamState;
 
 /// Copies one request to a backend.
 pub(super) struct Tap {
-    /// Index of the backend; `None`: the copy was begun, or is not wanted any more.
+    /// Index of the backend; `None`: the copy was started or cancelled.
     backend: Option<usize>,
     feed: Option<SharedFeed>,
 }
@@ -51,7 +51,7 @@ impl Filter for Tap {
     }
 
     fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
-        // The copy may have ended before its request, which then holds nothing for it.
+        // The copy can end before its request; its payload is not kept then.
         if self.feed.as_ref().is_some_and(|feed| Rc::strong_count(feed) == 1) {
             self.feed = None;
         }

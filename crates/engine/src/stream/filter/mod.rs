@@ -1,18 +1,18 @@
-//! The room of the filters: what stands in the way of a stream's messages, in the order that the configuration gives
-//! (configuration manual, section 9). A kind of filter is a file here that implements [`Filter`]; it is attached to a
-//! stream when the stream begins, or gets its backend, and sees heads and bodies of both directions. A stream of proxies
-//! without filters knows of none of it: that costs a look whether a list is empty. Must never know what a filter does.
+//! The filters of a stream's messages, in the order of the configuration (configuration manual, section 9). A kind of filter is a
+//! file in this folder that implements [`Filter`]; it is attached when the stream begins, or gets its backend, and processes
+//! heads and bodies of both directions. For streams of proxies without filters the cost is one check of an empty list. Must never
+//! know what a filter does.
 //!
-//! What a filter can do, in the order in which it happens:
+//! The methods of a filter, in the order of their calls:
 //!
-//! 1. [`Filter::note`]: it is told that it was attached, that the stream began, that a backend was chosen, and so on.
-//! 2. [`Filter::head`]: it sees a head that is about to go on and may change it, the framing of its body included.
-//! 3. [`Filter::wants`]: it says whether it has to see the body. As long as no filter has to, bodies flow as without any:
-//!    in large pieces, or through the kernel.
-//! 4. [`Filter::body`]: it lets payload go on, holds it back, or puts other bytes in its place.
+//! 1. [`Filter::note`]: reports events: it was attached, the stream began, a backend was chosen, and so on.
+//! 2. [`Filter::head`]: processes a head before it is sent, and may change it, the framing of its body included.
+//! 3. [`Filter::wants`]: returns whether it has to process the body. If no filter has to, bodies are transferred as without
+//!    filters: in large pieces, or through the kernel.
+//! 4. [`Filter::body`]: passes payload, holds it back, or replaces it.
 //!
-//! Bodies of tunnels and of TCP sessions are filtered the same way, without heads. Answers that Weir gives itself are told
-//! with [`Event::Replied`], and not filtered.
+//! Data of tunnels and of TCP sessions are filtered in the same way, without heads. Responses that Weir generates itself are
+//! reported by [`Event::Replied`], and not filtered.
 
 mod bandwidth;
 mod cache;
@@ -48,35 +48,35 @@ use chain::Chain;
 use set::Attached;
 pub use set::Set;
 
-/// What a filter is told of its stream.
+/// An event of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// It was attached to the stream.
+    /// The filter was attached to the stream.
     Attached,
-    /// The stream begins: its request is there, or its connection in TCP mode.
+    /// The stream begins: its request was received, or its connection in TCP mode.
     Begun,
-    /// It has this backend.
+    /// A backend was assigned.
     BackendChosen(&'a str),
-    /// A direction is looked at from now on.
+    /// A direction begins to be filtered.
     Opened(Direction),
-    /// The whole message of a direction has gone on.
+    /// The whole message of a direction has passed.
     MessageEnded(Direction),
-    /// The request is sent again: what a server has answered so far does not count.
+    /// The request is sent again: the response received so far is discarded.
     Restarted,
-    /// Weir answers itself, with this status.
+    /// Weir responds itself, with this status.
     Replied(u16),
-    /// A direction is not looked at any more.
+    /// A direction is no longer filtered.
     Closed(Direction),
     /// The stream ends.
     Ended,
-    /// It is detached.
+    /// The filter is detached.
     Detached,
 }
 
-/// What a filter may see of its stream whenever it is called.
+/// Information about a stream for its filters.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Scene {
-    /// A number that tells streams apart.
+    /// A number that identifies the stream.
     pub stream: u64,
     /// Index of the worker.
     pub worker: usize,
@@ -84,59 +84,58 @@ pub struct Scene {
     pub http: bool,
     /// The backend is known.
     pub has_backend: bool,
-    /// Where a trace goes.
+    /// Output of `filter trace`.
     pub tell: Option<fn(&[u8])>,
 }
 
 /// The proxies of a stream whose request is ready for its server.
 #[derive(Debug, Clone, Copy)]
 pub struct Parties<'a> {
-    /// Its frontend.
     pub frontend: &'a Proxy,
     /// Its backend; `None`: it is answered before it has one.
     pub backend: Option<&'a Proxy>,
 }
 
-/// A filter wants the message not to go on.
+/// Result of a filter that does not let a message pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeadRefused {
-    /// It makes no sense, or the filter failed.
+    /// The message is invalid, or the filter failed.
     Refused,
-    /// The filter has ended the stream: with this status and text of an answer, or with the proxy's page.
+    /// The filter has ended the stream: with this status and text of a response, or with the proxy's error page.
     Ended(Option<(u16, Vec<u8>)>),
 }
 
 /// One filter of one stream.
 pub trait Filter {
-    /// It is told what becomes of the stream.
+    /// Handles an event of the stream.
     fn note(&mut self, scene: &Scene, event: Event<'_>) {
         let _ = (scene, event);
     }
 
-    /// Rules have run over the request: what it asks for is known. Called before [`Filter::head`] sees it, and for requests
-    /// that a service answers as well, whose heads no filter sees.
+    /// Called after the rules have run over the request, before [`Filter::head`]; also for requests that a service answers, whose
+    /// heads no filter processes.
     fn negotiate(&mut self, parties: &Parties<'_>, request: &mut Head) {
         let _ = (parties, request);
     }
 
-    /// An answer has come, which rules have not seen. Returns the algorithm that it will be compressed by.
+    /// Called for a received response, before its rules run. Returns the algorithm by which it will be compressed.
     fn judge(&mut self, state: &StreamState) -> Option<&'static str> {
         let _ = state;
         None
     }
 
-    /// A head that is about to go on. What it changes there is what goes on: also `framing`, where it is going to change
-    /// the length of the body.
+    /// Processes a head before it is sent. Changes take effect, also of `framing`, which it has to change if the length of the
+    /// body will change.
     fn head(&mut self, scene: &Scene, direction: Direction, head: &mut Head) {
         let _ = (scene, direction, head);
     }
 
-    /// Whether a script makes it: it sees heads by [`Filter::poll_head`] alone.
+    /// Whether it is implemented by a script: heads are passed to [`Filter::poll_head`] instead of [`Filter::head`].
     fn is_scripted(&self) -> bool {
         false
     }
 
-    /// The same as [`Filter::head`] for a script, which sees the head by the stream's state and may wait.
+    /// Processes a head by a script, which accesses it in the stream's state and can wait.
     ///
     /// # Errors
     /// [`HeadRefused`]
@@ -150,16 +149,16 @@ pub trait Filter {
         Poll::Ready(Ok(()))
     }
 
-    /// The request is ready for its server, as all filters have made it.
+    /// Called when the request is ready for its server, after all filters.
     fn begin_copy(&mut self, session: &Session, state: &StreamState) {
         let _ = (session, state);
     }
 
-    /// Whether it has to see the payload of that direction. Asked when the direction begins, and after rules were run.
+    /// Whether it has to process the payload of that direction. Called when the direction begins, and after rules were run.
     fn wants(&self, direction: Direction) -> bool;
 
-    /// Moves payload that may go on from `input` to `output`, which is empty; what stays is shown again. `ended`: nothing
-    /// comes behind it. Only where [`Filter::wants`] said so: for the others everything goes on.
+    /// Moves payload that may pass from `input` to `output`, which is empty; the rest is passed again in the next call. `ended`:
+    /// no input follows. Called only if [`Filter::wants`] returned true; otherwise all payload passes.
     fn body(
         &mut self,
         scene: &Scene,
@@ -173,47 +172,46 @@ pub trait Filter {
         Passed::Through
     }
 
-    /// The trailers of a body that it may see; called before [`Filter::body`] is called with the end. What stays goes on.
+    /// Processes the trailers of a body; called before [`Filter::body`] is called with the end. Remaining ones are sent.
     fn trailers(&mut self, direction: Direction, trailers: &mut Option<Fields>) {
         let _ = (direction, trailers);
     }
 
-    /// A rule limits the bandwidth of the stream: to so many bytes in such a time, each the filter's own where there is
-    /// none.
+    /// Enables a bandwidth limit by a rule: that number of bytes per period, with the filter's own values for `None`.
     fn limit(&mut self, bytes: Option<u64>, period: Option<Duration>) {
         let _ = (bytes, period);
     }
 
-    /// The cache that it stores responses in.
+    /// Returns the cache that it stores responses in.
     fn cache(&self) -> Option<usize> {
         None
     }
 
-    /// A response is to be stored from its first byte on; taken if it is for this filter's cache.
+    /// Starts to store a response from its first byte on; takes `storing` if it is for this filter's cache.
     fn keep(&mut self, cache: usize, storing: &mut Option<Storing>) {
         let _ = (cache, storing);
     }
 
-    /// Whether a rule has put it there to replace what matches.
+    /// Whether a rule has added it for `replace-body`.
     fn replaces(&self) -> bool {
         false
     }
 
-    /// Whether it makes other bytes of a response.
+    /// Whether it changes the bytes of a response.
     fn recodes(&self) -> bool {
         false
     }
 
-    /// The streams that it shares its limit with are those of this entry.
+    /// Sets the stick table entry that counts the bytes of all streams with the same limit.
     fn share(&mut self, entry: Pinned) {
         let _ = entry;
     }
 }
 
-/// The filters of a stream, as its state, its flows and its rules share them.
+/// The filters of a stream, shared by its state, its relays and its rules.
 pub type Filters = Rc<RefCell<Set>>;
 
-/// A stream of a proxy that has filters begins.
+/// Attaches the filters of the frontend to a new stream, if there are any.
 pub fn begin(session: &Session, state: &SharedStreamState) {
     let proxy = session.proxy();
     if !proxy.filters.are_wanted {
@@ -229,7 +227,7 @@ pub fn begin(session: &Session, state: &SharedStreamState) {
     state.borrow_mut().filters = Some(filters);
 }
 
-/// An empty set for a stream, in the memory of a former one where the worker has some.
+/// Creates an empty set for a stream, reusing memory of the worker.
 fn new(session: &Session) -> Filters {
     let worker = &session.worker;
     let scene = Scene {
@@ -244,7 +242,7 @@ fn new(session: &Session) -> Filters {
     filters
 }
 
-/// The stream has got its backend. True: the frontend's filters ask agents about that.
+/// Attaches the backend's filters. Returns true if the frontend has SPOE rules for that event.
 pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) -> bool {
     let known = state.borrow().filters.clone();
     let differs = backend.index != session.frontend;
@@ -265,7 +263,7 @@ pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) -> 
     differs && session.proxy().rules.spoe.is_some()
 }
 
-/// Rules have run over a request.
+/// Calls [`Filter::negotiate`] of all filters, after the rules have run over a request.
 pub fn negotiate(session: &Session, filters: &Filters, state: &SharedStreamState) {
     let state = &mut *state.borrow_mut();
     let backend = state.backend.map(|index| session.proxy_at(index));
@@ -273,16 +271,16 @@ pub fn negotiate(session: &Session, filters: &Filters, state: &SharedStreamState
     filters.borrow_mut().attached.iter_mut().for_each(|own| own.filter.negotiate(&parties, &mut state.request));
 }
 
-/// Whether scripts see heads of a stream, so that these have to be waited for.
+/// Whether scripts process heads of a stream, so that the caller has to wait for them.
 #[inline]
 pub fn are_scripted(filters: Option<&Filters>) -> bool {
     filters.is_some_and(|filters| filters.borrow().scripted)
 }
 
-/// A head is about to go on, in a stream that has filters of scripts. Called again while it waits.
+/// Processes a head in a stream that has script filters. Called again while it waits.
 ///
 /// # Errors
-/// A filter refuses it.
+/// A filter rejects the message.
 pub fn poll_head(
     cx: &mut Context<'_>,
     filters: &Filters,
@@ -319,7 +317,7 @@ pub fn poll_head(
     Poll::Ready(Ok(()))
 }
 
-/// A request's head is about to go to the server.
+/// Processes a request's head before it is sent to the server.
 pub fn request_head(session: &Session, filters: &Filters, state: &SharedStreamState) {
     if !are_scripted(Some(filters)) {
         negotiate(session, filters, state);
@@ -335,13 +333,13 @@ pub fn request_head(session: &Session, filters: &Filters, state: &SharedStreamSt
     }
 }
 
-/// A request's head is about to go to a service, in a stream without filters of scripts. Nothing of it is copied.
+/// Processes a request's head for a service, in a stream without script filters. It is not mirrored.
 pub fn service_head(filters: &Filters, state: &SharedStreamState) {
     filters.borrow_mut().head(Direction::Request, &mut state.borrow_mut().request);
 }
 
-/// A rule has what matches in a body replaced: in a request before any other filter sees it, in a response after caches have
-/// stored what its server has sent, and before the other filters.
+/// Adds a body replacement by a rule: in a request before all other filters, in a response after caches have stored the server's
+/// response, and before the other filters.
 pub fn replace_body(filters: &Filters, direction: Direction, (regex, text): (&Regex, &[u8]), head_alone: bool) {
     let set = &mut *filters.borrow_mut();
     let index = set.attached.len();
@@ -356,45 +354,45 @@ pub fn replace_body(filters: &Filters, direction: Direction, (regex, text): (&Re
     order.insert(place, index);
 }
 
-/// The same in a request, whose stream may have no filters yet.
+/// Adds a body replacement to a request whose stream may have no filters yet.
 pub fn replace_request_body(session: &Session, state: &mut StreamState, regex: &Regex, text: &[u8]) {
     let filters = state.filters.get_or_insert_with(|| new(session));
     replace_body(filters, Direction::Request, (regex, text), false);
 }
 
-/// A rule has the request copied to a backend, behind all other filters.
+/// Adds a copy of the request to a backend, after all other filters.
 pub fn mirror(session: &Session, state: &mut StreamState, backend: usize) {
     let filters = state.filters.get_or_insert_with(|| new(session));
     let set = &mut *filters.borrow_mut();
     let filter = Box::new(mirror::Tap::new(backend));
     set.request.push(set.attached.len());
     set.copying += 1;
-    // No rule names it: it is no filter of a proxy.
+    // No rule refers to it: it is not a filter of a proxy.
     set.attached.push(Attached { proxy: usize::MAX, index: usize::MAX, of_backend: false, filter });
 }
 
-/// An answer has come, which rules have not seen.
+/// Calls [`Filter::judge`] for a received response, before its rules run.
 pub fn judge(state: &mut StreamState) {
     let Some(filters) = state.filters.clone() else { return };
     let set = &mut *filters.borrow_mut();
-    // One filter alone compresses it.
+    // Only one filter compresses it.
     let found = set.response.iter().find_map(|index| set.attached[*index].filter.judge(state));
     state.compression = found;
 }
 
-/// An answer's head is about to go to the client.
+/// Processes a response's head before it is sent to the client.
 pub fn response_head(filters: &Filters, head: &mut Head) {
     let set = &mut *filters.borrow_mut();
     set.tell_of(Direction::Response, Event::Opened(Direction::Response), |_| true);
     set.head(Direction::Response, head);
 }
 
-/// Puts the filters in the way of a message that has no body.
+/// Reports the end of a message without a body.
 fn without_body(filters: &Filters, direction: Direction) {
     filters.borrow_mut().tell_of(direction, Event::MessageEnded(direction), |_| true);
 }
 
-/// Puts the filters in the way of a direction if one of them has to see it. `has_body`: something is to come.
+/// Installs the filters on a direction if one of them processes it. `has_body`: the message has a body.
 pub fn install(filters: Option<&Filters>, direction: Direction, flow: &mut impl Filtered, has_body: bool) {
     let Some(filters) = filters else { return };
     if !has_body {
@@ -404,12 +402,12 @@ pub fn install(filters: Option<&Filters>, direction: Direction, flow: &mut impl 
     }
 }
 
-/// Puts the filters in the way of both directions of a tunnel.
+/// Installs the filters on both directions of a tunnel.
 pub fn install_both(filters: Option<&Filters>, duplex: &mut Duplex) {
     if let Some(filters) = filters {
         let set = &mut *filters.borrow_mut();
         if set.scripted && !set.scene.http {
-            // No head of an answer tells scripts that it begins.
+            // In TCP mode, no response head reports to scripts that the direction begins.
             set.tell_of(Direction::Response, Event::Opened(Direction::Response), |_| true);
         }
     }
@@ -417,23 +415,23 @@ pub fn install_both(filters: Option<&Filters>, duplex: &mut Duplex) {
     install(filters, Direction::Response, &mut duplex.down, true);
 }
 
-/// Tells every filter of the stream, where there are any.
+/// Reports an event to every filter of the stream, if there are any.
 pub fn tell(filters: Option<&Filters>, event: Event<'_>) {
     if let Some(filters) = filters {
         filters.borrow_mut().tell(event);
     }
 }
 
-/// The request is sent again.
+/// Reports to the filters that the request is sent again.
 pub fn restart(state: &SharedStreamState) {
     let filters = state.borrow().filters.clone();
     tell(filters.as_ref(), Event::Restarted);
 }
 
-/// The index of a proxy, and that of a filter in it.
+/// Index of a proxy, and of a filter in its list.
 pub type RulePosition = (usize, usize);
 
-/// A rule limits the bandwidth of the stream by the filter at that place.
+/// Enables the bandwidth limit of a filter, by a rule.
 pub fn limit(
     filters: Option<&Filters>,
     place: RulePosition,
@@ -452,10 +450,10 @@ pub fn limit(
     }
 }
 
-/// Whether a response can be stored in a cache as its server has sent it: its filter sees it, and none before makes another one of it.
+/// Whether a cache can store a response as its server has sent it: its filter is attached, and no earlier one changes the bytes.
 pub fn can_store(session: &Session, state: &StreamState, cache: usize) -> bool {
     if implied(session, state, cache).is_some() {
-        // It stands before all others.
+        // An implied filter is the first of all.
         return true;
     }
     let Some(filters) = &state.filters else { return false };
@@ -464,7 +462,7 @@ pub fn can_store(session: &Session, state: &StreamState, cache: usize) -> bool {
     order.find(|filter| filter.recodes() || filter.cache() == Some(cache)).is_some_and(|filter| !filter.recodes())
 }
 
-/// Whether a script stands before the filter of a cache: how long the body becomes is not known.
+/// Whether a script filter precedes that of a cache, so that the length of the body is unknown.
 pub fn may_resize(session: &Session, state: &StreamState, cache: usize) -> bool {
     if implied(session, state, cache).is_some() {
         return false;
@@ -477,7 +475,7 @@ pub fn may_resize(session: &Session, state: &StreamState, cache: usize) -> bool 
         .is_some_and(|filter| filter.is_scripted())
 }
 
-/// Has the filter of a cache store the response that is about to pass. Where a rule implies it, it is attached now.
+/// Makes the filter of a cache store the response that is about to pass. A filter implied by a rule is attached now.
 pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: Storing) {
     let implied = implied(session, state, cache);
     let filters = state.filters.get_or_insert_with(|| new(session));
@@ -493,7 +491,7 @@ pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: S
     }
 }
 
-/// The filter of a cache that a rule of the frontend or of the backend implies, and its place.
+/// Returns the position of a cache filter that a rule of the frontend or of the backend implies.
 fn implied(
     session: &Session,
     state: &StreamState,
@@ -510,14 +508,14 @@ fn implied(
     })
 }
 
-/// The stream ends, and its filters with it; their memory is for another one, unless a flow still has them.
+/// Detaches all filters at the end of a stream; their memory is reused, unless a relay still uses them.
 pub fn end(worker: &Worker, filters: Filters) {
     {
         let set = &mut *filters.borrow_mut();
         for direction in [Direction::Request, Direction::Response] {
             set.tell_of(direction, Event::Closed(direction), |_| true);
         }
-        // Those of the backend go first.
+        // Those of the backend are detached first.
         set.tell_those(true, Event::Detached);
         set.tell_those(false, Event::Ended);
         set.tell_those(false, Event::Detached);

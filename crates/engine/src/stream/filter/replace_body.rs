@@ -1,6 +1,6 @@
-//! `replace-body`, Weir's own: what matches in a body is replaced while the body passes. The result does not depend on the pieces
-//! that the body comes in: it is looked at in windows of a fixed size, each with the end of the one before in front of it. Holds
-//! one window and what it has made of it. Must never look into a body that has a content coding, or into a part of one.
+//! `replace-body`, Weir's own: replaces matches in a body while it passes. The result does not depend on the pieces in which the
+//! body is received: it is searched in windows of a fixed size, each preceded by the end of the previous one. Holds one window
+//! and its result. Must never look into a body that has a content coding, or into a partial body.
 
 use base::buffer::Buffer;
 use conn::flow::{Passed, make_output};
@@ -11,15 +11,15 @@ use wire::http::{Framing, Head, Version};
 use super::compression::is_strong;
 use super::{Event, Filter, Parties, Scene};
 
-/// Bytes that are looked at together.
+/// Size of a window, in bytes.
 const WINDOW: usize = 8 * 1024;
-/// Bytes of a match that is surely found: one that begins in the rest of a window is looked for in the next one.
+/// Maximum length of a match that is always found: one that begins in the last bytes of a window is searched in the next one.
 const MATCH: usize = 4 * 1024;
-/// Bytes in front of a window that its matches may look back at.
+/// Bytes before a window that its matches can look back at.
 const CONTEXT: usize = 256;
-/// Bytes that are made before they are written.
+/// Bytes of result that are produced before they are written.
 const MADE: usize = 64 * 1024;
-/// Bytes that may take the place of one match.
+/// Maximum size of a replacement.
 const MOST: usize = 1024 * 1024;
 
 /// Replaces matches in one direction of a stream.
@@ -27,9 +27,9 @@ pub(super) struct Replacer {
     direction: Direction,
     regex: Regex,
     text: Box<[u8]>,
-    /// The message is for a client that wants its head alone.
+    /// The response is for a HEAD request.
     head_alone: bool,
-    /// Whether the body is looked at; `None`: its message is not there yet.
+    /// Whether the body is processed; `None`: not decided yet.
     active: Option<bool>,
     scanner: Scanner,
 }
@@ -39,7 +39,7 @@ impl Replacer {
         Self { direction, regex, text: text.into(), head_alone, active: None, scanner: Scanner::default() }
     }
 
-    /// Whether the body of a message can be another one.
+    /// Whether the body of a message can be replaced.
     fn fits(&self, head: &Head) -> bool {
         let is_whole = match self.direction {
             Direction::Request => head.version() == Version::Http11 && !head.upgrade,
@@ -51,7 +51,7 @@ impl Replacer {
     }
 }
 
-/// Removes what is not true of the new body.
+/// Removes fields that do not apply to the new body, and changes its framing.
 fn mark(head: &mut Head, head_alone: bool) {
     if matches!(head.framing, Framing::Length(_)) {
         head.frame_in_chunks();
@@ -69,14 +69,14 @@ fn mark(head: &mut Head, head_alone: bool) {
 
 impl Filter for Replacer {
     fn note(&mut self, _: &Scene, event: Event<'_>) {
-        // The rule runs again on the next answer.
+        // The rule runs again on the next response.
         if event == Event::Restarted && self.direction == Direction::Response {
             self.active = Some(false);
         }
     }
 
     fn negotiate(&mut self, parties: &Parties<'_>, _: &mut Head) {
-        // An application is told the length of its request first.
+        // A FastCGI application receives the length of its request first.
         let is_fcgi = parties.backend.and_then(|proxy| proxy.backend.as_ref()).is_some_and(|own| own.fcgi.is_some());
         if is_fcgi && self.direction == Direction::Request {
             self.active = Some(false);
@@ -109,16 +109,16 @@ impl Filter for Replacer {
     }
 }
 
-/// A body on its way.
+/// State of a body being processed.
 #[derive(Default)]
 struct Scanner {
-    /// What is looked at: what has gone before, then what has not.
+    /// Input: processed context, followed by unprocessed bytes.
     held: Vec<u8>,
-    /// How much of it has gone.
+    /// Number of processed bytes in it.
     gone: usize,
-    /// The window is complete; whether it is the last one.
+    /// The window is complete; the value: whether it is the last one.
     window: Option<bool>,
-    /// What it has become, and how much of that is written.
+    /// Result of the window, and the number of its bytes already written.
     made: Vec<u8>,
     written: usize,
     places: Places,
@@ -148,7 +148,7 @@ impl Scanner {
         }
     }
 
-    /// Writes what was made. False: not all of it.
+    /// Writes the result. Returns false if a part of it is left.
     fn write(&mut self, output: &mut Buffer) -> bool {
         let rest = &self.made[self.written..];
         let length = rest.len().min(output.room());
@@ -163,13 +163,13 @@ impl Scanner {
         all
     }
 
-    /// Takes what belongs to the window. False: it is not complete, or there is none after the last.
+    /// Fills the window from the input. Returns false if it is incomplete, or there is none after the last.
     fn fill(&mut self, input: &mut Buffer, ended: bool) -> bool {
         let left = (self.gone + WINDOW).saturating_sub(self.held.len());
         let length = input.len().min(left);
         self.held.extend_from_slice(&input.data()[..length]);
         input.consume(length);
-        // Whether it is the last one must not depend on what has come so far.
+        // Whether it is the last one must not depend on the bytes received so far.
         let is_last = ended && input.is_empty();
         if !is_last && (length < left || input.is_empty()) || is_last && self.held.len() == self.gone {
             return false;
@@ -178,8 +178,8 @@ impl Scanner {
         true
     }
 
-    /// Replaces what matches in the window, as long as not too much is made. False: that took all steps there are for a time, and
-    /// other tasks come first.
+    /// Replaces matches in the window, up to the size limit of the result. Returns false if the step limit was reached and the
+    /// task has to yield.
     fn scan(&mut self, (regex, text): (&Regex, &[u8])) -> Result<bool, Exhausted> {
         let before = self.gone;
         let Self { held, gone, window, made, places, .. } = self;
@@ -188,13 +188,13 @@ impl Scanner {
         let steps = Steps::for_replacing(held.len());
         let mut search = regex.search(places, held, (&steps, true))?;
         while made.len() < MADE {
-            // An empty match may stand behind the last byte.
+            // An empty match is possible after the last byte.
             let found = match if *gone < until || is_last { search.next(*gone) } else { Ok(None) } {
                 Ok(found) => found,
                 Err(Exhausted) if *gone > before => return Ok(false),
                 Err(Exhausted) => return Err(Exhausted),
             };
-            // One that goes to the end of the window may be longer than can be told.
+            // A match up to the end of the window may be longer.
             let found = found.filter(|(start, end)| is_last || *start < until && *end < held.len());
             let Some((start, end)) = found else {
                 made.extend_from_slice(held.get(*gone..until).unwrap_or_default());
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What becomes of a body that comes in such pieces, and is written in such pieces.
+    /// Result of a body that is received and written in such pieces.
     fn replaced(regex: &Regex, text: &[u8], body: &[u8], pieces: &[usize], room: usize) -> Vec<u8> {
         let mut scanner = Scanner::default();
         let (mut out, mut at, mut pieces) = (Vec::new(), 0, pieces.iter().cycle());
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    /// The same of all of it at once.
+    /// Result of the whole body at once.
     fn at_once(regex: &Regex, text: &[u8], body: &[u8]) -> Vec<u8> {
         let (mut places, steps, mut out, mut from) = (Places::default(), Steps::for_replacing(1 << 40), Vec::new(), 0);
         let mut search = regex.search(&mut places, body, (&steps, true)).unwrap();

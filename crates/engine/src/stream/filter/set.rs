@@ -1,4 +1,4 @@
-//! The filters of one stream: which they are, and in what order they see its messages. Must never know what a filter does.
+//! The filters of one stream, and the order in which they process its messages. Must never know what a filter does.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::session::Session;
 use crate::stream::spoe::StreamAgents;
 use crate::worker::SharedStreamState;
 
-/// The place of a FastCGI application among the filters, which does what it does to a message where that is written; of
-/// an engine that asks agents, which rules ask; and of a cache that a rule implies.
+/// Placeholder for filters that act elsewhere: of a FastCGI application; of SPOE, which is run by rules; and of a cache that a
+/// rule implies.
 struct Marker;
 
 impl Filter for Marker {
@@ -21,13 +21,13 @@ impl Filter for Marker {
     }
 }
 
-/// A filter and whose it is.
+/// A filter with its origin.
 pub(super) struct Attached {
     /// Index of the proxy.
     pub(super) proxy: usize,
     /// Index among the proxy's filters.
     pub(super) index: usize,
-    /// It belongs to the backend, which is not the frontend.
+    /// It belongs to the backend, which differs from the frontend.
     pub(super) of_backend: bool,
     pub(super) filter: Box<dyn Filter>,
 }
@@ -37,17 +37,17 @@ pub(super) struct Attached {
 pub struct Set {
     pub(super) scene: Scene,
     pub(super) attached: Vec<Attached>,
-    /// Which of them see what goes to the server, in order.
+    /// Indices of filters on the way to the server, in order.
     pub(super) request: Vec<usize>,
-    /// Which of them see what goes to the client.
+    /// Indices of filters on the way to the client, in order.
     pub(super) response: Vec<usize>,
-    /// What the stream has had of agents.
+    /// State of SPOE processing.
     pub(crate) agents: StreamAgents,
-    /// How many of those that see what goes to the server copy it: they are the last ones.
+    /// Number of filters at the end of `request` that copy it.
     pub(super) copying: usize,
-    /// A script makes one of them.
+    /// One of them is a script.
     pub(super) scripted: bool,
-    /// How many of those of a direction have seen its head; 0: not begun.
+    /// Number of filters that have processed the head of a direction; 0: not started.
     pub(super) seen: usize,
 }
 
@@ -65,7 +65,7 @@ impl Set {
             let filter: Box<dyn Filter> = match plan {
                 policy::program::Filter::Bandwidth(limit) => Box::new(bandwidth::Limiter::new(*limit)),
                 policy::program::Filter::SharedBandwidth(limit) => Box::new(shared::Limiter::new(Arc::clone(limit))),
-                // It is attached where it stores.
+                // It is attached when it stores.
                 policy::program::Filter::Cache(plan) if plan.first => Box::new(Marker),
                 policy::program::Filter::Cache(plan) => Box::new(cache::Keeper::new(*plan)),
                 policy::program::Filter::Compression(plan) => {
@@ -93,13 +93,13 @@ impl Set {
         self.response.extend(proxy.filters.response.iter().map(|index| first + index));
     }
 
-    /// Attaches a filter that sees what goes to the client before all others do.
+    /// Attaches a filter as the first on the way to the client.
     pub(super) fn attach_first(&mut self, (proxy, index): (usize, usize), of_backend: bool, filter: Box<dyn Filter>) {
         self.response.insert(0, self.attached.len());
         self.attached.push(Attached { proxy, index, of_backend, filter });
     }
 
-    /// Forgets the stream and keeps the memory of the lists.
+    /// Removes all filters, keeping the capacity of the lists.
     pub fn clear(&mut self) {
         let Self { attached, request, response, .. } = std::mem::take(self);
         (self.attached, self.request, self.response) = (attached, request, response);
@@ -113,14 +113,14 @@ impl Set {
         self.attached.iter_mut().for_each(|own| own.filter.note(&scene, event));
     }
 
-    /// Tells those of the backend, or the others.
+    /// Reports an event to the filters of the backend, or to the others.
     pub(super) fn tell_those(&mut self, of_backend: bool, event: Event<'_>) {
         let scene = self.scene;
         let own = self.attached.iter_mut().filter(|own| own.of_backend == of_backend);
         own.for_each(|own| own.filter.note(&scene, event));
     }
 
-    /// Tells those that see that direction.
+    /// Reports an event to the filters of a direction.
     pub(super) fn tell_of(&mut self, direction: Direction, event: Event<'_>, only: impl Fn(bool) -> bool) {
         let scene = self.scene;
         for place in 0..self.order(direction).len() {

@@ -1,5 +1,5 @@
-//! `filter bwlim-in` and `filter bwlim-out` with a key (configuration manual, section 9.7): all streams of a key together
-//! let no more than so many bytes go on in a period. What went is counted in a stick table. Must never change a byte.
+//! `filter bwlim-in` and `filter bwlim-out` with a key (configuration manual, section 9.7): limits the bytes per period of all
+//! streams with the same key together. The bytes are counted in a stick table. Must never change a byte.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use policy::program::SharedBandwidth;
 
 use super::{Filter, Scene};
 
-/// What is worth to be sent alone where no `min-size` says more: the payload of a segment.
+/// Smallest piece to send without `min-size`: the payload of a TCP segment.
 const SEGMENT: u64 = 1_448;
 
-/// A stream's part in a limit.
+/// A stream's filter of a shared limit.
 pub(super) struct Limiter {
     plan: Arc<SharedBandwidth>,
     limit: u64,
-    /// Where all is counted; `None`: no rule has enabled it, or there is no key.
+    /// The stick table entry that counts; `None`: no rule has enabled the filter, or there is no key.
     entry: Option<Pinned>,
 }
 

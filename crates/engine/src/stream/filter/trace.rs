@@ -1,5 +1,5 @@
-//! `filter trace` (configuration manual, section 9.1): tells what it sees of a stream, and may let the data go on in
-//! random pieces, which shows whether others can live with that. Must never change a byte.
+//! `filter trace` (configuration manual, section 9.1): prints the calls of a filter, and can forward data in random pieces, which
+//! tests the other filters. Must never change a byte.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use wire::http::Head;
 
 use super::{Event, Filter, Scene};
 
-/// Bytes of a dump's line.
+/// Bytes per line of a dump.
 const LINE: usize = 16;
 
-/// A filter that tells what it sees.
+/// A filter that prints its calls.
 pub(super) struct Tracer {
     plan: Arc<Trace>,
     of_backend: bool,
@@ -26,7 +26,7 @@ impl Tracer {
         Self { plan: Arc::clone(plan), of_backend }
     }
 
-    /// Tells one thing; `name` is that of the occasion, as HAProxy calls it.
+    /// Prints a call; `name`: its name in HAProxy.
     fn tell(&self, scene: &Scene, name: &str, what: &str) {
         let Some(tell) = scene.tell.filter(|_| !self.plan.quiet) else { return };
         let mut text = self.prefix(scene);
@@ -37,7 +37,7 @@ impl Tracer {
         tell(text.as_bytes());
     }
 
-    /// What every line begins with.
+    /// Returns the beginning of every line.
     fn prefix(&self, scene: &Scene) -> String {
         let now = rt::wall();
         let (seconds, micros) = (now.seconds, now.nanos / 1_000);
@@ -101,7 +101,7 @@ impl Filter for Tracer {
     }
 
     fn wants(&self, _: Direction) -> bool {
-        // A quiet one that lets everything pass has nothing to look for.
+        // A quiet filter that passes everything does not need the body.
         !self.plan.quiet || self.plan.random_forwarding || self.plan.most.is_some()
     }
 
@@ -134,7 +134,7 @@ impl Filter for Tracer {
     }
 }
 
-/// Shows bytes as numbers and as characters, sixteen a line.
+/// Dumps bytes as hexadecimal numbers and as characters, sixteen per line.
 fn dump(bytes: &[u8], text: &mut String) {
     for (line, bytes) in bytes.chunks(LINE).enumerate() {
         let _ = write!(text, "\t0x{:06x}: ", line * LINE);

@@ -1,4 +1,4 @@
-//! Rules on whatever goes to the client (`http-after-response`): none of them waits. Must never send an answer itself.
+//! `http-after-response` rules, which run on every response to the client and cannot wait. Must never send a response itself.
 
 use std::cell::RefCell;
 use std::task::{Context, Poll, Waker};
@@ -13,14 +13,13 @@ use crate::session::Session;
 use crate::stream::script::{self, StreamAccess};
 use crate::stream_state::StreamState;
 
-/// Whether there are rules on whatever goes to the client.
+/// Whether there are `http-after-response` rules.
 pub fn has_rules_after(session: &Session, state: &StreamState) -> bool {
     let backend = state.backend.map(|index| session.proxy_at(index));
     backend.into_iter().chain([session.proxy()]).any(|proxy| !proxy.rules.http_after_response.is_empty())
 }
 
-/// Runs the `http-after-response` rules of both sides over a head that is on its way to the client. What is given back
-/// takes its place.
+/// Runs the `http-after-response` rules of both proxies over a response head. A returned [`Final`] replaces the response.
 pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head) -> Option<&'s Final> {
     let frontend = session.proxy();
     let backend = state.backend.map(|index| session.proxy_at(index)).filter(|proxy| proxy.index != frontend.index);
@@ -38,14 +37,14 @@ pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head)
                     Ok(false) => None,
                     Err(ended) => Some(ended),
                 },
-                // No other of these rules waits, and none is about a cache.
+                // No other action of these rules can wait, and none concerns a cache.
                 Stop::End | Stop::Wait(_) | Stop::Yield | Stop::Cache(_) | Stop::Store(_) => None,
             };
         }
     })
 }
 
-/// Runs an action of a script where nothing waits: one that has to fails.
+/// Runs a script action that cannot wait; if it does, it fails.
 fn run_at_once(
     session: &Session,
     state: &StreamState,

@@ -1,5 +1,5 @@
-//! Measures what rules cost, where that is asked for: reads the clock before and after each of them. Must never change what a
-//! rule does, nor run while nothing is measured.
+//! Measures the cost of rules (`set profiling rules on`): reads the clock before and after each. Must never change the effect of
+//! a rule, nor run while nothing is measured.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::rule_costs::RuleCost;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 
-/// Adds to what a rule of a list has cost.
+/// Adds to the cost of a rule.
 pub fn add<T>(session: &Session, rules: &[T], at: usize, (evaluated, taken): (u64, u64), time: Duration) {
     let cost = RuleCost { evaluated, taken, time };
     session.worker.rule_costs.add(session.generation().number(), rules, at, cost);
 }
 
 impl<'r> Course<'_, 'r> {
-    /// The same where rules are measured.
+    /// Evaluates rules and measures them.
     #[cold]
     pub(super) fn evaluate_measured(&mut self, view: &EvalContext<'_>) -> RuleStep<'r> {
         if let Some((at, since)) = self.open.take() {
@@ -31,7 +31,7 @@ impl<'r> Course<'_, 'r> {
         view.lend(|context| self.walk::<true>(context, view))
     }
 
-    /// A rule has been evaluated, which began at that time. The change of a message that follows is part of its cost.
+    /// Records the evaluation of a rule that began at `since`. A following change of a message is part of its cost.
     pub(super) fn measure(&mut self, at: usize, since: Moment, taken: bool, step: Option<&RuleStep<'_>>) {
         let now = rt::read_clock();
         add(self.session, self.rules, at, (1, u64::from(taken)), now.saturating_since(since));
@@ -41,7 +41,7 @@ impl<'r> Course<'_, 'r> {
     }
 }
 
-/// Measures rules that are evaluated one after the other.
+/// Measures rules that are evaluated in sequence.
 pub struct Laps<'s, 'r, T> {
     session: &'s Session,
     rules: &'r [T],
@@ -49,12 +49,12 @@ pub struct Laps<'s, 'r, T> {
 }
 
 impl<'s, 'r, T> Laps<'s, 'r, T> {
-    /// The first rule is about to be evaluated.
+    /// Starts before the first rule is evaluated.
     pub fn begin(session: &'s Session, rules: &'r [T]) -> Self {
         Self { session, rules, since: rt::read_clock() }
     }
 
-    /// The rule at that index has been evaluated.
+    /// Records the evaluation of the rule at that index.
     pub fn lap(&mut self, at: usize, taken: bool) {
         let now = rt::read_clock();
         let time = now.saturating_since(std::mem::replace(&mut self.since, now));
@@ -62,19 +62,19 @@ impl<'s, 'r, T> Laps<'s, 'r, T> {
     }
 }
 
-/// Measures rules, where that is asked for.
+/// Returns a measurement if rules are measured.
 pub fn laps<'s, 'r, T>(session: &'s Session, rules: &'r [T]) -> Option<Laps<'s, 'r, T>> {
     session.worker.rule_costs.is_on().then(|| Laps::begin(session, rules))
 }
 
-/// The rule at that index has been evaluated.
+/// Records the evaluation of the rule at that index, if rules are measured.
 pub fn lap<T>(laps: &mut Option<Laps<'_, '_, T>>, at: usize, taken: bool) {
     if let Some(laps) = laps {
         laps.lap(at, taken);
     }
 }
 
-/// The proxy that the switching rules lead to ([`Frontend::switch`]).
+/// Evaluates the switching rules ([`Frontend::switch`]).
 pub fn switch(view: &EvalContext<'_>, frontend: &Frontend) -> Option<usize> {
     if !view.session.worker.rule_costs.is_on() {
         return view.lend(|context| frontend.switch(context));
@@ -83,7 +83,7 @@ pub fn switch(view: &EvalContext<'_>, frontend: &Frontend) -> Option<usize> {
     view.lend(|context| frontend.switch_watched(context, &mut |at, taken| laps.lap(at, taken)))
 }
 
-/// The server that `use-server` names ([`ServerChoice::named`]).
+/// Evaluates the `use-server` rules ([`ServerChoice::named`]).
 pub fn choose(
     view: &EvalContext<'_>,
     choice: &ServerChoice,

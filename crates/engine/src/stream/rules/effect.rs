@@ -1,5 +1,5 @@
-//! What actions of rules do to a stream or its session: it is worked out while the message can be looked at, and done afterwards. Must
-//! never evaluate a condition.
+//! Effects of actions on a stream or its session: computed while the message is borrowed, and applied afterwards. Must never
+//! evaluate a condition.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,43 +15,43 @@ use crate::stream::attaching::Attached;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::{conclude, filter, instrumentation, tracking};
 
-/// Attempts beyond the first that a rule may set.
+/// Valid values of `set-retries`.
 const RETRIES: std::ops::RangeInclusive<i64> = 0..=100;
-/// Classes of priority on either side of 0.
+/// Largest absolute value of a priority class.
 const CLASSES: i64 = 2047;
-/// Milliseconds of a priority's offset on either side of 0.
+/// Largest absolute value of a priority offset, in milliseconds.
 const OFFSETS: i64 = 524_287;
 
-/// What a rule does to a stream or its connections, worked out.
+/// A computed effect of a rule on a stream or its connections.
 pub(super) enum Effect {
-    /// A timeout of its own.
+    /// Sets a timeout of the stream.
     Timeout(TimeoutKind, Duration),
-    /// The request is not sent again.
+    /// Disables retries after a response (`disable-l7-retry`).
     DisableRetry,
-    /// What the packets of a connection say.
+    /// Sets the mark or TOS of a connection's packets.
     Packets(Peer, Packets, i64),
-    /// Attempts beyond the first.
+    /// Sets the maximum number of retries.
     Retries(u32),
-    /// The class of its priority.
+    /// Sets the priority class.
     Class(i16),
-    /// The offset of its priority, milliseconds.
+    /// Sets the priority offset, in milliseconds.
     Offset(i32),
-    /// The bandwidth is limited by the filter at that place, to that instead of what it says itself.
+    /// Enables the bandwidth filter at a position; limit and period replace those of the filter.
     Limit(filter::RulePosition, Option<u64>, Option<Duration>, Option<Pinned>),
-    /// The level of its line.
+    /// Sets the log level.
     LogLevel(Option<LogLevel>),
-    /// A line is written.
+    /// Writes a log line.
     Log(LogStep, Option<usize>),
-    /// The client's connection becomes one to a server.
+    /// Turns the client's connection into one of a server (reverse HTTP).
     Attach(Attached),
-    /// Scopes of a filter that tells a collector run: its name, and that of the group.
+    /// Runs scopes of `filter otel`: names of the filter and of the group.
     OtelGroup(Arc<(Box<str>, Box<str>)>),
-    /// Another end of the client's connection.
+    /// Sets source or destination of the client's connection.
     Ends(End, SocketAddr),
 }
 
 impl Effect {
-    /// What an action changes; `None`: nothing.
+    /// Computes the effect of an action; `None`: it has none.
     pub(super) fn of(session: &Session, action: &Action, context: &sample::Context<'_>) -> Option<Self> {
         Some(match action {
             Action::SetLogLevel(level) => Self::LogLevel(*level),
@@ -75,19 +75,19 @@ impl Effect {
             }
             Action::Attach(attach) => Self::Attach(Attached::by(attach, context)),
             Action::SetEnd(end, expression) => Self::Ends(*end, end.change(context, expression)?),
-            // The others are steps of their own.
+            // Other actions are steps of their own.
             _ => return None,
         })
     }
 }
 
-/// Does it; with `of_stream` until the stream has ended, else until its session has.
+/// Applies an effect: with `of_stream` until the stream ends, else until its session ends.
 pub(super) fn perform(view: &EvalContext<'_>, effect: Effect, of_stream: bool) {
     let EvalContext { session, state, .. } = *view;
     match effect {
         Effect::Timeout(kind, period) => state.order(|orders| orders.timeouts.set(kind, period)),
         Effect::DisableRetry => state.order(|orders| orders.never_retry = true),
-        // Numbers wrap as HAProxy's do; where the system does not permit it, nothing changes.
+        // Values wrap as in HAProxy; if the system does not permit it, nothing changes.
         Effect::Packets(Peer::Client, Packets::Mark, number) => {
             let _ = session.socket().set_mark(number as u32);
         }

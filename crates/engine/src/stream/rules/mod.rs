@@ -1,5 +1,5 @@
-//! Runs the rules of a proxy over a message: conditions are evaluated, heads changed, variables set, and what ends the
-//! evaluation is told. Must never send an answer itself.
+//! Runs the rules of a proxy over a message: evaluates conditions, changes heads, sets variables, and returns the action that
+//! ends the evaluation. Must never send a response itself.
 
 mod after;
 pub mod cost;
@@ -26,88 +26,88 @@ use crate::stream::{filter, metrics, mirror, tracking};
 use crate::stream_state::StreamState;
 use effect::{Effect, perform};
 
-/// A target made no sense to a rule.
+/// The request target is invalid for a rule.
 static MALFORMED: Final = Final::Fault(400);
-/// A change of the head did not fit, and that matters (`strict-mode`).
+/// A changed head exceeds its size limit (`strict-mode on`).
 static UNFIT: Final = Final::Fault(500);
-/// To evaluate a rule costs more than it may.
+/// The evaluation of a rule exceeds its cost limit.
 static EXHAUSTED: Final = Final::Exhausted;
 
-/// How far the rules of a set have come that wait now and then.
+/// Position in a list of rules whose evaluation can be suspended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Index of the rule that is next.
+    /// Index of the next rule.
     next: usize,
-    /// Changes of the head that do not fit are left out (`strict-mode off`).
+    /// Changes that exceed the size limit are skipped (`strict-mode off`).
     lenient: bool,
 }
 
 impl Progress {
-    /// No further rule counts.
+    /// No further rule is evaluated.
     pub const STOPPED: Self = Self { next: usize::MAX, lenient: false };
 
-    /// Where the rule is written that was taken last.
+    /// Returns the configuration line of the last rule that was executed.
     pub fn last_of(self, rules: &[Rule]) -> Option<RulePlace> {
         rules.get(self.next.checked_sub(1)?).map(|rule| rule.place)
     }
 }
 
-/// Why an evaluation stopped.
+/// Reason for stopping an evaluation.
 pub enum Stop<'r> {
     /// There is no further rule.
     End,
-    /// A rule ended it, and does not let the message pass.
+    /// A rule ended it and does not let the message pass.
     Final(&'r Final),
-    /// The message is to wait first.
+    /// The message has to wait first.
     Wait(&'r Wait),
-    /// The other tasks come first.
+    /// The task has to yield.
     Yield,
-    /// A cache has something for the client.
+    /// A cache has a response or hints for the client.
     Cache(Help),
-    /// A cache is to store the answer.
+    /// A cache has to store the response.
     Store(usize),
 }
 
-/// How far an evaluation came.
+/// Result of evaluating up to a rule.
 enum RuleStep<'r> {
-    /// To the end of the list, or to a rule that lets the message pass.
+    /// The end of the list, or a rule that lets the message pass.
     End,
-    /// To a rule that asks for something that may still come.
+    /// A rule needs data that may still be received.
     Unknown,
-    /// To a rule that ends it.
+    /// A rule ended the evaluation.
     Final(&'r Final),
-    /// Over a rule that does something to the stream.
+    /// A rule has an effect on the stream.
     Effect(Effect),
-    /// Over a rule that changes the head. Unless its text is always the same, it has been rendered.
+    /// A rule changes the head. Its text has been rendered, unless it is constant.
     Edit(&'r Edit),
-    /// Over a rule that makes the message wait.
+    /// A rule makes the message wait.
     Wait(&'r Wait),
-    /// Over a rule about a cache.
+    /// A rule concerns a cache.
     Cache(&'r Action),
-    /// Over a rule about all of the message. The text has been rendered.
+    /// A rule concerns the whole message. The text has been rendered.
     Body(&'r Action),
-    /// Over a rule that expects a header before the first bytes.
+    /// A rule expects a header before the first bytes.
     Expect(Expected),
-    /// Over as many rules as may be evaluated in a row, or as many as the task's slice of time had room for.
+    /// The limit of rules in a row, or the task's time slice, is used up.
     Yield,
 }
 
-/// A list of rules on its way.
+/// A running evaluation of a list of rules.
 struct Course<'s, 'r> {
     session: &'s Session,
     rules: &'r [Rule],
     progress: Progress,
-    /// What a format has given; the worker's memory, once there is one.
+    /// Rendered text; memory of the worker, taken on first use.
     text: Vec<u8>,
-    /// What a rule asks for is waited for.
+    /// The evaluation waits for missing data.
     waits: bool,
-    /// What is done lasts as long as the stream.
+    /// Effects last until the stream ends, else until its session ends.
     of_stream: bool,
-    /// Rules that may still be evaluated in a row (`tune.max-rules-at-once`); `None`: this set is evaluated in one go.
+    /// Rules that may still be evaluated in a row (`tune.max-rules-at-once`); `None`: not limited.
     left: Option<u32>,
-    /// A rule was evaluated.
+    /// At least one rule was evaluated.
     has_begun: bool,
-    /// The rule whose change is being made, and since when, where rules are measured.
+    /// The rule whose change is being applied, and its start, while rules are measured.
     open: Option<(usize, Moment)>,
 }
 
@@ -126,7 +126,7 @@ impl<'s, 'r> Course<'s, 'r> {
         Self { session, rules, progress, text, waits: false, of_stream: true, left: None, has_begun: false, open: None }
     }
 
-    /// The same for a set that lets other tasks run now and then, from where it is.
+    /// Continues an evaluation that yields, from its position.
     fn resume(session: &'s Session, rules: &'r [Rule], progress: Progress) -> Self {
         let mut course = Self::new(session, rules);
         course.progress = progress;
@@ -134,11 +134,11 @@ impl<'s, 'r> Course<'s, 'r> {
         course
     }
 
-    /// Counts a rule that is about to be evaluated. True: the other tasks come first.
+    /// Counts a rule that is about to be evaluated. Returns true if the task has to yield first.
     #[inline]
     fn is_to_yield(&mut self) -> bool {
         let Some(left) = &mut self.left else { return false };
-        // One rule at least has to be evaluated each time.
+        // At least one rule is evaluated each time.
         if *left == 0 || self.has_begun && rt::has_used_slice() {
             return true;
         }
@@ -147,7 +147,7 @@ impl<'s, 'r> Course<'s, 'r> {
         false
     }
 
-    /// Empty memory for text.
+    /// Returns the empty text buffer.
     fn text(&mut self) -> &mut Vec<u8> {
         if self.text.capacity() == 0 {
             self.text = self.session.worker.take_text();
@@ -156,7 +156,7 @@ impl<'s, 'r> Course<'s, 'r> {
         &mut self.text
     }
 
-    /// Goes on until a rule needs the caller to act.
+    /// Continues until a rule needs the caller to act.
     fn advance(&mut self, view: &EvalContext<'_>) -> RuleStep<'r> {
         loop {
             match self.evaluate(view) {
@@ -170,7 +170,7 @@ impl<'s, 'r> Course<'s, 'r> {
         }
     }
 
-    /// Goes on until something else than variables and lists has to change.
+    /// Continues until a rule has an effect other than on variables and lists.
     fn evaluate(&mut self, view: &EvalContext<'_>) -> RuleStep<'r> {
         if self.session.worker.rule_costs.is_on() {
             return self.evaluate_measured(view);
@@ -182,7 +182,7 @@ impl<'s, 'r> Course<'s, 'r> {
         view.lend(|context| self.walk::<false>(context, view))
     }
 
-    /// The next step where nothing has to be evaluated for it.
+    /// Returns the next step if it needs no evaluation.
     #[inline]
     fn next_known_step(&mut self) -> Option<RuleStep<'r>> {
         if self.session.worker.rule_costs.is_on() {
@@ -197,7 +197,7 @@ impl<'s, 'r> Course<'s, 'r> {
         Some(step)
     }
 
-    /// Goes over rules that track the client's address whatever else is the case: they need no evaluation.
+    /// Executes unconditional rules that track the client's address: they need no evaluation.
     fn track_clients(&mut self, view: &EvalContext<'_>) {
         while let Some(Rule { condition: None, action: Action::Track(track), .. }) = self.rules.get(self.progress.next)
             && tracking::begin_of_client(view, track, self.of_stream)
@@ -206,7 +206,7 @@ impl<'s, 'r> Course<'s, 'r> {
         }
     }
 
-    /// The rule that was taken last has ended the evaluation.
+    /// Records that the last executed rule has ended the evaluation.
     fn note(&self, state: &StreamState) {
         if self.of_stream {
             let rule = self.progress.next.checked_sub(1).and_then(|last| self.rules.get(last));
@@ -214,7 +214,7 @@ impl<'s, 'r> Course<'s, 'r> {
         }
     }
 
-    /// Goes on as long as nothing but variables and lists changes.
+    /// Evaluates rules while they change only variables and lists.
     fn walk<const MEASURED: bool>(&mut self, context: &sample::Context<'_>, view: &EvalContext<'_>) -> RuleStep<'r> {
         let rules = self.rules;
         while let Some(rule) = rules.get(self.progress.next) {
@@ -250,24 +250,24 @@ impl<'s, 'r> Course<'s, 'r> {
         RuleStep::End
     }
 
-    /// Changes a head by the rule that was taken last.
+    /// Applies the change of the last executed rule to a head.
     fn apply(&self, edit: &Edit, head: &mut Head) -> Result<(), Unfit> {
         let constant = edit.format().and_then(LogFormat::constant);
         edit.apply(head, constant.unwrap_or(&self.text), self.room())
     }
 
-    /// What a head may measure once it was changed.
+    /// Returns the maximum size of a changed head.
     fn room(&self) -> usize {
         self.session.generation().program.global.bufsize
     }
 
-    /// What has come of the body leaves a head less room.
+    /// Reduces the head's size limit by the body bytes that were received.
     fn share(&self, head: &mut Head, behind: Behind<'_>) {
         let global = &self.session.generation().program.global;
         head.share(behind.data.len(), global.bufsize, global.maxrewrite);
     }
 
-    /// A change of the head failed: what that means for the message, unless it is left out.
+    /// Returns the end of a message after a failed change of its head; `None`: the change is skipped.
     #[cold]
     fn judge(&self, state: &StreamState, unfit: Unfit) -> Option<&'static Final> {
         match unfit {
@@ -280,7 +280,7 @@ impl<'s, 'r> Course<'s, 'r> {
         }
     }
 
-    /// What an action asks for. `None`: nothing more, it has been done.
+    /// Executes an action, or returns the step that its caller has to perform.
     #[inline(never)]
     fn take(
         &mut self,
@@ -359,7 +359,7 @@ impl<'s, 'r> Course<'s, 'r> {
         }
     }
 
-    /// A rule about all of the message, with what its format has given.
+    /// Returns the step of a rule that concerns the whole message, with its text rendered.
     fn body(&mut self, action: &'r Action, context: &sample::Context<'_>) -> RuleStep<'r> {
         if let Action::ReplaceBody(replacement) = action {
             replacement.format.render_in(context, self.text());
@@ -368,7 +368,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 }
 
-/// The step of a rule that needs no evaluation: it has no condition, and what it does depends on nothing.
+/// Returns the step of a rule that needs no evaluation: it has no condition, and its action is constant.
 #[inline]
 fn known_step(rule: &Rule) -> Option<RuleStep<'_>> {
     if rule.condition.is_some() {
@@ -386,7 +386,7 @@ fn known_step(rule: &Rule) -> Option<RuleStep<'_>> {
     }
 }
 
-/// Puts a sample into a slot of the request's or the response's.
+/// Stores a sample in a capture slot of the request or the response.
 fn capture(context: &sample::Context<'_>, (of_request, index): (bool, usize), expression: &Expression) {
     if let Some((plan, captures)) = context.capture_plan().zip(context.captures)
         && let Some(text) = expression.evaluate(context).and_then(|value| context.as_text(value))
@@ -395,24 +395,24 @@ fn capture(context: &sample::Context<'_>, (of_request, index): (bool, usize), ex
     }
 }
 
-/// What rules on bytes mean for them.
+/// Result of `tcp-request content` or `tcp-response content` rules.
 pub enum Content<'r> {
-    /// They pass.
+    /// The bytes pass.
     Passes,
-    /// A rule ended the evaluation, and does not let them pass.
+    /// A rule ended the evaluation and does not let the bytes pass.
     Ended(&'r Final),
-    /// Something that the rules ask for may still come.
+    /// The rules need data that may still be received.
     Undecided,
-    /// A name is to be looked up first.
+    /// A name has to be resolved first.
     Asks(&'r NameLookup),
-    /// An action of a script is to run first, or an agent to be asked.
+    /// A script action or an SPOE agent has to run first.
     Runs(&'r Wait),
-    /// The other tasks come first.
+    /// The task has to yield.
     Yields,
 }
 
-/// Runs the rules on bytes, or on a request before those of HTTP, from where they are: from the start, or behind the name
-/// that was asked for last.
+/// Runs content rules, on bytes or on a request before the HTTP rules, from their position: the start, or after the rule that
+/// waited.
 pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
     let mut course = Course::resume(view.session, rules, *progress);
     course.waits = true;
@@ -439,7 +439,7 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
                 *progress = course.progress;
                 return Content::Runs(wait);
             }
-            // Of other sets.
+            // Not possible in these rules.
             RuleStep::Edit(_)
             | RuleStep::Wait(_)
             | RuleStep::Expect(_)
@@ -450,8 +450,8 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
     }
 }
 
-/// Runs the rules on a connection that was just accepted, or on its session. What ends it is given back, unless it
-/// passes; `expect` is told which headers have to come first.
+/// Runs the rules on a connection that was just accepted, or on its session. Returns the action that ends it; `None`: it passes.
+/// Calls `expect` for headers that have to be received first.
 pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn FnMut(Expected)) -> Option<&'r Final> {
     session.worker.with_blank_state(|state| {
         (state.timings.start, state.start_date) = (session.accepted, session.accept_date());
@@ -463,7 +463,7 @@ pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn
                 RuleStep::End | RuleStep::Unknown => break None,
                 RuleStep::Final(ending) => break Some(ending),
                 RuleStep::Expect(expected) => expect(expected),
-                // Of other sets.
+                // Not possible in these rules.
                 RuleStep::Edit(_)
                 | RuleStep::Wait(_)
                 | RuleStep::Effect(_)
@@ -475,7 +475,7 @@ pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn
     })
 }
 
-/// Runs `http-request` rules from where they are. `behind` is what has come behind the head.
+/// Runs `http-request` rules from their position. `behind`: the bytes received after the head.
 pub fn run_request<'r>(
     session: &Session,
     state: &mut StreamState,
@@ -514,14 +514,13 @@ pub fn run_request<'r>(
                 }
             }
             RuleStep::Body(action) => change_request(session, state, action, &course.text),
-            // Of other sets.
+            // Not possible in these rules.
             RuleStep::Expect(_) | RuleStep::Effect(_) => {}
         }
     }
 }
 
-/// Runs `http-response` rules over a head that is on its way to the client, and what has come behind it, from where they
-/// are.
+/// Runs `http-response` rules over a response head and the bytes received after it, from their position.
 pub fn run_response<'r>(
     session: &Session,
     state: &mut StreamState,
@@ -540,7 +539,7 @@ pub fn run_response<'r>(
     stop
 }
 
-/// Goes on with rules on an answer until something else has to be done.
+/// Continues response rules until the caller has to act.
 fn finish_response<'r>(
     course: &mut Course<'_, 'r>,
     state: &StreamState,
@@ -563,13 +562,13 @@ fn finish_response<'r>(
             }
             RuleStep::Body(action) => change_response(state, action, &course.text),
             RuleStep::Cache(Action::StoreInCache(index)) => return Stop::Store(*index),
-            // Of other sets.
+            // Not possible in these rules.
             RuleStep::Cache(_) | RuleStep::Expect(_) | RuleStep::Effect(_) => {}
         }
     }
 }
 
-/// Performs a rule about all of a request.
+/// Executes a rule that concerns the whole request.
 fn change_request(session: &Session, state: &mut StreamState, action: &Action, text: &[u8]) {
     match action {
         Action::Mirror(copied) => mirror::request(session, state, *copied),
@@ -578,14 +577,14 @@ fn change_request(session: &Session, state: &mut StreamState, action: &Action, t
     }
 }
 
-/// The same of a response.
+/// Executes a rule that concerns the whole response.
 fn change_response(state: &StreamState, action: &Action, text: &[u8]) {
     if let (Action::ReplaceBody(replacement), Some(filters)) = (action, &state.filters) {
         filter::replace_body(filters, Direction::Response, (&replacement.regex, text), state.wants_head_alone());
     }
 }
 
-/// The log tells the request's line as it came.
+/// Keeps the original request line for the log, before a rule changes it.
 fn keep_line(state: &StreamState, edit: &Edit) {
     if edit.is_about_the_line(&state.request) {
         let line = || (state.request.method().into(), state.request.target().into());

@@ -1,4 +1,4 @@
-//! What rules mean for a request: that it goes on, waits, or ends here. Must never evaluate a rule itself.
+//! Applies the results of rules to a request: it continues, waits, or ends. Must never evaluate a rule itself.
 
 use expression::sample::Direction;
 use policy::rule::{Rule, Wait};
@@ -22,37 +22,37 @@ use crate::stream_state::{Cause, StreamState};
 use crate::worker::SharedStreamState;
 use conn::h1::UnreadBody;
 
-/// What the rules of a proxy make of a request that does not just go on.
+/// Result of rules for a request that does not simply continue.
 enum Ruled<'r> {
     /// It ends.
     Ends(Ending<'r>),
-    /// It waits, and the rules go on from there.
+    /// It waits, and the rules continue at that position.
     Waits(Pause<'r>, Progress),
 }
 
-/// What a request waits for.
+/// Condition that a request waits for.
 enum Pause<'r> {
-    /// What a rule says.
+    /// The action of a rule.
     Rule(&'r Wait),
-    /// The other tasks.
+    /// The next event-loop iteration.
     Turn,
-    /// What lies in the file of a cache.
+    /// A response stored in a cache's file.
     Disk,
-    /// The client to take what a cache has.
+    /// Sending the hints that a cache has for the client.
     Hints,
-    /// The answer to another request for the same.
+    /// The response to another request for the same object.
     Shared,
 }
 
-/// Why a request does not go on.
+/// Reason why a request ends.
 pub enum Over<'r> {
     /// A rule has ended it.
     Ended(Ending<'r>),
-    /// What it waited for did not come.
+    /// Waiting has failed.
     Failed(Failure),
 }
 
-/// Runs rules of the set `http-request` over a request, which waits as often as they say so.
+/// Runs `http-request` rules over a request, which waits whenever they require it.
 ///
 /// # Errors
 /// The request ends here.
@@ -69,7 +69,7 @@ pub async fn rule<'r>(
     }
 }
 
-/// Runs the rules from where they are. `None`: the request goes on.
+/// Runs the rules from their position. `None`: the request continues.
 fn rules_of<'r>(
     session: &Session,
     client: &Client,
@@ -80,7 +80,7 @@ fn rules_of<'r>(
     let state = &mut *state.borrow_mut();
     let behind = client.conn.behind();
     match rules::run_request(session, state, behind, rules, &mut progress) {
-        // Answers alone are stored.
+        // Only responses are stored.
         Stop::End | Stop::Store(_) => None,
         Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
         Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
@@ -96,7 +96,7 @@ fn rules_of<'r>(
     }
 }
 
-/// Lets a request wait as often as its rules say so, and runs the rest of them.
+/// Waits as the rules require, and runs the remaining ones.
 async fn obey<'r>(
     session: &Session,
     client: &mut Client,
@@ -162,7 +162,7 @@ async fn obey<'r>(
     }
 }
 
-/// Runs an action of a script to its end, or asks an agent. `Ok`: whether further rules count.
+/// Runs a script action or an SPOE agent. Returns whether further rules are evaluated.
 async fn run_action(
     session: &Session,
     client: &mut Client,
@@ -181,12 +181,12 @@ async fn run_action(
                     return acted;
                 }
                 has_waited = true;
-                // A script may read the body, the rest of which arrives meanwhile.
+                // A script may read the body, so the rest of it is received in parallel.
                 intake.poll(cx, conn, state).map(|()| Err(LEFT))
             })
             .await;
             if has_waited {
-                // As in `pause` and `do-resolve`, time in scripts and agents is time of the request.
+                // As with `pause` and `do-resolve`, time spent in scripts and agents is part of the request time.
                 leaving::note_wait(state);
             }
             acted.and_then(|acted| acted).map_err(Over::Failed)?
@@ -198,7 +198,7 @@ async fn run_action(
     })
 }
 
-/// Answers a request that does not go on, or ends its connection.
+/// Responds to a request that ends, or closes its connection.
 pub async fn end(session: &Session, client: &mut Client, state: SharedStreamState, over: Over<'_>, body: UnreadBody) {
     let ending = match over {
         Over::Ended(ending) => ending,
@@ -228,7 +228,7 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
             .await;
         }
         Manner::Silent(hops) => {
-            // What the system does not let happen quietly happens all the same.
+            // If the system does not permit a silent drop, the connection is closed anyway.
             client.forget(hops);
             return cut(session, state, ending.outcome);
         }
@@ -240,19 +240,19 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
     reply_unread(session, client, state, Answer::new(ending.status, ending.text), body).await;
 }
 
-/// Ends a request whose rules cost more to evaluate than they may.
+/// Ends a request whose rules exceed their cost limit.
 pub async fn exhausted(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
     let ending = Ending::exhausted(EvalContext::request(session, &state.borrow()));
     end(session, client, state, Over::Ended(ending), body).await;
 }
 
-/// Notes how a request ends.
+/// Records the outcome of a request.
 fn note(state: &mut StreamState, ending: &Ending<'_>) {
     (state.denied, state.failed) = (ending.denied, ending.failed);
     let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
     state.tracked.blamed = ending.challenged || ending.denied && answers;
     if !answers || ending.outcome.cause == Cause::Local {
-        // HAProxy looks at cookies behind the rules, or where they refuse a request with an answer.
+        // HAProxy evaluates cookies after the rules, or if they reject a request with a response.
         state.captures.borrow_mut().cookie.clear();
     }
     if ending.failed {

@@ -1,5 +1,4 @@
-//! Requests that a rule makes wait: for time to pass, for their body, for the client to take a hint, in the tarpit. Must
-//! never decide that one waits.
+//! Requests that wait by a rule: for a delay, for their body, for sending hints, in the tarpit. Must never decide that one waits.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -21,10 +20,10 @@ use crate::stream::reply::{Failure, send_interim};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Sends the client the hints that a cache has for its request.
+/// Sends the client the early hints that a cache has for its request.
 ///
 /// # Errors
-/// It does not take them.
+/// Sending has failed.
 pub async fn send_hints(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<(), Failure> {
     let Some(object) = cache::take_hints(&mut state.borrow_mut()) else { return Ok(()) };
     let hint = prepared::early_hints(object.hints.iter().map(|value| (&b"link"[..], &**value)));
@@ -34,14 +33,14 @@ pub async fn send_hints(session: &Session, client: &mut Client, state: &SharedSt
     Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false })
 }
 
-/// Requests that one waits for, one after the other, at most.
+/// Maximum number of other requests that one waits for in sequence.
 const LEADERS: usize = 10;
 
-/// Waits until another request for the same has been answered, no longer than the cache allows, and looks again. Where that has failed or
-/// takes too long, one of those that wait goes in its place, and the others wait for that one.
+/// Waits for the response to another request for the same object, within the cache's limit, and looks it up again. If that
+/// request fails or takes too long, one of the waiting requests takes its place, and the others wait for that one.
 ///
 /// # Errors
-/// The client has left.
+/// The client has disconnected.
 pub async fn share(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<Help, Failure> {
     let mut leaders = 0;
     loop {
@@ -66,7 +65,7 @@ pub async fn share(session: &Session, client: &mut Client, state: &SharedStreamS
     }
 }
 
-/// Waits for what a rule says.
+/// Waits as a rule requires.
 ///
 /// # Errors
 /// The request ends here.
@@ -96,7 +95,7 @@ pub async fn wait(
             buffering::wait_until(session, client, state, deadline, (*least, large)).await
         }
         Wait::Handshake => whole_handshake(session, client, state).await,
-        // Its caller runs it: it may end the request.
+        // The caller runs these: they can end the request.
         Wait::Script(_) | Wait::Agent(_) | Wait::Decompressed(_) => Ok(()),
         Wait::Lookup(lookup) => {
             look_up(session, client, state, lookup).await?;
@@ -127,7 +126,7 @@ pub async fn wait(
     }
 }
 
-/// Waits for the end of the client's handshake, where that goes on: no longer than the client may take for it.
+/// Waits for the end of a client's TLS handshake that is still running, within its timeout.
 async fn whole_handshake(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<(), Failure> {
     let Some(early) = session.tls().and_then(|tls| tls.early.clone()).filter(|early| early.is_pending()) else {
         return Ok(());
@@ -136,7 +135,7 @@ async fn whole_handshake(session: &Session, client: &mut Client, state: &SharedS
     client.timer.arm(timeouts.client_hs.or(timeouts.client).map(|limit| rt::now() + limit));
     let failure = |cause, status, page| Failure { outcome: Outcome::new(cause, Phase::Request), status, page };
     let result = std::future::poll_fn(|cx| {
-        // A connection that carries one request is read by nothing else meanwhile.
+        // A connection that carries one request is not read by anything else in this state.
         if let Poll::Ready(Err(_)) = client.conn.poll_whole_handshake(cx) {
             return Poll::Ready(Err(failure(Cause::Client, 400, false)));
         }
@@ -151,7 +150,7 @@ async fn whole_handshake(session: &Session, client: &mut Client, state: &SharedS
     result
 }
 
-/// `do-resolve`: the variable is set where an address is found.
+/// `do-resolve`: sets the variable if an address is found.
 async fn look_up(
     session: &Session,
     client: &mut Client,
@@ -183,11 +182,11 @@ async fn pass(
     unless_left(session, conn, state, |cx, _| timer.poll_expired(cx)).await
 }
 
-/// Keeps a request in the tarpit of the proxy that refuses it, for as long as the client stays.
+/// Holds a request in the tarpit of the proxy that rejects it, until its timeout or the client disconnects.
 pub async fn tarpit(session: &Session, client: &mut Client, state: &SharedStreamState, proxy: &Proxy) {
     let own = state.borrow().orders.get().timeouts.tarpit;
     if let Some(period) = own.or(proxy.timeouts.tarpit).or(proxy.timeouts.connect) {
-        // It ends in the same way for a client that has left.
+        // The result is the same if the client disconnects.
         let _ = pass(session, client, state, period).await;
     }
     let timings = &mut state.borrow_mut().timings;

@@ -1,5 +1,5 @@
-//! The way of messages to an agent and back: the balance's choice, the queue, a connection, retries. Must never decide what is
-//! asked, nor how long that may take.
+//! Sends messages to an SPOE agent and receives its answer: load balancing, queueing, connection, retries. Must never decide the
+//! contents of the messages, nor the processing timeout.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::service::ejections;
 use crate::stream::metrics::{self, ServerEvent};
 use crate::worker::{Slot, Worker};
 
-/// The pause before the same server is tried again, at most.
+/// Maximum delay before the same server is tried again.
 const TURNAROUND: Duration = Duration::from_secs(1);
 
-/// Who asks, and what.
+/// Messages for an agent, with their context.
 pub(super) struct Question {
     pub(super) worker: Rc<Worker>,
     pub(super) generation: Arc<Generation>,
     pub(super) agent: Arc<SpoeAgent>,
     pub(super) notify: Notify,
-    /// What the balance recognises it by.
+    /// Hash for load balancing.
     pub(super) hash: Option<u32>,
 }
 
-/// Sends messages, and waits for the actions that answer them. Dropping the future gives up on them.
+/// Sends messages, and waits for the answering actions. Dropping the future abandons them.
 pub(super) async fn ask(question: Question) -> Result<Vec<u8>, Failure> {
     let Question { worker, generation, agent, notify, hash } = &question;
     let proxy = generation.proxy(agent.backend);
@@ -82,13 +82,13 @@ pub(super) async fn ask(question: Question) -> Result<Vec<u8>, Failure> {
                     metrics::step(worker, proxy, Some(server), ServerEvent::Redispatch);
                     exclude = Some(server.index);
                 } else if greeted_wrong {
-                    // The same server would greet the same way, and whoever asks would wait for nothing.
+                    // The same server would send the same HELLO again: a retry would only delay the stream.
                     metrics::step(worker, proxy, Some(server), ServerEvent::Failure);
                     return Err(Failure::Protocol(status));
                 } else {
                     metrics::step(worker, proxy, Some(server), ServerEvent::Retry);
                     kept = Some(slot);
-                    // As HAProxy: retries behind a UNIX socket follow at once.
+                    // As in HAProxy: over a UNIX socket, retries follow at once.
                     if !worker.process.outgoing.is_behind_unix_socket(server) {
                         pause(proxy.timeouts.connect.map_or(TURNAROUND, |limit| limit.min(TURNAROUND))).await;
                     }
@@ -98,7 +98,7 @@ pub(super) async fn ask(question: Question) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// An exchange with a server. Dropping it counts that nothing waits for the answer any more.
+/// A running exchange with a server. Dropping it counts an abandoned message.
 struct Waiting<'a> {
     worker: &'a Worker,
     proxy: &'a Proxy,
@@ -116,17 +116,17 @@ fn goes_elsewhere(is_tied: bool, servers: usize, redispatch: Redispatch) -> bool
     !is_tied && servers > 1 && redispatch != Redispatch::Never
 }
 
-/// How an exchange with a server has failed.
+/// Reason of a failed exchange with a server.
 enum Broken {
-    /// There is no connection; `greeted_wrong`: the server had taken it, and has not greeted as an agent does.
+    /// No connection; `greeted_wrong`: the server accepted it, but its HELLO was not valid.
     Unconnected { status: Status, greeted_wrong: bool },
-    /// The messages are gone, and no answer comes.
+    /// The messages were sent, and no answer is received.
     Sent(Ended),
-    /// They were not sent, and will not be.
+    /// The messages were not sent, and are not retried.
     Refused(Failure),
 }
 
-/// Has the balance choose a server, and waits in its queue.
+/// Chooses a server by load balancing, and waits in its queue.
 async fn choose(
     worker: &Rc<Worker>,
     proxy: &Proxy,
@@ -185,7 +185,7 @@ async fn exchange(worker: &Rc<Worker>, to: Destination<'_>, notify: &Notify) -> 
                 return answer.map_err(Broken::Sent);
             }
             Err(Refused::TooBig) => return Err(Broken::Refused(Failure::TooBig)),
-            // Others were first: one that is opened is this request's own.
+            // Other requests took the connection's capacity; the next connection that is opened has capacity for this one.
             Err(Refused::Full) => rt::yield_now().await,
         }
     }

@@ -1,5 +1,5 @@
-//! A worker's connections to agents: who may use which, and the tasks that open them and move their frames. Must never choose
-//! a server.
+//! A worker's connections to SPOE agents: which requests use which connection, and the tasks that open connections and transfer
+//! frames. Must never choose a server.
 
 use std::cell::RefCell;
 use std::future::Future as _;
@@ -27,22 +27,22 @@ use crate::stream::handshake::Greeting;
 use crate::stream::metrics::{self, Handshake, ServerEvent};
 use crate::worker::Worker;
 
-/// The connections of one worker.
+/// The agent connections of one worker.
 #[derive(Default)]
 pub(crate) struct AgentLinks {
     links: RefCell<Vec<AgentLink>>,
-    /// What identifies each engine on this worker.
+    /// Engine ID of each agent section on this worker (SPOE.txt, "engine-id").
     identifiers: RefCell<Vec<(Arc<SpoeAgent>, Box<str>)>>,
 }
 
 struct AgentLink {
     agent: Arc<SpoeAgent>,
-    /// The serial number of the server.
+    /// Serial number of the server.
     server: usize,
     requests: Requests,
 }
 
-/// A server of agents that a request was given to.
+/// The server that was chosen for a request.
 #[derive(Clone, Copy)]
 pub(super) struct Destination<'a> {
     pub(super) generation: &'a Arc<Generation>,
@@ -52,7 +52,7 @@ pub(super) struct Destination<'a> {
 }
 
 impl AgentLinks {
-    /// A place on a connection to a server: one that is open before others, and a new one where none has room.
+    /// Claims capacity on a connection to a server: on an open one if possible, else on a new one.
     pub(super) fn claim(&self, worker: &Rc<Worker>, to: Destination<'_>) -> Claim {
         if let Some(requests) = self.find(to) {
             let event = if requests.is_open() { ServerEvent::Reuse } else { ServerEvent::Connect };
@@ -95,7 +95,7 @@ impl AgentLinks {
         }
     }
 
-    /// What identifies an engine on this worker: random, in the form of a UUID (RFC 9562, section 5.4).
+    /// Returns the engine ID of an agent section on this worker: random, in the form of a UUID (RFC 9562, section 5.4).
     fn identifier(&self, agent: &Arc<SpoeAgent>) -> Box<str> {
         let mut known = self.identifiers.borrow_mut();
         if let Some((_, identifier)) = known.iter().find(|(own, _)| Arc::ptr_eq(own, agent)) {
@@ -117,7 +117,7 @@ impl AgentLinks {
     }
 }
 
-/// Opens a connection and moves its frames until it has ended.
+/// Opens a connection and transfers its frames until it ends.
 async fn carry(
     worker: Rc<Worker>,
     generation: Arc<Generation>,
@@ -133,7 +133,7 @@ async fn carry(
         trace(&worker, (proxy, server), event, String::new);
         opened
     };
-    // Idle connections outlive their generation, and must not keep it.
+    // Idle connections outlive their generation, and must not keep it alive.
     drop(generation);
     let Some(transport) = opened else { return requests.fail(Status::IO) };
     let mut connection = Connection::new(transport, requests, terms, rt::now());
@@ -157,7 +157,7 @@ async fn carry(
     worker.trace(&events::SPOP_CONN_END, Level::User, Subject::default, text);
 }
 
-/// Connects to a server, and has the connection begin as its line says. `None`: there is no connection.
+/// Connects to a server, with the preamble that its line configures. `None`: no connection.
 async fn open(worker: &Rc<Worker>, generation: &Generation, proxy: &Proxy, server: &Server) -> Option<Transport> {
     let deadline = proxy.timeouts.connect.map(|limit| rt::now() + limit);
     let mut timer = rt::Timer::new();
@@ -189,7 +189,7 @@ async fn establish(worker: &Rc<Worker>, generation: &Generation, proxy: &Proxy, 
     }
 }
 
-/// Shakes hands.
+/// Performs the TLS handshake.
 async fn secure(
     worker: &Rc<Worker>,
     generation: &Generation,
@@ -221,7 +221,7 @@ async fn secure(
     shaken.ok().map(|()| stream)
 }
 
-/// Waits for a moment.
+/// Sleeps for a period.
 pub(super) async fn pause(period: Duration) {
     let until: Moment = rt::now() + period;
     rt::sleep_until(until).await;

@@ -1,5 +1,5 @@
-//! Asks external agents about streams (`filter spoe`, SPOE.txt): what is asked, over which connection, and what an answer
-//! changes. A request waits for an agent as it waits for a script. Must never read a byte of a message.
+//! Stream processing by external agents (`filter spoe`, SPOE.txt): the messages, the connections, and applying the answers. A
+//! request waits for an agent as it waits for a script. Must never read a byte of a message.
 
 mod asking;
 mod links;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::spop::Status;
 
-/// What an engine has processed since the start of the process, for its log lines.
+/// Counters of an engine since the start of the process, for its log lines.
 #[derive(Debug, Default)]
 pub struct AgentCounters {
     errors: AtomicU64,
@@ -27,21 +27,21 @@ impl AgentCounters {
     }
 }
 
-/// Why an event or a group was not processed (SPOE.txt, "option set-on-error").
+/// Reason of a failed event or group (SPOE.txt, "option set-on-error").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
-    /// Not in time.
+    /// The processing timeout expired.
     Timeout,
     /// The frame is too large.
     TooBig,
-    /// Something of this process is missing.
+    /// This process has no resources for it.
     Resource,
-    /// The connection has failed, or the agent says so.
+    /// The connection failed, or the agent reported an error.
     Protocol(Status),
 }
 
 impl Failure {
-    /// As variables and log lines have it.
+    /// Returns the error code for variables and log lines.
     fn code(self) -> i64 {
         match self {
             Self::Timeout => 1,

@@ -1,5 +1,5 @@
-//! One event or group of a stream: its messages are made, an agent is asked, and what it answers is done. Must never change
-//! anything of the stream but variables.
+//! Processing of one event or group of a stream: builds its messages, sends them to an agent, and applies the answering actions.
+//! Must never change anything of the stream but variables.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use super::asking::{Question, ask};
 use crate::session::Session;
 use crate::stream::script::{Action, StreamAccess, Verdict};
 
-/// What a stream has had of its agents.
+/// Processing state of a stream, by agent.
 #[derive(Default)]
 pub(crate) struct StreamAgents(Vec<(usize, Progress)>);
 
-/// What it has had of one.
+/// Processing state of a stream for one agent.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
     /// An error has disabled the later events.
     disabled: bool,
-    /// The events that have been, one bit each.
+    /// Bit mask of the processed events.
     done: u8,
-    /// Milliseconds of all events and groups.
+    /// Total processing time of all events and groups, in milliseconds.
     total: i64,
 }
 
@@ -43,10 +43,10 @@ impl StreamAgents {
     }
 }
 
-/// What brings the payload of an answer.
+/// Future of the payload of an answer.
 type Asking = Pin<Box<dyn Future<Output = Result<Vec<u8>, Failure>>>>;
 
-/// An event or group on its way.
+/// A running event or group.
 pub(crate) struct Run {
     call: Arc<SpoeCall>,
     began: Moment,
@@ -59,7 +59,7 @@ impl Run {
         Self { call: Arc::clone(call), began: rt::now(), timer: rt::Timer::new(), asking: None }
     }
 
-    /// Makes the messages and begins to ask. False: there is nothing to ask.
+    /// Builds and sends the messages. Returns false if there are none.
     fn begin(&mut self, stream: &StreamAccess<'_>) -> bool {
         let agent = &self.call.agent;
         let event = match &self.call.trigger {
@@ -96,7 +96,7 @@ impl Run {
         });
         let Some((notify, hash)) = made else { return false };
         if notify.is_empty() {
-            // It is processed: no condition of its messages holds.
+            // It counts as processed: no condition of its messages holds.
             if let Some(counters) = session.worker.process.agents.get(agent.index) {
                 counters.count(false);
             }
@@ -108,7 +108,7 @@ impl Run {
         true
     }
 
-    /// Does what came of it.
+    /// Applies the answer or the error.
     fn finish(&self, stream: &StreamAccess<'_>, outcome: Result<Vec<u8>, Failure>) {
         let agent = &self.call.agent;
         let outcome = outcome.and_then(|payload| {
@@ -172,14 +172,14 @@ impl Action for Run {
             Poll::Pending if self.timer.poll_expired(cx).is_ready() => Err(Failure::Timeout),
             Poll::Pending => return Poll::Pending,
         };
-        // What is under way is given up before the line is written.
+        // The exchange is abandoned before the line is written.
         self.asking = None;
         self.finish(stream, outcome);
         Poll::Ready(Verdict::Continue)
     }
 }
 
-/// The messages whose conditions hold.
+/// Encodes the messages whose conditions hold.
 fn notify(messages: &[SpoeMessage], context: &sample::Context<'_>) -> Notify {
     let mut notify = Notify::default();
     for message in messages {
@@ -208,7 +208,7 @@ fn data(value: Value<'_>) -> Data<'_> {
     }
 }
 
-/// A value as variables have it; `None`: there is none.
+/// Converts a value for a variable; `None`: it is null.
 fn value(data: Data<'_>) -> Option<Value<'_>> {
     Some(match data {
         Data::Null => return None,
@@ -224,7 +224,7 @@ fn value(data: Data<'_>) -> Option<Value<'_>> {
     })
 }
 
-/// Does what an agent answers. False: the rest of it makes no sense.
+/// Applies the actions of an answer. Returns false if they are malformed.
 fn perform(session: &Session, agent: &SpoeAgent, payload: &[u8], context: &sample::Context<'_>) -> bool {
     let variable = |scope: Scope, name: &[u8]| {
         let scope = match scope {

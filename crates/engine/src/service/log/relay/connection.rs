@@ -1,4 +1,4 @@
-//! Messages over connections (RFC 6587), as many at a time as `maxconn` says. Must never write to one.
+//! Log messages over connections (RFC 6587), at most `maxconn` at a time. Must never write to one.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -15,17 +15,17 @@ use wire::syslog::frame::{self, Frame};
 
 use crate::worker::Worker;
 
-/// Between two looks at whether there is room for another connection, and after an error of the listening socket.
+/// Delay before a free slot is looked for again, and after an error of the listening socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A connection's place among those of its relay, and of the process. Dropping it gives both back.
+/// A connection's slot in the limits of its relay and of the process, freed when dropped.
 struct RelaySlot {
     worker: Rc<Worker>,
     relay: usize,
 }
 
 impl RelaySlot {
-    /// `None`: the relay has as many connections as it may.
+    /// Takes a slot; `None`: the relay has reached `maxconn`.
     fn take(worker: &Rc<Worker>, relay: usize) -> Option<Self> {
         let open = &worker.process.log_targets.relays.get(relay)?.open;
         let most = worker.generation().program.log_forwards.get(relay)?.maxconn;
@@ -45,7 +45,7 @@ impl Drop for RelaySlot {
     }
 }
 
-/// Accepts until the process stops.
+/// Accepts connections until the process stops.
 pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, entrance): (Arc<ListeningSocket>, Entrance)) {
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
@@ -73,8 +73,8 @@ pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, entrance): (Arc<L
     }
 }
 
-/// Serves a sender behind the headers that it begins with. The source of its messages is their sender, not the one
-/// that a header names, as with HAProxy 3.5.
+/// Serves a sender, after the headers that its connection begins with. The source of its messages is the peer address, not the
+/// one in a header, as with HAProxy 3.5.
 async fn receive(place: RelaySlot, socket: OwnedSocket, entrance: Entrance, source: Option<IpAddr>) {
     let generation = place.worker.generation();
     let patience = generation.program.log_forwards.get(place.relay).and_then(|relay| relay.timeout);
@@ -83,24 +83,24 @@ async fn receive(place: RelaySlot, socket: OwnedSocket, entrance: Entrance, sour
     Connection { stream: accepted.transport, input: accepted.input, source, place }.serve().await;
 }
 
-/// A sender.
+/// A connection of a sender.
 struct Connection {
     stream: Transport,
-    /// The front of a message that has not come whole; no buffer is held between messages.
+    /// Beginning of an incomplete message; no buffer is held between messages.
     input: Buffer,
     source: Option<IpAddr>,
     place: RelaySlot,
 }
 
 impl Connection {
-    /// Reads until the sender closes, falls silent for `timeout client`, or sends what is no message. What it had begun
-    /// then is lost.
+    /// Reads until the sender closes, is inactive for `timeout client`, or sends an invalid message. An incomplete message is
+    /// discarded then.
     async fn serve(mut self) {
         let worker = Rc::clone(&self.place.worker);
         let generation = worker.generation();
         let Some(relay) = generation.program.log_forwards.get(self.place.relay) else { return };
         let mut silence = rt::Timer::new();
-        // A message may have come with the headers.
+        // A message may have been received with the headers.
         if !self.input.is_empty() && !self.hand_over(&worker, relay.lines_only).await {
             return;
         }
@@ -116,7 +116,7 @@ impl Connection {
         }
     }
 
-    /// False: nothing more will come.
+    /// Reads more bytes. Returns false at the end of the stream, or on an error.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         if self.input.capacity() == 0 {
             if self.stream.poll_readable(cx).is_pending() {
@@ -131,7 +131,7 @@ impl Connection {
         read.map(|read| matches!(read, Ok(count) if count > 0))
     }
 
-    /// Gives what is whole to the log. False: what follows is no message.
+    /// Passes complete messages to the log. Returns false if the input is not a valid message.
     async fn hand_over(&mut self, worker: &Worker, lines_only: bool) -> bool {
         let most = self.input.capacity();
         loop {

@@ -1,4 +1,4 @@
-//! Messages as datagrams. Must never wait for anything but the next one.
+//! Log messages received as datagrams. Must never wait for anything but the next one.
 
 use std::rc::Rc;
 use std::task::Poll;
@@ -9,10 +9,10 @@ use rt::net::Datagram;
 
 use crate::worker::Worker;
 
-/// After an error of the socket.
+/// Delay after an error of the socket.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Receives until the process stops. What is longer than a buffer (`tune.bufsize`) is cut.
+/// Receives datagrams until the process stops. Messages longer than a buffer (`tune.bufsize`) are truncated.
 pub async fn receive(worker: Rc<Worker>, relay: usize, mut socket: Datagram) {
     let mut buffer = Buffer::with_capacity(rt::buffer_size());
     loop {

@@ -1,5 +1,5 @@
-//! Relays of log lines (configuration manual, section 12.6): receives the messages of others and hands each to the
-//! worker's log. Must never keep a message, nor answer a sender.
+//! Relays of log messages (configuration manual, section 12.6): receives messages and passes each to the worker's log. Must never
+//! keep a message, nor reply to a sender.
 
 mod connection;
 mod datagrams;
@@ -13,26 +13,26 @@ use rt::net::{Address, Datagram, ListeningSocket};
 
 use crate::worker::Worker;
 
-/// A socket that messages come in at.
+/// A socket that receives messages.
 #[derive(Debug)]
 pub struct RelaySocket {
-    /// The relay: its place in [`policy::program::Program::log_forwards`].
+    /// Index of the relay in [`policy::program::Program::log_forwards`].
     pub relay: usize,
-    /// What it takes.
+    /// Connections or datagrams.
     pub kind: Reception,
 }
 
-/// How messages come in.
+/// Transport of received messages.
 #[derive(Debug)]
 pub enum Reception {
-    /// Over connections, and what those begin with.
+    /// Connections, with the headers that they begin with.
     Connections(Arc<ListeningSocket>, Entrance),
-    /// As datagrams.
+    /// Datagrams.
     Datagrams(Datagram),
 }
 
-/// Serves sockets on the calling worker. They close when the process begins to stop; connections that are open then stay
-/// until their senders close them.
+/// Serves sockets on the calling worker. They are closed when the process begins to stop; open connections stay until their
+/// senders close them.
 pub fn start(sockets: Vec<RelaySocket>) {
     let Some(worker) = rt::local::<Worker>() else { return };
     for RelaySocket { relay, kind } in sockets {
@@ -49,7 +49,7 @@ pub fn start(sockets: Vec<RelaySocket>) {
     }
 }
 
-/// The sender's host; `None`: it is a process of this one.
+/// Returns the sender's host; `None`: it is a process of this host.
 fn source(address: &Address) -> Option<IpAddr> {
     address.inet().map(|address| address.ip().to_canonical())
 }
