@@ -179,7 +179,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     let worker = Rc::new(Worker::new(id, shared, logger));
     rt::set_local(Rc::<Worker>::clone(&worker));
     let witness = Rc::clone(&worker);
-    rt::set_panic_hook(Rc::new(move |tag| session::conclude_panicked(&witness, tag)));
+    rt::set_panic_hook(Rc::new(move |tag| stream::client::conclude_panicked(&witness, tag)));
     sparing::start(&worker);
     let accepting = Rc::new(Accepting(Rc::clone(&worker)));
     for (number, place) in listening.iter().enumerate().filter(|(_, place)| place.is_served_by(id)) {

@@ -157,7 +157,7 @@ pub struct StreamState {
     pub has_request: bool,
     /// Content rules have let it pass: it is known to be a request.
     pub inspected: bool,
-    /// The task that serves it, where it can be reached ([`crate::stream::task`]).
+    /// The task that serves it, where it can be reached ([`crate::session::task`]).
     pub task: Option<Key>,
     /// Number of streams that the process had before it.
     pub number: u32,

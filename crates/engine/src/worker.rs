@@ -40,10 +40,10 @@ use crate::service::activity::WorkerActivity;
 use crate::service::log::{Logger, Targets};
 use crate::service::mail::Outbox;
 use crate::service::registry::Services;
+use crate::session::task::StreamTask;
 use crate::sockets::Sockets;
 use crate::stream::filter::Filters;
 use crate::stream::spoe::{AgentCounters, AgentLinks};
-use crate::stream::task::StreamTask;
 use crate::stream_state::StreamState;
 use crate::vacancies::Vacancies;
 use crate::worker::arrivals::Arrivals;
@@ -108,7 +108,6 @@ pub struct Process {
     pub(crate) agents: AppendOnlyVec<AgentCounters>,
     /// Reverse HTTP connections.
     pub(crate) attachments: Attachments,
-    /// Set once: no new connections, sessions end when they can.
     stopping: AtomicBool,
     /// Set once, `grace` before `stopping`.
     leaving: AtomicBool,

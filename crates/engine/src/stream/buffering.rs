@@ -12,7 +12,7 @@ use policy::program::Proxy;
 use wire::http::{Framing, Version};
 
 use crate::session::Session;
-use crate::stream::http::Client;
+use crate::stream::client::Client;
 use crate::stream::reply::{Failure, send_interim};
 use crate::stream::tracking;
 use crate::stream_state::{Cause, Outcome, Phase};

@@ -20,13 +20,13 @@ use wire::http::Head;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::answer::{Ending, Manner};
+use crate::stream::client::Client;
 use crate::stream::connect::{self, Target};
 use crate::stream::departure::{depart, end_after, leave};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{End, Exchange, Remains, Terms};
 use crate::stream::filter::Filters;
 use crate::stream::hedging::Hedge;
-use crate::stream::http::Client;
 use crate::stream::link_reuse::keep_link;
 use crate::stream::private::{self, Asked};
 use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error, reply_refused};
@@ -145,7 +145,7 @@ struct Plan<'s> {
     asks_agents: bool,
     /// The server is asked to close behind the answer.
     close_server: bool,
-    /// What the balance recognises it by.
+    /// Hash for load balancing.
     hash: Option<u32>,
     /// What the rules of its FastCGI application say, where its backend has one.
     fcgi: Option<fcgi::Prepared>,

@@ -24,8 +24,8 @@ use conn::upstream::Upstream;
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
+use crate::stream::client::Client;
 use crate::stream::fcgi;
-use crate::stream::http::Client;
 use crate::stream::metrics;
 use crate::stream::rules::Progress;
 use crate::stream::script::Action;
@@ -39,7 +39,7 @@ pub const WATCH_AFTER: Duration = Duration::from_millis(5);
 /// A source that pauses in the middle of a long body gets its low-water mark back after so long.
 const BULK_PAUSE: Duration = Duration::from_millis(2);
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The answer went to the client.

@@ -13,8 +13,8 @@ use policy::rule::{Bound, PersistOrder};
 use wire::http::Head;
 
 use crate::session::Session;
+use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
 use crate::stream::rules::cost;
 use crate::stream::sticking;
 use crate::stream_state::StreamState;

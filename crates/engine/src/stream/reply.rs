@@ -11,9 +11,9 @@ use wire::http::{Head, Version};
 
 use crate::session::Session;
 use crate::stream::body::{self, Endless, Remainder};
+use crate::stream::client::Client;
 use crate::stream::connect::{REDIRECT, Refusal};
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
 use crate::stream::route::switch;
 use crate::stream::{conclude, filter, metrics, page, persistence, redirect, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};

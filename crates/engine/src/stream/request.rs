@@ -8,13 +8,13 @@ use policy::program::{Global, Proxy};
 use policy::rule::Reply;
 
 use crate::session::Session;
+use crate::session::task::StreamTask;
+use crate::stream::client::Client;
 use crate::stream::content::Stopped;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
 use crate::stream::leaving::LEFT;
 use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
 use crate::stream::rules::request::{self as rules, Over};
-use crate::stream::task::StreamTask;
 use crate::stream::{
     capturing, conclude, content, dispatch, filter, instrumentation, metrics, otel, several, tracing, tracking,
 };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use conn::link::Link;
 use policy::program::Server;
 
-use crate::stream::attaching::named;
+use crate::session::attached::named;
 use crate::stream::attempt::Attempt;
 use crate::stream::connect::{Refusal, Request, Waited};
 use crate::stream::metrics::ServerEvent;

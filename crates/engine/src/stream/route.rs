@@ -7,11 +7,11 @@ use policy::program::{Backend, Proxy};
 
 use crate::orders::Orders;
 use crate::session::Session;
+use crate::stream::client::Client;
 use crate::stream::content::Stopped;
 use crate::stream::dispatch::cut;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::header_validation::{awaits_body, screen};
-use crate::stream::http::Client;
 use crate::stream::leaving::LEFT;
 use crate::stream::reply::{Failure, finish, reply_error_unread};
 use crate::stream::rules::request::Over;
@@ -25,7 +25,7 @@ use crate::worker::SharedStreamState;
 pub struct Route<'s> {
     /// The backend's proxy.
     pub proxy: &'s Proxy,
-    /// The same proxy's backend.
+    /// The backend of that proxy.
     pub backend: &'s Backend,
 }
 

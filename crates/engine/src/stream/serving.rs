@@ -10,11 +10,11 @@ use live::trace::events;
 
 use crate::session::Session;
 use crate::stream::answer::Ending;
+use crate::stream::client::Client;
 use crate::stream::connect::Refusal;
 use crate::stream::departure::{depart, end_after};
 use crate::stream::dispatch::{Failed, fail, trailers};
 use crate::stream::exchange::{Begun, End, Exchange, Terms};
-use crate::stream::http::Client;
 use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_refused_unread};
 use crate::stream::request::head_limits;
 use crate::stream::stored::Stored;

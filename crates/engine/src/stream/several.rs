@@ -15,10 +15,10 @@ use policy::program::{MuxProtocol, StreamLimits};
 use rt::LocalRc;
 
 use crate::session::Session;
+use crate::session::task::StreamTask;
+use crate::stream::client::Client;
 use crate::stream::crowd::{self, Entrance, Member, Place, Scope, Turn};
-use crate::stream::http::Client;
 use crate::stream::metrics::Http2Connection;
-use crate::stream::task::StreamTask;
 use crate::stream::{closing, conclude, private, request, tracking};
 
 /// Serves a connection whose preface was seen, until it has ended and all of its streams as well.

@@ -22,14 +22,14 @@ use rt::LocalRc;
 use crate::orders::{Orders, OwnTimeouts};
 use crate::service::ejections;
 use crate::session::Session;
+use crate::session::task::StreamTask;
 use crate::stream::activity::Activity;
+use crate::stream::client::Client;
 use crate::stream::connect::{self, Refusal, Target};
 use crate::stream::content::Passed;
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
 use crate::stream::rules::cost;
-use crate::stream::task::StreamTask;
 use crate::stream::{
     byte_service, conclude, content, filter, http, kernel, metrics, otel, persistence, sticking, tracing,
 };

@@ -8,7 +8,7 @@ use policy::program::Proxy;
 use wire::http::{Head, Method};
 
 use crate::session::Session;
-use crate::stream::http::Client;
+use crate::stream::client::Client;
 use crate::stream::{conclude, filter, tcp};
 use crate::worker::{SharedStreamState, Slot};
 
