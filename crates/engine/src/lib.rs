@@ -13,6 +13,7 @@ pub mod decoding;
 pub mod disk_cache;
 mod ending;
 mod export;
+pub mod filter;
 pub mod frontends;
 pub mod generation;
 pub mod handshake;
@@ -29,6 +30,7 @@ pub mod resolve;
 mod reversing;
 pub mod routes;
 pub mod rule_costs;
+pub mod script;
 pub mod service;
 pub mod session;
 pub mod shared_counts;
@@ -43,7 +45,6 @@ mod vacating;
 pub mod worker;
 
 pub use adoption::{Addresses, Refusal};
-pub use stream::{filter, script};
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -30,6 +30,7 @@ use policy::program::Proxy;
 use rt::LocalRc;
 
 use crate::certificates::Certificates;
+use crate::filter::Filters;
 use crate::frontends::{Frontends, Opening};
 use crate::generation::{Generation, Generations, WorkerGeneration};
 use crate::host::Host;
@@ -42,7 +43,6 @@ use crate::service::mail::Outbox;
 use crate::service::registry::Services;
 use crate::session::task::StreamTask;
 use crate::sockets::Sockets;
-use crate::stream::filter::Filters;
 use crate::stream::spoe::{AgentCounters, AgentLinks};
 use crate::stream_state::StreamState;
 use crate::vacancies::Vacancies;

@@ -17,6 +17,7 @@ use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;
 use wire::http::Head;
 
+use crate::filter::Filters;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::answer::{Ending, Manner};
@@ -25,7 +26,6 @@ use crate::stream::connect::{self, Target};
 use crate::stream::departure::{depart, end_after, leave};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{End, Exchange, Remains, Terms};
-use crate::stream::filter::Filters;
 use crate::stream::hedging::Hedge;
 use crate::stream::link_reuse::keep_link;
 use crate::stream::private::{self, Asked};

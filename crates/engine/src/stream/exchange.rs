@@ -21,6 +21,7 @@ use conn::flow::{FlowError, FlowStep, Moved};
 use conn::h1::{HeadLimits, Violation};
 use conn::upstream::Upstream;
 
+use crate::script::Action;
 use crate::session::Session;
 use crate::stream::activity::Activity;
 use crate::stream::answer::Ending;
@@ -28,7 +29,6 @@ use crate::stream::client::Client;
 use crate::stream::fcgi;
 use crate::stream::metrics;
 use crate::stream::rules::Progress;
-use crate::stream::script::Action;
 use crate::stream::tracking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;

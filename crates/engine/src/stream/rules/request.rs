@@ -4,6 +4,7 @@ use expression::sample::Direction;
 use policy::rule::{Rule, Wait};
 
 use super::{Progress, Stop, wait};
+use crate::script::{StreamAccess, Verdict};
 use crate::session::Session;
 use crate::stream::actions;
 use crate::stream::answer::{self, Ending, Manner};
@@ -16,7 +17,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::leaving::{self, LEFT, unless_left};
 use crate::stream::persistence;
 use crate::stream::reply::{Answer, Failure, finish, reply_error_unread, reply_unread};
-use crate::stream::script::{self, StreamAccess, Verdict};
+use crate::stream::script;
 use crate::stream::{rules, serving};
 use crate::stream_state::{Cause, StreamState};
 use crate::worker::SharedStreamState;

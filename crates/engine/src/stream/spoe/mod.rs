@@ -6,7 +6,7 @@ mod links;
 mod run;
 
 pub(crate) use links::AgentLinks;
-pub(crate) use run::{Run, StreamAgents};
+pub(crate) use run::Run;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
