@@ -14,7 +14,8 @@ use crate::session::task::StreamTask;
 use crate::stream::client::Client;
 use crate::stream::sharing;
 use crate::worker::Worker;
-use crate::worker::attachments::{Kind, Presence};
+use crate::worker::attachments::Kind;
+use crate::worker::presence::Presence;
 
 /// Waits until the connection has begun with HTTP/2, as long as for a request, and gives it to its server. One that begins
 /// otherwise ends. `None`: the session was killed.

@@ -12,8 +12,8 @@ use crate::stream::connect::{Refusal, Request, Waited};
 use crate::stream::metrics::ServerEvent;
 use crate::stream::private;
 use crate::stream_state::{Cause, Phase};
-use crate::worker::arrivals::Waiting;
 use crate::worker::attachments::Kind;
+use crate::worker::waiting::Waiting;
 
 impl Request<'_> {
     /// A share of a connection that the server has opened, whatever `http-reuse` says.
