@@ -26,11 +26,12 @@ use crate::stream::connect::{self, Target};
 use crate::stream::departure::{depart, end_after, leave};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{End, Exchange, Remains, Terms};
+use crate::stream::failure::Failure;
+use crate::stream::head_limits::head_limits;
 use crate::stream::hedging::Hedge;
 use crate::stream::link_reuse::keep_link;
 use crate::stream::private::{self, Asked};
-use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error, reply_refused};
-use crate::stream::request::head_limits;
+use crate::stream::reply::{Answer, finish, keeps_client, reply, reply_broken, reply_error, reply_refused};
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::{

@@ -106,7 +106,7 @@ fn write_begun(session: &Session, state: &StreamState, span: &mut Message<'_>) {
     let request = &state.request;
     write_method(span, request.method());
     text(span, "url.scheme", if session.is_secure() { b"https" } else { b"http" });
-    let origin = crate::stream::request::origin_form(request.target());
+    let origin = crate::stream::request_target::origin_form(request.target());
     let (path, query) = match origin.iter().position(|byte| *byte == b'?') {
         Some(at) => (&origin[..at], Some(&origin[at + 1..])),
         None => (origin, None),

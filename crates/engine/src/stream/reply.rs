@@ -14,6 +14,7 @@ use crate::stream::body::{self, Endless, Remainder};
 use crate::stream::client::Client;
 use crate::stream::connect::{REDIRECT, Refusal};
 use crate::stream::evaluate::EvalContext;
+use crate::stream::failure::{Failure, Refused};
 use crate::stream::route::switch;
 use crate::stream::{conclude, filter, metrics, page, persistence, redirect, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
@@ -21,17 +22,6 @@ use crate::worker::SharedStreamState;
 use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
 use conn::h1::prepared::Prepared;
-
-/// Why a request ends here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failure {
-    /// How it is logged.
-    pub outcome: Outcome,
-    /// The status in the log; -1: none.
-    pub status: i32,
-    /// The client gets that status' page; else the connection just ends.
-    pub page: bool,
-}
 
 impl From<Refusal> for Failure {
     fn from(Refusal { outcome, status }: Refusal) -> Self {
@@ -53,21 +43,6 @@ impl<'t> Answer<'t> {
     /// An answer with that text, or the proxy's page for that status.
     pub fn new(status: u16, text: Option<Reply<'t>>) -> Self {
         Self { status, text, logged: true }
-    }
-}
-
-/// Why a filter does not let a request go on.
-#[derive(Debug)]
-pub struct Refused {
-    /// How it ends.
-    pub failure: Failure,
-    /// What the client gets in the place of a page.
-    pub text: Option<Vec<u8>>,
-}
-
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
-        Self { failure, text: None }
     }
 }
 

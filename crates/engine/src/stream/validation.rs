@@ -8,7 +8,7 @@ use wire::http::Head;
 
 use crate::session::Session;
 use crate::stream::cache;
-use crate::stream::serving::Started;
+use crate::stream::started_service::Started;
 use crate::stream_state::StreamState;
 use crate::stream_state::cache_use::CacheUse;
 

@@ -4,6 +4,7 @@
 mod after;
 pub mod cost;
 mod effect;
+mod measured;
 pub mod request;
 mod wait;
 
