@@ -15,6 +15,7 @@ use wire::date::parse_http_date;
 use wire::http::{Framing, Head, Method, Version};
 
 use crate::session::Session;
+pub use crate::stream::cache_help::Help;
 use crate::stream::filter;
 use crate::stream::freshness::{self, Asked, has_directive, lifetime, lifetime_by_standard, staleness};
 use crate::stream::hints;
@@ -34,23 +35,6 @@ const READ: Duration = Duration::from_secs(1);
 
 /// How the cache is named in place of a server.
 pub(super) const SHOWN: ServiceName = ServiceName::Known("<CACHE>");
-
-/// What a cache does for a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Help {
-    /// It answers.
-    Answers,
-    /// It has hints for the client.
-    Hints,
-    /// Another request asks a server for the same.
-    Waits,
-    /// It has to be read from a file.
-    Reads,
-    /// Nothing, and the client wants no response of a server.
-    Unsatisfied,
-    /// Nothing.
-    None,
-}
 
 /// Methods whose success changes what is asked for (RFC 9111, section 4.4).
 fn is_unsafe(method: Method) -> bool {

@@ -25,45 +25,20 @@ use wire::http::Method;
 use crate::check::{Sign, observe, trace};
 use crate::service::ejections;
 use crate::session::Session;
+use crate::stream::activity::WATCH_AFTER;
 use crate::stream::attempt::Attempt;
 use crate::stream::crowd::Turn;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::exchange::WATCH_AFTER;
 use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::private;
+use crate::stream::server_target::{REDIRECT, Refusal, Target};
 use crate::stream::{early, otel, redirect, sharing, websocket};
 use crate::stream_state::kernel::Kernel;
-use crate::stream_state::{Cause, Outcome, Phase, StreamState};
+use crate::stream_state::{Cause, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot, Worker};
 
 /// Maximum delay before the same server is tried again.
 const TURNAROUND: Duration = Duration::from_secs(1);
-
-/// The status of an answer that sends the client to the server itself (`redir`).
-pub const REDIRECT: i32 = 302;
-
-/// A server's slot and a link to it.
-pub struct Target {
-    /// The slot.
-    pub slot: Slot,
-    /// The link.
-    pub link: Link,
-}
-
-/// Why there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
-    /// How it is logged.
-    pub outcome: Outcome,
-    /// The status for an HTTP client; -1: none is sent.
-    pub status: i32,
-}
-
-impl Refusal {
-    pub(super) const fn new(cause: Cause, phase: Phase, status: i32) -> Self {
-        Self { outcome: Outcome::new(cause, phase), status }
-    }
-}
 
 /// Who asks.
 pub struct Request<'a> {

@@ -23,7 +23,7 @@ use crate::resolve;
 use crate::script::{Action, StreamAccess, Verdict};
 use crate::session::Session;
 use crate::stream::actions;
-use crate::stream::answer::Ending;
+use crate::stream::ending::Ending;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::leaving::{LEFT, unless_left};
 use crate::stream::rules::{Content, Progress, run_content};

@@ -20,9 +20,9 @@ use wire::http::{Framing, Head};
 
 use crate::probes::usage;
 use crate::session::Session;
-use crate::stream::conclude::{is_normal, with_record};
 use crate::stream::kernel;
-use crate::stream::tracking;
+use crate::stream::record::{is_normal, with_record};
+use crate::stream::tracked;
 use crate::stream_state::StreamState;
 use crate::stream_state::spent::Spent;
 
@@ -317,7 +317,7 @@ impl Probes for StreamProbes<'_, '_> {
     }
 
     fn tracked(&self, number: u8) -> Option<Ref<'_, dyn TrackedEntry>> {
-        let found = tracking::find(self.0.session, self.0.state, number)?;
+        let found = tracked::find(self.0.session, self.0.state, number)?;
         Some(Ref::map(found, |tracked| tracked as _))
     }
 

@@ -204,15 +204,6 @@ pub fn change_cookies(shared: &Process, proxy: &Proxy, change: CookieChange<'_>)
     shared.live.proxies[proxy.index].cookies.change(change, servers);
 }
 
-/// Returns the last two characters of the termination state.
-pub fn letters(proxy: Option<&Proxy>, kept: &Persistence) -> [u8; 2] {
-    let cookie = proxy.and_then(|proxy| proxy.backend.as_ref()).and_then(|backend| backend.persistence.cookie.as_ref());
-    match cookie.is_some_and(Cookie::is_told) {
-        true => [kept.presented.letter(), kept.returned.letter()],
-        false => *b"--",
-    }
-}
-
 /// Returns the current time in seconds since 1970.
 fn seconds() -> u64 {
     u64::try_from(rt::wall().seconds).unwrap_or_default()

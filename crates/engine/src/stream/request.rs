@@ -14,7 +14,7 @@ use crate::stream::content::Stopped;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::head_limits::head_limits;
 use crate::stream::leaving::LEFT;
-use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
+use crate::stream::reply::{Answer, cut, finish, reply_malformed, reply_unread};
 use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as rules, Over};
 use crate::stream::{
@@ -101,7 +101,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
         }
         Received::Nothing | Received::Preface => return hand_over(session, state),
         Received::Unspoken => return refuse_silently(session, state, begun),
-        Received::Cut => return dispatch::cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
+        Received::Cut => return cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
@@ -140,7 +140,7 @@ async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamStat
             client.drop_connection();
             // There is no request yet.
             state.borrow_mut().forget_request();
-            dispatch::cut(session, state, outcome);
+            cut(session, state, outcome);
         }
         Stopped::Ended(ending) => end(session, client, state, Over::Ended(*ending), body).await,
         Stopped::Left => end(session, client, state, Over::Failed(LEFT), body).await,

@@ -8,9 +8,10 @@ use policy::program::Server;
 
 use crate::session::attached::named;
 use crate::stream::attempt::Attempt;
-use crate::stream::connect::{Refusal, Request, Waited};
+use crate::stream::connect::{Request, Waited};
 use crate::stream::metrics::ServerEvent;
 use crate::stream::private;
+use crate::stream::server_target::Refusal;
 use crate::stream_state::{Cause, Phase};
 use crate::worker::attachments::Kind;
 use crate::worker::waiting::Waiting;

@@ -17,12 +17,12 @@ use super::{Answer, End, Exchange, Upload, cut, failed};
 
 use crate::filter::HeadRefused;
 use crate::session::Session;
-use crate::stream::answer::{Ending, Manner};
 use crate::stream::cache;
 use crate::stream::capturing;
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
 use crate::stream::early;
+use crate::stream::ending::{Ending, Manner};
 use crate::stream::fcgi;
 use crate::stream::filter;
 use crate::stream::instrumentation;
