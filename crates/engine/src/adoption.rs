@@ -15,8 +15,8 @@ use crate::export;
 use crate::generation::Generation;
 use crate::outgoing::idle_limits;
 use crate::stream::persistence::change_cookies;
-use crate::stream::spoe::AgentCounters;
 use crate::vacating::{self, Removed};
+use crate::worker::agents::AgentCounters;
 use crate::worker::{Process, Worker, tracing};
 
 /// Interval of checking whether a configuration still has sessions.

@@ -13,6 +13,7 @@ pub mod decoding;
 pub mod disk_cache;
 mod ending;
 mod export;
+pub mod filter;
 pub mod frontends;
 pub mod generation;
 pub mod handshake;
@@ -29,6 +30,7 @@ pub mod resolve;
 mod reversing;
 pub mod routes;
 pub mod rule_costs;
+pub mod script;
 pub mod service;
 pub mod session;
 pub mod shared_counts;
@@ -43,7 +45,6 @@ mod vacating;
 pub mod worker;
 
 pub use adoption::{Addresses, Refusal};
-pub use stream::{filter, script};
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -179,7 +180,7 @@ pub async fn serve(shared: Arc<Process>, listening: Arc<[Listening]>) {
     let worker = Rc::new(Worker::new(id, shared, logger));
     rt::set_local(Rc::<Worker>::clone(&worker));
     let witness = Rc::clone(&worker);
-    rt::set_panic_hook(Rc::new(move |tag| session::conclude_panicked(&witness, tag)));
+    rt::set_panic_hook(Rc::new(move |tag| stream::client::conclude_panicked(&witness, tag)));
     sparing::start(&worker);
     let accepting = Rc::new(Accepting(Rc::clone(&worker)));
     for (number, place) in listening.iter().enumerate().filter(|(_, place)| place.is_served_by(id)) {

@@ -13,8 +13,8 @@ use rt::net::{Address, Listener, OwnedSocket, is_exhaustion};
 
 use crate::frontends::Opening;
 use crate::service::activity::count;
-use crate::session;
 pub use crate::sockets::Listening;
+use crate::stream::client;
 use crate::worker::{Process, Worker};
 
 /// Returns whether connections are accepted from a socket.
@@ -256,12 +256,12 @@ fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Addr
     let chosen = worker.process.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
-        session::start(worker, &generation.frontend(frontend), bind, accepted, slots);
+        client::start(worker, &generation.frontend(frontend), bind, accepted, slots);
     } else {
         let number = generation.number();
         let job = move |worker: &Rc<Worker>| {
             count(&worker.activity.received);
-            session::start(worker, &worker.generation_numbered(number).frontend(frontend), bind, accepted, slots);
+            client::start(worker, &worker.generation_numbered(number).frontend(frontend), bind, accepted, slots);
         };
         rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
     }

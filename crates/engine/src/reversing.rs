@@ -15,7 +15,7 @@ use rt::net::Address;
 use crate::ending::{Ending, Guard};
 use crate::frontends::Opening;
 use crate::outgoing::fixed_address;
-use crate::session;
+use crate::stream::client;
 use crate::worker::Worker;
 
 /// Minimum interval between the starts of two attempts.
@@ -101,7 +101,7 @@ async fn serve(worker: &Rc<Worker>, line: &Rc<Line>, opened: (Transport, Address
     let ending = Rc::new(Ending::default());
     let guard = Guard::of(&ending);
     let generation = worker.generation();
-    session::start_reversed(worker, &generation.frontend(line.frontend), line.bind, opened, (slots, guard));
+    client::start_reversed(worker, &generation.frontend(line.frontend), line.bind, opened, (slots, guard));
     drop(generation);
     line.standing.set(line.standing.get() + 1);
     if line.standing.get() == line.wanted {

@@ -1,7 +1,10 @@
 //! A client's connection, from its accept to its end. Owns the state that is shared by all of its streams; an idle session holds
 //! no buffer. Must never look into a message.
 
+pub(crate) mod attached;
 mod ends;
+pub(crate) mod private_links;
+pub mod task;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
@@ -9,35 +12,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::buffer::Buffer;
 use base::hash::avalanche;
 use base::moment::{Moment, WallTime};
-use base::slab::Key;
 use config::spec::{CloseSpread, Mode};
-use conn::transport::{self, Transport};
 use expression::sample::{ConnectionError, ProtocolFacts};
 use expression::variable::SessionStore;
 use live::Entry;
 use live::counters::FrontCounters;
 use live::table::Tracking;
-use policy::program::{Bind, ExpectedHeader, Listening, MuxProtocol, Proxy, Segments};
-use policy::rule::{Action, Expected, Final};
-use rt::LocalRc;
-use rt::net::{Address, OwnedSocket, SocketQuery};
+use policy::program::{Bind, ExpectedHeader, MuxProtocol, Proxy};
+use rt::net::SocketQuery;
 use tls::HandshakeInfo;
 use wire::proxy_protocol::Header;
 
 use crate::ending::Guard;
 use crate::generation::{FrontendHandle, Generation};
-use crate::handshake;
 use crate::routes::LogRoute;
-use crate::stream;
-use crate::stream::attaching::Attached;
-use crate::stream::http::Client;
-use crate::stream::private::PrivateLinks;
-use crate::stream::rules::run_connection;
-use crate::stream::task::StreamTask;
-use crate::worker::{SharedStreamState, Worker};
+use crate::worker::Worker;
+use attached::Attached;
+use private_links::PrivateLinks;
 
 /// Nanoseconds since the UNIX epoch, to the year 2554; 0 before the epoch.
 fn nanos_of(time: WallTime) -> u64 {
@@ -48,7 +41,7 @@ fn nanos_of(time: WallTime) -> u64 {
 #[derive(Default)]
 pub(crate) struct Rare {
     /// The headers that rules on connections want to come first.
-    expected: Cell<Option<ExpectedHeader>>,
+    pub(crate) expected: Cell<Option<ExpectedHeader>>,
     /// What the balancer in front has told (`accept-proxy`).
     proxy_header: OnceCell<Header>,
     /// What its TLS handshake has found.
@@ -58,7 +51,7 @@ pub(crate) struct Rare {
     /// Time at which the handshakes of the lower layers were complete, until the first stream takes it.
     handshake: Cell<Option<Moment>>,
     /// We have opened its connection (reverse HTTP): the task that keeps it up is told when it has ended.
-    reversed: OnceCell<Guard>,
+    pub(crate) reversed: OnceCell<Guard>,
     /// The server that rules have given its connection to.
     attached: Cell<Option<Attached>>,
     /// Server connections that only this session may use.
@@ -101,6 +94,35 @@ pub struct Session {
 }
 
 impl Session {
+    /// Of a connection that was accepted or opened just now.
+    #[inline]
+    pub(crate) fn new(
+        worker: &Rc<Worker>,
+        handle: &Rc<FrontendHandle>,
+        bind: usize,
+        socket: SocketQuery,
+        client: Option<SocketAddr>,
+        slots: Entry,
+    ) -> Self {
+        Self {
+            worker: Rc::clone(worker),
+            handle: Rc::clone(handle),
+            bind: bind as u32,
+            socket,
+            frontend: handle.proxy.index,
+            client: Cell::new(client),
+            accepted: rt::now(),
+            accept_nanos: nanos_of(rt::wall()),
+            ends: Cell::default(),
+            error: Cell::default(),
+            rare: OnceCell::new(),
+            variables: SessionStore::default(),
+            upgraded: Cell::new(false),
+            ordered: Cell::new(None),
+            slots: Cell::new(Some(slots)),
+        }
+    }
+
     /// Its own links to servers, where it has had any. All of its streams use them.
     pub fn private_links(&self) -> Option<&RefCell<PrivateLinks>> {
         self.rare.get().map(|rare| &rare.private)
@@ -255,13 +277,8 @@ impl Session {
         }
     }
 
-    /// Whether the answer that goes out now has to tell the client that it is the last one.
-    pub fn is_leaving(&self) -> bool {
-        self.is_stopping() && self.departure().is_some_and(|at| rt::now() >= at) || stream::tracking::wears_out(self)
-    }
-
     /// Whether its connection was opened from here (reverse HTTP).
-    fn is_reversed(&self) -> bool {
+    pub(crate) fn is_reversed(&self) -> bool {
         self.rare.get().is_some_and(|rare| rare.reversed.get().is_some())
     }
 
@@ -271,7 +288,7 @@ impl Session {
     }
 
     /// The server that rules have given its connection to.
-    fn take_attached(&self) -> Option<Attached> {
+    pub(crate) fn take_attached(&self) -> Option<Attached> {
         self.rare.get().and_then(|rare| rare.attached.take())
     }
 
@@ -280,280 +297,13 @@ impl Session {
         self.slots.take()
     }
 
-    /// Ends a stream: its state is given back.
-    pub fn end(&self, state: SharedStreamState) {
-        stream::task::end(&self.worker, state);
-    }
-
     /// When the handshakes of the layers below were done, for the first stream that asks.
     pub fn take_handshake(&self) -> Option<Moment> {
         self.rare.get().and_then(|rare| rare.handshake.take())
     }
 
-    /// Its connection has ended.
-    fn close(&self) {
-        self.release();
-        if let Some(tracking) = self.known_tracking() {
-            stream::tracking::end(&mut tracking.borrow_mut());
-        }
-        stream::metrics::session_ended(self);
-    }
-
     /// Gives back its places, before the connection itself has ended.
     pub fn release(&self) {
         self.slots.take();
-    }
-}
-
-/// Starts the session of an accepted connection on this worker. What the rules on connections refuse never becomes a task.
-pub fn start(
-    worker: &Rc<Worker>,
-    handle: &Rc<FrontendHandle>,
-    bind: usize,
-    accepted: (OwnedSocket, Address),
-    slots: Entry,
-) {
-    let (socket, peer) = accepted;
-    let offered = handle.proxy.frontend.as_ref().and_then(|frontend| frontend.binds.get(bind)?.tls.as_ref());
-    let stream = match offered {
-        None => transport::accept(socket),
-        Some(offered) => transport::accept_tls(socket, offered),
-    };
-    begin(worker, handle, bind, (stream, peer), (slots, None));
-}
-
-/// Starts the session of a connection that we have opened, and on which its server asks (reverse HTTP).
-pub fn start_reversed(
-    worker: &Rc<Worker>,
-    handle: &Rc<FrontendHandle>,
-    bind: usize,
-    opened: (Transport, Address),
-    places: (Entry, Guard),
-) {
-    let (slots, guard) = places;
-    begin(worker, handle, bind, opened, (slots, Some(guard)));
-}
-
-fn begin(
-    worker: &Rc<Worker>,
-    handle: &Rc<FrontendHandle>,
-    bind: usize,
-    (stream, peer): (Transport, Address),
-    (slots, guard): (Entry, Option<Guard>),
-) {
-    let make = || Session {
-        worker: Rc::clone(worker),
-        handle: Rc::clone(handle),
-        bind: bind as u32,
-        socket: stream.socket(),
-        frontend: handle.proxy.index,
-        client: Cell::new(peer.inet()),
-        accepted: rt::now(),
-        accept_nanos: nanos_of(rt::wall()),
-        ends: Cell::default(),
-        error: Cell::default(),
-        rare: OnceCell::new(),
-        variables: SessionStore::default(),
-        upgraded: Cell::new(false),
-        ordered: Cell::new(None),
-        slots: Cell::new(Some(slots)),
-    };
-    let session = LocalRc::new(|| StreamTask::own(make()));
-    if let Some(guard) = guard {
-        let _ = session.rare.get_or_init(Box::default).reversed.set(guard);
-    }
-    StreamTask::enter(&session);
-    stream::metrics::connection(&session);
-    if session.proxy().rules.connection.is_empty() {
-        spawn(session, stream);
-    } else {
-        // A panic is that of the session, not of the listener's task.
-        rt::contain(session.tag(), || screen(session, stream));
-    }
-}
-
-/// No header of a balancer in front is expected.
-const NO_HEADER: ExpectedHeader = ExpectedHeader { netscaler: None, proxy: false };
-
-/// Runs the rules on connections, and goes on with a connection that they let pass.
-fn screen(session: LocalRc<StreamTask>, mut stream: Transport) {
-    match admit(&session, &mut stream, true) {
-        Some(expected) => {
-            if expected.is_some() {
-                session.rare.get_or_init(Box::default).expected.set(Some(expected));
-            }
-            spawn(session, stream);
-        }
-        None => {
-            drop(stream);
-            leave(&session);
-        }
-    }
-}
-
-fn spawn(session: LocalRc<StreamTask>, stream: Transport) {
-    rt::spawn_with(rt::Class::Normal, session.tag(), (session, stream), |(session, stream)| {
-        run_unless_killed(session, stream)
-    });
-}
-
-/// Runs a session to its end, or until it is killed: everything that it holds is dropped then. The client lies in the
-/// future once: an argument of an asynchronous function would lie there twice.
-fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport) -> impl Future<Output = ()> {
-    let mut client = Client::new(&session, stream);
-    async move {
-        let mut ended = rt::unless(|| session.is_killed(), prepare(&session, &mut client)).await;
-        let mut closing = None;
-        if ended != Some(true) {
-            drop(client);
-        } else if session.is_reversed() {
-            let served = rt::boxed(stream::several::serve_reversed(&session, &mut client));
-            ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
-            closing = stream::closing::begin(&session, client);
-        } else if let Some(attached) = session.take_attached() {
-            ended = rt::boxed(stream::attaching::serve(&session, client, attached)).await;
-        } else if session.proxy().mode == Mode::Http {
-            let served = stream::http::serve(&session, &mut client);
-            ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
-            closing = stream::closing::begin(&session, client);
-        } else {
-            let served = stream::tcp::serve(&session, &mut client);
-            let served = rt::unless(|| session.is_killed(), served).await;
-            closing = stream::closing::begin(&session, client);
-            ended = served.is_some().then_some(true);
-            if let Some(Some(state)) = served {
-                stream::conclude::conclude(&session, state);
-            }
-        }
-        if ended.is_none() {
-            session.conclude_killed();
-        }
-        if let Some(closing) = closing {
-            closing.await;
-        }
-        leave(&session);
-    }
-}
-
-/// Does what the listening address asks for before the connection is served. False: the connection has ended.
-#[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
-fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<Output = bool> + 'a {
-    async move {
-        session.register().await;
-        let mut expected = session.rare.get().and_then(|rare| rare.expected.take()).unwrap_or(NO_HEADER);
-        if let Some(special) = session.bind().map(|bind| &bind.listening).filter(|listening| is_special(listening)) {
-            if let Segments::ReducedBy(bytes) = special.socket.segments {
-                // A kernel that refuses leaves the size as it is.
-                if let Some((transport, _)) = client.conn.bytes() {
-                    let _ = transport.reduce_segments(bytes);
-                }
-            }
-            expected.netscaler = special.header.netscaler.or(expected.netscaler);
-            expected.proxy |= special.header.proxy;
-        }
-        if expected.is_some() {
-            let Some((transport, input)) = client.conn.bytes() else { return false };
-            if !rt::boxed(receive_header((session, transport, input), expected)).await {
-                return false;
-            }
-        }
-        if client.conn.bytes().is_some_and(|(transport, _)| transport.is_tls())
-            && !session.is_reversed()
-            && !rt::boxed(secure(session, client)).await
-        {
-            return false;
-        }
-        if !session.proxy().rules.session.is_empty()
-            && client.conn.bytes().is_none_or(|(transport, _)| admit(session, transport, false).is_none())
-        {
-            return false;
-        }
-        stream::metrics::session(session);
-        stream::tracking::session(session);
-        true
-    }
-}
-
-/// Reads the header of a balancer in front; what came behind it is input. False: the connection has ended.
-async fn receive_header(
-    (session, transport, input): (&StreamTask, &mut Transport, &mut Buffer),
-    expected: ExpectedHeader,
-) -> bool {
-    let received = handshake::receive(session, transport, expected).await;
-    received.map(|received| *input = received).is_some()
-}
-
-/// Shakes hands with the client; what has come behind a header is the beginning of that. False: the connection has ended.
-async fn secure(session: &StreamTask, client: &mut Client) -> bool {
-    let Some((transport, input)) = client.conn.bytes() else { return false };
-    let early = std::mem::replace(input, Buffer::empty());
-    handshake::secure(session, transport, early).await
-}
-
-/// Runs the rules on a connection, or on its session. `None`: it is refused; else the headers that have to come first.
-fn admit(session: &Session, client: &mut Transport, before_session: bool) -> Option<ExpectedHeader> {
-    let rules = &session.proxy().rules;
-    let rules = if before_session { &rules.connection } else { &rules.session };
-    if !before_session && rules.iter().any(|rule| matches!(rule.action, Action::SetEnd(..))) {
-        session.keep_ends();
-    }
-    let mut expected = NO_HEADER;
-    let ended = run_connection(session, rules, &mut |header| match header {
-        Expected::Proxy => expected.proxy = true,
-        // Without a number of its own, the address wants 0.
-        Expected::NetScaler => {
-            let of_address = session.bind().and_then(|bind| bind.listening.header.netscaler);
-            expected.netscaler = Some(of_address.unwrap_or(0));
-        }
-    });
-    let Some(ended) = ended else { return Some(expected) };
-    // What the system does not let happen so happens all the same.
-    let _ = match ended {
-        Final::SilentDrop(hops) => client.forget(*hops),
-        // A reset leaves nothing behind on either side, where an orderly end waits for the client's.
-        _ if before_session => client.set_linger_zero(),
-        _ => Ok(()),
-    };
-    match ended {
-        Final::Exhausted => stream::metrics::exhausted(session),
-        _ => stream::metrics::denied(session, before_session),
-    }
-    None
-}
-
-/// Whether something has to be done with connections of an address before they are served.
-fn is_special(listening: &Listening) -> bool {
-    listening.header.is_some() || matches!(listening.socket.segments, Segments::ReducedBy(_))
-}
-
-/// The task of a session has ended.
-fn leave(task: &StreamTask) {
-    task.close();
-    task.leave();
-}
-
-/// A task panicked and was dropped: what is known of its stream is counted and logged as internal, and its session ends
-/// where it was that one's own.
-pub fn conclude_panicked(worker: &Worker, tag: u64) {
-    let Some(task) = worker.leave(Key::from_bits(tag)) else { return };
-    task.conclude_panicked();
-    if task.owns_session() {
-        task.close();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn future_of<A, B, F: Future>(_: impl FnOnce(A, B) -> F) -> usize {
-        size_of::<F>()
-    }
-
-    /// Idle clients are what a proxy has most of. Code that needs more than this per session boxes what is rare.
-    #[test]
-    fn an_idle_session_is_small() {
-        let (task, shared) = (future_of(run_unless_killed), size_of::<StreamTask>());
-        assert!(task <= 224 && shared <= 176, "{task} bytes of a future, {shared} of a session");
     }
 }

@@ -1,12 +1,14 @@
 //! The state of a stream: its messages, times, proxies and outcome. It is stored outside of the future that serves the stream, so
 //! that it survives a panic in it. Must never decide anything.
 
-use crate::stream::budget::Spent;
-use crate::stream::cache::CacheUse;
-use crate::stream::filter::Filters;
-use crate::stream::instrumentation::Instrumentation;
-use crate::stream::kernel::Kernel;
-use crate::stream::otel::StreamTrace;
+pub mod cache_use;
+pub mod instrumentation;
+pub mod kernel;
+mod outcome;
+pub mod spent;
+pub mod trace;
+
+use crate::filter::Filters;
 use base::moment::WallTime;
 use base::slab::Key;
 use expression::capture::Captures;
@@ -27,6 +29,12 @@ use wire::http::{Head, Method};
 
 use crate::orders::Orders;
 use crate::session::Session;
+use cache_use::CacheUse;
+use instrumentation::Instrumentation;
+use kernel::Kernel;
+pub use outcome::{Cause, Outcome, Phase};
+use spent::Spent;
+use trace::StreamTrace;
 
 /// Name of a service in log lines; setting it needs no allocation.
 #[derive(Debug, Clone)]
@@ -54,98 +62,6 @@ impl std::ops::Deref for ServiceName {
     }
 }
 
-/// Cause of a stream's end (configuration manual, section 8.5, first character).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Cause {
-    #[default]
-    Normal,
-    Client,
-    Server,
-    Proxy,
-    /// The proxy, because the body of the request is invalid.
-    Invalid,
-    /// The proxy: a filter rejected the response, or rules have made it too large.
-    Refused,
-    Local,
-    Resource,
-    Internal,
-    ClientTimeout,
-    ServerTimeout,
-    Killed,
-    /// Its server went down (`on-marked-down`).
-    Down,
-    /// An active server came up (`on-marked-up`).
-    Up,
-}
-
-impl Cause {
-    /// Returns its character in the log.
-    pub const fn letter(self) -> u8 {
-        match self {
-            Self::Normal => b'-',
-            Self::Client => b'C',
-            Self::Server => b'S',
-            Self::Proxy | Self::Invalid | Self::Refused => b'P',
-            Self::Local => b'L',
-            Self::Resource => b'R',
-            Self::Internal => b'I',
-            Self::ClientTimeout => b'c',
-            Self::ServerTimeout => b's',
-            Self::Killed => b'K',
-            Self::Down => b'D',
-            Self::Up => b'U',
-        }
-    }
-}
-
-/// Phase of a stream at its end (configuration manual, section 8.5, second character).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Phase {
-    #[default]
-    Done,
-    Request,
-    Tarpit,
-    Queue,
-    Connect,
-    Headers,
-    Data,
-    Last,
-}
-
-impl Phase {
-    /// Returns its character in the log.
-    pub const fn letter(self) -> u8 {
-        match self {
-            Self::Done => b'-',
-            Self::Request => b'R',
-            Self::Tarpit => b'T',
-            Self::Queue => b'Q',
-            Self::Connect => b'C',
-            Self::Headers => b'H',
-            Self::Data => b'D',
-            Self::Last => b'L',
-        }
-    }
-}
-
-/// Outcome of a stream: its termination state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outcome {
-    pub cause: Cause,
-    pub phase: Phase,
-}
-
-impl Outcome {
-    pub const fn new(cause: Cause, phase: Phase) -> Self {
-        Self { cause, phase }
-    }
-
-    /// Returns the first two characters of the termination state.
-    pub const fn letters(self) -> [u8; 2] {
-        [self.cause.letter(), self.phase.letter()]
-    }
-}
-
 /// The state of one stream. Recycled: `clear` keeps the heads' capacity.
 #[derive(Default)]
 pub struct StreamState {
@@ -157,7 +73,7 @@ pub struct StreamState {
     pub has_request: bool,
     /// Content rules have let it pass: it is known to be a request.
     pub inspected: bool,
-    /// The task that serves it, where it can be reached ([`crate::stream::task`]).
+    /// The task that serves it, where it can be reached ([`crate::session::task`]).
     pub task: Option<Key>,
     /// Number of streams that the process had before it.
     pub number: u32,
@@ -511,31 +427,5 @@ impl StreamState {
         (*attempts, *client_streams, *tracked) = (Attempts::default(), 0, Tracked::default());
         (*client_kernel, *cost_before) = (Kernel::Unknown, rt::TaskCost::default());
         self.forget_rules();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outcomes_print_as_the_manual_says() {
-        for (cause, phase, text) in [
-            (Cause::Normal, Phase::Done, b"--"),
-            (Cause::Server, Phase::Headers, b"SH"),
-            (Cause::ServerTimeout, Phase::Queue, b"sQ"),
-            (Cause::ClientTimeout, Phase::Request, b"cR"),
-            (Cause::Proxy, Phase::Data, b"PD"),
-            (Cause::Invalid, Phase::Headers, b"PH"),
-            (Cause::Refused, Phase::Data, b"PD"),
-            (Cause::Client, Phase::Connect, b"CC"),
-            (Cause::Proxy, Phase::Tarpit, b"PT"),
-            (Cause::Local, Phase::Last, b"LL"),
-            (Cause::Resource, Phase::Connect, b"RC"),
-            (Cause::Internal, Phase::Done, b"I-"),
-            (Cause::Killed, Phase::Data, b"KD"),
-        ] {
-            assert_eq!(&Outcome::new(cause, phase).letters(), text);
-        }
     }
 }

@@ -1,9 +1,16 @@
 //! One worker: its generation, idle connections, open sessions, log. Everything here belongs to one thread. Must never hold state
 //! that workers share or that outlives a configuration: that belongs to the process.
 
+pub(crate) mod agents;
 pub(crate) mod arrivals;
 pub(crate) mod attachments;
+pub mod openings;
+pub(crate) mod presence;
+mod recycled;
 mod stopping;
+mod tasks;
+pub(crate) mod tracing;
+pub(crate) mod waiting;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,7 +23,7 @@ use std::time::Duration;
 use crate::captures::Captures;
 use base::AppendOnlyVec;
 use base::moment::Moment;
-use base::slab::{Key, Slab};
+use base::slab::Slab;
 use bumpalo::Bump;
 use config::diagnostic::Severity;
 use config::spec::{LogLevel, MultiQueue};
@@ -30,7 +37,7 @@ use policy::program::Proxy;
 use rt::LocalRc;
 
 use crate::certificates::Certificates;
-use crate::frontends::{Frontends, Opening};
+use crate::filter::Filters;
 use crate::generation::{Generation, Generations, WorkerGeneration};
 use crate::host::Host;
 use crate::outgoing::{Outgoing, idle_limits};
@@ -40,17 +47,14 @@ use crate::service::activity::WorkerActivity;
 use crate::service::log::{Logger, Targets};
 use crate::service::mail::Outbox;
 use crate::service::registry::Services;
+use crate::session::task::StreamTask;
 use crate::sockets::Sockets;
-use crate::stream::filter::Filters;
-use crate::stream::spoe::{AgentCounters, AgentLinks};
-use crate::stream::task::StreamTask;
 use crate::stream_state::StreamState;
 use crate::vacancies::Vacancies;
-use crate::worker::arrivals::Arrivals;
-use crate::worker::attachments::Attachments;
-
-mod recycled;
-pub(crate) mod tracing;
+use agents::{AgentCounters, AgentLinks};
+use arrivals::Arrivals;
+use attachments::Attachments;
+use openings::{Frontends, Opening};
 
 /// State that all workers share, independent of configurations.
 pub struct Process {
@@ -108,7 +112,6 @@ pub struct Process {
     pub(crate) agents: AppendOnlyVec<AgentCounters>,
     /// Reverse HTTP connections.
     pub(crate) attachments: Attachments,
-    /// Set once: no new connections, sessions end when they can.
     stopping: AtomicBool,
     /// Set once, `grace` before `stopping`.
     leaving: AtomicBool,
@@ -535,66 +538,5 @@ impl Worker {
     /// Returns the number of concluded streams.
     pub fn requests(&self) -> u64 {
         self.requests.get()
-    }
-
-    /// Adds a task that serves streams and was counted by `reserve`; the key is its tag.
-    pub fn enter(&self, task: LocalRc<StreamTask>) -> Key {
-        self.tasks.borrow_mut().insert(task)
-    }
-
-    /// Counts a task for one stream, beside that of its session.
-    pub fn enter_stream(&self) {
-        self.process.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Returns the number of tasks that serve streams: sessions, and multiplexed streams.
-    pub fn tasks_here(&self) -> usize {
-        self.tasks.borrow().len()
-    }
-
-    /// Returns the task with that key.
-    #[inline]
-    pub fn task(&self, key: Key) -> Option<LocalRc<StreamTask>> {
-        self.tasks.borrow().get(key).cloned()
-    }
-
-    /// Returns at most `most` tasks that follow a key, for iterating over all tasks in batches.
-    pub fn tasks_behind(&self, from: Option<u64>, most: usize) -> Vec<(Key, LocalRc<StreamTask>)> {
-        let tasks = self.tasks.borrow();
-        // Keys of one slot differ by its generation; slots are in order.
-        let place = |key: u64| key & 0xffff_ffff;
-        let behind = tasks.iter().skip_while(|(key, _)| from.is_some_and(|from| place(key.to_bits()) <= place(from)));
-        behind.take(most).map(|(key, task)| (key, task.clone())).collect()
-    }
-
-    /// Removes a task that has ended.
-    pub fn leave(&self, key: Key) -> Option<LocalRc<StreamTask>> {
-        let task = self.tasks.borrow_mut().remove(key)?;
-        self.process.leave(self.id);
-        self.tell_if_drained();
-        Some(task)
-    }
-
-    /// Counts a connection without a session, of a log relay or to a reverse HTTP server: the end of the process waits for it as
-    /// for a session.
-    pub(crate) fn enter_relay(&self) {
-        self.process.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Removes such a connection from the count.
-    pub(crate) fn leave_relay(&self) {
-        self.process.leave(self.id);
-        self.tell_if_drained();
-    }
-
-    /// Counts a task that may accept connections: a soft stop lasts until it has ended.
-    pub fn begin_accepting(&self) {
-        self.process.accepting.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Counts down the tasks that may accept connections.
-    pub fn end_accepting(&self) {
-        self.process.accepting.fetch_sub(1, Ordering::AcqRel);
-        self.tell_if_drained();
     }
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base::Key;
-use engine::stream::task::StreamTask;
+use engine::session::task::StreamTask;
 use engine::worker::Worker;
 
 use super::Asked;

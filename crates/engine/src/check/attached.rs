@@ -8,8 +8,8 @@ use policy::check::Connect;
 
 use super::outcome::Outcome;
 use super::run::{Course, Waited};
-use crate::worker::arrivals::Waiting;
 use crate::worker::attachments::Kind;
+use crate::worker::waiting::Waiting;
 
 impl Course<'_> {
     /// Attaches the check to a connection that the server has opened.

@@ -4,8 +4,6 @@
 use std::future::poll_fn;
 use std::io;
 use std::process::ExitStatus;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -19,60 +17,13 @@ use policy::program::{BindAddress, Proxy, Server, ServerAddress};
 use rt::Signal;
 use rt::program::{Invocation, Running};
 
+use super::programs::Room;
 use crate::worker::Worker;
 
-/// Maximum number of concurrently running programs of a process; further checks wait.
-const MOST: usize = 128;
-/// Interval at which a waiting check looks for a free slot.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// Time between SIGTERM and SIGKILL for a program that exceeded its timeout.
 const GRACE: Duration = Duration::from_secs(1);
 /// Argument for a missing port or address.
 const NONE: &str = "NOT_USED";
-
-/// The external check programs of a process.
-#[derive(Debug)]
-pub struct Programs {
-    /// Threads that start programs: that blocks until the system has forked.
-    starters: rt::Helpers,
-    running: Arc<AtomicUsize>,
-}
-
-impl Default for Programs {
-    fn default() -> Self {
-        Self { starters: rt::Helpers::new(1, MOST), running: Arc::default() }
-    }
-}
-
-/// A slot for a running program, freed when dropped.
-struct Room(Arc<AtomicUsize>);
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Programs {
-    fn enter(&self) -> Option<Room> {
-        let more = |running: usize| (running < MOST).then_some(running + 1);
-        let entered = self.running.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        entered.is_ok().then(|| Room(Arc::clone(&self.running)))
-    }
-
-    /// Waits for a slot; `None`: none was free before the deadline.
-    async fn room(&self, deadline: Moment) -> Option<Room> {
-        loop {
-            if let Some(room) = self.enter() {
-                return Some(room);
-            }
-            if rt::now() >= deadline {
-                return None;
-            }
-            rt::sleep(LOOK_AGAIN).await;
-        }
-    }
-}
 
 /// Runs the program for a server; it has to exit within `bound`.
 pub(super) async fn check(

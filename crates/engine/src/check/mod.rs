@@ -13,6 +13,7 @@ mod naming;
 mod opening;
 mod outcome;
 mod pooling;
+mod programs;
 mod run;
 mod several;
 mod targets;
@@ -35,7 +36,7 @@ use crate::service::events as script_events;
 use crate::service::transitions::{self, Cause, Online};
 use crate::service::{mail, slow_start};
 use crate::worker::{Process, Worker};
-pub use external::Programs;
+pub use programs::Programs;
 pub use targets::{Orders, Targets};
 
 /// Starts the checks that are assigned to this worker. The first checks of all servers are spread evenly over the shortest

@@ -16,7 +16,7 @@ use wire::http::{Fields, Framing, authentication};
 
 use super::outcome::Outcome;
 use super::run::Course;
-use crate::stream::attaching::named;
+use crate::session::attached::named;
 
 /// Pooling state of a check's connection.
 #[derive(Default)]

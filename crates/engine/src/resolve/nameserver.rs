@@ -3,11 +3,10 @@
 //! question do not match a query.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io::IoSlice;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use policy::program::{Nameserver, Resolvers};
@@ -18,6 +17,7 @@ use wire::dns::{Fault, Found, ResponseCode, find, question, read};
 
 use super::counters::Counts;
 use super::round::Round;
+use super::state::{Idle, Line};
 use super::stream;
 use crate::worker::Process;
 
@@ -25,21 +25,6 @@ use crate::worker::Process;
 const MOST_OPEN: usize = 4_096;
 /// Datagrams that are received in a row before yielding.
 const IN_A_ROW: usize = 64;
-
-/// A name server of a section.
-pub(super) struct Line {
-    shared: Arc<Process>,
-    /// The section as configured.
-    written: Rc<Resolvers>,
-    section: usize,
-    pub(super) index: usize,
-    /// Pending queries, by query ID.
-    open: RefCell<BTreeMap<u16, Rc<Round>>>,
-    socket: RefCell<Option<Datagram>>,
-    /// Waker of the listening task, woken when no query is pending.
-    listener: Cell<Option<Waker>>,
-    pub(super) idle: stream::Idle,
-}
 
 impl Line {
     pub(super) fn new(shared: Arc<Process>, written: Rc<Resolvers>, section: usize, index: usize) -> Self {
@@ -51,7 +36,7 @@ impl Line {
             open: RefCell::default(),
             socket: RefCell::default(),
             listener: Cell::default(),
-            idle: stream::Idle::default(),
+            idle: Idle::default(),
         }
     }
 

@@ -2,7 +2,6 @@
 //! server itself.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,8 +14,8 @@ use rt::net::{Address, Datagram, Family};
 use wire::dns::{Found, Kind, Name};
 
 use super::followed::{Followed, Follower, Member, Question};
-use super::nameserver::Line;
 use super::round::Round;
+use super::state::{Line, Section};
 use super::{apply, services};
 use crate::worker::Worker;
 
@@ -26,15 +25,6 @@ const MOST_NAMES: usize = 4_096;
 const ROUTE_KEPT: Duration = Duration::from_secs(30);
 /// An IPv6 address outside this network (documentation prefix), for the route check; nothing is sent there.
 const FAR: &str = "[2001:db8::1]:53";
-
-/// A `resolvers` section.
-pub(crate) struct Section {
-    /// A copy, because the section outlives configurations.
-    written: Rc<Resolvers>,
-    lines: Vec<Rc<Line>>,
-    names: RefCell<BTreeMap<Question, Rc<Followed>>>,
-    routes_ipv6: Cell<Option<(bool, Moment)>>,
-}
 
 impl Section {
     /// Creates a section without names.

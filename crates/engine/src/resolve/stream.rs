@@ -1,7 +1,6 @@
 //! Queries over TCP (RFC 7766): one at a time per connection, which is kept open for the next one for a while. Must never wait
 //! longer than its round does.
 
-use std::cell::{Cell, RefCell};
 use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
 use std::pin::pin;
@@ -20,8 +19,8 @@ use wire::dns::{Fault, LONGEST, find, read};
 
 use crate::outgoing::security;
 
-use super::nameserver::Line;
 use super::round::Round;
+use super::state::{Idle, Line};
 
 /// Maximum number of idle connections.
 const KEPT: usize = 4;
@@ -29,15 +28,6 @@ const KEPT: usize = 4;
 const KEPT_FOR: Duration = Duration::from_secs(5);
 /// Maximum number of connections of one name server.
 const MOST: usize = 64;
-
-/// Idle connections, and the number of those in use.
-#[derive(Default)]
-pub(super) struct Idle {
-    streams: RefCell<Vec<(Transport, Moment)>>,
-    used: Cell<usize>,
-    /// A task closes expired connections.
-    is_watched: Cell<bool>,
-}
 
 impl Idle {
     fn take(&self) -> Option<Transport> {

@@ -1,59 +1,14 @@
 //! Evaluations without a stream: lookups of the runtime API, keys of log lines. Must never know the caller.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
 
-use base::moment::WallTime;
-use bumpalo::Bump;
-use expression::pattern::ListStates;
-use expression::sample::{Context, Meter, Probes, Transport, Value};
+use expression::sample::{Context, Meter};
 use expression::variable::{Store, Variables};
-use live::Live;
-use policy::program::Program;
 
 use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};
+pub use crate::service::blank::lend;
 use crate::worker::Worker;
-
-/// Probes without a connection.
-struct NoProbes;
-
-impl Probes for NoProbes {
-    fn source(&self) -> Option<SocketAddr> {
-        None
-    }
-
-    fn destination(&self) -> Option<SocketAddr> {
-        None
-    }
-
-    fn wall(&self) -> WallTime {
-        rt::wall()
-    }
-
-    fn random(&self) -> u64 {
-        rt::random()
-    }
-
-    fn transport(&self, _: Transport) -> Option<Value<'static>> {
-        None
-    }
-}
-
-/// Calls `with` with a context that contains only the program and the live state.
-pub fn lend<T>(
-    (program, lists): (&Program, &ListStates),
-    live: &Live,
-    arena: &Bump,
-    with: impl FnOnce(&Context<'_>) -> T,
-) -> T {
-    with(&Context {
-        program: Some(program),
-        live: Some(live),
-        lists: Some(lists),
-        ..Context::blank(arena, program.global.bufsize, rt::now(), &NoProbes, &Meter::default())
-    })
-}
 
 /// Calls `with` with a context of the process and its variables. Log formats use `name` as the frontend's name.
 pub fn lend_process<T>(

@@ -2,13 +2,12 @@
 //! on a mail server.
 
 mod dialogue;
+mod outbox;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base::moment::WallTime;
 use config::spec::LogLevel;
@@ -16,67 +15,8 @@ use policy::program::{MailAlert, Proxy};
 use wire::date::Date;
 
 use crate::worker::{Process, Worker};
-
-/// Maximum number of queued mails per mail server. Servers that fail at the same time cause many mails, of which one is enough.
-const WAITING: usize = 100;
-
-/// Queued mails, for each mail server.
-#[derive(Debug, Default)]
-pub struct Outbox {
-    queues: Mutex<BTreeMap<SocketAddr, Queue>>,
-    /// A script sends the mails (`core.use_native_mailers_config` of HAProxy's Lua manual).
-    is_left: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    mails: VecDeque<Mail>,
-    /// A task sends them, one at a time.
-    busy: bool,
-}
-
-/// A complete mail.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Mail {
-    hostname: Box<str>,
-    from: Box<str>,
-    to: Box<str>,
-    /// Header and body, including the final dot.
-    content: Arc<[u8]>,
-    timeout: Duration,
-    proxy: usize,
-}
-
-impl Outbox {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Queue>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Stops sending mails: a script does.
-    pub fn leave_to_scripts(&self) {
-        self.is_left.store(true, Ordering::Relaxed);
-    }
-
-    /// Queues a mail. `None`: the queue is full; else whether a task has to be started.
-    fn add(&self, to: SocketAddr, mail: Mail) -> Option<bool> {
-        let mut queues = self.lock();
-        let queue = queues.entry(to).or_default();
-        if queue.mails.len() >= WAITING {
-            return None;
-        }
-        queue.mails.push_back(mail);
-        Some(!std::mem::replace(&mut queue.busy, true))
-    }
-
-    /// Takes the next mail for a server; `None`: the queue is empty, the task ends.
-    fn next(&self, to: SocketAddr) -> Option<Mail> {
-        let mut queues = self.lock();
-        let queue = queues.get_mut(&to)?;
-        let mail = queue.mails.pop_front();
-        queue.busy = mail.is_some();
-        mail
-    }
-}
+use outbox::Mail;
+pub use outbox::Outbox;
 
 /// Sends an alert by mail, if the proxy's level includes it.
 pub fn alert(worker: &Worker, proxy: &Proxy, level: LogLevel, text: &str) {
@@ -162,28 +102,5 @@ mod tests {
     fn dates_are_those_of_mails() {
         let now = WallTime { seconds: 1_795_352_303, nanos: 0 };
         assert_eq!(date(now), "Sun, 22 Nov 2026 12:58:23 +0000");
-    }
-
-    #[test]
-    fn the_outbox_is_bounded_and_one_at_a_time_sends() {
-        let (outbox, to) = (Outbox::default(), "127.0.0.1:25".parse().unwrap());
-        let mail = Mail {
-            hostname: "h".into(),
-            from: "a".into(),
-            to: "b".into(),
-            content: Arc::from(&b"x"[..]),
-            timeout: Duration::from_secs(1),
-            proxy: 0,
-        };
-        assert_eq!(outbox.add(to, mail.clone()), Some(true));
-        for _ in 1..WAITING {
-            assert_eq!(outbox.add(to, mail.clone()), Some(false));
-        }
-        assert_eq!(outbox.add(to, mail.clone()), None);
-        for _ in 0..WAITING {
-            assert!(outbox.next(to).is_some());
-        }
-        assert_eq!(outbox.next(to), None);
-        assert_eq!(outbox.add(to, mail), Some(true));
     }
 }

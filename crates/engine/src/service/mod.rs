@@ -3,8 +3,10 @@
 
 pub mod activity;
 pub mod bare;
+mod blank;
 pub(crate) mod ejections;
 pub mod events;
+mod happenings;
 pub mod log;
 pub(crate) mod mail;
 pub mod registry;

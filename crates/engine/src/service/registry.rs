@@ -11,9 +11,9 @@ use base::AppendOnlyVec;
 use conn::service::{ByteService, Service};
 use policy::registry::Registry;
 
+use crate::filter::Filter;
+use crate::script::{Action, ActionFactory};
 use crate::session::Session;
-use crate::stream::filter::Filter;
-use crate::stream::script::{Action, ActionFactory};
 use crate::telemetry::Channel;
 use crate::worker::{SharedStreamState, Worker};
 

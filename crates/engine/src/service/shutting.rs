@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use crate::stream::task::StreamTask;
+use crate::session::task::StreamTask;
 use crate::stream_state::Cause;
 use crate::worker::{Process, Worker};
 

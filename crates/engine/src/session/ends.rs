@@ -55,7 +55,7 @@ impl Session {
     }
 
     /// Rules of the session may change what its connection's ends are from here on.
-    pub(super) fn keep_ends(&self) {
+    pub(crate) fn keep_ends(&self) {
         let ends = (self.client(), Some(self.destination()));
         self.change(|known| {
             known.connection.get_or_insert(ends);

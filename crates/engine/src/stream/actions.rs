@@ -3,8 +3,8 @@
 
 use policy::rule::Wait;
 
+use crate::script::Action;
 use crate::session::Session;
-use crate::stream::script::Action;
 use crate::stream::spoe;
 
 /// Begins the action that a rule waits for; `None`: it waits for something else, or there is no such action.

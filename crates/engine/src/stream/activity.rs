@@ -1,8 +1,13 @@
 //! When a side was last heard of and spoken to, and since when it is silent (`option independent-streams`). Must never
 //! know how long that may last.
 
+use std::time::Duration;
+
 use base::moment::Moment;
 use conn::progress::TimeoutProgress;
+
+/// A client that waits is registered with the poller after so long: most answers come sooner.
+pub const WATCH_AFTER: Duration = Duration::from_millis(5);
 
 /// One side of a stream.
 #[derive(Debug, Clone, Copy)]

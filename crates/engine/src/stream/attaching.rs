@@ -6,37 +6,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use conn::several::{Connection, Parcel, Requests, ServerConnection};
-use expression::sample::Context;
 use live::{Admin, Entry};
-use policy::rule::Attach;
 
 use crate::session::Session;
-use crate::stream::http::Client;
+use crate::session::attached::Attached;
+use crate::session::task::StreamTask;
+use crate::stream::client::Client;
 use crate::stream::sharing;
-use crate::stream::task::StreamTask;
 use crate::worker::Worker;
-use crate::worker::attachments::{Kind, Presence};
-
-/// The server that a connection is given to.
-pub struct Attached {
-    /// Index of its backend, and of it there.
-    server: (usize, usize),
-    /// The key by which requests ask for the connection; empty where it has no name.
-    key: Vec<u8>,
-}
-
-impl Attached {
-    /// As a rule says.
-    pub fn by(attach: &Attach, context: &Context<'_>) -> Self {
-        let name = attach.name.as_ref().and_then(|name| name.evaluate(context)).and_then(|name| context.as_text(name));
-        Self { server: (attach.backend, attach.server), key: name.map(named).unwrap_or_default() }
-    }
-}
-
-/// The key of a connection that differs from others in its name alone.
-pub fn named(name: &[u8]) -> Vec<u8> {
-    [b"n", name].concat()
-}
+use crate::worker::attachments::Kind;
+use crate::worker::presence::Presence;
 
 /// Waits until the connection has begun with HTTP/2, as long as for a request, and gives it to its server. One that begins
 /// otherwise ends. `None`: the session was killed.

@@ -8,7 +8,7 @@ use conn::flow::{FlowError, FlowStep, Moved};
 use conn::h1::{BodyEnd, UnreadBody};
 
 use crate::session::Session;
-use crate::stream::http::Client;
+use crate::stream::client::Client;
 use crate::stream::metrics;
 use crate::worker::SharedStreamState;
 

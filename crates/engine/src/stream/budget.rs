@@ -1,22 +1,11 @@
-//! What the rules and expressions of one stream may cost (`tune.eval.max-time`). Owns the accounts; must never end a stream.
+//! Charges a stream for the cost of its rules and expressions (`tune.eval.max-time`). Must never end a stream.
 
-use std::cell::Cell;
 use std::time::Duration;
 
+use crate::stream_state::spent::Spent;
 use crate::worker::Worker;
 
-/// What evaluations for a stream have cost.
-#[derive(Debug, Default)]
-pub struct Spent {
-    time: Cell<Duration>,
-}
-
 impl Spent {
-    /// Another stream begins.
-    pub fn clear(&self) {
-        self.time.set(Duration::ZERO);
-    }
-
     /// Charges what the current worker has done since it looked at the clock last in the same call of its task. `long`: a
     /// step follows that may take long. False: `budget`, the stream's whole, is used up.
     ///

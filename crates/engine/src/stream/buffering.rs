@@ -12,8 +12,9 @@ use policy::program::Proxy;
 use wire::http::{Framing, Version};
 
 use crate::session::Session;
-use crate::stream::http::Client;
-use crate::stream::reply::{Failure, send_interim};
+use crate::stream::client::Client;
+use crate::stream::failure::Failure;
+use crate::stream::reply::send_interim;
 use crate::stream::tracking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;

@@ -15,8 +15,8 @@ use policy::services::ServiceRow;
 use rt::net::Hangup;
 
 use crate::session::Session;
+use crate::stream::client::Client;
 use crate::stream::conclude;
-use crate::stream::http::Client;
 use crate::stream_state::{Cause, Outcome, Phase, ServiceName};
 use crate::worker::SharedStreamState;
 

@@ -8,20 +8,22 @@ use std::task::Poll;
 use std::time::Duration;
 
 use conn::service::Service;
-use live::cache::{Cache, Codings, Found, Lead, Object, Place, Role, Signature, Update, Varies, Wants};
+use live::cache::{Cache, Codings, Found, Object, Place, Role, Signature, Update, Varies, Wants};
 use live::counters::{ContentCounters, Count};
 use policy::rule::Action;
 use wire::date::parse_http_date;
 use wire::http::{Framing, Head, Method, Version};
 
 use crate::session::Session;
+pub use crate::stream::cache_help::Help;
 use crate::stream::filter;
 use crate::stream::freshness::{self, Asked, has_directive, lifetime, lifetime_by_standard, staleness};
 use crate::stream::hints;
-use crate::stream::request::origin_form;
-use crate::stream::serving::Started;
+use crate::stream::request_target::origin_form;
+use crate::stream::started_service::Started;
 use crate::stream::stored::Stored;
 use crate::stream::validation;
+use crate::stream_state::cache_use::CacheUse;
 use crate::stream_state::{ServiceName, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -33,51 +35,6 @@ const READ: Duration = Duration::from_secs(1);
 
 /// How the cache is named in place of a server.
 pub(super) const SHOWN: ServiceName = ServiceName::Known("<CACHE>");
-
-/// What `cache-use` has found out about a request.
-pub struct CacheUse {
-    /// Scheme, host and target: what the request asks for.
-    pub(super) key: Box<[u8]>,
-    /// What the response may depend on beside that; `None`: too much.
-    pub(super) signature: Option<Signature>,
-    /// The response may be stored.
-    may_store: bool,
-    /// The client has given credentials. What rules add for the server after `cache-use` are none.
-    authorized: bool,
-    /// What hints are sent of.
-    hints: Option<Arc<Object>>,
-    /// Others wait for its response.
-    lead: Cell<Option<Lead>>,
-    /// The cache whose next response for the same it waits for.
-    awaits: Option<usize>,
-    /// The cache in whose file a response lies, and where.
-    lies: Option<(usize, Place)>,
-    /// The cache whose old response may answer it where its server fails.
-    falls_back: Option<usize>,
-    /// The request asks its server whether this response of that cache is still the same.
-    pub(super) asks_for: Option<(usize, Arc<Object>)>,
-    /// The conditions of the request are the cache's own.
-    conditional: bool,
-    /// The client wants no response of a server.
-    only_if_cached: bool,
-}
-
-/// What a cache does for a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Help {
-    /// It answers.
-    Answers,
-    /// It has hints for the client.
-    Hints,
-    /// Another request asks a server for the same.
-    Waits,
-    /// It has to be read from a file.
-    Reads,
-    /// Nothing, and the client wants no response of a server.
-    Unsatisfied,
-    /// Nothing.
-    None,
-}
 
 /// Methods whose success changes what is asked for (RFC 9111, section 4.4).
 fn is_unsafe(method: Method) -> bool {

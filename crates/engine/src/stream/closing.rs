@@ -7,7 +7,7 @@ use std::time::Duration;
 use conn::ending::Ending;
 
 use crate::session::Session;
-use crate::stream::http::Client;
+use crate::stream::client::Client;
 
 /// Connections of a worker that wait at most. Others are closed at once: their clients get the end as well, but may lose what they have
 /// not received yet.

@@ -25,45 +25,20 @@ use wire::http::Method;
 use crate::check::{Sign, observe, trace};
 use crate::service::ejections;
 use crate::session::Session;
+use crate::stream::activity::WATCH_AFTER;
 use crate::stream::attempt::Attempt;
 use crate::stream::crowd::Turn;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::exchange::WATCH_AFTER;
-use crate::stream::kernel::Kernel;
 use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::private;
+use crate::stream::server_target::{REDIRECT, Refusal, Target};
 use crate::stream::{early, otel, redirect, sharing, websocket};
-use crate::stream_state::{Cause, Outcome, Phase, StreamState};
+use crate::stream_state::kernel::Kernel;
+use crate::stream_state::{Cause, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot, Worker};
 
-/// The pause before the same server is tried again, at most.
+/// Maximum delay before the same server is tried again.
 const TURNAROUND: Duration = Duration::from_secs(1);
-
-/// The status of an answer that sends the client to the server itself (`redir`).
-pub const REDIRECT: i32 = 302;
-
-/// A server's slot and a link to it.
-pub struct Target {
-    /// The slot.
-    pub slot: Slot,
-    /// The link.
-    pub link: Link,
-}
-
-/// Why there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
-    /// How it is logged.
-    pub outcome: Outcome,
-    /// The status for an HTTP client; -1: none is sent.
-    pub status: i32,
-}
-
-impl Refusal {
-    pub(super) const fn new(cause: Cause, phase: Phase, status: i32) -> Self {
-        Self { outcome: Outcome::new(cause, phase), status }
-    }
-}
 
 /// Who asks.
 pub struct Request<'a> {
@@ -85,7 +60,7 @@ pub struct Request<'a> {
     pub prefer: Option<Preference>,
     /// The server to avoid: it failed.
     pub exclude: Option<usize>,
-    /// The hash of what the balance recognises it by.
+    /// Hash for load balancing.
     pub hash: Option<u32>,
     /// The server that it has to be.
     pub bound: Option<Bound>,
@@ -568,7 +543,7 @@ pub fn goes_elsewhere(backend: &Backend, state: &StreamState, bound: Option<Boun
     !stays && (at_once || backend.redispatch.applies(state.attempts.retries, retries(backend, state)))
 }
 
-/// Attempts beyond the first.
+/// Sets the maximum number of retries.
 fn retries(backend: &Backend, state: &StreamState) -> u32 {
     state.orders.get().retries.unwrap_or(backend.retries)
 }

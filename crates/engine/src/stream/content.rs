@@ -20,13 +20,14 @@ use rt::net::Hangup;
 use wire::http::Framing;
 
 use crate::resolve;
+use crate::script::{Action, StreamAccess, Verdict};
 use crate::session::Session;
 use crate::stream::actions;
-use crate::stream::answer::Ending;
+use crate::stream::ending::Ending;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::leaving::{LEFT, unless_left};
 use crate::stream::rules::{Content, Progress, run_content};
-use crate::stream::script::{self, Action, StreamAccess, Verdict};
+use crate::stream::script;
 use crate::stream::sticking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
@@ -34,7 +35,7 @@ use crate::worker::SharedStreamState;
 /// What a rule did to a session that it ended.
 fn cut(stream: &mut Transport, ended: &Final) {
     if let Final::SilentDrop(hops) = ended {
-        // What the system does not let happen quietly happens all the same.
+        // If the system does not permit a silent drop, the connection is closed anyway.
         let _ = stream.forget(*hops);
     }
 }
@@ -279,7 +280,7 @@ impl<'s> Inspection<'s> {
 
 /// Both ends of a session in TCP mode while an answer is looked at.
 pub struct Ends<'a> {
-    /// The client.
+    /// Source address.
     pub client: &'a mut Transport,
     /// The server.
     pub server: &'a mut Transport,

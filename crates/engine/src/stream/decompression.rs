@@ -8,8 +8,8 @@ use wire::http::Head;
 use crate::decoding::{self, DecodeError};
 use crate::session::Session;
 use crate::stream::buffering;
-use crate::stream::http::Client;
-use crate::stream::reply::Failure;
+use crate::stream::client::Client;
+use crate::stream::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

@@ -3,7 +3,7 @@
 use conn::exchange::RequestBody;
 use conn::h1::BodyEnd;
 
-use crate::stream::http::Client;
+use crate::stream::client::Client;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

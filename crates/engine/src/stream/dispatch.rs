@@ -17,22 +17,24 @@ use policy::program::{Backend, Proxy, Server};
 use policy::rule::Bound;
 use wire::http::Head;
 
+use crate::filter::Filters;
 use crate::service::ejections;
 use crate::session::Session;
-use crate::stream::answer::{Ending, Manner};
-use crate::stream::connect::{self, Target};
+use crate::stream::client::Client;
+use crate::stream::connect;
 use crate::stream::departure::{depart, end_after, leave};
+use crate::stream::ending::{Ending, Manner};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{End, Exchange, Remains, Terms};
-use crate::stream::filter::Filters;
+use crate::stream::failure::Failure;
+use crate::stream::head_limits::head_limits;
 use crate::stream::hedging::Hedge;
-use crate::stream::http::Client;
 use crate::stream::link_reuse::keep_link;
 use crate::stream::private::{self, Asked};
-use crate::stream::reply::{Answer, Failure, finish, keeps_client, reply, reply_broken, reply_error, reply_refused};
-use crate::stream::request::head_limits;
+use crate::stream::reply::{Answer, cut, finish, keeps_client, reply, reply_broken, reply_error, reply_refused};
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
+use crate::stream::server_target::Target;
 use crate::stream::{
     body, conclude, fcgi, filter, heads, instrumentation, kernel, metrics, observing, otel, persistence, serving,
     sticking, tracing, tunnel, websocket,
@@ -145,7 +147,7 @@ struct Plan<'s> {
     asks_agents: bool,
     /// The server is asked to close behind the answer.
     close_server: bool,
-    /// What the balance recognises it by.
+    /// Hash for load balancing.
     hash: Option<u32>,
     /// What the rules of its FastCGI application say, where its backend has one.
     fcgi: Option<fcgi::Prepared>,
@@ -405,13 +407,6 @@ pub async fn fail(
         return;
     }
     leave(client, outcome, up.source_ended());
-}
-
-/// Ends a request without an answer. Where a script has wanted that, it has no status, as in HAProxy.
-pub fn cut(session: &Session, state: SharedStreamState, outcome: Outcome) {
-    finish(&state, outcome, if outcome.cause == Cause::Local { 0 } else { -1 });
-    state.borrow_mut().timings.request = None;
-    conclude::conclude(session, state);
 }
 
 /// The hash that the balance chooses a server by.

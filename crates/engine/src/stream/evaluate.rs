@@ -20,11 +20,11 @@ use wire::http::{Framing, Head};
 
 use crate::probes::usage;
 use crate::session::Session;
-use crate::stream::budget::Spent;
-use crate::stream::conclude::{is_normal, with_record};
 use crate::stream::kernel;
-use crate::stream::tracking;
+use crate::stream::record::{is_normal, with_record};
+use crate::stream::tracked;
 use crate::stream_state::StreamState;
+use crate::stream_state::spent::Spent;
 
 /// Bytes that a unique identifier has at most, as in HAProxy.
 const LONGEST_IDENTIFIER: usize = 127;
@@ -37,7 +37,6 @@ fn payload_in<'a>(arena: &'a Bump, framing: Framing, data: &'a [u8]) -> &'a [u8]
 /// A stream as one evaluation sees it.
 #[derive(Clone, Copy)]
 pub struct EvalContext<'a> {
-    /// Its session.
     pub session: &'a Session,
     /// What is known of it.
     pub state: &'a StreamState,
@@ -318,7 +317,7 @@ impl Probes for StreamProbes<'_, '_> {
     }
 
     fn tracked(&self, number: u8) -> Option<Ref<'_, dyn TrackedEntry>> {
-        let found = tracking::find(self.0.session, self.0.state, number)?;
+        let found = tracked::find(self.0.session, self.0.state, number)?;
         Some(Ref::map(found, |tracked| tracked as _))
     }
 

@@ -18,9 +18,9 @@ use wire::http::{Framing, Head, target};
 
 use crate::session::Session;
 use crate::short_text::ShortText;
+use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
-use crate::stream::reply::Failure;
+use crate::stream::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Worker};
 

@@ -7,9 +7,9 @@ use policy::program::Proxy;
 use wire::http::{Framing, Head, Version};
 
 use crate::session::Session;
+use crate::stream::failure::{Failure, Refused};
 use crate::stream::filter::HeadRefused;
 use crate::stream::leaving::unless_left;
-use crate::stream::reply::{Failure, Refused};
 use crate::stream::{filter, forwarded, instrumentation, otel};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;

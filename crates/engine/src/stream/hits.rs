@@ -12,9 +12,9 @@ use wire::http::Method;
 
 use crate::session::Session;
 use crate::stream::answer::ending;
+use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{Begun, expose, finish_rules, note_answer};
-use crate::stream::http::Client;
 use crate::stream::reply::keeps_client;
 use crate::stream::rules::{Progress, Stop, run_response};
 use crate::stream::stored::Stored;

@@ -14,6 +14,7 @@ use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::otel::new_id;
 use crate::stream_state::StreamState;
+use crate::stream_state::instrumentation::{Course, Instrumentation, Known, Open};
 use crate::telemetry::nanoseconds;
 use crate::worker::SharedStreamState;
 
@@ -25,48 +26,6 @@ const LARGEST_SPAN: usize = 64 * 1024;
 const MOST_SPANS: u32 = 1_024;
 /// Maximum size of the baggage, in bytes (W3C Baggage, section 3.3.2).
 const MOST_BAGGAGE: usize = 8_192;
-
-/// A context that was extracted or stored.
-#[derive(Clone)]
-struct Known {
-    context: TraceContext,
-    state: Vec<u8>,
-    /// It comes from another process.
-    is_remote: bool,
-}
-
-/// An open span.
-struct Open {
-    own: Known,
-    parent: Option<Known>,
-    is_root: bool,
-    /// It was opened by an event of the response.
-    of_response: bool,
-    start: u64,
-    /// Attributes, events and links, encoded.
-    rest: Vec<u8>,
-    status: (Status, Vec<u8>),
-}
-
-/// State of one filter for a stream.
-struct Course {
-    filter: Arc<OtelFilter>,
-    /// `rate-limit` has admitted the stream, and no error has ended it.
-    is_active: bool,
-    spans: Vec<Option<Open>>,
-    contexts: Vec<(Box<str>, Known)>,
-    /// Comma-separated list of `name=value`.
-    baggage: Vec<u8>,
-    opened: u32,
-}
-
-/// State of all filters of a stream.
-#[derive(Default)]
-pub struct Instrumentation {
-    courses: Vec<Course>,
-    /// Fields to be set in the request before it is sent to a server.
-    fields: Vec<(Box<[u8]>, Vec<u8>)>,
-}
 
 /// Returns the `otel` filters of a stream, those of the frontend first.
 fn filters<'s>(session: &'s Session, state: &StreamState) -> impl Iterator<Item = &'s Arc<OtelFilter>> + use<'s> {

@@ -2,44 +2,10 @@
 //! hold a connection.
 
 use expression::sample::{Transport, Value};
-use rt::net::{SocketQuery, TcpInfo};
+use rt::net::SocketQuery;
 
 use crate::session::Session;
 use crate::stream_state::StreamState;
-
-/// Whom to ask about one connection.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Kernel {
-    /// None.
-    #[default]
-    Unknown,
-    /// The connection.
-    Ask(SocketQuery),
-    /// What was known when the stream gave it away.
-    Last(Box<TcpInfo>),
-}
-
-impl Kernel {
-    /// The number of the connection's descriptor, while the stream has the connection.
-    pub fn number(&self) -> Option<i32> {
-        if let Self::Ask(socket) = self { socket.number() } else { None }
-    }
-
-    /// What is known now.
-    fn known(&self) -> Option<TcpInfo> {
-        match self {
-            Self::Unknown => None,
-            Self::Ask(socket) => socket.tcp_info().ok(),
-            Self::Last(info) => Some(**info),
-        }
-    }
-
-    /// The stream gives the connection away. `wanted`: a log line will still query it.
-    fn part(&mut self, socket: SocketQuery, wanted: bool) {
-        let last = if wanted { socket.tcp_info().ok() } else { None };
-        *self = last.map_or(Self::Unknown, |info| Self::Last(Box::new(info)));
-    }
-}
 
 /// A fact about one of the connections.
 pub fn ask(session: &Session, state: &StreamState, fact: Transport) -> Option<Value<'static>> {

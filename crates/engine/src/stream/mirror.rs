@@ -34,10 +34,10 @@ use crate::session::Session;
 use crate::stream::connect::{hash_of_key, make_room};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::filter;
+use crate::stream::head_limits::head_limits;
 use crate::stream::heads;
 use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::private;
-use crate::stream::request::head_limits;
 use crate::stream_state::StreamState;
 use crate::worker::{Slot, Worker};
 

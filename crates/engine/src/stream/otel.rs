@@ -9,6 +9,7 @@ use wire::trace_context::{self, TraceContext};
 
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
+use crate::stream_state::trace::{Attempt, StreamTrace};
 use crate::stream_state::{Cause, StreamState};
 use crate::telemetry::nanoseconds;
 use crate::worker::SharedStreamState;
@@ -17,35 +18,6 @@ use crate::worker::SharedStreamState;
 const LONGEST: usize = 4_096;
 /// Maximum number of attempts with spans per stream.
 const MOST_ATTEMPTS: u32 = 64;
-
-/// Trace state of a stream.
-pub struct StreamTrace {
-    /// Context of its own span.
-    context: TraceContext,
-    /// ID of the client's span.
-    parent: Option<[u8; 8]>,
-    /// `tracestate`.
-    state: Vec<u8>,
-    /// Attributes that are known at the beginning, encoded.
-    begun: Vec<u8>,
-    /// The current attempt.
-    attempt: Option<Attempt>,
-    /// The hedged second attempt.
-    rival: Option<Attempt>,
-    /// Number of attempts so far.
-    attempts: u32,
-}
-
-/// An attempt to send the request to a server.
-struct Attempt {
-    span_id: [u8; 8],
-    server: usize,
-    since: Moment,
-    /// Number of attempts before it.
-    number: u32,
-    /// It was the second one of two and has won; it becomes the stream's attempt next.
-    won: bool,
-}
 
 /// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +106,7 @@ fn write_begun(session: &Session, state: &StreamState, span: &mut Message<'_>) {
     let request = &state.request;
     write_method(span, request.method());
     text(span, "url.scheme", if session.is_secure() { b"https" } else { b"http" });
-    let origin = crate::stream::request::origin_form(request.target());
+    let origin = crate::stream::request_target::origin_form(request.target());
     let (path, query) = match origin.iter().position(|byte| *byte == b'?') {
         Some(at) => (&origin[..at], Some(&origin[at + 1..])),
         None => (origin, None),

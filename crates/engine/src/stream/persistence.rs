@@ -13,8 +13,8 @@ use policy::rule::{Bound, PersistOrder};
 use wire::http::Head;
 
 use crate::session::Session;
+use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
 use crate::stream::rules::cost;
 use crate::stream::sticking;
 use crate::stream_state::StreamState;
@@ -202,15 +202,6 @@ pub fn change_cookies(shared: &Process, proxy: &Proxy, change: CookieChange<'_>)
         address: shared.outgoing.address(server).inet(),
     });
     shared.live.proxies[proxy.index].cookies.change(change, servers);
-}
-
-/// Returns the last two characters of the termination state.
-pub fn letters(proxy: Option<&Proxy>, kept: &Persistence) -> [u8; 2] {
-    let cookie = proxy.and_then(|proxy| proxy.backend.as_ref()).and_then(|backend| backend.persistence.cookie.as_ref());
-    match cookie.is_some_and(Cookie::is_told) {
-        true => [kept.presented.letter(), kept.returned.letter()],
-        false => *b"--",
-    }
 }
 
 /// Returns the current time in seconds since 1970.

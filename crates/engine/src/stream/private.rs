@@ -9,32 +9,8 @@ use policy::program::{Backend, Proxy, Server};
 use wire::http::authentication::{self, Bond};
 
 use crate::session::Session;
+pub use crate::session::private_links::Asked;
 use crate::stream_state::StreamState;
-
-/// A session's own idle links, which all of its streams use, and the server that it last had one to. Few sessions have any.
-#[derive(Default)]
-pub struct PrivateLinks {
-    kept: Option<Box<Kept>>,
-    asked: Asked,
-}
-
-struct Kept {
-    links: Vec<(usize, Link)>,
-    /// Index of the backend, index and serial number of the server of the last one.
-    last: (usize, usize, usize),
-}
-
-/// How the last exchange authenticated the client, or asked it to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asked {
-    /// It did not.
-    #[default]
-    Nothing,
-    /// With an answer that the next request is to follow to the same server.
-    Once,
-    /// In a way that binds the login to the connection (NTLM, Negotiate).
-    Connection,
-}
 
 impl Asked {
     /// Derives it from a request and its answer.
@@ -98,48 +74,5 @@ pub fn preference(session: &Session, proxy: &Proxy, backend: &Backend) -> Option
 pub fn discard_disturbed(session: &Session, cx: &mut Context<'_>) {
     if let Some(links) = session.private_links() {
         links.borrow_mut().discard_disturbed(cx);
-    }
-}
-
-impl PrivateLinks {
-    fn take(&mut self, serial: usize, fits: impl Fn(&Link) -> bool) -> Option<Link> {
-        let links = &mut self.kept.as_mut()?.links;
-        let place = links.iter().position(|(owner, link)| *owner == serial && fits(link))?;
-        let (_, mut link) = links.swap_remove(place);
-        link.carrier.renew().then_some(link)
-    }
-
-    fn put(&mut self, backend: usize, server: &Server, link: Link, most: usize) {
-        let last = (backend, server.index, server.serial);
-        let kept = self.kept.get_or_insert_with(|| Box::new(Kept { links: Vec::new(), last }));
-        if kept.links.len() < most {
-            kept.links.push((server.serial, link));
-            kept.last = last;
-        }
-    }
-
-    fn note(&mut self, asked: Asked) {
-        if self.asked != Asked::Connection {
-            self.asked = asked;
-        }
-    }
-
-    fn preference(&self, proxy: &Proxy, backend: &Backend) -> Option<Preference> {
-        let kept = self.kept.as_ref()?;
-        let (index, server, serial) = kept.last;
-        if index != proxy.index || !kept.links.iter().any(|(owner, _)| *owner == serial) {
-            return None;
-        }
-        match self.asked {
-            Asked::Nothing if !backend.limits.prefer_last_server => None,
-            Asked::Nothing => Some(Preference { server, waiting: backend.limits.max_keep_alive_queue }),
-            Asked::Once | Asked::Connection => Some(Preference { server, waiting: u32::MAX }),
-        }
-    }
-
-    fn discard_disturbed(&mut self, cx: &mut Context<'_>) {
-        if let Some(kept) = &mut self.kept {
-            kept.links.retain_mut(|(_, link)| link.carrier.poll_disturbed(cx).is_pending());
-        }
     }
 }

@@ -11,33 +11,17 @@ use wire::http::{Head, Version};
 
 use crate::session::Session;
 use crate::stream::body::{self, Endless, Remainder};
-use crate::stream::connect::{REDIRECT, Refusal};
+use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
-use crate::stream::route::switch;
+use crate::stream::failure::{Failure, Refused};
+use crate::stream::server_target::REDIRECT;
+use crate::stream::switching::switch;
 use crate::stream::{conclude, filter, metrics, page, persistence, redirect, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
 use conn::h1::prepared::Prepared;
-
-/// Why a request ends here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Failure {
-    /// How it is logged.
-    pub outcome: Outcome,
-    /// The status in the log; -1: none.
-    pub status: i32,
-    /// The client gets that status' page; else the connection just ends.
-    pub page: bool,
-}
-
-impl From<Refusal> for Failure {
-    fn from(Refusal { outcome, status }: Refusal) -> Self {
-        Self { outcome, status, page: status > 0 }
-    }
-}
 
 /// An answer in a server's place.
 pub struct Answer<'t> {
@@ -53,21 +37,6 @@ impl<'t> Answer<'t> {
     /// An answer with that text, or the proxy's page for that status.
     pub fn new(status: u16, text: Option<Reply<'t>>) -> Self {
         Self { status, text, logged: true }
-    }
-}
-
-/// Why a filter does not let a request go on.
-#[derive(Debug)]
-pub struct Refused {
-    /// How it ends.
-    pub failure: Failure,
-    /// What the client gets in the place of a page.
-    pub text: Option<Vec<u8>>,
-}
-
-impl From<Failure> for Refused {
-    fn from(failure: Failure) -> Self {
-        Self { failure, text: None }
     }
 }
 
@@ -118,6 +87,13 @@ pub fn finish(state: &SharedStreamState, outcome: Outcome, status: i32) {
     let state = &mut *state.borrow_mut();
     state.outcome = outcome;
     state.status = status;
+}
+
+/// Ends a request without an answer. Where a script has wanted that, it has no status, as in HAProxy.
+pub fn cut(session: &Session, state: SharedStreamState, outcome: Outcome) {
+    finish(&state, outcome, if outcome.cause == Cause::Local { 0 } else { -1 });
+    state.borrow_mut().timings.request = None;
+    conclude::conclude(session, state);
 }
 
 /// Ends a request with the error page of its failure. See [`reply`].

@@ -4,17 +4,19 @@ use std::task::Poll;
 
 use conn::h1::{self, HeadLimits, Scan, UnreadBody, prepared};
 use expression::record::Origin;
-use policy::program::{Global, Proxy};
+use policy::program::Proxy;
 use policy::rule::Reply;
 
 use crate::session::Session;
+use crate::session::task::StreamTask;
+use crate::stream::client::Client;
 use crate::stream::content::Stopped;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
+use crate::stream::head_limits::head_limits;
 use crate::stream::leaving::LEFT;
-use crate::stream::reply::{Answer, finish, reply_malformed, reply_unread};
+use crate::stream::reply::{Answer, cut, finish, reply_malformed, reply_unread};
+use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as rules, Over};
-use crate::stream::task::StreamTask;
 use crate::stream::{
     capturing, conclude, content, dispatch, filter, instrumentation, metrics, otel, several, tracing, tracking,
 };
@@ -99,7 +101,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
         }
         Received::Nothing | Received::Preface => return hand_over(session, state),
         Received::Unspoken => return refuse_silently(session, state, begun),
-        Received::Cut => return dispatch::cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
+        Received::Cut => return cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
@@ -138,7 +140,7 @@ async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamStat
             client.drop_connection();
             // There is no request yet.
             state.borrow_mut().forget_request();
-            dispatch::cut(session, state, outcome);
+            cut(session, state, outcome);
         }
         Stopped::Ended(ending) => end(session, client, state, Over::Ended(*ending), body).await,
         Stopped::Left => end(session, client, state, Over::Failed(LEFT), body).await,
@@ -296,18 +298,6 @@ pub async fn expired(session: &StreamTask, client: &mut Client) {
     reply_malformed(session, client, state, 408).await;
 }
 
-/// What a head may be like, on either side (`tune.bufsize`, `tune.maxrewrite`, `tune.http.maxhdr`).
-pub fn head_limits(global: &Global) -> HeadLimits {
-    let max_head = global.bufsize.saturating_sub(global.maxrewrite);
-    HeadLimits {
-        max_fields: global.maxhdr,
-        max_head,
-        accept_payload_with_any_method: global.http.accept_payload_with_any_method,
-        keep_insecure_transfer_encoding: global.http.keep_insecure_transfer_encoding,
-        ..HeadLimits::default()
-    }
-}
-
 /// What begins with a slash is compared with the path and query alone, anything else with the whole target.
 fn is_monitor(proxy: &Proxy, state: &SharedStreamState) -> bool {
     let Some(uri) = &proxy.monitor_uri else { return false };
@@ -328,15 +318,6 @@ fn proof(session: &Session, state: &SharedStreamState) -> Option<Reply<'static>>
     let state = state.borrow();
     let body = acme.answer(origin_form(state.request.target()).strip_prefix(PROOFS)?)?;
     Some(Reply::new(prepared::plain_text(&body)))
-}
-
-/// The path and query of a target, whether it names a host before them or not (RFC 9112, section 3.2).
-pub(super) fn origin_form(target: &[u8]) -> &[u8] {
-    match wire::http::target::path(target) {
-        Some(at) if at == target.len() => b"/",
-        Some(at) => &target[at..],
-        None => target,
-    }
 }
 
 /// Answers a monitoring request; it is not logged.

@@ -6,14 +6,15 @@ use std::rc::Rc;
 use conn::link::Link;
 use policy::program::Server;
 
-use crate::stream::attaching::named;
+use crate::session::attached::named;
 use crate::stream::attempt::Attempt;
-use crate::stream::connect::{Refusal, Request, Waited};
+use crate::stream::connect::{Request, Waited};
 use crate::stream::metrics::ServerEvent;
 use crate::stream::private;
+use crate::stream::server_target::Refusal;
 use crate::stream_state::{Cause, Phase};
-use crate::worker::arrivals::Waiting;
 use crate::worker::attachments::Kind;
+use crate::worker::waiting::Waiting;
 
 impl Request<'_> {
     /// A share of a connection that the server has opened, whatever `http-reuse` says.

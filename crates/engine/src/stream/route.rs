@@ -7,15 +7,16 @@ use policy::program::{Backend, Proxy};
 
 use crate::orders::Orders;
 use crate::session::Session;
+use crate::stream::client::Client;
 use crate::stream::content::Stopped;
-use crate::stream::dispatch::cut;
-use crate::stream::evaluate::EvalContext;
+use crate::stream::failure::Failure;
 use crate::stream::header_validation::{awaits_body, screen};
-use crate::stream::http::Client;
 use crate::stream::leaving::LEFT;
-use crate::stream::reply::{Failure, finish, reply_error_unread};
+use crate::stream::reply::cut;
+use crate::stream::reply::{finish, reply_error_unread};
+use crate::stream::rules::request as request_rules;
 use crate::stream::rules::request::Over;
-use crate::stream::rules::{cost, request as request_rules};
+use crate::stream::switching::switch;
 use crate::stream::{buffering, conclude, content, filter, instrumentation, metrics, password_check, stats_page};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
@@ -25,7 +26,7 @@ use crate::worker::SharedStreamState;
 pub struct Route<'s> {
     /// The backend's proxy.
     pub proxy: &'s Proxy,
-    /// The same proxy's backend.
+    /// The backend of that proxy.
     pub backend: &'s Backend,
 }
 
@@ -154,17 +155,4 @@ fn refuse_mode(session: &Session, state: SharedStreamState) {
     finish(&state, Outcome::new(Cause::Internal, Phase::Request), 500);
     state.borrow_mut().timings.request = None;
     conclude::conclude(session, state);
-}
-
-/// The proxy that the switching rules send a request to, or the one where no rule does.
-pub fn switch(session: &Session, client: &Client, state: &SharedStreamState) -> Option<usize> {
-    let frontend = session.proxy().frontend.as_ref()?;
-    if !session.worker.rule_costs.is_on()
-        && let Some(target) = frontend.switch_at_once(|proxy| session.worker.proxy_state(proxy).is_open())
-    {
-        return Some(target);
-    }
-    let state = state.borrow();
-    state.exhausted.set(false);
-    cost::switch(&EvalContext::request(session, &state).behind(client.conn.behind()), frontend)
 }

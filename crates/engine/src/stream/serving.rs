@@ -9,14 +9,16 @@ use expression::sample::Direction;
 use live::trace::events;
 
 use crate::session::Session;
-use crate::stream::answer::Ending;
-use crate::stream::connect::Refusal;
+use crate::stream::client::Client;
 use crate::stream::departure::{depart, end_after};
 use crate::stream::dispatch::{Failed, fail, trailers};
+use crate::stream::ending::Ending;
 use crate::stream::exchange::{Begun, End, Exchange, Terms};
-use crate::stream::http::Client;
-use crate::stream::reply::{Failure, keeps_client, reply_broken, reply_error, reply_refused_unread};
-use crate::stream::request::head_limits;
+use crate::stream::failure::Failure;
+use crate::stream::head_limits::head_limits;
+use crate::stream::reply::{keeps_client, reply_broken, reply_error, reply_refused_unread};
+use crate::stream::server_target::Refusal;
+use crate::stream::started_service::Started;
 use crate::stream::stored::Stored;
 use crate::stream::{body, cache, conclude, filter, heads, hits, tracing, validation};
 use crate::stream_state::{Cause, Outcome, Phase, ServiceName};
@@ -27,16 +29,6 @@ const SERVED: Outcome = Outcome::new(Cause::Local, Phase::Request);
 
 /// Answers where there is no service, or its start fails.
 const UNSERVED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
-
-/// A service that answers one request.
-pub struct Started {
-    /// `None`: the answer is an internal error.
-    pub service: Option<Box<dyn Service>>,
-    /// How log lines name it.
-    pub shown: ServiceName,
-    /// `http-response` rules and filters see its answer.
-    pub ruled: bool,
-}
 
 /// Has the service of that number answer.
 pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamState, number: usize, body: UnreadBody) {

@@ -15,10 +15,11 @@ use policy::program::{MuxProtocol, StreamLimits};
 use rt::LocalRc;
 
 use crate::session::Session;
+use crate::session::task::StreamTask;
+use crate::stream::client::Client;
 use crate::stream::crowd::{self, Entrance, Member, Place, Scope, Turn};
-use crate::stream::http::Client;
+use crate::stream::head_limits::head_limits;
 use crate::stream::metrics::Http2Connection;
-use crate::stream::task::StreamTask;
 use crate::stream::{closing, conclude, private, request, tracking};
 
 /// Serves a connection whose preface was seen, until it has ended and all of its streams as well.
@@ -145,8 +146,8 @@ fn terms(session: &Session, share: Option<&StreamShare>) -> Terms {
         table_size: global.http2.table_size,
         max_total: global.http2.total,
         extends: global.http2.extends,
-        max_head: request::head_limits(global).max_head,
-        max_fields: request::head_limits(global).max_fields,
+        max_head: head_limits(global).max_head,
+        max_fields: head_limits(global).max_fields,
         accept_unsafe: session.proxy().http.accept_unsafe_request,
         glitches: GlitchLimits { threshold: global.glitches.http2_clients.unwrap_or(0), usage: global.glitches.usage },
         budget: if global.glitches.http2_clients.is_none() { BUDGET } else { 0 },

@@ -19,8 +19,8 @@ use policy::program::{Backend, FcgiApp, Global, MuxProtocol, Server};
 
 use crate::check::trace;
 use crate::session::Session;
+use crate::stream::head_limits::head_limits;
 use crate::stream::metrics::{self, Handshake, Http2Connection};
-use crate::stream::request::head_limits;
 use crate::worker::Worker;
 
 /// What a server speaks other than HTTP/1, whatever connection leads to it; `None`: nothing, or what the handshake of TLS agrees

@@ -8,11 +8,11 @@ use wire::http::Head;
 
 use crate::service::registry::PageRequest;
 use crate::session::Session;
+use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
-use crate::stream::request::origin_form;
+use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as request_rules, Over};
-use crate::stream::serving::Started;
+use crate::stream::started_service::Started;
 use crate::stream::{answer, serving};
 use crate::stream_state::ServiceName;
 use crate::worker::SharedStreamState;

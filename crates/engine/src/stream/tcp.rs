@@ -1,16 +1,9 @@
 //! TCP sessions and tunnels: bytes both ways until both sides have closed. Must never look at the bytes.
 
-use std::task::{Context, Poll};
-use std::time::Duration;
-
 use balance::Subject;
 use base::buffer::Buffer;
-use base::moment::Moment;
 use config::spec::{BalanceSpec, Mode};
-use conn::carrier::Carrier;
-use conn::downstream::Downstream;
-use conn::duplex::{Duplex, DuplexStep, Side};
-use conn::flow::{FlowError, Moved};
+use conn::duplex::Duplex;
 use expression::record::Origin;
 use expression::sample::{Bytes, Direction};
 use live::Seen;
@@ -19,66 +12,23 @@ use policy::rule::Rule;
 use policy::services::ServiceRow;
 use rt::LocalRc;
 
-use crate::orders::{Orders, OwnTimeouts};
+use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
-use crate::stream::activity::Activity;
-use crate::stream::connect::{self, Refusal, Target};
+use crate::session::task::StreamTask;
+use crate::stream::carriage::{SilenceLimits, carry};
+use crate::stream::client::Client;
+use crate::stream::connect;
 use crate::stream::content::Passed;
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
 use crate::stream::rules::cost;
-use crate::stream::task::StreamTask;
+use crate::stream::server_target::{Refusal, Target};
 use crate::stream::{
     byte_service, conclude, content, filter, http, kernel, metrics, otel, persistence, sticking, tracing,
 };
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
-
-/// How long a side may stay silent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SilenceLimits {
-    client: Option<Duration>,
-    server: Option<Duration>,
-    /// Once a direction has ended, for the client's side.
-    client_fin: Option<Duration>,
-    /// Once a direction has ended, for the server's side.
-    server_fin: Option<Duration>,
-    /// The server's end is the end of both directions: a tunnel that HTTP has opened.
-    ends_with_server: bool,
-    /// `option independent-streams` of the frontend.
-    independent_client: bool,
-    /// The same of the backend.
-    independent_server: bool,
-}
-
-impl SilenceLimits {
-    /// For a tunnel that an HTTP request has opened.
-    pub fn of_upgrade(frontend: &Proxy, backend: &Proxy, own: OwnTimeouts) -> Self {
-        Self { ends_with_server: true, ..Self::of_session(frontend, backend, own) }
-    }
-
-    /// For a session in TCP mode: `timeout tunnel` supersedes the two others where it is set.
-    pub fn of_tunnel(frontend: &Proxy, backend: &Proxy) -> Self {
-        Self::of_session(frontend, backend, OwnTimeouts::default())
-    }
-
-    fn of_session(frontend: &Proxy, backend: &Proxy, own: OwnTimeouts) -> Self {
-        let tunnel = own.tunnel.or(backend.timeouts.tunnel);
-        let client = tunnel.or(own.client).or(frontend.timeouts.client);
-        let server = tunnel.or(own.server).or(backend.timeouts.server);
-        Self {
-            client,
-            server,
-            client_fin: frontend.timeouts.client_fin.or(client),
-            server_fin: backend.timeouts.server_fin.or(server),
-            ends_with_server: false,
-            independent_client: frontend.options.independent_streams,
-            independent_server: backend.options.independent_streams,
-        }
-    }
-}
 
 /// Where a session in TCP mode went.
 enum Way {
@@ -358,167 +308,4 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
     });
     state.borrow_mut().attempts.counts = Some(slot.release());
     if outcome == Outcome::default() { Ok(Way::Carried) } else { Err(outcome) }
-}
-
-/// The statistics get what went of a tunnel that often, and whenever much went: not with every few bytes.
-const COUNTED_EVERY: Duration = Duration::from_secs(1);
-
-/// Carries bytes both ways until both sides have closed, one fails or a limit strikes.
-pub async fn carry(
-    duplex: Duplex,
-    client: &mut Client,
-    server: &mut Carrier,
-    limits: &SilenceLimits,
-    (session, state): (&Session, &SharedStreamState),
-) -> Outcome {
-    let now = rt::now();
-    let mut carriage = Carriage {
-        duplex,
-        client: &mut client.conn,
-        server,
-        timer: &mut client.timer,
-        limits,
-        session,
-        state,
-        counted: now,
-        client_side: Activity::new(now, limits.independent_client),
-        server_side: Activity::new(now, limits.independent_server),
-    };
-    let outcome = std::future::poll_fn(|cx| carriage.poll(cx)).await;
-    let (client_ended, is_told) = (carriage.duplex.client_ended(), carriage.duplex.down.is_finished());
-    let is_late = outcome.cause == Cause::ClientTimeout && carriage.duplex.writes_to(Side::Client);
-    if is_late || (outcome == Outcome::default() && client_ended) {
-        client.drop_connection();
-    } else if outcome.cause == Cause::Server && !is_told {
-        // An orderly end would say that the server has sent everything.
-        client.cut_short();
-    }
-    outcome
-}
-
-struct Carriage<'a> {
-    duplex: Duplex,
-    client: &'a mut Downstream,
-    server: &'a mut Carrier,
-    timer: &'a mut rt::Timer,
-    limits: &'a SilenceLimits,
-    session: &'a Session,
-    state: &'a SharedStreamState,
-    /// When the statistics last got what went.
-    counted: Moment,
-    client_side: Activity,
-    server_side: Activity,
-}
-
-impl Carriage<'_> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let (mut up, mut down) = (Moved::default(), Moved::default());
-        if self.duplex.held_until().is_some() {
-            // While a filter holds bytes back, no timeout runs.
-            let now = rt::now();
-            self.client_side.reading_resumes(now);
-            self.server_side.reading_resumes(now);
-        }
-        let step = self.duplex.poll_between(cx, self.client, self.server, &mut up, &mut down);
-        self.note(up, down);
-        match step {
-            Ok(DuplexStep::Finished) => Poll::Ready(Outcome::default()),
-            Ok(DuplexStep::Exhausted) => {
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-            Ok(DuplexStep::Waits) if self.limits.ends_with_server && self.duplex.down.is_finished() => {
-                Poll::Ready(Outcome::default())
-            }
-            Ok(DuplexStep::Waits) => self.poll_limits(cx),
-            Err((side, error)) => Poll::Ready(blame(side, &error)),
-        }
-    }
-
-    /// A tunnel is inactive only when both directions are.
-    fn note(&mut self, up: Moved, down: Moved) {
-        let now = rt::now();
-        if let Some(progress) = up.read_progress() {
-            self.client_side.reads(now, progress);
-        }
-        if let Some(progress) = up.write_progress() {
-            self.server_side.writes(now, progress);
-        }
-        if let Some(progress) = down.read_progress() {
-            self.server_side.reads(now, progress);
-        }
-        if let Some(progress) = down.write_progress() {
-            self.client_side.writes(now, progress);
-        }
-        if up != Moved::default() || down != Moved::default() {
-            let state = &mut *self.state.borrow_mut();
-            state.bytes.sent += up.written as u64;
-            state.bytes.received += down.read as u64;
-            state.bytes.bytes_in += up.read as u64;
-            state.bytes.bytes_out += down.written as u64;
-            if now >= self.counted + COUNTED_EVERY {
-                self.counted = now;
-                metrics::bytes(self.session, state);
-            } else {
-                metrics::flowing(self.session, state);
-            }
-            if down.spliced > 0 {
-                metrics::spliced(self.session, state, true, down.spliced);
-            }
-        }
-        if up.spliced > 0 {
-            metrics::spliced(self.session, &self.state.borrow(), false, up.spliced);
-        }
-    }
-
-    fn poll_limits(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
-        loop {
-            let now = rt::now();
-            let (client_ended, server_ended) = (self.duplex.client_ended(), self.duplex.server_ended());
-            let (client, server) = if client_ended || server_ended {
-                // A side that is neither read nor written to has nothing to be late with.
-                let client = self.limits.client_fin;
-                let server = self.limits.server_fin;
-                (
-                    client.filter(|_| !client_ended || self.duplex.writes_to(Side::Client)),
-                    server.filter(|_| !server_ended || self.duplex.writes_to(Side::Server)),
-                )
-            } else {
-                (self.limits.client, self.limits.server)
-            };
-            let held = self.duplex.held_until();
-            // While Weir itself holds bytes back, no timeout runs.
-            let held_until = held.unwrap_or_default();
-            let client = client.map(|limit| silence(&self.client_side, client_ended).max(held_until) + limit);
-            let server = server.map(|limit| silence(&self.server_side, server_ended).max(held_until) + limit);
-            if client.is_some_and(|deadline| now >= deadline) {
-                return Poll::Ready(Outcome::new(Cause::ClientTimeout, Phase::Data));
-            }
-            if server.is_some_and(|deadline| now >= deadline) {
-                return Poll::Ready(Outcome::new(Cause::ServerTimeout, Phase::Data));
-            }
-            if held.is_some_and(|held| now >= held) {
-                return self.poll(cx);
-            }
-            self.timer.arm([client, server, held].into_iter().flatten().min());
-            if self.timer.poll_expired(cx).is_pending() {
-                return Poll::Pending;
-            }
-        }
-    }
-}
-
-/// Since when a side of a tunnel is silent. `has_ended`: it sends nothing more.
-fn silence(side: &Activity, has_ended: bool) -> Moment {
-    if has_ended { side.idle_since() } else { side.silent_since() }
-}
-
-/// Who ended a tunnel that failed. `side` is the source of the direction that failed.
-fn blame(side: Side, error: &FlowError) -> Outcome {
-    let cause = match (side, error) {
-        (Side::Client, FlowError::Write(_)) | (Side::Server, FlowError::Read(_)) => Cause::Server,
-        (Side::Client, _) | (Side::Server, FlowError::Write(_)) => Cause::Client,
-        (Side::Server, _) => Cause::Server,
-    };
-    Outcome::new(cause, Phase::Data)
 }

@@ -1,7 +1,7 @@
 //! What sessions and streams track in stick tables: when it begins, what is counted meanwhile, when it ends. Must never
 //! wait, and must never decide what becomes of a message.
 
-use std::cell::{Ref, RefCell};
+use std::cell::RefCell;
 use std::net::SocketAddr;
 
 use config::spec::{DataKind, TableKeySpec};
@@ -15,6 +15,7 @@ use wire::http::Method;
 
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
+use crate::stream::tracked::find;
 use crate::stream_state::{Cause, Phase, StreamState};
 
 /// What became of a rule that tracks.
@@ -77,12 +78,6 @@ fn add(view: &EvalContext<'_>, number: u8, table: &TableHandle, key: &TableKey<'
 fn is_taken(session: &Session, state: &StreamState, number: u8) -> bool {
     state.tracking.borrow().get(number).is_some()
         || session.known_tracking().is_some_and(|tracking| tracking.borrow().get(number).is_some())
-}
-
-/// What is tracked under a number: by the stream, or else by its session.
-pub fn find<'s>(session: &'s Session, state: &'s StreamState, number: u8) -> Option<Ref<'s, Tracked>> {
-    let find = |tracking: &'s RefCell<Tracking>| Ref::filter_map(tracking.borrow(), |all| all.get(number)).ok();
-    find(&state.tracking).or_else(|| session.known_tracking().and_then(find))
 }
 
 /// Does what a rule wants with an entry that is tracked.

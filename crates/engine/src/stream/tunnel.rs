@@ -8,8 +8,8 @@ use policy::program::Proxy;
 use wire::http::{Head, Method};
 
 use crate::session::Session;
-use crate::stream::http::Client;
-use crate::stream::{conclude, filter, tcp};
+use crate::stream::client::Client;
+use crate::stream::{carriage, conclude, filter};
 use crate::worker::{SharedStreamState, Slot};
 
 /// Whether what follows a request is no body where its server agrees.
@@ -29,8 +29,9 @@ pub async fn carry(
     let input = client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
         filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
-        let limits = tcp::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().orders.get().timeouts);
-        let outcome = tcp::carry(duplex, client, &mut link.carrier, &limits, (session, &state)).await;
+        let limits =
+            carriage::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().orders.get().timeouts);
+        let outcome = carriage::carry(duplex, client, &mut link.carrier, &limits, (session, &state)).await;
         state.borrow_mut().outcome = outcome;
     }
     drop(link);

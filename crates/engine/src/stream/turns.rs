@@ -2,9 +2,10 @@
 
 use rt::Stage;
 
-use crate::stream::connect::{Begun, Refusal, Request, Waited};
+use crate::stream::connect::{Begun, Request, Waited};
 use crate::stream::crowd::{self, Member, Scope, Turn};
 use crate::stream::metrics::{self, ServerEvent};
+use crate::stream::server_target::Refusal;
 use crate::stream_state::{Cause, Phase};
 
 impl Request<'_> {

@@ -7,9 +7,10 @@ use live::cache::{Cache, Found, Object};
 use wire::http::Head;
 
 use crate::session::Session;
-use crate::stream::cache::{self, CacheUse};
-use crate::stream::serving::Started;
+use crate::stream::cache;
+use crate::stream::started_service::Started;
 use crate::stream_state::StreamState;
+use crate::stream_state::cache_use::CacheUse;
 
 /// What makes a request one that the client gets another answer to than the whole response.
 const CONDITIONS: &[&[u8]] =

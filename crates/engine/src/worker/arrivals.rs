@@ -3,23 +3,22 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
-use super::Worker;
 use super::attachments::Kind;
 
 /// Queues of waiting requests, by kind. Each entry is a running stream, so their number is bounded by that of streams.
 #[derive(Default)]
 pub(crate) struct Arrivals {
-    queues: RefCell<HashMap<Kind, BTreeMap<u64, Turn>>>,
-    next: Cell<u64>,
+    pub(crate) queues: RefCell<HashMap<Kind, BTreeMap<u64, Turn>>>,
+    pub(crate) next: Cell<u64>,
 }
 
 /// State of a waiting request: whether it may look for a connection, and its waker.
 #[derive(Default)]
-struct Turn {
-    has_come: bool,
-    waker: Option<Waker>,
+pub(crate) struct Turn {
+    pub(crate) has_come: bool,
+    pub(crate) waker: Option<Waker>,
 }
 
 impl Arrivals {
@@ -38,66 +37,6 @@ impl Arrivals {
         });
         if let Some(waker) = waker {
             waker.wake();
-        }
-    }
-}
-
-/// A waiting request; dropping it leaves the queue.
-pub(crate) struct Waiting<'w> {
-    worker: &'w Worker,
-    kind: Kind,
-    number: u64,
-}
-
-impl<'w> Waiting<'w> {
-    /// Appends a request to the queue.
-    pub(crate) fn join(worker: &'w Worker, kind: Kind) -> Self {
-        let arrivals = &worker.arrivals;
-        let number = arrivals.next.replace(arrivals.next.get() + 1);
-        arrivals.queues.borrow_mut().entry(kind.clone()).or_default().insert(number, Turn::default());
-        Self { worker, kind, number }
-    }
-
-    /// Whether the request is the first in its queue.
-    pub(crate) fn is_first(&self) -> bool {
-        let queues = self.worker.arrivals.queues.borrow();
-        let first = queues.get(&self.kind).and_then(|queue| queue.keys().next());
-        first == Some(&self.number)
-    }
-
-    /// Announces the request to the workers that have a connection. Returns false if there is no connection.
-    pub(crate) fn announce(&self) -> bool {
-        self.worker.process.attachments.announce(&self.kind, self.worker.id)
-    }
-
-    /// Ready when the request may look for a connection again.
-    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut queues = self.worker.arrivals.queues.borrow_mut();
-        let Some(turn) = queues.get_mut(&self.kind).and_then(|queue| queue.get_mut(&self.number)) else {
-            return Poll::Ready(());
-        };
-        if std::mem::take(&mut turn.has_come) {
-            return Poll::Ready(());
-        }
-        turn.waker = Some(cx.waker().clone());
-        Poll::Pending
-    }
-}
-
-impl Drop for Waiting<'_> {
-    /// Wakes the next request, regardless of this one's outcome.
-    fn drop(&mut self) {
-        let arrivals = &self.worker.arrivals;
-        let is_last = {
-            let mut queues = arrivals.queues.borrow_mut();
-            let Some(queue) = queues.get_mut(&self.kind) else { return };
-            queue.remove(&self.number);
-            queue.is_empty() && queues.remove(&self.kind).is_some()
-        };
-        if is_last {
-            self.worker.process.attachments.withdraw(&self.kind, self.worker.id);
-        } else {
-            arrivals.wake(&self.kind);
         }
     }
 }

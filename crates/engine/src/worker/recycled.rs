@@ -8,7 +8,7 @@ use bumpalo::Bump;
 use wire::date::format_http_date;
 
 use super::{SharedStreamState, Worker};
-use crate::stream::filter::Filters;
+use crate::filter::Filters;
 use crate::stream_state::StreamState;
 
 /// Maximum size of memory that is kept, in bytes.

@@ -13,7 +13,7 @@ use super::super::call::Hiding;
 use super::super::{Call, Command, Gone, Pending, Run};
 use super::servers::{find, find_backend};
 use engine::service::shutting;
-use engine::stream::task::StreamTask;
+use engine::session::task::StreamTask;
 use engine::stream_state::Cause;
 use engine::worker::Worker;
 

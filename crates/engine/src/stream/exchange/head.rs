@@ -15,15 +15,16 @@ use wire::http::{Method, Version};
 use super::response_rules::Ruled;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 
+use crate::filter::HeadRefused;
 use crate::session::Session;
-use crate::stream::answer::{Ending, Manner};
 use crate::stream::cache;
 use crate::stream::capturing;
 use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
 use crate::stream::early;
+use crate::stream::ending::{Ending, Manner};
 use crate::stream::fcgi;
-use crate::stream::filter::{self, HeadRefused};
+use crate::stream::filter;
 use crate::stream::instrumentation;
 use crate::stream::observing;
 use crate::stream::sharing::protocol_of;
@@ -382,7 +383,7 @@ impl Exchange<'_> {
     /// What the rules put in an answer's place, or that there is none.
     pub(in crate::stream) fn replace_answer(&mut self, ending: Box<Ending<'static>>) -> End {
         if let Manner::Silent(hops) = ending.manner {
-            // What the system does not let happen quietly happens all the same.
+            // If the system does not permit a silent drop, the connection is closed anyway.
             self.client.forget(hops);
             let state = &mut *self.state.borrow_mut();
             state.status = state.server_status.map_or(state.status, i32::from);

@@ -7,12 +7,13 @@ use expression::sample::{Bytes, Direction};
 use policy::rule::Final;
 
 use super::{End, Exchange, failed};
+use crate::script::StreamAccess;
 use crate::stream::actions;
-use crate::stream::answer::Ending;
 use crate::stream::content;
+use crate::stream::ending::Ending;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{Content, Progress, run_content};
-use crate::stream::script::{self, StreamAccess};
+use crate::stream::script;
 use crate::stream_state::{Cause, Phase};
 
 impl Exchange<'_> {

@@ -8,8 +8,9 @@ use conn::flow::FlowStep;
 use conn::upstream::Upstream;
 use rt::net::Hangup;
 
-use super::{Answer, BULK_PAUSE, End, Exchange, Upload, WATCH_AFTER};
+use super::{Answer, BULK_PAUSE, End, Exchange, Upload};
 use crate::stream::activity::Activity;
+use crate::stream::activity::WATCH_AFTER;
 use crate::stream_state::{Cause, Outcome, Phase};
 
 /// Since when a side is silent that has to send something (`reads`) or to take something (`writes`); `None`: neither.

@@ -10,14 +10,16 @@ use expression::sample::Direction;
 use policy::rule::{Final, Rule, Wait};
 
 use super::Exchange;
+use crate::script::{Action, StreamAccess};
 use crate::session::Session;
 use crate::stream::actions;
-use crate::stream::answer::{Ending, ending};
+use crate::stream::answer::ending;
 use crate::stream::cacheability::exposes_cookie;
+use crate::stream::ending::Ending;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::persistence;
 use crate::stream::rules::{Progress, Stop, has_rules_after, run_after, run_response};
-use crate::stream::script::{self, Action, StreamAccess};
+use crate::stream::script;
 use crate::stream_state::StreamState;
 
 /// An answer that waits for a rule.
@@ -45,7 +47,7 @@ enum Held {
     Until(Moment),
     /// Its body, until that moment.
     Body { deadline: Moment, coming: Coming, large: Option<usize> },
-    /// The other tasks.
+    /// The next event-loop iteration.
     Turn,
     /// An action of a script, or an agent.
     Script(Box<dyn Action>),

@@ -4,8 +4,8 @@
 use std::task::{Context, Poll};
 
 use super::{Answer, End, Exchange};
+use crate::stream::client::Client;
 use crate::stream::hedging::{self, Rival, Won};
-use crate::stream::http::Client;
 use conn::exchange::{Standing, standing};
 
 /// Both attempts.

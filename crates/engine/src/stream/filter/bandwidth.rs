@@ -14,7 +14,7 @@ use conn::flow::{Passed, forward};
 use expression::sample::Direction;
 use policy::program::Bandwidth;
 
-use super::{Filter, Scene};
+use crate::filter::{Filter, Scene};
 
 /// Smallest piece to send without `min-size`: the payload of a TCP segment.
 const SEGMENT: u64 = 1_448;

@@ -7,7 +7,7 @@ use expression::sample::Direction;
 use live::cache::Storing;
 use policy::program::CacheFilter;
 
-use super::{Event, Filter, Scene};
+use crate::filter::{Event, Filter, Scene};
 
 /// The filter of a cache on a stream.
 pub(super) struct Keeper {

@@ -9,7 +9,7 @@ use conn::flow::{BodyFilter, Passed};
 use expression::sample::Direction;
 use wire::http::Fields;
 
-use super::{Event, Filters};
+use crate::filter::{Event, Filters};
 
 /// One filter in the chain.
 struct Stage {

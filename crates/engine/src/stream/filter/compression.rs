@@ -15,7 +15,7 @@ use wire::http::coding::{FULL_WEIGHT, accepted};
 use wire::http::{Framing, Head, Version};
 
 use super::coding::{Encoder, Flush, memory};
-use super::{Event, Filter, Parties, Scene};
+use crate::filter::{Event, Filter, Parties, Scene};
 use crate::probes::usage;
 use crate::stream_state::StreamState;
 use crate::worker::Worker;

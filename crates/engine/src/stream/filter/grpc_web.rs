@@ -9,7 +9,7 @@ use expression::sample::Direction;
 use wire::grpc_web::trailers_frame;
 use wire::http::{Fields, Framing, Head};
 
-use super::{Filter, Scene};
+use crate::filter::{Filter, Scene};
 
 /// Media types; a suffix names the message format (`+proto`).
 const GRPC: &[u8] = b"application/grpc";

@@ -10,7 +10,7 @@ use conn::flow::{Passed, forward};
 use expression::sample::Direction;
 use wire::http::Framing;
 
-use super::{Filter, Scene};
+use crate::filter::{Filter, Scene};
 use crate::session::Session;
 use crate::stream::mirror;
 use crate::stream_state::StreamState;

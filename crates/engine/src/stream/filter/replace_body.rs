@@ -9,7 +9,7 @@ use expression::sample::{Direction, Exhausted};
 use wire::http::{Framing, Head, Version};
 
 use super::compression::is_strong;
-use super::{Event, Filter, Parties, Scene};
+use crate::filter::{Event, Filter, Parties, Scene};
 
 /// Size of a window, in bytes.
 const WINDOW: usize = 8 * 1024;

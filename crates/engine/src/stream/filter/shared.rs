@@ -11,7 +11,7 @@ use expression::sample::Direction;
 use live::table::Pinned;
 use policy::program::SharedBandwidth;
 
-use super::{Filter, Scene};
+use crate::filter::{Filter, Scene};
 
 /// Smallest piece to send without `min-size`: the payload of a TCP segment.
 const SEGMENT: u64 = 1_448;

@@ -10,7 +10,7 @@ use expression::sample::Direction;
 use policy::program::Trace;
 use wire::http::Head;
 
-use super::{Event, Filter, Scene};
+use crate::filter::{Event, Filter, Scene};
 
 /// Bytes per line of a dump.
 const LINE: usize = 16;

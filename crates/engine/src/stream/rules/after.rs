@@ -9,8 +9,9 @@ use policy::rule::{Final, ScriptCall, Wait};
 use wire::http::Head;
 
 use super::{Course, Stop, finish_response};
+use crate::script::StreamAccess;
 use crate::session::Session;
-use crate::stream::script::{self, StreamAccess};
+use crate::stream::script;
 use crate::stream_state::StreamState;
 
 /// Whether there are `http-after-response` rules.

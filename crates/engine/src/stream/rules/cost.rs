@@ -7,7 +7,6 @@ use base::Moment;
 use policy::program::Frontend;
 use policy::rule::{Bound, PersistOrder, ServerChoice};
 
-use super::{Course, RuleStep};
 use crate::rule_costs::RuleCost;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
@@ -16,29 +15,6 @@ use crate::stream::evaluate::EvalContext;
 pub fn add<T>(session: &Session, rules: &[T], at: usize, (evaluated, taken): (u64, u64), time: Duration) {
     let cost = RuleCost { evaluated, taken, time };
     session.worker.rule_costs.add(session.generation().number(), rules, at, cost);
-}
-
-impl<'r> Course<'_, 'r> {
-    /// Evaluates rules and measures them.
-    #[cold]
-    pub(super) fn evaluate_measured(&mut self, view: &EvalContext<'_>) -> RuleStep<'r> {
-        if let Some((at, since)) = self.open.take() {
-            add(self.session, self.rules, at, (0, 0), rt::read_clock().saturating_since(since));
-        }
-        if self.progress.next >= self.rules.len() {
-            return RuleStep::End;
-        }
-        view.lend(|context| self.walk::<true>(context, view))
-    }
-
-    /// Records the evaluation of a rule that began at `since`. A following change of a message is part of its cost.
-    pub(super) fn measure(&mut self, at: usize, since: Moment, taken: bool, step: Option<&RuleStep<'_>>) {
-        let now = rt::read_clock();
-        add(self.session, self.rules, at, (1, u64::from(taken)), now.saturating_since(since));
-        let changes =
-            matches!(step, Some(RuleStep::Edit(_) | RuleStep::Effect(_) | RuleStep::Cache(_) | RuleStep::Body(_)));
-        self.open = changes.then_some((at, now));
-    }
 }
 
 /// Measures rules that are evaluated in sequence.

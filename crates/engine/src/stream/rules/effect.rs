@@ -11,7 +11,7 @@ use live::table::Pinned;
 use policy::rule::{Action, End, Packets, Peer, TimeoutKind, integer};
 
 use crate::session::Session;
-use crate::stream::attaching::Attached;
+use crate::session::attached::Attached;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::{conclude, filter, instrumentation, tracking};
 

@@ -4,17 +4,20 @@
 mod after;
 pub mod cost;
 mod effect;
+mod measured;
+mod progress;
 pub mod request;
 mod wait;
 
 pub use after::{has_rules_after, run_after};
+pub use progress::{Progress, Stop};
 
 use base::Moment;
 use conn::behind::Behind;
 use expression::Expression;
 use expression::condition::Verdict;
 use expression::log_format::LogFormat;
-use expression::sample::{self, Direction, RulePlace, Value};
+use expression::sample::{self, Direction, Value};
 use policy::rule::{Action, Edit, Expected, Final, NameLookup, Rule, Unfit, Wait};
 use wire::http::Head;
 
@@ -32,41 +35,6 @@ static MALFORMED: Final = Final::Fault(400);
 static UNFIT: Final = Final::Fault(500);
 /// The evaluation of a rule exceeds its cost limit.
 static EXHAUSTED: Final = Final::Exhausted;
-
-/// Position in a list of rules whose evaluation can be suspended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
-    /// Index of the next rule.
-    next: usize,
-    /// Changes that exceed the size limit are skipped (`strict-mode off`).
-    lenient: bool,
-}
-
-impl Progress {
-    /// No further rule is evaluated.
-    pub const STOPPED: Self = Self { next: usize::MAX, lenient: false };
-
-    /// Returns the configuration line of the last rule that was executed.
-    pub fn last_of(self, rules: &[Rule]) -> Option<RulePlace> {
-        rules.get(self.next.checked_sub(1)?).map(|rule| rule.place)
-    }
-}
-
-/// Reason for stopping an evaluation.
-pub enum Stop<'r> {
-    /// There is no further rule.
-    End,
-    /// A rule ended it and does not let the message pass.
-    Final(&'r Final),
-    /// The message has to wait first.
-    Wait(&'r Wait),
-    /// The task has to yield.
-    Yield,
-    /// A cache has a response or hints for the client.
-    Cache(Help),
-    /// A cache has to store the response.
-    Store(usize),
-}
 
 /// Result of evaluating up to a rule.
 enum RuleStep<'r> {

@@ -13,10 +13,11 @@ use crate::resolve;
 use crate::session::Session;
 use crate::stream::buffering;
 use crate::stream::cache::{self, Help};
+use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::http::Client;
+use crate::stream::failure::Failure;
 use crate::stream::leaving::unless_left;
-use crate::stream::reply::{Failure, send_interim};
+use crate::stream::reply::send_interim;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

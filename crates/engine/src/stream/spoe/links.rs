@@ -1,7 +1,6 @@
 //! A worker's connections to SPOE agents: which requests use which connection, and the tasks that open connections and transfer
 //! frames. Must never choose a server.
 
-use std::cell::RefCell;
 use std::future::Future as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,21 +25,7 @@ use crate::service::bare;
 use crate::stream::handshake::Greeting;
 use crate::stream::metrics::{self, Handshake, ServerEvent};
 use crate::worker::Worker;
-
-/// The agent connections of one worker.
-#[derive(Default)]
-pub(crate) struct AgentLinks {
-    links: RefCell<Vec<AgentLink>>,
-    /// Engine ID of each agent section on this worker (SPOE.txt, "engine-id").
-    identifiers: RefCell<Vec<(Arc<SpoeAgent>, Box<str>)>>,
-}
-
-struct AgentLink {
-    agent: Arc<SpoeAgent>,
-    /// Serial number of the server.
-    server: usize,
-    requests: Requests,
-}
+use crate::worker::agents::{AgentLink, AgentLinks};
 
 /// The server that was chosen for a request.
 #[derive(Clone, Copy)]

@@ -5,27 +5,9 @@ mod asking;
 mod links;
 mod run;
 
-pub(crate) use links::AgentLinks;
-pub(crate) use run::{Run, StreamAgents};
-
-use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use run::Run;
 
 use wire::spop::Status;
-
-/// Counters of an engine since the start of the process, for its log lines.
-#[derive(Debug, Default)]
-pub struct AgentCounters {
-    errors: AtomicU64,
-    processed: AtomicU64,
-}
-
-impl AgentCounters {
-    /// Counts an event or group, and returns the numbers of errors and of all so far.
-    fn count(&self, failed: bool) -> (u64, u64) {
-        let errors = self.errors.fetch_add(u64::from(failed), Ordering::Relaxed) + u64::from(failed);
-        (errors, self.processed.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-}
 
 /// Reason of a failed event or group (SPOE.txt, "option set-on-error").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,33 +15,8 @@ use wire::spop::{Action as AgentAction, Actions, Data, Notify, Scope, Status};
 
 use super::Failure;
 use super::asking::{Question, ask};
+use crate::script::{Action, StreamAccess, Verdict};
 use crate::session::Session;
-use crate::stream::script::{Action, StreamAccess, Verdict};
-
-/// Processing state of a stream, by agent.
-#[derive(Default)]
-pub(crate) struct StreamAgents(Vec<(usize, Progress)>);
-
-/// Processing state of a stream for one agent.
-#[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    /// An error has disabled the later events.
-    disabled: bool,
-    /// Bit mask of the processed events.
-    done: u8,
-    /// Total processing time of all events and groups, in milliseconds.
-    total: i64,
-}
-
-impl StreamAgents {
-    fn of(&mut self, agent: usize) -> &mut Progress {
-        let place = self.0.iter().position(|(known, _)| *known == agent).unwrap_or_else(|| {
-            self.0.push((agent, Progress::default()));
-            self.0.len() - 1
-        });
-        &mut self.0[place].1
-    }
-}
 
 /// Future of the payload of an answer.
 type Asking = Pin<Box<dyn Future<Output = Result<Vec<u8>, Failure>>>>;

@@ -12,7 +12,7 @@ use policy::program::Program;
 use rt::net::{Address, DescriptorInfo, DescriptorKind, WatchedDescriptor, describe_descriptor};
 
 use super::super::{Call, Command, Gone, Pending, Run};
-use engine::stream::task::StreamTask;
+use engine::session::task::StreamTask;
 use engine::worker::Worker;
 use selection::{Kind, Selection};
 

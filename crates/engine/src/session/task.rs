@@ -10,10 +10,9 @@ use std::task::Waker;
 use base::slab::Key;
 use rt::LocalRc;
 
-use crate::session::Session;
-use crate::stream::{conclude, filter, tracking};
-use crate::stream_state::{Cause, Outcome, Phase};
-use crate::worker::{SharedStreamState, Worker};
+use super::Session;
+use crate::stream_state::Cause;
+use crate::worker::SharedStreamState;
 
 /// The place of a task that has none: a worker has fewer tasks.
 const NOWHERE: Key = Key { slot: u32::MAX, generation: u32::MAX };
@@ -30,12 +29,12 @@ enum Owner {
 pub struct StreamTask {
     owner: Owner,
     /// The stream that it serves now.
-    state: Cell<Option<SharedStreamState>>,
+    pub(crate) state: Cell<Option<SharedStreamState>>,
     waker: Cell<Option<Waker>>,
     /// Its place on the worker; [`NOWHERE`]: none yet, or none any more.
     key: Cell<Key>,
     /// Set when its stream is to end at once, whatever it does; the connection as well where it is the task's own.
-    killed: Cell<Option<Cause>>,
+    pub(crate) killed: Cell<Option<Cause>>,
 }
 
 impl Deref for StreamTask {
@@ -156,43 +155,4 @@ impl StreamTask {
     pub fn is_killed(&self) -> bool {
         self.killed.get().is_some()
     }
-
-    /// Concludes the stream of a task that was killed. It ends like none that was cut off: always in the same proxy_state, as
-    /// HAProxy logs it.
-    pub fn conclude_killed(&self) {
-        let Some(state) = self.current() else { return };
-        if let Ok(mut known) = state.try_borrow_mut() {
-            known.outcome = Outcome::new(self.killed.get().unwrap_or(Cause::Killed), Phase::Connect);
-            if self.is_http() {
-                known.status = 500;
-            }
-        }
-        conclude::conclude(self, state);
-    }
-
-    /// Concludes the stream of a task that panicked and was dropped: what is known of it is counted and logged as internal.
-    pub fn conclude_panicked(&self) {
-        let Some(state) = self.current() else { return };
-        if let Ok(mut state) = state.try_borrow_mut() {
-            state.outcome = Outcome::new(Cause::Internal, Phase::Done);
-        }
-        self.state.set(None);
-        conclude::conclude(self, state);
-    }
-}
-
-/// Ends a stream: its state is given back, and its task serves none any more.
-pub fn end(worker: &Worker, state: SharedStreamState) {
-    // Filters see the state as it ends.
-    let filters = state.try_borrow_mut().ok().and_then(|mut known| known.filters.take());
-    if let Some(filters) = filters {
-        filter::end(worker, filters);
-    }
-    if let Ok(mut known) = state.try_borrow_mut() {
-        if let Some(task) = known.task.take().and_then(|key| worker.task(key)) {
-            task.state.set(None);
-        }
-        tracking::end(known.tracking.get_mut());
-    }
-    worker.keep_stream_state(state);
 }

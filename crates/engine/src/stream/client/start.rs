@@ -1,0 +1,89 @@
+//! The beginning of a session: its place on the worker, the rules on connections, its task. Must never read from its connection.
+
+use std::rc::Rc;
+
+use conn::transport::{self, Transport};
+use live::Entry;
+use rt::LocalRc;
+use rt::net::{Address, OwnedSocket};
+
+use super::run::{admit, leave, run_unless_killed};
+use crate::ending::Guard;
+use crate::generation::FrontendHandle;
+use crate::session::Session;
+use crate::session::task::StreamTask;
+use crate::stream::metrics;
+use crate::worker::Worker;
+
+/// Starts the session of an accepted connection on this worker. What the rules on connections refuse never becomes a task.
+pub fn start(
+    worker: &Rc<Worker>,
+    handle: &Rc<FrontendHandle>,
+    bind: usize,
+    accepted: (OwnedSocket, Address),
+    slots: Entry,
+) {
+    let (socket, peer) = accepted;
+    let offered = handle.proxy.frontend.as_ref().and_then(|frontend| frontend.binds.get(bind)?.tls.as_ref());
+    let stream = match offered {
+        None => transport::accept(socket),
+        Some(offered) => transport::accept_tls(socket, offered),
+    };
+    begin(worker, handle, bind, (stream, peer), (slots, None));
+}
+
+/// Starts the session of a connection that we have opened, and on which its server asks (reverse HTTP).
+pub fn start_reversed(
+    worker: &Rc<Worker>,
+    handle: &Rc<FrontendHandle>,
+    bind: usize,
+    opened: (Transport, Address),
+    places: (Entry, Guard),
+) {
+    let (slots, guard) = places;
+    begin(worker, handle, bind, opened, (slots, Some(guard)));
+}
+
+fn begin(
+    worker: &Rc<Worker>,
+    handle: &Rc<FrontendHandle>,
+    bind: usize,
+    (stream, peer): (Transport, Address),
+    (slots, guard): (Entry, Option<Guard>),
+) {
+    let make = || Session::new(worker, handle, bind, stream.socket(), peer.inet(), slots);
+    let session = LocalRc::new(|| StreamTask::own(make()));
+    if let Some(guard) = guard {
+        let _ = session.rare.get_or_init(Box::default).reversed.set(guard);
+    }
+    StreamTask::enter(&session);
+    metrics::connection(&session);
+    if session.proxy().rules.connection.is_empty() {
+        spawn(session, stream);
+    } else {
+        // A panic is that of the session, not of the listener's task.
+        rt::contain(session.tag(), || screen(session, stream));
+    }
+}
+
+/// Runs the rules on connections, and goes on with a connection that they let pass.
+fn screen(session: LocalRc<StreamTask>, mut stream: Transport) {
+    match admit(&session, &mut stream, true) {
+        Some(expected) => {
+            if expected.is_some() {
+                session.rare.get_or_init(Box::default).expected.set(Some(expected));
+            }
+            spawn(session, stream);
+        }
+        None => {
+            drop(stream);
+            leave(&session);
+        }
+    }
+}
+
+fn spawn(session: LocalRc<StreamTask>, stream: Transport) {
+    rt::spawn_with(rt::Class::Normal, session.tag(), (session, stream), |(session, stream)| {
+        run_unless_killed(session, stream)
+    });
+}

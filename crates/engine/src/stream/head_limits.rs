@@ -1,0 +1,16 @@
+//! Limits of heads of HTTP/1, on either side. Must never read a head.
+
+use conn::h1::HeadLimits;
+use policy::program::Global;
+
+/// What a head may be like, on either side (`tune.bufsize`, `tune.maxrewrite`, `tune.http.maxhdr`).
+pub fn head_limits(global: &Global) -> HeadLimits {
+    let max_head = global.bufsize.saturating_sub(global.maxrewrite);
+    HeadLimits {
+        max_fields: global.maxhdr,
+        max_head,
+        accept_payload_with_any_method: global.http.accept_payload_with_any_method,
+        keep_insecure_transfer_encoding: global.http.keep_insecure_transfer_encoding,
+        ..HeadLimits::default()
+    }
+}

@@ -1,0 +1,125 @@
+//! The facts of a stream that log formats tell. Must never write a line.
+
+use base::moment::WallTime;
+use config::spec::Mode;
+use expression::capture::{CapturePlan, Kept};
+use expression::record::{Endpoint, Record};
+use live::persistence::{Cookie, Persistence};
+use policy::program::{Proxy, Server, ServerAddress};
+
+use crate::session::Session;
+use crate::stream_state::{Cause, Phase, StreamState};
+
+/// Whether nothing went wrong with a stream so far.
+pub fn is_normal(session: &Session, state: &StreamState) -> bool {
+    let ended_well = matches!(state.outcome.cause, Cause::Normal | Cause::Local);
+    let is_error = session.is_http() && state.status >= 500;
+    ended_well && state.attempts.retries == 0 && !state.attempts.redispatched && !is_error
+}
+
+/// What a log format would tell of the stream at this moment.
+pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOnce(&Record<'_>)) {
+    let worker = &session.worker;
+    let proxy = session.proxy();
+    let backend = state.backend.map(|index| session.proxy_at(index));
+    // A denied request has no server, nor one that its client left unfinished; what is shown is the one that its cookie
+    // leads to.
+    let unfinished = state.outcome.cause == Cause::Client && state.outcome.phase == Phase::Request;
+    let shown = state.server.or_else(|| state.persistence.server.filter(|_| state.denied || unfinished));
+    let server = backend.unwrap_or(proxy).backend.as_ref().zip(shown);
+    let server = server.and_then(|(backend, index)| backend.servers.get(index));
+    let live = &worker.process.live;
+    let counts = state.attempts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(state.server)));
+    let counts = counts.unwrap_or_default();
+    let client =
+        state.client(session).map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
+    let captures = state.captures.borrow();
+    // What was no request has none.
+    let shows_captures = state.has_request || proxy.mode != Mode::Http;
+    let request_captures =
+        if shows_captures { padded(&captures.request, proxy, |plan| plan.request.len()) } else { Vec::new() };
+    let response_captures = padded(&captures.response, proxy, |plan| plan.response.len());
+    let (method, target) = match &captures.line {
+        Some((method, target)) => (&**method, &**target),
+        None => (state.request.method(), state.request.target()),
+    };
+    let [cause, phase] = state.outcome.letters();
+    let own = || Some(proxy).filter(|_| state.has_request);
+    let [presented, returned] = letters(backend.or_else(own), &state.persistence);
+    let record = Record {
+        client,
+        destination: state.known_destination(session).map_or(Endpoint::Absent, Endpoint::Inet),
+        frontend: &proxy.name,
+        tls_frontend: session.is_secure(),
+        tls_cipher: session.tls().and_then(|own| Some(tls::provider::suite_name(own.suite?))),
+        tls_version: session.tls().and_then(tls::HandshakeInfo::version_name),
+        backend_source: state.attempts.backend_source,
+        server_address: server.map_or(Endpoint::Absent, |server| server_address(session, state, server)),
+        backend: backend.map_or(&proxy.name, |backend| &backend.name),
+        server: server.map_or(state.service.as_deref().unwrap_or("<NOSRV>"), |server| &server.name),
+        request_date: request_date(state),
+        timers: state.timings.timers(rt::now()),
+        status: state.status,
+        // As HAProxy: what a compressed answer was before.
+        bytes_to_client: if state.compression.is_some() { state.bytes.received } else { state.bytes.bytes_out },
+        bytes_from_client: state.bytes.bytes_in,
+        termination: [cause, phase, presented, returned],
+        method: if state.has_request { method } else { b"" },
+        target: if state.has_request { target } else { b"" },
+        version: state.request.version_text(),
+        actconn: live.process.actconn(),
+        feconn: live.proxies[session.frontend].feconn(),
+        beconn: counts.beconn,
+        srv_conn: counts.srv_conn,
+        unique_id: state.unique_id.get().map(|name| &**name),
+        request_counter: state.number,
+        retries: state.attempts.retries,
+        redispatched: state.attempts.redispatched,
+        server_queue: state.attempts.server_queue,
+        backend_queue: state.attempts.backend_queue,
+        request_captures: &request_captures,
+        response_captures: &response_captures,
+        request_cookie: captures.cookie.get(),
+        response_cookie: captures.set_cookie.get(),
+        ..worker.logger.record(session.log(), session.accept_date())
+    };
+    use_record(&record);
+}
+
+/// What slots hold, as many as there are.
+fn padded<'k>(kept: &'k [Kept], proxy: &Proxy, slots: impl FnOnce(&CapturePlan) -> usize) -> Vec<Option<&'k [u8]>> {
+    let slots = proxy.frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()).map_or(0, slots);
+    (0..slots).map(|index| kept.get(index).and_then(Kept::get)).collect()
+}
+
+/// Where the server is.
+fn server_address(session: &Session, state: &StreamState, server: &Server) -> Endpoint {
+    match &*session.worker.process.outgoing.address(server) {
+        ServerAddress::Inet { ip, port } => {
+            let destination = state.known_destination(session).map_or(0, |address| address.port());
+            Endpoint::Inet((*ip, port.resolve(destination)).into())
+        }
+        ServerAddress::Unix(_)
+        | ServerAddress::Abstract(_)
+        | ServerAddress::Carrier(_)
+        | ServerAddress::Reversed
+        | ServerAddress::Unresolved { .. } => Endpoint::Unix(0),
+    }
+}
+
+/// When the request's first byte came; the start where none did.
+fn request_date(state: &StreamState) -> WallTime {
+    match state.timings.first_byte {
+        Some(first) => state.start_date.saturating_add(first.saturating_since(state.timings.start)),
+        None => state.start_date,
+    }
+}
+
+/// Returns the last two characters of the termination state.
+fn letters(proxy: Option<&Proxy>, kept: &Persistence) -> [u8; 2] {
+    let cookie = proxy.and_then(|proxy| proxy.backend.as_ref()).and_then(|backend| backend.persistence.cookie.as_ref());
+    match cookie.is_some_and(Cookie::is_told) {
+        true => [kept.presented.letter(), kept.returned.letter()],
+        false => *b"--",
+    }
+}

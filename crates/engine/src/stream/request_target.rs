@@ -1,0 +1,10 @@
+//! The parts of a request's target (RFC 9112, section 3.2). Must never change one.
+
+/// The path and query of a target, whether it names a host before them or not (RFC 9112, section 3.2).
+pub(super) fn origin_form(target: &[u8]) -> &[u8] {
+    match wire::http::target::path(target) {
+        Some(at) if at == target.len() => b"/",
+        Some(at) => &target[at..],
+        None => target,
+    }
+}

@@ -1,0 +1,32 @@
+//! The server of a request with a link to it, or why there is none. Must never choose a server.
+
+use conn::link::Link;
+
+use crate::stream_state::{Cause, Outcome, Phase};
+use crate::worker::Slot;
+
+/// The status of an answer that sends the client to the server itself (`redir`).
+pub const REDIRECT: i32 = 302;
+
+/// A server's slot and a link to it.
+pub struct Target {
+    /// The slot.
+    pub slot: Slot,
+    /// The link.
+    pub link: Link,
+}
+
+/// Why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// How it is logged.
+    pub outcome: Outcome,
+    /// The status for an HTTP client; -1: none is sent.
+    pub status: i32,
+}
+
+impl Refusal {
+    pub(super) const fn new(cause: Cause, phase: Phase, status: i32) -> Self {
+        Self { outcome: Outcome::new(cause, phase), status }
+    }
+}

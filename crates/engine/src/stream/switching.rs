@@ -1,0 +1,20 @@
+//! Rules that choose a backend (`use_backend`, `default_backend`). Must never look at a server.
+
+use crate::session::Session;
+use crate::stream::client::Client;
+use crate::stream::evaluate::EvalContext;
+use crate::stream::rules::cost;
+use crate::worker::SharedStreamState;
+
+/// The proxy that the switching rules send a request to, or the one where no rule does.
+pub fn switch(session: &Session, client: &Client, state: &SharedStreamState) -> Option<usize> {
+    let frontend = session.proxy().frontend.as_ref()?;
+    if !session.worker.rule_costs.is_on()
+        && let Some(target) = frontend.switch_at_once(|proxy| session.worker.proxy_state(proxy).is_open())
+    {
+        return Some(target);
+    }
+    let state = state.borrow();
+    state.exhausted.set(false);
+    cost::switch(&EvalContext::request(session, &state).behind(client.conn.behind()), frontend)
+}
