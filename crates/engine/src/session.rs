@@ -20,7 +20,7 @@ use expression::variable::SessionStore;
 use live::Entry;
 use live::counters::FrontCounters;
 use live::table::Tracking;
-use policy::program::{Bind, ExpectedHeader, Listening, MuxProtocol, Proxy, Segments};
+use policy::program::{Bind, ExpectedHeader, Features, Listening, MuxProtocol, Proxy, Segments};
 use policy::rule::{Action, Expected, Final};
 use rt::LocalRc;
 use rt::net::{Address, OwnedSocket, SocketQuery};
@@ -136,6 +136,12 @@ impl Session {
     /// Its frontend.
     pub fn proxy(&self) -> &Proxy {
         &self.handle.proxy
+    }
+
+    /// The optional features of its streams before they have a backend.
+    #[inline]
+    pub fn features(&self) -> Features {
+        self.handle.features
     }
 
     /// Whether its streams may have lines.

@@ -17,6 +17,7 @@ use live::Counts;
 use live::cache::Object;
 use live::persistence::{Persistence, Returned};
 use live::table::Tracking;
+use policy::program::{Features, Proxy};
 use policy::rule::StickStore;
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -184,6 +185,8 @@ pub struct StreamState {
     pub told: Cell<Option<Box<Instrumentation>>>,
     /// What it tells of itself (`otel-trace`).
     pub trace: Option<Box<StreamTrace>>,
+    /// The optional features of its frontend, and of its backend once it has one.
+    pub features: Features,
     /// How it ended.
     pub outcome: Outcome,
     /// It is the first request of its connection.
@@ -231,12 +234,8 @@ pub struct StreamState {
     pub client_streams: u32,
     /// Query handle of the client's connection, where the connection itself is not at hand.
     pub client_kernel: Kernel,
-    /// What the session's task had cost when it began, and how often it had been called.
-    pub cost_before: rt::TaskCost,
-    /// What its rules and expressions have cost.
-    pub spent: Spent,
-    /// What those of its log lines have cost.
-    pub spent_on_log: Spent,
+    /// What it has cost.
+    pub costs: Costs,
     /// The rule that ended an evaluation last.
     pub last_rule: Cell<Option<RulePlace>>,
     /// The rule that something is waited for.
@@ -251,6 +250,19 @@ pub struct StreamState {
     pub tracking: RefCell<Tracking>,
     /// What tracked entries have counted of it.
     pub tracked: Tracked,
+}
+
+/// The costs of a stream.
+#[derive(Default)]
+pub struct Costs {
+    /// What the session's task had cost when the stream began, and how often it had been called.
+    pub before: rt::TaskCost,
+    /// Expressions were evaluated on its behalf.
+    pub evaluated: Cell<bool>,
+    /// The cost of its rules and expressions.
+    pub rules: Spent,
+    /// The cost of the expressions in its log lines.
+    pub log: Spent,
 }
 
 /// What became of a stream's way to a server.
@@ -406,6 +418,14 @@ impl StreamState {
         (200..300).contains(&status) && self.client_method() == Method::Connect
     }
 
+    /// The stream goes to the servers of a backend. Returns the features of both proxies.
+    #[inline]
+    pub fn choose_backend(&mut self, backend: &Proxy) -> Features {
+        self.backend = Some(backend.index);
+        self.features = self.features.with(backend.features);
+        self.features
+    }
+
     /// What was taken for a request was none.
     pub fn forget_request(&mut self) {
         self.request.clear();
@@ -438,8 +458,8 @@ impl StreamState {
         self.tracking.get_mut().clear();
         self.ends.take();
         self.kept_by_scripts.take();
-        self.spent.clear();
-        self.spent_on_log.clear();
+        self.costs.rules.clear();
+        self.costs.log.clear();
     }
 
     /// Forgets the stream and keeps the capacity. The heads stay where they are; a field that is new is missed here by
@@ -462,6 +482,7 @@ impl StreamState {
             filters,
             variables,
             kept_by_scripts,
+            features,
             outcome,
             first,
             server_status,
@@ -485,9 +506,7 @@ impl StreamState {
             attempts,
             client_streams,
             client_kernel,
-            cost_before,
-            spent,
-            spent_on_log,
+            costs,
             last_rule,
             waiting_rule,
             counted,
@@ -496,9 +515,9 @@ impl StreamState {
             tracking,
             tracked,
         } = self;
-        // By name, so that a new one is not missed: what rules have noted.
+        // By name, so that a new one is not missed: what rules and evaluations have noted.
         let _ = (orders, unique_id, identifying, exhausted, captures, variables, last_rule, waiting_rule, tracking);
-        let _ = (ends, spent, spent_on_log, kept_by_scripts);
+        let _ = (ends, kept_by_scripts);
         told.take();
         request.clear();
         response.clear();
@@ -513,8 +532,12 @@ impl StreamState {
         stores.clear();
         (*bytes, *counted, *early_body, *replaced_body) = (Flow::default(), Flow::default(), 0, None);
         (*attempts, *client_streams, *tracked) = (Attempts::default(), 0, Tracked::default());
-        (*client_kernel, *cost_before) = (Kernel::Unknown, rt::TaskCost::default());
-        self.forget_rules();
+        (*client_kernel, costs.before) = (Kernel::Unknown, rt::TaskCost::default());
+        // Only rules and evaluations note anything in the fields that are cleared last.
+        let is_ruled = !std::mem::take(features).are_none();
+        if is_ruled || costs.evaluated.take() {
+            self.forget_rules();
+        }
     }
 }
 

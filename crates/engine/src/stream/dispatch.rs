@@ -11,9 +11,8 @@ use conn::flow::{FlowError, Trailers};
 use conn::h1::{self, HeadLimits, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
-use expression::record::Origin;
 use expression::sample::Direction;
-use policy::program::{Backend, Proxy, Server};
+use policy::program::{Backend, Features, Proxy, Server};
 use policy::rule::Bound;
 use wire::http::Head;
 
@@ -34,8 +33,8 @@ use crate::stream::request::head_limits;
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::{
-    body, conclude, fcgi, filter, heads, instrumentation, kernel, metrics, observing, otel, persistence, serving,
-    sticking, tracing, tunnel, websocket,
+    body, conclude, fcgi, filter, heads, kernel, metrics, observing, otel, persistence, serving, stages, tracing,
+    tunnel, websocket,
 };
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot};
@@ -52,13 +51,19 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     if client.is_withdrawn {
         return withdraw(session, client, state);
     }
-    let refused = heads::pass(session, &mut client.conn, &state, route.proxy).await;
+    let refused = match heads::change(session, route.features) {
+        true => heads::pass(session, &mut client.conn, &state, route.proxy).await,
+        false => None,
+    };
     let plan = Plan::of(session, client, &state, route);
     let mut up = RequestBody::idle();
     if plan.start_body(&mut up, session, client, &state, body).is_err() {
         return rt::boxed(reply_broken(session, client, state)).await;
     }
-    let bound = persistence::bind_request(session, client, &state, route.proxy, route.backend);
+    let bound = match route.features.have(Features::PERSISTENCE) {
+        true => persistence::bind_request(session, client, &state, route.proxy, route.backend),
+        false => None,
+    };
     if refused.is_some() || state.borrow().exhausted.get() {
         let refused = refused.unwrap_or(EXHAUSTED.into());
         return rt::boxed(reply_refused(session, client, state, refused, up)).await;
@@ -173,14 +178,15 @@ struct Exchanged {
 impl<'s> Plan<'s> {
     /// Makes the request's head ready for servers, and finds out what attempts have to know.
     fn of(session: &Session, client: &Client, state: &SharedStreamState, route: Route<'s>) -> Self {
-        let Route { proxy, backend } = route;
-        let filters = state.borrow().filters.clone();
+        let Route { proxy, backend, features } = route;
+        let filters =
+            if features.have(Features::FILTERS.with(Features::RULES)) { state.borrow().filters.clone() } else { None };
         let mut asks_agents = false;
         if let Some(filters) = &filters {
             filter::request_head(session, filters, state);
             asks_agents = [session.proxy(), proxy].iter().any(|proxy| proxy.rules.spoe.is_some());
         }
-        let fcgi = fcgi::prepare(session, client, state, backend);
+        let fcgi = if features.have(Features::FCGI) { fcgi::prepare(session, client, state, backend) } else { None };
         if state.borrow().request.upgrade {
             websocket::add_key(&mut state.borrow_mut().request);
         }
@@ -225,7 +231,7 @@ impl<'s> Plan<'s> {
             filter::install(self.filters.as_ref(), Direction::Request, up, has_body);
             up.trailers = trailers(proxy.http.drop_request_trailers, proxy.http.server_spelling.as_ref());
         })?;
-        if splices(session.proxy(), proxy, |splice| splice.request) {
+        if self.route.features.have(Features::SPLICING) && splices(session.proxy(), proxy, |splice| splice.request) {
             up.splice();
         }
         if tunnel::is_asked(&state.borrow().request) {
@@ -246,7 +252,7 @@ impl<'s> Plan<'s> {
     where
         's: 'r,
     {
-        let Route { proxy, backend } = self.route;
+        let Route { proxy, backend, .. } = self.route;
         connect::Request {
             session,
             state,
@@ -281,11 +287,8 @@ impl<'s> Plan<'s> {
         up: &mut RequestBody,
         target: &Target,
     ) -> Result<(), Failure> {
-        conclude::log_step(session, state, Origin::Connect);
-        sticking::remember(session, &state.borrow());
-        otel::send(&mut state.borrow_mut());
-        instrumentation::send(session, state);
-        let Route { proxy, backend } = self.route;
+        let Route { proxy, backend, features } = self.route;
+        stages::connected(session, state, features);
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();
         }
@@ -322,8 +325,8 @@ impl<'s> Plan<'s> {
         up: &mut RequestBody,
         target: &mut Target,
     ) -> Exchanged {
-        let Route { proxy, backend } = self.route;
-        let mut terms = terms(session, proxy, backend, state, (&target.link, self.close_server));
+        let Route { proxy, backend, .. } = self.route;
+        let mut terms = terms(session, self.route, state, &target.link, self.close_server);
         let hedge = Hedge { session, state, proxy, backend, hash: self.hash, says_close: self.says_close() };
         terms.hedge_at = hedge.due(bound);
         let mut overtaking = None;
@@ -487,9 +490,11 @@ fn answered(
 fn give_back(session: &Session, proxy: &Proxy, state: &SharedStreamState, leftover: Leftover) {
     let Leftover { slot, mut link, reusable, close_server } = leftover;
     let Some(backend) = &proxy.backend else { return };
-    ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&state.borrow()));
-    if backend.limits.hedge.is_some() && !state.borrow().attempts.hedge_won {
-        session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
+    if proxy.features.have(Features::WATCHED_RESPONSES) {
+        ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&state.borrow()));
+        if backend.limits.hedge.is_some() && !state.borrow().attempts.hedge_won {
+            session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
+        }
     }
     let asked = Asked::by(&state.borrow());
     private::note(session, asked);
@@ -518,21 +523,18 @@ fn closes_server(frontend: &Proxy, backend: &Proxy) -> bool {
     backend.close_mode != CloseMode::KeepAlive || frontend.close_mode == CloseMode::ServerClose
 }
 
-fn terms(
-    session: &Session,
-    backend_proxy: &Proxy,
-    backend: &Backend,
-    state: &SharedStreamState,
-    (link, close_server): (&Link, bool),
-) -> Terms {
-    let proxy = session.proxy();
+fn terms(session: &Session, route: Route<'_>, state: &SharedStreamState, link: &Link, close_server: bool) -> Terms {
+    let (proxy, Route { proxy: backend_proxy, backend, features }) = (session.proxy(), route);
     let state = &*state.borrow();
-    let (request, orders) = (&state.request, state.orders.get());
-    let has_retries = state.attempts.retries < orders.retries.unwrap_or(backend.retries) && !orders.never_retry;
+    let request = &state.request;
+    let orders = features.have(Features::RULES).then(|| state.orders.get());
+    let retries = orders.and_then(|orders| orders.retries).unwrap_or(backend.retries);
+    let never_retry = orders.is_some_and(|orders| orders.never_retry);
+    let has_retries = state.attempts.retries < retries && !never_retry;
     Terms {
-        client: orders.timeouts.client.or(proxy.timeouts.client),
-        server: orders.timeouts.server.or(backend_proxy.timeouts.server),
-        splice_response: splices(proxy, backend_proxy, |splice| splice.response),
+        client: orders.and_then(|orders| orders.timeouts.client).or(proxy.timeouts.client),
+        server: orders.and_then(|orders| orders.timeouts.server).or(backend_proxy.timeouts.server),
+        splice_response: features.have(Features::SPLICING) && splices(proxy, backend_proxy, |splice| splice.response),
         abort_on_close: backend.abortonclose,
         close_client: !keeps_client(session, request),
         close_server,
@@ -541,11 +543,12 @@ fn terms(
         // What the request may be sent again for, now that it was so often.
         retry_on: if has_retries { backend.limits.retry_on } else { RetryOn::NONE },
         may_retry: has_retries && backend.limits.retry_on.contains(RetryOn::CONN_FAILURE),
-        replayable: is_replayable(request) && !backend.limits.never_retry && !orders.never_retry,
+        replayable: is_replayable(request) && !backend.limits.never_retry && !never_retry,
         hedge_at: None,
         backend: backend_proxy.index,
         ruled: true,
-        logs_errors: backend.fcgi.as_ref().is_some_and(|app| app.logs_errors),
+        features,
+        logs_errors: features.have(Features::FCGI) && backend.fcgi.as_ref().is_some_and(|app| app.logs_errors),
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
         limits: HeadLimits {

@@ -7,7 +7,6 @@ mod limits;
 mod response_rules;
 mod rival;
 
-pub use head::note_answer;
 pub use response_rules::{expose, finish_rules};
 
 use std::task::{Context, Poll};
@@ -20,6 +19,7 @@ use conn::exchange::{self, RequestBody};
 use conn::flow::{FlowError, FlowStep, Moved};
 use conn::h1::{HeadLimits, Violation};
 use conn::upstream::Upstream;
+use policy::program::Features;
 
 use crate::session::Session;
 use crate::stream::activity::Activity;
@@ -120,6 +120,8 @@ pub struct Terms {
     pub backend: usize,
     /// `http-response` rules run on the answer.
     pub ruled: bool,
+    /// The optional features of frontend and backend.
+    pub features: Features,
     /// What a FastCGI application writes to standard error is logged.
     pub logs_errors: bool,
     /// Limits of a response's head.

@@ -248,7 +248,7 @@ async fn choose_backend<'s>(
     let Some(backend) = target.map(|index| session.proxy_at(index)).filter(|proxy| proxy.backend.is_some()) else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
     };
-    state.borrow_mut().backend = Some(backend.index);
+    state.borrow_mut().choose_backend(backend);
     if backend.mode == Mode::Http {
         return Ok(None);
     }
