@@ -151,6 +151,7 @@ impl WorkerGeneration {
             let log = generation.logs.proxy(proxy.index).unwrap_or(&generation.logs.process);
             let proofs = !generation.program.acme.certificates.is_empty();
             let features = proxy.features.with_if(proofs, Features::PROOFS);
+            let features = features.with_if(log.tells_backend_source(), Features::SOURCE_LOG);
             Rc::new(FrontendHandle {
                 log: Arc::clone(log),
                 is_logged: log.is_wanted(),

@@ -290,6 +290,8 @@ pub struct Attempts {
     pub server_tls: Option<Arc<HandshakeInfo>>,
     /// Whether the request went to the server as early data.
     pub early: EarlyRequest,
+    /// Responses of the server count for its health (`observe`).
+    pub is_observed: bool,
     /// Query handle of the server's connection, where the connection itself is not at hand.
     pub server_kernel: Kernel,
 }
@@ -515,29 +517,48 @@ impl StreamState {
             tracking,
             tracked,
         } = self;
-        // By name, so that a new one is not missed: what rules and evaluations have noted.
+        // By name, so that a new one is not missed: these are cleared by `forget_rules` and `forget_features`.
         let _ = (orders, unique_id, identifying, exhausted, captures, variables, last_rule, waiting_rule, tracking);
-        let _ = (ends, kept_by_scripts);
-        told.take();
+        let _ = (ends, kept_by_scripts, told, trace, filters, cache, hit, cache_hit, compression, service, stores);
         request.clear();
         response.clear();
-        (*filters, *task, *inspected, *trace) = (None, None, false, None);
+        (*task, *inspected) = (None, false);
         (*has_request, *logged, *denied, *failed) = (false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
-        (*outcome, *status, *compression) = (Outcome::default(), -1, None);
-        (*cache, *hit, *cache_hit) = (None, None, None);
+        (*outcome, *status) = (Outcome::default(), -1);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server) = (None, None);
-        (*service, *persistence) = (None, Persistence::default());
-        stores.clear();
+        *persistence = Persistence::default();
         (*bytes, *counted, *early_body, *replaced_body) = (Flow::default(), Flow::default(), 0, None);
         (*attempts, *client_streams, *tracked) = (Attempts::default(), 0, Tracked::default());
         (*client_kernel, costs.before) = (Kernel::Unknown, rt::TaskCost::default());
-        // Only rules and evaluations note anything in the fields that are cleared last.
-        let is_ruled = !std::mem::take(features).are_none();
-        if is_ruled || costs.evaluated.take() {
+        // Optional features and evaluations alone change the other fields.
+        let has_features = !std::mem::take(features).are_none();
+        if has_features | costs.evaluated.take() {
             self.forget_rules();
+            self.forget_features();
         }
+        debug_assert!(self.is_plain(), "a field was changed without a feature");
+    }
+
+    /// Clears what optional features have noted.
+    fn forget_features(&mut self) {
+        (self.told, self.trace, self.filters) = (Cell::default(), None, None);
+        (self.cache, self.hit, self.cache_hit) = (None, None, None);
+        (self.compression, self.service) = (None, None);
+        self.stores.clear();
+    }
+
+    /// Whether no optional feature has left anything.
+    fn is_plain(&mut self) -> bool {
+        let Self { told, trace, filters, cache, hit, cache_hit, compression, service, stores, .. } = self;
+        let noted = told.get_mut().is_some() || trace.is_some() || filters.is_some() || !stores.is_empty();
+        let cached = cache.is_some() || hit.is_some() || cache_hit.is_some();
+        let answered = compression.is_some() || service.is_some();
+        let Self { unique_id, ends, kept_by_scripts, tracking, last_rule, waiting_rule, .. } = self;
+        let named = unique_id.get().is_some() || ends.get_mut().is_some() || kept_by_scripts.get_mut().is_some();
+        let ruled = !tracking.get_mut().is_empty() || last_rule.get().is_some() || waiting_rule.get().is_some();
+        !(noted || cached || answered || named || ruled)
     }
 }
 

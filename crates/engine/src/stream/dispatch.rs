@@ -42,6 +42,9 @@ use crate::worker::{SharedStreamState, Slot};
 /// What a request needs to be sent on cost more to evaluate than it may.
 const EXHAUSTED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
 
+/// A fault of Weir itself.
+const FAULT: Outcome = Outcome::new(Cause::Internal, Phase::Request);
+
 /// The head of a request does not fit.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
 
@@ -69,53 +72,55 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         return rt::boxed(reply_refused(session, client, state, refused, up)).await;
     }
     let mut turn = Turn { held: None, fresh: false, exclude: None };
+    let mut place = None;
     loop {
         let mut request = plan.request(session, client, &state, &mut up, (bound, &mut turn));
-        let obtained = match request.begin(turn.held.take()) {
-            Ok(target) => Ok(target),
-            Err(begun) => rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await,
-        };
-        let mut target = match obtained {
-            Ok(target) => target,
-            Err(refusal) => return rt::boxed(serving::refuse(session, client, state, refusal, up)).await,
-        };
+        if let Err(begun) = request.begin(turn.held.take(), &mut place) {
+            let obtained = rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await;
+            match obtained {
+                Ok(target) => place = Some(target),
+                Err(refusal) => return rt::boxed(serving::refuse(session, client, state, refusal, up)).await,
+            }
+        }
         if plan.asks_agents {
             rt::boxed(plan.tell_agents(session, client, &state)).await;
         }
-        if let Err(failure) = plan.write_head(session, client, &state, &mut up, &target) {
-            state.borrow_mut().attempts.counts = Some(target.slot.release());
+        let Some(target) = &mut place else { return cut(session, state, FAULT) };
+        if let Err(failure) = plan.write_head(session, client, &state, &mut up, target) {
+            state.borrow_mut().attempts.counts = place.take().map(|target| target.slot.release());
             return rt::boxed(reply_error(session, client, state, failure, up)).await;
         }
         tracing::sent(session, &state.borrow());
-        let ended = plan.exchange(session, client, (&state, bound), &mut up, &mut target).await;
+        let ended = plan.exchange(session, client, (&state, bound), &mut up, target).await;
+        let Some(target) = place.take() else { return cut(session, state, FAULT) };
         if matches!(ended.end, End::Replay | End::Retry { .. }) && !up.rewind() {
-            // What went out of its body is not here any more.
-            return cut(session, state, Outcome::new(Cause::Internal, Phase::Request));
-        }
-        let Target { slot, mut link } = target;
-        if !matches!(ended.end, End::Answered | End::Validated) {
-            link.carrier.abort();
+            // The part of its body that was sent is not kept.
+            return cut(session, state, FAULT);
         }
         match ended.end {
-            End::Replay => turn = Turn { held: Some(slot), fresh: true, exclude: None },
+            End::Answered | End::Validated => {
+                let left = answered(session, client, &plan, (state, &mut up), (target, &ended));
+                let Some(state) = left else { return };
+                return rt::boxed(serving::answer_validated(session, client, (state, up))).await;
+            }
+            End::Replay => turn = Turn { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
+                let Target { slot, link } = target.abort();
                 drop(link);
                 filter::restart(&state);
                 turn = again(session, route.proxy, &state, (slot, bound), bad_answer);
             }
-            End::Silent | End::Overdue | End::Overtaken => return end_silently(session, client, state),
-            End::Answered | End::Validated => {
-                let reusable = ended.remains.link_is_reusable && link.carrier.may_follow();
-                let link = Leftover { slot, link, reusable, close_server: plan.close_server };
-                let left = answered(session, client, route.proxy, (state, &mut up), (link, &ended));
-                let Some(state) = left else { return };
-                return rt::boxed(serving::answer_validated(session, client, (state, up))).await;
+            End::Silent | End::Overdue | End::Overtaken => {
+                drop(target.abort());
+                return end_silently(session, client, state);
             }
             End::Tunnel => {
-                let behind = ended.tunnelled.unwrap_or_default();
+                let Target { slot, link } = target.abort();
+                let behind = ended.tunnelled.map(|tunnelled| *tunnelled).unwrap_or_default();
                 return rt::boxed(tunnel::carry(session, client, route.proxy, state, (slot, link), behind)).await;
             }
             End::Failed { .. } => {
+                let Target { slot, link } = target.abort();
                 drop(link);
                 let failed = note_failure(session, route.proxy, &state, slot, ended);
                 let arguments = (session, client, state, failed, up);
@@ -171,7 +176,7 @@ struct Exchanged {
     end: End,
     remains: Remains,
     /// Head and first bytes of a tunnel's answer.
-    tunnelled: Option<(Buffer, Buffer)>,
+    tunnelled: Option<Box<(Buffer, Buffer)>>,
     ending: Option<Box<Ending<'static>>>,
 }
 
@@ -267,6 +272,7 @@ impl<'s> Plan<'s> {
             bound,
             fresh: turn.fresh,
             first: client.served == 0,
+            features: self.route.features,
         }
     }
 
@@ -346,7 +352,7 @@ impl<'s> Plan<'s> {
                 end = rt::boxed_with((&hedge, &mut exchange), |(hedge, exchange)| hedge.race(exchange, current)).await;
             }
             let won = if end == End::Overtaken { exchange.take_winner() } else { None };
-            let tunnelled = (end == End::Tunnel).then(|| exchange.take_tunnel());
+            let tunnelled = (end == End::Tunnel).then(|| Box::new(exchange.take_tunnel()));
             let Some(won) = won else {
                 return Exchanged { end, remains: exchange.remains(), tunnelled, ending: exchange.take_ending() };
             };
@@ -457,40 +463,32 @@ fn again(
     }
 }
 
-/// A server's side after an answer.
-struct Leftover {
-    slot: Slot,
-    link: Link,
-    reusable: bool,
-    close_server: bool,
-}
-
 /// The server has answered: the link is kept or closed, and the stream ends where the answer went to the client. Else its state is
 /// returned: something else answers the request.
 fn answered(
     session: &Session,
     client: &mut Client,
-    proxy: &Proxy,
+    plan: &Plan<'_>,
     (state, up): (SharedStreamState, &mut RequestBody),
-    (leftover, ended): (Leftover, &Exchanged),
+    (target, ended): (Target, &Exchanged),
 ) -> Option<SharedStreamState> {
     if ended.end == End::Validated {
-        give_back(session, proxy, &state, leftover);
+        give_back(session, plan, &state, target, ended.remains.link_is_reusable);
         return Some(state);
     }
     // The request was read to its end, and the client's connection goes on.
     let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { end_after(client, &state, up) };
-    give_back(session, proxy, &state, leftover);
+    give_back(session, plan, &state, target, ended.remains.link_is_reusable);
     conclude::conclude(session, state);
     depart(client, end);
     None
 }
 
 /// The server has answered: its link is kept or closed, and its place is free.
-fn give_back(session: &Session, proxy: &Proxy, state: &SharedStreamState, leftover: Leftover) {
-    let Leftover { slot, mut link, reusable, close_server } = leftover;
-    let Some(backend) = &proxy.backend else { return };
-    if proxy.features.have(Features::WATCHED_RESPONSES) {
+fn give_back(session: &Session, plan: &Plan<'_>, state: &SharedStreamState, target: Target, reusable: bool) {
+    let Target { slot, mut link } = target;
+    let Route { proxy, backend, features } = plan.route;
+    if features.have(Features::WATCHED_RESPONSES) {
         ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&state.borrow()));
         if backend.limits.hedge.is_some() && !state.borrow().attempts.hedge_won {
             session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
@@ -499,12 +497,12 @@ fn give_back(session: &Session, proxy: &Proxy, state: &SharedStreamState, leftov
     let asked = Asked::by(&state.borrow());
     private::note(session, asked);
     kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
-    if reusable {
+    if reusable && link.carrier.may_follow() {
         // A share of a connection that others use does not become private: a request with a login opens one of its own.
         link.private |= asked == Asked::Connection && link.carrier.descriptor().is_some();
         keep_link(session, state, backend, (&slot, link));
     } else {
-        if close_server {
+        if plan.close_server {
             // The server was asked to close: nothing is lost when we do it first, and no port lingers.
             link.carrier.set_linger_zero();
         }

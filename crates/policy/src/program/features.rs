@@ -37,6 +37,8 @@ impl Features {
     pub const FCGI: Self = Self(1 << 11);
     /// Servers whose responses are watched: ejections, hedged requests.
     pub const WATCHED_RESPONSES: Self = Self(1 << 12);
+    /// Log lines with the address that the connection to the server comes from.
+    pub const SOURCE_LOG: Self = Self(1 << 14);
     /// `option splice-*`.
     pub const SPLICING: Self = Self(1 << 13);
 

@@ -378,6 +378,12 @@ impl Backend {
 }
 
 impl Server {
+    /// Whether responses of the server count for its health (`observe`).
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.check.as_ref().is_some_and(|check| check.observed.is_some())
+    }
+
     /// Whether the server opens the connections (reverse HTTP).
     #[inline]
     pub fn is_reversed(&self) -> bool {

@@ -77,7 +77,9 @@ impl Exchange<'_> {
         }
         for _ in 0..HEADS_IN_A_TURN {
             if !self.unparsed || !self.down.may_collect() {
-                self.flush_interim(cx)?;
+                if self.down.is_queued() {
+                    self.flush_interim(cx)?;
+                }
                 // Nothing more is read for a client that does not take what there is.
                 if self.down.is_queued() || (!self.unparsed && !self.read_head(cx)?) {
                     return Ok(false);
@@ -234,6 +236,7 @@ impl Exchange<'_> {
     }
 
     /// Writes what there is of interim answers.
+    #[cold]
     fn flush_interim(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         if !self.down.is_queued() {
             return Ok(());
@@ -342,11 +345,13 @@ impl Exchange<'_> {
         if self.is_too_early(state, status) {
             return Err(End::Retry { bad_answer: false });
         }
-        observing::answer(self.session, state, status);
+        if state.attempts.is_observed {
+            observing::answer(self.session, state, status);
+        }
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
             return Err(End::Retry { bad_answer: false });
         }
-        if cache::has_fallback(self.session, state, status) {
+        if self.terms.features.have(Features::RULES) && cache::has_fallback(self.session, state, status) {
             return failed(Cause::Server, Phase::Headers, status);
         }
         if validation::is_confirmed(state, status) {
