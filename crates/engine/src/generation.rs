@@ -13,7 +13,7 @@ use expression::pattern::ListStates;
 use live::counters::{FrontCounters, WorkerCounters};
 use policy::Resolver;
 use policy::compile::ScriptMap;
-use policy::program::{Program, Proxy};
+use policy::program::{Features, Program, Proxy};
 
 use crate::routes::{LogRoute, LogRoutes};
 use crate::telemetry::{self, Channel};
@@ -122,6 +122,8 @@ pub struct FrontendHandle {
     pub counters: Arc<FrontCounters>,
     /// Whether its streams can have log lines.
     pub is_logged: bool,
+    /// The optional features of its streams before they have a backend.
+    pub features: Features,
     /// Where those go.
     pub log: Arc<LogRoute>,
 }
@@ -144,9 +146,13 @@ impl WorkerGeneration {
         let places = 0..generation.program.proxies.places();
         let frontends = places.filter_map(|place| generation.program.proxies.get(place)).map(|proxy| {
             let log = generation.logs.proxy(proxy.index).unwrap_or(&generation.logs.process);
+            let proofs = !generation.program.acme.certificates.is_empty();
+            let features = proxy.features.with_if(proofs, Features::PROOFS);
+            let features = features.with_if(log.tells_backend_source(), Features::SOURCE_LOG);
             Rc::new(FrontendHandle {
                 log: Arc::clone(log),
                 is_logged: log.is_wanted(),
+                features: features.with_if(log.has_early_lines(), Features::EARLY_LOG),
                 generation: Arc::clone(&generation),
                 proxy: Arc::clone(proxy),
                 counters: Arc::clone(counters.proxies[proxy.index].facing()),

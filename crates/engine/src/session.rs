@@ -20,7 +20,7 @@ use expression::variable::SessionStore;
 use live::Entry;
 use live::counters::FrontCounters;
 use live::table::Tracking;
-use policy::program::{Bind, ExpectedHeader, MuxProtocol, Proxy};
+use policy::program::{Bind, ExpectedHeader, Features, MuxProtocol, Proxy};
 use rt::net::SocketQuery;
 use tls::HandshakeInfo;
 use wire::proxy_protocol::Header;
@@ -157,6 +157,12 @@ impl Session {
     /// Returns its frontend.
     pub fn proxy(&self) -> &Proxy {
         &self.handle.proxy
+    }
+
+    /// The optional features of its streams before they have a backend.
+    #[inline]
+    pub fn features(&self) -> Features {
+        self.handle.features
     }
 
     /// Whether its streams may have lines.

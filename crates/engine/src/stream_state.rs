@@ -19,6 +19,7 @@ use live::Counts;
 use live::cache::Object;
 use live::persistence::{Persistence, Returned};
 use live::table::Tracking;
+use policy::program::{Features, Proxy};
 use policy::rule::StickStore;
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -97,6 +98,8 @@ pub struct StreamState {
     pub told: Cell<Option<Box<Instrumentation>>>,
     /// What it tells of itself (`otel-trace`).
     pub trace: Option<Box<StreamTrace>>,
+    /// The optional features of its frontend, and of its backend once it has one.
+    pub features: Features,
     /// How it ended.
     pub outcome: Outcome,
     /// It is the first request of its connection.
@@ -143,12 +146,8 @@ pub struct StreamState {
     pub client_streams: u32,
     /// Query handle of the client's connection, where the connection itself is not at hand.
     pub client_kernel: Kernel,
-    /// What the session's task had cost when it began, and how often it had been called.
-    pub cost_before: rt::TaskCost,
-    /// What its rules and expressions have cost.
-    pub spent: Spent,
-    /// What those of its log lines have cost.
-    pub spent_on_log: Spent,
+    /// What it has cost.
+    pub costs: Costs,
     /// The rule that ended an evaluation last.
     pub last_rule: Cell<Option<RulePlace>>,
     /// The rule whose evaluation waits.
@@ -163,6 +162,19 @@ pub struct StreamState {
     pub tracking: RefCell<Tracking>,
     /// State of counting in tracked entries.
     pub tracked: Tracked,
+}
+
+/// The costs of a stream.
+#[derive(Default)]
+pub struct Costs {
+    /// What the session's task had cost when the stream began, and how often it had been called.
+    pub before: rt::TaskCost,
+    /// Expressions were evaluated on its behalf.
+    pub evaluated: Cell<bool>,
+    /// The cost of its rules and expressions.
+    pub rules: Spent,
+    /// The cost of the expressions in its log lines.
+    pub log: Spent,
 }
 
 /// What became of a stream's way to a server.
@@ -190,6 +202,8 @@ pub struct Attempts {
     pub server_tls: Option<Arc<HandshakeInfo>>,
     /// Whether the request went to the server as early data.
     pub early: EarlyRequest,
+    /// Responses of the server count for its health (`observe`).
+    pub is_observed: bool,
     /// Query handle of the server connection.
     pub server_kernel: Kernel,
 }
@@ -318,6 +332,14 @@ impl StreamState {
         (200..300).contains(&status) && self.client_method() == Method::Connect
     }
 
+    /// The stream goes to the servers of a backend. Returns the features of both proxies.
+    #[inline]
+    pub fn choose_backend(&mut self, backend: &Proxy) -> Features {
+        self.backend = Some(backend.index);
+        self.features = self.features.with(backend.features);
+        self.features
+    }
+
     /// What was taken for a request was none.
     pub fn forget_request(&mut self) {
         self.request.clear();
@@ -350,8 +372,8 @@ impl StreamState {
         self.tracking.get_mut().clear();
         self.ends.take();
         self.kept_by_scripts.take();
-        self.spent.clear();
-        self.spent_on_log.clear();
+        self.costs.rules.clear();
+        self.costs.log.clear();
     }
 
     /// Clears the state and keeps its capacity. The heads are cleared in place; the destructuring makes the compiler report a new
@@ -374,6 +396,7 @@ impl StreamState {
             filters,
             variables,
             kept_by_scripts,
+            features,
             outcome,
             first,
             server_status,
@@ -397,9 +420,7 @@ impl StreamState {
             attempts,
             client_streams,
             client_kernel,
-            cost_before,
-            spent,
-            spent_on_log,
+            costs,
             last_rule,
             waiting_rule,
             counted,
@@ -408,24 +429,47 @@ impl StreamState {
             tracking,
             tracked,
         } = self;
-        // By name, so that a new one is not missed: what rules have noted.
+        // By name, so that a new one is not missed: these are cleared by `forget_rules` and `forget_features`.
         let _ = (orders, unique_id, identifying, exhausted, captures, variables, last_rule, waiting_rule, tracking);
-        let _ = (ends, spent, spent_on_log, kept_by_scripts);
-        told.take();
+        let _ = (ends, kept_by_scripts, told, trace, filters, cache, hit, cache_hit, compression, service, stores);
         request.clear();
         response.clear();
-        (*filters, *task, *inspected, *trace) = (None, None, false, None);
+        (*task, *inspected) = (None, false);
         (*has_request, *logged, *denied, *failed) = (false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
-        (*outcome, *status, *compression) = (Outcome::default(), -1, None);
-        (*cache, *hit, *cache_hit) = (None, None, None);
+        (*outcome, *status) = (Outcome::default(), -1);
         (*timings, *start_date) = (Timings::default(), WallTime::default());
         (*backend, *server) = (None, None);
-        (*service, *persistence) = (None, Persistence::default());
-        stores.clear();
+        *persistence = Persistence::default();
         (*bytes, *counted, *early_body, *replaced_body) = (Flow::default(), Flow::default(), 0, None);
         (*attempts, *client_streams, *tracked) = (Attempts::default(), 0, Tracked::default());
-        (*client_kernel, *cost_before) = (Kernel::Unknown, rt::TaskCost::default());
-        self.forget_rules();
+        (*client_kernel, costs.before) = (Kernel::Unknown, rt::TaskCost::default());
+        // Optional features and evaluations alone change the other fields.
+        let has_features = !std::mem::take(features).are_none();
+        if has_features | costs.evaluated.take() {
+            self.forget_rules();
+            self.forget_features();
+        }
+        debug_assert!(self.is_plain(), "a field was changed without a feature");
+    }
+
+    /// Clears what optional features have noted.
+    fn forget_features(&mut self) {
+        (self.told, self.trace, self.filters) = (Cell::default(), None, None);
+        (self.cache, self.hit, self.cache_hit) = (None, None, None);
+        (self.compression, self.service) = (None, None);
+        self.stores.clear();
+    }
+
+    /// Whether no optional feature has left anything.
+    fn is_plain(&mut self) -> bool {
+        let Self { told, trace, filters, cache, hit, cache_hit, compression, service, stores, .. } = self;
+        let noted = told.get_mut().is_some() || trace.is_some() || filters.is_some() || !stores.is_empty();
+        let cached = cache.is_some() || hit.is_some() || cache_hit.is_some();
+        let answered = compression.is_some() || service.is_some();
+        let Self { unique_id, ends, kept_by_scripts, tracking, last_rule, waiting_rule, .. } = self;
+        let named = unique_id.get().is_some() || ends.get_mut().is_some() || kept_by_scripts.get_mut().is_some();
+        let ruled = !tracking.get_mut().is_empty() || last_rule.get().is_some() || waiting_rule.get().is_some();
+        !(noted || cached || answered || named || ruled)
     }
 }

@@ -123,6 +123,20 @@ impl Timings {
         let active = (total - handshake - idle.max(0)).max(0);
         Timers { handshake, idle, request, queue, connect, response, data, active, total }
     }
+
+    /// Computes the times that statistics average, in milliseconds: `Tw`, `Tc`, `Tr`, `Tt`, as [`Timings::timers`] does; 0 for a point
+    /// that was not reached.
+    #[inline]
+    pub fn averaged(&self, end: Moment) -> [u64; 4] {
+        let at = |point: Option<Moment>| point.map_or(0, |moment| moment.millis_since(self.start));
+        let latest = [self.handshake, self.first_byte, self.request].into_iter().flatten().max();
+        let mut reached = at(latest);
+        let mut step = |point: Option<Moment>| {
+            let millis = at(point).max(reached);
+            millis - std::mem::replace(&mut reached, millis)
+        };
+        [step(self.queued), step(self.connected), step(self.response), end.millis_since(self.start)]
+    }
 }
 
 /// The timers of section 8.4, in milliseconds; -1: the point was not reached.
@@ -338,6 +352,8 @@ mod tests {
             let timings =
                 Timings { start: ms(1000), handshake: None, first_byte, request, queued, connected, response };
             let t = timings.timers(ms(1000 + end));
+            let averaged = [t.queue, t.connect, t.response, t.total].map(|millis| millis.max(0) as u64);
+            assert_eq!((name, timings.averaged(ms(1000 + end))), (name, averaged));
             let got = [t.handshake, t.idle, t.request, t.queue, t.connect, t.response, t.data, t.active, t.total];
             assert_eq!((name, &got), (name, &wanted[..9].try_into().expect("nine")));
             assert_eq!((name, t.user(), t.query()), (name, wanted[9], wanted[10]));

@@ -144,6 +144,11 @@ impl Answer {
             return request.poll_head(cx).map(|found| if found { Came::Bytes(0) } else { Came::Closed });
         }
         if self.input.capacity() == 0 {
+            if let Upstream::H1(transport) = upstream
+                && transport.poll_readable(cx).is_pending()
+            {
+                return Poll::Pending;
+            }
             if rt::poll_memory(cx, rt::Stage::Underway).is_pending() {
                 return Poll::Pending;
             }

@@ -275,6 +275,11 @@ impl LogRoute {
         !self.targets.is_empty()
     }
 
+    /// Whether lines are written before the end of a stream, or tell facts that have to be asked for before it.
+    pub fn has_early_lines(&self) -> bool {
+        self.is_wanted() && (self.tells_destination || self.lines.steps.is_some() || self.moment != LogMoment::End)
+    }
+
     /// When its lines are written.
     pub fn moment(&self) -> LogMoment {
         self.moment

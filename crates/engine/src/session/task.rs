@@ -104,7 +104,8 @@ impl StreamTask {
         let handshake = self.take_handshake();
         if let Ok(mut state) = state.try_borrow_mut() {
             state.timings.handshake = handshake;
-            state.cost_before = rt::task_cost();
+            state.costs.before = rt::task_cost();
+            state.features = self.features();
             state.task = Some(self.key.get());
         }
         self.state.set(Some(Rc::clone(&state)));

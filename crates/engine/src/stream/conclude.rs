@@ -8,23 +8,14 @@ use crate::service::log::{Shown, Verdict};
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::record::{is_normal, with_record};
-use crate::stream::{instrumentation, metrics, observing, otel, tracing, tracking};
+use crate::stream::{otel, stages};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
 /// Ends a stream.
 pub fn conclude(session: &Session, state: SharedStreamState) {
     if let Ok(mut known) = state.try_borrow_mut() {
-        metrics::stream(session, &mut known);
-        tracing::ended(session, &known);
-        observing::end(session, &known);
-        otel::conclude(session, &mut known);
-        instrumentation::conclude(session, &known);
-        if session.log().has_expressions() {
-            tracking::settle(session, &mut known);
-        } else {
-            tracking::conclude(session, &mut known);
-        }
+        stages::ended(session, &mut known);
     }
     if session.is_logged()
         && let Ok(known) = state.try_borrow()

@@ -17,12 +17,13 @@ use expression::sample::{ConnectionError, LinkFacts, ProtocolFacts, Type, cast};
 use live::health::Symptom;
 use live::trace::events;
 use live::{Assignment, Local, PickContext, Preference, Priority, ProxyState, QueueTicket};
-use policy::program::{Backend, MuxProtocol, Proxy, Redispatch, Server};
+use policy::program::{Backend, Features, MuxProtocol, Proxy, Redispatch, Server};
 use policy::rule::Bound;
 use rt::net::{Address, Hangup};
 use wire::http::Method;
 
 use crate::check::{Sign, observe, trace};
+use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::activity::WATCH_AFTER;
@@ -68,6 +69,8 @@ pub struct Request<'a> {
     pub fresh: bool,
     /// The session's first request.
     pub first: bool,
+    /// The optional features of frontend and backend.
+    pub features: Features,
 }
 
 /// How far a request got without waiting, where that was not to its end.
@@ -83,12 +86,12 @@ pub enum Begun {
 }
 
 impl Request<'_> {
-    /// What nearly every request needs: a server that has room, and an idle link to it. `held` is a slot that is kept
-    /// from an earlier attempt.
+    /// What nearly every request needs: a server that has room, and an idle link to it, which are put into `place`. `held` is a slot
+    /// that is kept from an earlier attempt.
     ///
     /// # Errors
     /// It takes more: [`Request::obtain`] goes on from there.
-    pub fn begin(&mut self, held: Option<Slot>) -> Result<Target, Begun> {
+    pub fn begin(&mut self, held: Option<Slot>, place: &mut Option<Target>) -> Result<(), Begun> {
         if held.is_none() && self.exclude.is_none() {
             self.session.worker.proxy_state(self.proxy.index).note_request(rt::now());
         }
@@ -115,14 +118,15 @@ impl Request<'_> {
             && server.redirect.is_none()
             && !server.connecting.varies
             && server.connecting.name.is_none()
-            && !self.state.borrow().orders.get().marks_server()
+            && !self.orders().is_some_and(|orders| orders.marks_server())
             && self.special_protocol(server).is_none()
             && let Some(link) = self.idle_link(backend, server, PoolKey::COMMON)
         {
             self.note_server(slot.server());
             self.count(server, ServerEvent::Reuse);
             self.note_connected(&link);
-            return Ok(Target { slot, link });
+            *place = Some(Target { slot, link });
+            return Ok(());
         }
         Err(Begun::Slot(slot))
     }
@@ -275,6 +279,8 @@ impl Request<'_> {
     pub(super) fn note_server(&self, server: usize) {
         let state = &mut *self.state.borrow_mut();
         state.server = Some(server);
+        let chosen = self.proxy.backend.as_ref().and_then(|backend| backend.servers.get(server));
+        state.attempts.is_observed = chosen.is_some_and(Server::is_observed);
         otel::begin_attempt(self.session, state, server);
         state.persistence.meet(state.server);
         state.timings.queued.get_or_insert(rt::now());
@@ -291,8 +297,7 @@ impl Request<'_> {
         early::note(state, state.attempts.server_tls.is_none() && link.carrier.is_early());
         state.attempts.server_kernel = Kernel::Ask(link.carrier.socket());
         state.timings.connected = Some(rt::now());
-        let rules_ask = self.proxy.rules.see_answers() || self.session.proxy().rules.see_answers();
-        if rules_ask || self.session.log().tells_backend_source() {
+        if self.features.have(Features::RESPONSE_RULES.with(Features::SOURCE_LOG)) {
             state.attempts.backend_source = match link.carrier.local_address() {
                 Ok(Address::Inet(address)) => Endpoint::Inet(address),
                 Ok(_) => Endpoint::Unix(0),
@@ -337,7 +342,7 @@ impl Request<'_> {
         // A request that failed there once goes where there is capacity.
         let prefer = self.prefer.filter(|_| exclude.is_none());
         let bound = self.binding(exclude);
-        let orders = self.state.borrow().orders.get();
+        let (class, offset) = self.orders().map_or((0, 0), |orders| (orders.class, orders.offset));
         PickContext {
             hash: self.hash,
             random: rt::random(),
@@ -345,8 +350,14 @@ impl Request<'_> {
             server: bound.map(|bound| bound.server),
             forced: bound.is_some_and(|bound| bound.forced),
             prefer,
-            priority: Priority { class: orders.class, offset: orders.offset, now: rt::now() },
+            priority: Priority { class, offset, now: rt::now() },
         }
+    }
+
+    /// What rules have ordered for the stream, where there are rules.
+    #[inline]
+    fn orders(&self) -> Option<Orders> {
+        self.features.have(Features::RULES).then(|| self.state.borrow().orders.get())
     }
 
     /// Has the balance choose a server.

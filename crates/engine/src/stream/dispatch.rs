@@ -11,9 +11,8 @@ use conn::flow::{FlowError, Trailers};
 use conn::h1::{self, HeadLimits, Spelling, UnreadBody};
 use conn::link::Link;
 use conn::upstream::Upstream;
-use expression::record::Origin;
 use expression::sample::Direction;
-use policy::program::{Backend, Proxy, Server};
+use policy::program::{Backend, Features, Proxy, Server};
 use policy::rule::Bound;
 use wire::http::Head;
 
@@ -36,14 +35,17 @@ use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::server_target::Target;
 use crate::stream::{
-    body, conclude, fcgi, filter, heads, instrumentation, kernel, metrics, observing, otel, persistence, serving,
-    sticking, tracing, tunnel, websocket,
+    body, conclude, fcgi, filter, heads, kernel, metrics, observing, otel, persistence, serving, stages, tracing,
+    tunnel, websocket,
 };
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot};
 
 /// What a request needs to be sent on cost more to evaluate than it may.
 const EXHAUSTED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
+
+/// A fault of Weir itself.
+const FAULT: Outcome = Outcome::new(Cause::Internal, Phase::Request);
 
 /// The head of a request does not fit.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
@@ -54,65 +56,73 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     if client.is_withdrawn {
         return withdraw(session, client, state);
     }
-    let refused = heads::pass(session, &mut client.conn, &state, route.proxy).await;
+    let refused = match heads::change(session, route.features) {
+        true => heads::pass(session, &mut client.conn, &state, route.proxy).await,
+        false => None,
+    };
     let plan = Plan::of(session, client, &state, route);
     let mut up = RequestBody::idle();
     if plan.start_body(&mut up, session, client, &state, body).is_err() {
         return rt::boxed(reply_broken(session, client, state)).await;
     }
-    let bound = persistence::bind_request(session, client, &state, route.proxy, route.backend);
+    let bound = match route.features.have(Features::PERSISTENCE) {
+        true => persistence::bind_request(session, client, &state, route.proxy, route.backend),
+        false => None,
+    };
     if refused.is_some() || state.borrow().exhausted.get() {
         let refused = refused.unwrap_or(EXHAUSTED.into());
         return rt::boxed(reply_refused(session, client, state, refused, up)).await;
     }
     let mut turn = Turn { held: None, fresh: false, exclude: None };
+    let mut place = None;
     loop {
         let mut request = plan.request(session, client, &state, &mut up, (bound, &mut turn));
-        let obtained = match request.begin(turn.held.take()) {
-            Ok(target) => Ok(target),
-            Err(begun) => rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await,
-        };
-        let mut target = match obtained {
-            Ok(target) => target,
-            Err(refusal) => return rt::boxed(serving::refuse(session, client, state, refusal, up)).await,
-        };
+        if let Err(begun) = request.begin(turn.held.take(), &mut place) {
+            let obtained = rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await;
+            match obtained {
+                Ok(target) => place = Some(target),
+                Err(refusal) => return rt::boxed(serving::refuse(session, client, state, refusal, up)).await,
+            }
+        }
         if plan.asks_agents {
             rt::boxed(plan.tell_agents(session, client, &state)).await;
         }
-        if let Err(failure) = plan.write_head(session, client, &state, &mut up, &target) {
-            state.borrow_mut().attempts.counts = Some(target.slot.release());
+        let Some(target) = &mut place else { return cut(session, state, FAULT) };
+        if let Err(failure) = plan.write_head(session, client, &state, &mut up, target) {
+            state.borrow_mut().attempts.counts = place.take().map(|target| target.slot.release());
             return rt::boxed(reply_error(session, client, state, failure, up)).await;
         }
         tracing::sent(session, &state.borrow());
-        let ended = plan.exchange(session, client, (&state, bound), &mut up, &mut target).await;
+        let ended = plan.exchange(session, client, (&state, bound), &mut up, target).await;
+        let Some(target) = place.take() else { return cut(session, state, FAULT) };
         if matches!(ended.end, End::Replay | End::Retry { .. }) && !up.rewind() {
-            // What went out of its body is not here any more.
-            return cut(session, state, Outcome::new(Cause::Internal, Phase::Request));
-        }
-        let Target { slot, mut link } = target;
-        if !matches!(ended.end, End::Answered | End::Validated) {
-            link.carrier.abort();
+            // The part of its body that was sent is not kept.
+            return cut(session, state, FAULT);
         }
         match ended.end {
-            End::Replay => turn = Turn { held: Some(slot), fresh: true, exclude: None },
+            End::Answered | End::Validated => {
+                let left = answered(session, client, &plan, (state, &mut up), (target, &ended));
+                let Some(state) = left else { return };
+                return rt::boxed(serving::answer_validated(session, client, (state, up))).await;
+            }
+            End::Replay => turn = Turn { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
+                let Target { slot, link } = target.abort();
                 drop(link);
                 filter::restart(&state);
                 turn = again(session, route.proxy, &state, (slot, bound), bad_answer);
             }
-            End::Silent | End::Overdue | End::Overtaken => return end_silently(session, client, state),
-            End::Answered | End::Validated => {
-                let reusable = ended.remains.link_is_reusable && link.carrier.may_follow();
-                let link = Leftover { slot, link, reusable, close_server: plan.close_server };
-                let left = answered(session, client, route.proxy, (state, &mut up), (link, &ended));
-                let Some(state) = left else { return };
-                return rt::boxed(serving::answer_validated(session, client, (state, up))).await;
+            End::Silent | End::Overdue | End::Overtaken => {
+                drop(target.abort());
+                return end_silently(session, client, state);
             }
             End::Tunnel => {
-                let behind = ended.tunnelled.unwrap_or_default();
+                let Target { slot, link } = target.abort();
+                let behind = ended.tunnelled.map(|tunnelled| *tunnelled).unwrap_or_default();
                 return rt::boxed(tunnel::carry(session, client, route.proxy, state, (slot, link), behind)).await;
             }
             End::Failed { .. } => {
+                let Target { slot, link } = target.abort();
                 drop(link);
                 let failed = note_failure(session, route.proxy, &state, slot, ended);
                 let arguments = (session, client, state, failed, up);
@@ -168,21 +178,22 @@ struct Exchanged {
     end: End,
     remains: Remains,
     /// Head and first bytes of a tunnel's answer.
-    tunnelled: Option<(Buffer, Buffer)>,
+    tunnelled: Option<Box<(Buffer, Buffer)>>,
     ending: Option<Box<Ending<'static>>>,
 }
 
 impl<'s> Plan<'s> {
     /// Makes the request's head ready for servers, and finds out what attempts have to know.
     fn of(session: &Session, client: &Client, state: &SharedStreamState, route: Route<'s>) -> Self {
-        let Route { proxy, backend } = route;
-        let filters = state.borrow().filters.clone();
+        let Route { proxy, backend, features } = route;
+        let filters =
+            if features.have(Features::FILTERS.with(Features::RULES)) { state.borrow().filters.clone() } else { None };
         let mut asks_agents = false;
         if let Some(filters) = &filters {
             filter::request_head(session, filters, state);
             asks_agents = [session.proxy(), proxy].iter().any(|proxy| proxy.rules.spoe.is_some());
         }
-        let fcgi = fcgi::prepare(session, client, state, backend);
+        let fcgi = if features.have(Features::FCGI) { fcgi::prepare(session, client, state, backend) } else { None };
         if state.borrow().request.upgrade {
             websocket::add_key(&mut state.borrow_mut().request);
         }
@@ -227,7 +238,7 @@ impl<'s> Plan<'s> {
             filter::install(self.filters.as_ref(), Direction::Request, up, has_body);
             up.trailers = trailers(proxy.http.drop_request_trailers, proxy.http.server_spelling.as_ref());
         })?;
-        if splices(session.proxy(), proxy, |splice| splice.request) {
+        if self.route.features.have(Features::SPLICING) && splices(session.proxy(), proxy, |splice| splice.request) {
             up.splice();
         }
         if tunnel::is_asked(&state.borrow().request) {
@@ -248,7 +259,7 @@ impl<'s> Plan<'s> {
     where
         's: 'r,
     {
-        let Route { proxy, backend } = self.route;
+        let Route { proxy, backend, .. } = self.route;
         connect::Request {
             session,
             state,
@@ -263,6 +274,7 @@ impl<'s> Plan<'s> {
             bound,
             fresh: turn.fresh,
             first: client.served == 0,
+            features: self.route.features,
         }
     }
 
@@ -283,11 +295,8 @@ impl<'s> Plan<'s> {
         up: &mut RequestBody,
         target: &Target,
     ) -> Result<(), Failure> {
-        conclude::log_step(session, state, Origin::Connect);
-        sticking::remember(session, &state.borrow());
-        otel::send(&mut state.borrow_mut());
-        instrumentation::send(session, state);
-        let Route { proxy, backend } = self.route;
+        let Route { proxy, backend, features } = self.route;
+        stages::connected(session, state, features);
         if backend.limits.retry_on.keeps_request() && !up.is_finished() && !up.is_recorded() {
             up.record();
         }
@@ -324,8 +333,8 @@ impl<'s> Plan<'s> {
         up: &mut RequestBody,
         target: &mut Target,
     ) -> Exchanged {
-        let Route { proxy, backend } = self.route;
-        let mut terms = terms(session, proxy, backend, state, (&target.link, self.close_server));
+        let Route { proxy, backend, .. } = self.route;
+        let mut terms = terms(session, self.route, state, &target.link, self.close_server);
         let hedge = Hedge { session, state, proxy, backend, hash: self.hash, says_close: self.says_close() };
         terms.hedge_at = hedge.due(bound);
         let mut overtaking = None;
@@ -345,7 +354,7 @@ impl<'s> Plan<'s> {
                 end = rt::boxed_with((&hedge, &mut exchange), |(hedge, exchange)| hedge.race(exchange, current)).await;
             }
             let won = if end == End::Overtaken { exchange.take_winner() } else { None };
-            let tunnelled = (end == End::Tunnel).then(|| exchange.take_tunnel());
+            let tunnelled = (end == End::Tunnel).then(|| Box::new(exchange.take_tunnel()));
             let Some(won) = won else {
                 return Exchanged { end, remains: exchange.remains(), tunnelled, ending: exchange.take_ending() };
             };
@@ -449,52 +458,46 @@ fn again(
     }
 }
 
-/// A server's side after an answer.
-struct Leftover {
-    slot: Slot,
-    link: Link,
-    reusable: bool,
-    close_server: bool,
-}
-
 /// The server has answered: the link is kept or closed, and the stream ends where the answer went to the client. Else its state is
 /// returned: something else answers the request.
 fn answered(
     session: &Session,
     client: &mut Client,
-    proxy: &Proxy,
+    plan: &Plan<'_>,
     (state, up): (SharedStreamState, &mut RequestBody),
-    (leftover, ended): (Leftover, &Exchanged),
+    (target, ended): (Target, &Exchanged),
 ) -> Option<SharedStreamState> {
     if ended.end == End::Validated {
-        give_back(session, proxy, &state, leftover);
+        give_back(session, plan, &state, target, ended.remains.link_is_reusable);
         return Some(state);
     }
     // The request was read to its end, and the client's connection goes on.
     let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { end_after(client, &state, up) };
-    give_back(session, proxy, &state, leftover);
+    give_back(session, plan, &state, target, ended.remains.link_is_reusable);
     conclude::conclude(session, state);
     depart(client, end);
     None
 }
 
 /// The server has answered: its link is kept or closed, and its place is free.
-fn give_back(session: &Session, proxy: &Proxy, state: &SharedStreamState, leftover: Leftover) {
-    let Leftover { slot, mut link, reusable, close_server } = leftover;
-    let Some(backend) = &proxy.backend else { return };
-    ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&state.borrow()));
-    if backend.limits.hedge.is_some() && !state.borrow().attempts.hedge_won {
-        session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
+fn give_back(session: &Session, plan: &Plan<'_>, state: &SharedStreamState, target: Target, reusable: bool) {
+    let Target { slot, mut link } = target;
+    let Route { proxy, backend, features } = plan.route;
+    if features.have(Features::WATCHED_RESPONSES) {
+        ejections::observe(&session.worker, proxy, slot.server(), || ejections::of_answer(&state.borrow()));
+        if backend.limits.hedge.is_some() && !state.borrow().attempts.hedge_won {
+            session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
+        }
     }
     let asked = Asked::by(&state.borrow());
     private::note(session, asked);
     kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
-    if reusable {
+    if reusable && link.carrier.may_follow() {
         // A share of a connection that others use does not become private: a request with a login opens one of its own.
         link.private |= asked == Asked::Connection && link.carrier.descriptor().is_some();
         keep_link(session, state, backend, (&slot, link));
     } else {
-        if close_server {
+        if plan.close_server {
             // The server was asked to close: nothing is lost when we do it first, and no port lingers.
             link.carrier.set_linger_zero();
         }
@@ -513,21 +516,18 @@ fn closes_server(frontend: &Proxy, backend: &Proxy) -> bool {
     backend.close_mode != CloseMode::KeepAlive || frontend.close_mode == CloseMode::ServerClose
 }
 
-fn terms(
-    session: &Session,
-    backend_proxy: &Proxy,
-    backend: &Backend,
-    state: &SharedStreamState,
-    (link, close_server): (&Link, bool),
-) -> Terms {
-    let proxy = session.proxy();
+fn terms(session: &Session, route: Route<'_>, state: &SharedStreamState, link: &Link, close_server: bool) -> Terms {
+    let (proxy, Route { proxy: backend_proxy, backend, features }) = (session.proxy(), route);
     let state = &*state.borrow();
-    let (request, orders) = (&state.request, state.orders.get());
-    let has_retries = state.attempts.retries < orders.retries.unwrap_or(backend.retries) && !orders.never_retry;
+    let request = &state.request;
+    let orders = features.have(Features::RULES).then(|| state.orders.get());
+    let retries = orders.and_then(|orders| orders.retries).unwrap_or(backend.retries);
+    let never_retry = orders.is_some_and(|orders| orders.never_retry);
+    let has_retries = state.attempts.retries < retries && !never_retry;
     Terms {
-        client: orders.timeouts.client.or(proxy.timeouts.client),
-        server: orders.timeouts.server.or(backend_proxy.timeouts.server),
-        splice_response: splices(proxy, backend_proxy, |splice| splice.response),
+        client: orders.and_then(|orders| orders.timeouts.client).or(proxy.timeouts.client),
+        server: orders.and_then(|orders| orders.timeouts.server).or(backend_proxy.timeouts.server),
+        splice_response: features.have(Features::SPLICING) && splices(proxy, backend_proxy, |splice| splice.response),
         abort_on_close: backend.abortonclose,
         close_client: !keeps_client(session, request),
         close_server,
@@ -536,11 +536,12 @@ fn terms(
         // What the request may be sent again for, now that it was so often.
         retry_on: if has_retries { backend.limits.retry_on } else { RetryOn::NONE },
         may_retry: has_retries && backend.limits.retry_on.contains(RetryOn::CONN_FAILURE),
-        replayable: is_replayable(request) && !backend.limits.never_retry && !orders.never_retry,
+        replayable: is_replayable(request) && !backend.limits.never_retry && !never_retry,
         hedge_at: None,
         backend: backend_proxy.index,
         ruled: true,
-        logs_errors: backend.fcgi.as_ref().is_some_and(|app| app.logs_errors),
+        features,
+        logs_errors: features.have(Features::FCGI) && backend.fcgi.as_ref().is_some_and(|app| app.logs_errors),
         independent_client: proxy.options.independent_streams,
         independent_server: backend_proxy.options.independent_streams,
         limits: HeadLimits {

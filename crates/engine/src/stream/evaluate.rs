@@ -119,7 +119,7 @@ impl<'a> EvalContext<'a> {
 
     /// What its evaluations have cost.
     pub fn spent(&self) -> &'a Spent {
-        if self.is_log { &self.state.spent_on_log } else { &self.state.spent }
+        if self.is_log { &self.state.costs.log } else { &self.state.costs.rules }
     }
 
     /// Lends it to an evaluation. One that costs more than it may is noted in the state; a log line is written all the same.
@@ -127,6 +127,7 @@ impl<'a> EvalContext<'a> {
     pub fn lend<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let worker = &self.session.worker;
         let (shared, state) = (&worker.process, self.state);
+        state.costs.evaluated.set(true);
         let generation = self.session.generation();
         let program = &generation.program;
         worker.with_arena(|arena| {
@@ -262,7 +263,7 @@ impl Probes for StreamProbes<'_, '_> {
         if !self.0.has_stream {
             return None;
         }
-        let (now, before) = (rt::task_cost(), self.0.state.cost_before);
+        let (now, before) = (rt::task_cost(), self.0.state.costs.before);
         Some(Cost {
             calls: now.calls.wrapping_sub(before.calls).saturating_add(1),
             busy: now.busy.saturating_sub(before.busy),

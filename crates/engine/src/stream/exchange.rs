@@ -8,7 +8,6 @@ mod response_rules;
 mod rival;
 mod terms;
 
-pub use head::note_answer;
 pub use response_rules::{expose, finish_rules};
 pub use terms::{End, Remains, Terms};
 
@@ -22,6 +21,7 @@ use conn::exchange::{self, RequestBody};
 use conn::flow::{FlowError, FlowStep, Moved};
 use conn::h1::Violation;
 use conn::upstream::Upstream;
+use policy::program::Features;
 
 use crate::script::Action;
 use crate::session::Session;

@@ -3,7 +3,7 @@
 
 use conn::downstream::Downstream;
 use expression::sample::Direction;
-use policy::program::Proxy;
+use policy::program::{Features, Proxy};
 use wire::http::{Framing, Head, Version};
 
 use crate::session::Session;
@@ -18,6 +18,13 @@ use crate::worker::SharedStreamState;
 const REFUSED: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
 /// A filter of a script has ended the stream.
 const ENDED: Failure = Failure { outcome: Outcome::new(Cause::Local, Phase::Request), ..REFUSED };
+
+/// Whether [`pass`] may change the head of a request, or refuse the request.
+#[inline]
+pub(super) fn change(session: &Session, features: Features) -> bool {
+    const USED: Features = Features::FIELDS.with(Features::SPANS).with(Features::FILTERS).with(Features::RULES);
+    features.have(USED) || session.tls().is_some_and(tls::HandshakeInfo::is_early)
+}
 
 /// Adds what the proxies say, and has filters of scripts see the head. Why it must not go on, where it must not.
 pub(super) async fn pass(

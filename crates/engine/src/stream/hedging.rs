@@ -84,6 +84,7 @@ impl Hedge<'_> {
             bound: None,
             fresh: false,
             first: client.served == 0,
+            features: self.state.borrow().features,
         }
     }
 

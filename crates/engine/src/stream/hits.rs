@@ -14,9 +14,10 @@ use crate::session::Session;
 use crate::stream::answer::ending;
 use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::exchange::{Begun, expose, finish_rules, note_answer};
+use crate::stream::exchange::{Begun, expose, finish_rules};
 use crate::stream::reply::keeps_client;
 use crate::stream::rules::{Progress, Stop, run_response};
+use crate::stream::stages;
 use crate::stream::stored::Stored;
 use crate::stream::tracing;
 use crate::stream_state::StreamState;
@@ -68,7 +69,8 @@ fn begin(
 ) -> Result<(Buffer, u64), Begun> {
     let state = &mut *state.borrow_mut();
     stored.head(&state.request, &mut state.response);
-    note_answer(session, state);
+    let status = state.response.status();
+    stages::answer_received(session, state, status);
     pass_rules(session, state)?;
     state.status = i32::from(state.response.status());
     tracing::answered(session, state);

@@ -561,9 +561,7 @@ fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
 /// Times in milliseconds, as the log tells them.
 #[inline]
 fn times(back: &ObjectCounters, server: Option<&ObjectCounters>, state: &StreamState) {
-    let timers = state.timings.timers(rt::now());
-    let known = |value: i64| u64::try_from(value).unwrap_or(0);
-    let values = [known(timers.queue), known(timers.connect), known(timers.response), known(timers.total)];
+    let values = state.timings.averaged(rt::now());
     let add = |counters: &ObjectCounters| {
         counters.times.add(values);
         counters.longest.iter().zip(values).for_each(|(longest, value)| longest.note(value));

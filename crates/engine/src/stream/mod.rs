@@ -68,6 +68,7 @@ pub mod several;
 #[allow(unreachable_code, unused_variables, reason = "tests have the only such protocol")]
 pub mod sharing;
 pub(crate) mod spoe;
+mod stages;
 mod started_service;
 mod stats_page;
 pub mod sticking;

@@ -140,9 +140,10 @@ pub async fn reply_error_unread(
 fn blame_client(session: &Session, client: &Client, state: &SharedStreamState) {
     if state.borrow().backend.is_none() {
         let backend = switch(session, client, state);
-        state.borrow_mut().backend = backend;
         if let Some(index) = backend {
-            metrics::backend(&session.worker, session.proxy_at(index));
+            let backend = session.proxy_at(index);
+            state.borrow_mut().choose_backend(backend);
+            metrics::backend(&session.worker, backend);
         }
     }
     persistence::note_cookie(session, client, state);

@@ -4,7 +4,7 @@ use std::task::Poll;
 
 use conn::h1::{self, HeadLimits, Scan, UnreadBody, prepared};
 use expression::record::Origin;
-use policy::program::Proxy;
+use policy::program::{Features, Proxy};
 use policy::rule::Reply;
 
 use crate::session::Session;
@@ -17,9 +17,7 @@ use crate::stream::leaving::LEFT;
 use crate::stream::reply::{Answer, cut, finish, reply_malformed, reply_unread};
 use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as rules, Over};
-use crate::stream::{
-    capturing, conclude, content, dispatch, filter, instrumentation, metrics, otel, several, tracing, tracking,
-};
+use crate::stream::{capturing, conclude, content, dispatch, metrics, otel, several, stages, tracing, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -78,10 +76,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
         }
         Received::Head(body) => {
             let proxy = session.proxy();
-            otel::begin(session, &mut state.borrow_mut());
-            filter::begin(session, &state);
-            instrumentation::begin(session, &state.borrow());
-            conclude::log_step(session, &state, Origin::Accept);
+            stages::begun(session, &state);
             if !proxy.rules.request_content.is_empty() {
                 let Client { conn, timer, .. } = client;
                 let rules = proxy.rules.on_request_bytes();
@@ -90,9 +85,9 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
                     return rt::boxed(stop(session, client, state, stopped, body)).await;
                 }
             }
-            state.borrow_mut().inspected = true;
-            metrics::request(session);
-            tracking::request(session, &mut state.borrow_mut());
+            let known = &mut *state.borrow_mut();
+            known.inspected = true;
+            stages::request_counted(session, known);
             body
         }
         Received::Silence => {
@@ -108,8 +103,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
                 metrics::upgraded(session);
                 finish_upgrade(&state);
             } else {
-                metrics::request(session);
-                tracking::request(session, &mut state.borrow_mut());
+                stages::request_counted(session, &mut state.borrow_mut());
                 // As HAProxy: who is late has made no error.
                 if outcome.cause != Cause::ClientTimeout {
                     tracking::wrong_request(session, &state.borrow());
@@ -119,18 +113,55 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             return rt::boxed(reply_malformed(session, client, state, status)).await;
         }
     };
+    if session.features().have(OWN_ANSWERS)
+        && let Some(own) = own_answer(session, &state)
+    {
+        return rt::boxed(answer_itself(session, client, state, own, body)).await;
+    }
+    dispatch::dispatch(session, client, state, body).await;
+}
+
+/// Features by which a frontend answers a request before its rules, or notes it.
+const OWN_ANSWERS: Features =
+    Features::CAPTURES.with(Features::MONITORING).with(Features::PROOFS).with(Features::EARLY_LOG);
+
+/// An answer that a frontend gives before its rules.
+enum OwnAnswer {
+    /// To a monitoring request.
+    Monitoring,
+    /// The proof of a certificate's name.
+    Proof(Reply<'static>),
+}
+
+/// Captures what the frontend wants of a request, and finds the answer that the frontend gives itself.
+#[cold]
+fn own_answer(session: &Session, state: &SharedStreamState) -> Option<OwnAnswer> {
     if let Some(plan) = session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
         let state = state.borrow();
         state.captures.borrow_mut().take_request(plan, &state.request);
     }
-    if is_monitor(session.proxy(), &state) {
-        return rt::boxed(monitor(session, client, state, body)).await;
+    if is_monitor(session.proxy(), state) {
+        return Some(OwnAnswer::Monitoring);
     }
-    if let Some(text) = proof(session, &state) {
-        return rt::boxed(reply_unread(session, client, state, Answer::new(200, Some(text)), body)).await;
+    let proof = proof(session, state);
+    if proof.is_none() {
+        conclude::log_step(session, state, Origin::Request);
     }
-    conclude::log_step(session, &state, Origin::Request);
-    dispatch::dispatch(session, client, state, body).await;
+    proof.map(OwnAnswer::Proof)
+}
+
+/// Answers a request before the rules of its frontend.
+async fn answer_itself(
+    session: &StreamTask,
+    client: &mut Client,
+    state: SharedStreamState,
+    own: OwnAnswer,
+    body: UnreadBody,
+) {
+    match own {
+        OwnAnswer::Monitoring => monitor(session, client, state, body).await,
+        OwnAnswer::Proof(text) => reply_unread(session, client, state, Answer::new(200, Some(text)), body).await,
+    }
 }
 
 /// Ends a request that rules on its bytes do not let pass.
@@ -150,8 +181,7 @@ async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamStat
 /// Ends a request before the rules of HTTP.
 async fn end(session: &StreamTask, client: &mut Client, state: SharedStreamState, over: Over<'_>, body: UnreadBody) {
     state.borrow_mut().inspected = true;
-    metrics::request(session);
-    tracking::request(session, &mut state.borrow_mut());
+    stages::request_counted(session, &mut state.borrow_mut());
     rules::end(session, client, state, over, body).await;
 }
 
@@ -181,8 +211,7 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
             }
             Poll::Ready(h1::Received::Head { glitch: true, .. }) if odd(session) => Poll::Ready(Received::Cut),
             Poll::Ready(h1::Received::Head { body, length, .. }) => {
-                meet_head(&mut state.borrow_mut(), length);
-                tracing::request(session, &state.borrow());
+                stages::head_received(session, &mut state.borrow_mut(), length);
                 Poll::Ready(Received::Head(body))
             }
             Poll::Ready(h1::Received::Preface) if client.served == 0 && several::is_welcome(session) => {
@@ -249,15 +278,6 @@ fn odd(session: &Session) -> bool {
     tracking::is_worn_out(session)
 }
 
-/// Notes a request whose head was `length` bytes long.
-fn meet_head(state: &mut StreamState, length: usize) {
-    let now = rt::now();
-    state.timings.first_byte.get_or_insert(now);
-    state.bytes.bytes_in += length as u64;
-    state.timings.request = Some(now);
-    state.has_request = true;
-}
-
 /// The protocol that was agreed on has not begun. As in HAProxy there was no request, and the client is told nothing.
 fn refuse_silently(session: &StreamTask, state: SharedStreamState, begun: bool) {
     conclude::learn_destination(session);
@@ -291,8 +311,7 @@ pub async fn expired(session: &StreamTask, client: &mut Client) {
             state.timings.start = client.since;
             state.start_date = client.since_date;
         }
-        metrics::request(session);
-        tracking::request(session, &mut state.borrow_mut());
+        stages::request_counted(session, &mut state.borrow_mut());
         finish(&state, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);
     }
     reply_malformed(session, client, state, 408).await;

@@ -1,9 +1,9 @@
 //! The way of a request to its backend: what the frontend and the backend ask of it, and the choice between backends. Must
 //! never ask for a server.
 
-use config::spec::{Mode, OtelEvent};
+use config::spec::Mode;
 use conn::h1::UnreadBody;
-use policy::program::{Backend, Proxy};
+use policy::program::{Backend, Features, Proxy};
 
 use crate::orders::Orders;
 use crate::session::Session;
@@ -17,7 +17,7 @@ use crate::stream::reply::{finish, reply_error_unread};
 use crate::stream::rules::request as request_rules;
 use crate::stream::rules::request::Over;
 use crate::stream::switching::switch;
-use crate::stream::{buffering, conclude, content, filter, instrumentation, metrics, password_check, stats_page};
+use crate::stream::{buffering, conclude, content, password_check, stages, stats_page};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -28,6 +28,8 @@ pub struct Route<'s> {
     pub proxy: &'s Proxy,
     /// The backend of that proxy.
     pub backend: &'s Backend,
+    /// The optional features of frontend and backend.
+    pub features: Features,
 }
 
 /// What goes on of a request: its state and its body.
@@ -41,8 +43,11 @@ pub async fn route<'s>(
     body: UnreadBody,
 ) -> Option<(Route<'s>, SharedStreamState, UnreadBody)> {
     let proxy = session.proxy();
-    instrumentation::fire(session, &state.borrow(), &[OtelEvent::FrontendHttpRequest]);
-    let (state, body) = pass(session, client, (state, body), proxy, None).await?;
+    stages::request_rules_begin(session, &state);
+    let (state, body) = match proxy.features.have(Features::SCREENING) {
+        true => pass(session, client, (state, body), proxy, None).await?,
+        false => (state, body),
+    };
     let chosen = state.borrow().backend;
     // A session that came in TCP mode may have its backend already.
     let target = chosen.or_else(|| switch(session, client, &state));
@@ -57,7 +62,7 @@ pub async fn route<'s>(
         rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
         return None;
     };
-    state.borrow_mut().backend = Some(own.index);
+    let features = state.borrow_mut().choose_backend(own);
     if own.mode != Mode::Http {
         // Its servers speak something else.
         refuse_mode(session, state);
@@ -66,9 +71,7 @@ pub async fn route<'s>(
     if own.index != proxy.index {
         state.borrow().order(Orders::leave_backend);
     }
-    metrics::backend(&session.worker, own);
-    let asks_agents = filter::choose(session, &state, own);
-    instrumentation::route(session, &state.borrow());
+    let asks_agents = stages::routed(session, &state, own, features);
     if own.index != proxy.index && (asks_agents || !own.rules.request_content.is_empty()) {
         let of_frontend = proxy.rules.spoe.as_ref().map_or(&[][..], |events| &events.backend_content);
         for rules in [(of_frontend, None), own.rules.on_request_bytes()] {
@@ -99,12 +102,15 @@ pub async fn route<'s>(
             return None;
         }
     }
-    let (state, body) = pass(session, client, (state, body), own, Some(proxy)).await?;
-    Some((Route { proxy: own, backend }, state, body))
+    let (state, body) = match own.index != proxy.index && own.features.have(Features::SCREENING) {
+        true => pass(session, client, (state, body), own, Some(proxy)).await?,
+        false => (state, body),
+    };
+    Some((Route { proxy: own, backend, features }, state, body))
 }
 
-/// Screens a request for what `proxy` asks, and runs its rules; `before` is whose were run already, where that is not the
-/// first. `None`: the request has ended.
+/// Screens a request for what `proxy` asks, and runs its rules; `before` is the frontend whose rules have run, where `proxy` is the
+/// backend. `None`: the request has ended.
 async fn pass(
     session: &Session,
     client: &mut Client,
@@ -119,9 +125,6 @@ async fn pass(
     if let Err(failure) = screened {
         rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
         return None;
-    }
-    if before.is_some_and(|before| before.index == proxy.index) {
-        return Some((state, body));
     }
     if password_check::may_wait(&state, proxy)
         && let Err(failure) = rt::boxed(password_check::check(session, &mut client.conn, &state, proxy)).await

@@ -16,6 +16,14 @@ pub struct Target {
     pub link: Link,
 }
 
+impl Target {
+    /// Ends the request on its link, which carries no other after it.
+    pub fn abort(mut self) -> Self {
+        self.link.carrier.abort();
+        self
+    }
+}
+
 /// Why there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {

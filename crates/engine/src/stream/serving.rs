@@ -285,6 +285,7 @@ fn terms(session: &Session, state: &SharedStreamState, ruled: bool) -> Terms {
         hedge_at: None,
         backend: proxy.index,
         ruled,
+        features: state.features,
         logs_errors: false,
         limits: head_limits(&session.generation().program.global),
     }

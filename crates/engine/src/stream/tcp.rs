@@ -198,7 +198,7 @@ async fn choose_backend<'s>(
     let Some(backend) = target.map(|index| session.proxy_at(index)).filter(|proxy| proxy.backend.is_some()) else {
         return Err(Outcome::new(Cause::Server, Phase::Connect));
     };
-    state.borrow_mut().backend = Some(backend.index);
+    state.borrow_mut().choose_backend(backend);
     if backend.mode == Mode::Http {
         return Ok(None);
     }
@@ -259,12 +259,16 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
         bound,
         fresh: true,
         first: true,
+        features: state.borrow().features,
     };
-    let obtained = match request.begin(None) {
-        Ok(target) => Ok(target),
-        Err(begun) => rt::boxed(request.obtain(begun)).await,
+    let mut place = None;
+    if let Err(begun) = request.begin(None, &mut place) {
+        let obtained = rt::boxed(request.obtain(begun)).await;
+        place = Some(obtained.map_err(|Refusal { outcome, .. }| outcome)?);
+    }
+    let Some(Target { slot, mut link }) = place else {
+        return Err(Outcome::new(Cause::Internal, Phase::Connect));
     };
-    let Target { slot, mut link } = obtained.map_err(|Refusal { outcome, .. }| outcome)?;
     conclude::log_step(session, state, Origin::Connect);
     sticking::remember(session, &state.borrow());
     let client_input = conn.take_received();

@@ -50,7 +50,8 @@ pub use script_maps::{ScriptMap, add_script_map, lend_early, script_map};
 pub use variables::early_variables;
 
 use crate::program::{
-    Global, GlobalCompression, Options, Program, ProgramIndex, Proxy, Ring, SharedCounters, SocketBuffers, Timeouts,
+    Features, Global, GlobalCompression, Options, Program, ProgramIndex, Proxy, Ring, SharedCounters, SocketBuffers,
+    Timeouts,
 };
 use crate::registry::Registry;
 use ::tls::details::Wanted;
@@ -224,6 +225,7 @@ fn compile_seated(
     let (peers, userlists) = (compiler.peers(spec, global.nbthread), compiler.userlists(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     userlist::note_slow(&compiler.shared, &userlists, &mut proxies);
+    proxies.iter_mut().for_each(|proxy| proxy.features = Features::of(proxy));
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
     // Whether log lines are exported is known now.
@@ -527,6 +529,7 @@ impl<'a> Compiler<'a> {
         }
         Proxy {
             slow_userlists: Vec::new(),
+            features: Features::default(),
             fixed: false,
             index,
             name: written.name.value.as_str().into(),

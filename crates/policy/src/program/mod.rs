@@ -7,6 +7,7 @@ mod address;
 mod connecting;
 mod errors;
 mod fcgi;
+mod features;
 mod filter;
 mod global;
 mod http;
@@ -45,6 +46,7 @@ pub use connecting::{
 };
 pub use errors::{ErrorPages, Page};
 pub use fcgi::{FcgiAction, FcgiApp, FcgiLog, FcgiRule};
+pub use features::Features;
 pub use filter::{
     Bandwidth, CacheFilter, Compression, CompressionFilter, Filter, Filters, ScriptFilter, SharedBandwidth, Trace,
 };

@@ -2,8 +2,9 @@
 //! or a counter.
 
 use super::{
-    BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Filters, FrontendLimits, Http, Lent,
-    Listening, LogLines, LogServer, LogTarget, OtelTrace, Reception, Resolving, ServerAddress, StatsPage, UniqueId,
+    BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Features, Filters, FrontendLimits, Http,
+    Lent, Listening, LogLines, LogServer, LogTarget, OtelTrace, Reception, Resolving, ServerAddress, StatsPage,
+    UniqueId,
 };
 use super::{MailAlert, MutableName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};
@@ -115,6 +116,8 @@ pub struct Proxy {
     pub backend: Option<Backend>,
     /// It has addresses, or the configuration refers to it, so that it cannot be removed.
     pub fixed: bool,
+    /// The optional features that it uses, derived from the other fields.
+    pub features: Features,
     pub rules: Rules,
     pub filters: Filters,
     /// `compression` parameters; `None` if there are none.
@@ -375,6 +378,12 @@ impl Backend {
 }
 
 impl Server {
+    /// Whether responses of the server count for its health (`observe`).
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.check.as_ref().is_some_and(|check| check.observed.is_some())
+    }
+
     /// Whether the server opens the connections (reverse HTTP).
     #[inline]
     pub fn is_reversed(&self) -> bool {

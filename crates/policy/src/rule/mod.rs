@@ -97,6 +97,17 @@ impl Rules {
         (&self.request_content, self.request_delay)
     }
 
+    /// Whether there are no rules of any set.
+    pub fn are_absent(&self) -> bool {
+        let sets = [&self.connection, &self.session, &self.request_content];
+        sets.iter().all(|rules| rules.is_empty()) && !self.see_requests() && !self.see_answers() && self.spoe.is_none()
+    }
+
+    /// Whether there are rules on the heads of requests.
+    pub fn see_requests(&self) -> bool {
+        !self.http_request.is_empty() || !self.redirects.is_empty()
+    }
+
     /// Whether there are rules on responses.
     #[inline]
     pub fn see_answers(&self) -> bool {

@@ -10,28 +10,26 @@ use conn::glitches::GlitchLimits;
 use conn::service;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
+use policy::program::Features;
 use wire::http::{Method, Version};
 
 use super::response_rules::Ruled;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 
 use crate::filter::HeadRefused;
-use crate::session::Session;
 use crate::stream::cache;
 use crate::stream::capturing;
-use crate::stream::conclude;
 use crate::stream::dispatch::trailers;
 use crate::stream::early;
 use crate::stream::ending::{Ending, Manner};
 use crate::stream::fcgi;
 use crate::stream::filter;
-use crate::stream::instrumentation;
 use crate::stream::observing;
 use crate::stream::sharing::protocol_of;
-use crate::stream::sticking;
+use crate::stream::stages;
 use crate::stream::validation;
 use crate::stream::websocket;
-use crate::stream::{metrics, tracing, tracking};
+use crate::stream::{metrics, tracing};
 use crate::stream_state::{Cause, EarlyRequest, Phase, StreamState};
 
 /// Heads that are read before other connections are served.
@@ -40,25 +38,17 @@ const HEADS_IN_A_TURN: usize = 256;
 /// Interim answers of one request: a server that sends more of them never answers.
 const MOST_INTERIM: u32 = 1000;
 
+/// Features by which a stream may have filters.
+const FILTERED: Features = Features::FILTERS.with(Features::RULES);
+
+/// Features by which an answer's head may change before it is forwarded.
+const JUDGED: Features = Features::RESPONSE_RULES.with(Features::PERSISTENCE);
+
 /// Whether the server's answer makes a tunnel of both connections.
 fn opens_tunnel(state: &StreamState) -> bool {
     let status = state.server_status.unwrap_or_else(|| state.response.status());
     let connect = state.request.known_method() == Method::Connect && (200..300).contains(&status);
     connect || (status == 101 && state.request.upgrade)
-}
-
-/// Takes notice of a head that rules are going to look at.
-pub fn note_answer(session: &Session, state: &mut StreamState) {
-    let status = state.response.status();
-    filter::judge(state);
-    state.timings.response = Some(rt::now());
-    state.server_status = Some(status);
-    tracking::answer(session, state, status);
-    sticking::answer(session, state);
-    if let Some(plan) = session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
-        state.captures.borrow_mut().take_response(plan, &state.response);
-    }
-    instrumentation::answer(session, state);
 }
 
 impl Exchange<'_> {
@@ -88,7 +78,9 @@ impl Exchange<'_> {
         }
         for _ in 0..HEADS_IN_A_TURN {
             if !self.unparsed || !self.down.may_collect() {
-                self.flush_interim(cx)?;
+                if self.down.is_queued() {
+                    self.flush_interim(cx)?;
+                }
                 // Nothing more is read for a client that does not take what there is.
                 if self.down.is_queued() || (!self.unparsed && !self.read_head(cx)?) {
                     return Ok(false);
@@ -115,23 +107,24 @@ impl Exchange<'_> {
     fn inspect_and_begin(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         if !self.is_ruled {
             if self.paused_rules.is_none() {
-                if !self.inspect(cx)? {
+                if self.terms.features.have(Features::RESPONSE_RULES) && !self.inspect(cx)? {
                     return Ok(false);
                 }
                 self.meet_answer()?;
             }
-            match self.rule(cx) {
+            let ruled = if self.terms.features.have(JUDGED) { self.rule(cx) } else { Ruled::Passes };
+            match ruled {
                 Ruled::Passes => {}
                 Ruled::Ends(ending) => return Err(self.replace_answer(ending)),
                 Ruled::Waits => return Ok(false),
                 Ruled::Late => return failed(Cause::ServerTimeout, Phase::Headers, 504),
             }
         }
-        if !self.pass_scripts(cx)? {
+        if self.terms.features.have(FILTERED) && !self.pass_scripts(cx)? {
             return Ok(false);
         }
         let tunnel = self.begin_answer()?;
-        conclude::log_answer(self.session, self.state, self.down.queued());
+        stages::answer_begun(self.session, self.state, self.down.queued());
         Ok(tunnel)
     }
 
@@ -244,6 +237,7 @@ impl Exchange<'_> {
     }
 
     /// Writes what there is of interim answers.
+    #[cold]
     fn flush_interim(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         if !self.down.is_queued() {
             return Ok(());
@@ -352,11 +346,13 @@ impl Exchange<'_> {
         if self.is_too_early(state, status) {
             return Err(End::Retry { bad_answer: false });
         }
-        observing::answer(self.session, state, status);
+        if state.attempts.is_observed {
+            observing::answer(self.session, state, status);
+        }
         if self.terms.retry_on.keeps_request() && self.retries(RetryOn::status(status)) {
             return Err(End::Retry { bad_answer: false });
         }
-        if cache::has_fallback(self.session, state, status) {
+        if self.terms.features.have(Features::RULES) && cache::has_fallback(self.session, state, status) {
             return failed(Cause::Server, Phase::Headers, status);
         }
         if validation::is_confirmed(state, status) {
@@ -367,7 +363,7 @@ impl Exchange<'_> {
         if status == 101 && !opens_tunnel(state) {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
-        note_answer(self.session, state);
+        stages::answer_received(self.session, state, status);
         Ok(())
     }
 
@@ -411,15 +407,17 @@ impl Exchange<'_> {
     fn begin_answer(&mut self) -> Result<bool, End> {
         let state = &mut *self.state.borrow_mut();
         let tunnel = opens_tunnel(state);
-        let filters = state.filters.clone();
+        let filters = if self.terms.features.have(FILTERED) { state.filters.clone() } else { None };
         let is_scripted = filter::are_scripted(filters.as_ref());
         let came = if is_scripted { self.came_as } else { state.response.framing };
         if let Some(filters) = filters.as_ref().filter(|_| !is_scripted) {
             filter::response_head(filters, &mut state.response);
         }
-        let own = state.orders.get().timeouts;
-        self.terms.client = own.client.or(self.terms.client);
-        self.terms.server = own.server.or(self.terms.server);
+        if self.terms.features.have(Features::RULES) {
+            let own = state.orders.get().timeouts;
+            self.terms.client = own.client.or(self.terms.client);
+            self.terms.server = own.server.or(self.terms.server);
+        }
         let status = state.response.status();
         state.status = i32::from(status);
         tracing::answered(self.session, state);

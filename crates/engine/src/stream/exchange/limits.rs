@@ -37,7 +37,6 @@ impl Exchange<'_> {
         loop {
             let now = rt::now();
             let mut next: Option<Moment> = None;
-            let mut until = |moment: Moment| next = Some(next.map_or(moment, |next| next.min(moment)));
             if let Some(limit) = self.terms.client
                 && let Some(silent) = self.client_silent_since()
             {
@@ -45,7 +44,7 @@ impl Exchange<'_> {
                 if now >= deadline {
                     return Poll::Ready(self.client_expired());
                 }
-                until(deadline);
+                next = earlier(next, Some(deadline));
             }
             if let Some(limit) = self.terms.server
                 && let Some(silent) = self.server_silent_since()
@@ -54,40 +53,13 @@ impl Exchange<'_> {
                 if now >= deadline {
                     return self.expire(cx);
                 }
-                until(deadline);
+                next = earlier(next, Some(deadline));
             }
-            if let Some(moment) = self.overdue_at() {
-                if now >= moment {
-                    self.terms.hedge_at = None;
-                    return Poll::Ready(End::Overdue);
+            if self.has_special_waits() {
+                match self.poll_special_waits(cx, now) {
+                    Ok(deadline) => next = earlier(next, deadline),
+                    Err(polled) => return polled,
                 }
-                until(moment);
-            }
-            // What goes on by itself at a time.
-            // An action wakes the task itself.
-            let inspecting = self.inspecting.filter(|_| self.running.is_none());
-            let inspecting = inspecting.or_else(|| self.paused_rules.as_ref()?.deadline());
-            if let Some(moment) = earlier(earlier(self.rival_deadline(), self.held_until()), inspecting) {
-                if now >= moment {
-                    return self.poll(cx);
-                }
-                until(moment);
-            }
-            if self.down.is_bulk() {
-                let deadline = self.server_side.last_read() + BULK_PAUSE;
-                if now >= deadline {
-                    self.down.lower_mark(&mut self.upstream);
-                    return self.poll(cx);
-                }
-                until(deadline);
-            }
-            if self.up.is_bulk() {
-                let deadline = self.client_side.last_read() + BULK_PAUSE;
-                if now >= deadline {
-                    self.up.lower_mark(&mut self.client.conn);
-                    return self.poll(cx);
-                }
-                until(deadline);
             }
             if self.answer != Answer::Done && !self.half_closed {
                 let watch = self.began + WATCH_AFTER;
@@ -98,7 +70,7 @@ impl Exchange<'_> {
                         return Poll::Ready(end);
                     }
                 } else {
-                    until(watch);
+                    next = earlier(next, Some(watch));
                 }
             }
             self.client.timer.arm(next);
@@ -106,6 +78,57 @@ impl Exchange<'_> {
                 return Poll::Pending;
             }
         }
+    }
+
+    /// Whether it waits for anything that few exchanges wait for.
+    #[inline]
+    fn has_special_waits(&self) -> bool {
+        self.terms.hedge_at.is_some()
+            | self.race.is_some()
+            | self.inspecting.is_some()
+            | self.paused_rules.is_some()
+            | (self.up_step == FlowStep::Held)
+            | (self.down_step == FlowStep::Held)
+            | self.down.is_bulk()
+            | self.up.is_bulk()
+    }
+
+    /// Looks at what few exchanges wait for, and returns the next deadline among these waits.
+    ///
+    /// # Errors
+    /// One of them is over: the result of the exchange's poll.
+    #[cold]
+    fn poll_special_waits(&mut self, cx: &mut Context<'_>, now: Moment) -> Result<Option<Moment>, Poll<End>> {
+        let overdue = self.overdue_at();
+        if overdue.is_some_and(|moment| now >= moment) {
+            self.terms.hedge_at = None;
+            return Err(Poll::Ready(End::Overdue));
+        }
+        // An action wakes the task itself.
+        let inspecting = self.inspecting.filter(|_| self.running.is_none());
+        let inspecting = inspecting.or_else(|| self.paused_rules.as_ref()?.deadline());
+        let resumes = earlier(earlier(self.rival_deadline(), self.held_until()), inspecting);
+        if resumes.is_some_and(|moment| now >= moment) {
+            return Err(self.poll(cx));
+        }
+        let mut next = earlier(overdue, resumes);
+        if self.down.is_bulk() {
+            let deadline = self.server_side.last_read() + BULK_PAUSE;
+            if now >= deadline {
+                self.down.lower_mark(&mut self.upstream);
+                return Err(self.poll(cx));
+            }
+            next = earlier(next, Some(deadline));
+        }
+        if self.up.is_bulk() {
+            let deadline = self.client_side.last_read() + BULK_PAUSE;
+            if now >= deadline {
+                self.up.lower_mark(&mut self.client.conn);
+                return Err(self.poll(cx));
+            }
+            next = earlier(next, Some(deadline));
+        }
+        Ok(next)
     }
 
     /// The first moment at which a direction goes on that a filter holds back.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use base::moment::Moment;
 use config::spec::RetryOn;
 use conn::h1::HeadLimits;
+use policy::program::Features;
 
 use crate::stream_state::Outcome;
 
@@ -89,6 +90,8 @@ pub struct Terms {
     pub backend: usize,
     /// `http-response` rules run on the answer.
     pub ruled: bool,
+    /// The optional features of frontend and backend.
+    pub features: Features,
     /// What a FastCGI application writes to standard error is logged.
     pub logs_errors: bool,
     /// Limits of a response's head.
