@@ -21,7 +21,6 @@ use conn::exchange::{self, RequestBody};
 use conn::flow::{FlowError, FlowStep, Moved};
 use conn::h1::Violation;
 use conn::upstream::Upstream;
-use policy::program::Features;
 
 use crate::script::Action;
 use crate::session::Session;
