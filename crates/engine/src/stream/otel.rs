@@ -356,7 +356,7 @@ fn write_url(state: &StreamState, span: &mut Message<'_>) {
 
 /// How a stream ended in the words of log lines.
 fn termination(state: &StreamState) -> String {
-    state.outcome.letters().iter().map(|letter| char::from(*letter)).collect()
+    state.termination().iter().map(|letter| char::from(*letter)).collect()
 }
 
 /// Whether a stream has failed beside its status.
