@@ -102,9 +102,9 @@ impl Case {
         let announced = if self.is_whole() { LENGTH } else { 2 * LENGTH };
         let body = vec![b'x'; LENGTH];
         if self.protocol.is_tunnel() {
-            let fields = request.lines().filter_map(|line| line.split_once(": "));
-            let key = fields.filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key")).map(|(_, key)| key);
-            let accept = websocket_accept(key.last().expect("a key"));
+            let mut fields = request.lines().filter_map(|line| line.split_once(": "));
+            let key = fields.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key")).expect("a key").1;
+            let accept = websocket_accept(key);
             let head = format!(
                 "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
             );
