@@ -26,7 +26,7 @@ def main() -> None:
         pathlib.Path(folder, "order.cfg").write_text(text)
         command = [haproxy, "-c", "-L", "here", "-f", "order.cfg"]
         said = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stderr
-    lines = re.findall(r"^\[WARNING\]\s+\(\d+\) : (.*)$", said, re.M)
+    lines = re.findall(r"^'?\[WARNING\]\s+\(\d+\) : (.*)$", said, re.M)
     lines = [re.sub(r"takes \d+ milliseconds", "takes # milliseconds", line) for line in lines]
     (FOLDER / "warnings.txt").write_text("".join(f"{line}\n" for line in lines))
 

@@ -267,6 +267,17 @@ pub struct Ends {
 }
 
 impl StreamState {
+    /// Returns the first two characters of the termination state. The answer of a service is local, whatever its client does, as in
+    /// HAProxy.
+    pub fn termination(&self) -> [u8; 2] {
+        match self.outcome.cause {
+            Cause::Client | Cause::ClientTimeout if self.service.is_some() => {
+                Outcome::new(Cause::Local, Phase::Request).letters()
+            }
+            _ => self.outcome.letters(),
+        }
+    }
+
     fn set_ends(&self) -> Ends {
         let ends = self.ends.take();
         let known = ends.as_deref().copied().unwrap_or_default();

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use live::counters::shared::{SharedKind, VALUES, Values, counted, exchange, show};
-use live::counters::{Counters, ObjectCounters, WorkerCounters};
+use live::counters::shared::{Cells, SharedKind, VALUES, Values, counted, exchange, show};
+use live::counters::{Counters, WorkerCounters};
 use policy::program::Program;
 
 use file::{CountsFile, Name, Slot};
@@ -28,13 +28,20 @@ enum Object {
 }
 
 impl Object {
-    fn of(self, worker: &WorkerCounters) -> Option<&ObjectCounters> {
-        match self {
-            Self::Frontend(proxy) => Some(&worker.proxies.get(proxy)?.front),
-            Self::Listener(proxy, bind) => worker.proxies.get(proxy)?.binds.get(bind),
-            Self::Backend(proxy) => Some(&worker.proxies.get(proxy)?.back),
-            Self::Server(serial) => worker.servers.get(serial),
-        }
+    fn of(self, worker: &WorkerCounters) -> Option<Cells<'_>> {
+        let proxy = |index| worker.proxies.get(index).map(|proxy| &**proxy);
+        Some(match self {
+            Self::Frontend(index) => {
+                let proxy = proxy(index)?;
+                Cells { object: &proxy.front, content: Some(&proxy.front_content), http2: Some(&proxy.front_http2) }
+            }
+            Self::Listener(index, bind) => Cells::of(proxy(index)?.binds.get(bind)?),
+            Self::Backend(index) => {
+                let proxy = proxy(index)?;
+                Cells { object: &proxy.back, content: Some(&proxy.back_content), http2: Some(&proxy.back_http2) }
+            }
+            Self::Server(serial) => Cells::of(worker.servers.get(serial)?),
+        })
     }
 }
 

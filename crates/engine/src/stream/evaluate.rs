@@ -330,7 +330,7 @@ impl Probes for StreamProbes<'_, '_> {
         Some(StreamFacts {
             timings: state.timings,
             start_date: state.start_date,
-            termination: state.outcome.letters(),
+            termination: state.termination(),
             retries: state.attempts.retries,
             redispatched: state.attempts.redispatched,
             priority: (state.orders.get().class, state.orders.get().offset),

@@ -329,7 +329,7 @@ fn write_url(state: &StreamState, span: &mut Message<'_>) {
 
 /// Returns the termination state as in log lines.
 fn termination(state: &StreamState) -> String {
-    state.outcome.letters().iter().map(|letter| char::from(*letter)).collect()
+    state.termination().iter().map(|letter| char::from(*letter)).collect()
 }
 
 /// Whether a stream has failed, regardless of its status.

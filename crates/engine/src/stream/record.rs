@@ -43,7 +43,7 @@ pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOn
         Some((method, target)) => (&**method, &**target),
         None => (state.request.method(), state.request.target()),
     };
-    let [cause, phase] = state.outcome.letters();
+    let [cause, phase] = state.termination();
     let own = || Some(proxy).filter(|_| state.has_request);
     let [presented, returned] = letters(backend.or_else(own), &state.persistence);
     let record = Record {

@@ -2,6 +2,8 @@
 //! the reader, and whether the client is still sending: it receives everything written before the end, or detects that
 //! it did not.
 
+use base64ct::{Base64, Encoding};
+use sha1::{Digest, Sha1};
 use testkit::{Peer, Service, decode_chunks, sleep};
 use wire::h2::{FrameHeader, HEADER_LENGTH, Kind, PREFACE, Setting, flag, push_frame};
 
@@ -49,6 +51,19 @@ enum Protocol {
     Http2,
     /// A WebSocket upgrade.
     Tunnel,
+    /// WebSocket in a stream of HTTP/2.
+    StreamTunnel,
+}
+
+impl Protocol {
+    fn is_tunnel(self) -> bool {
+        matches!(self, Self::Tunnel | Self::StreamTunnel)
+    }
+
+    /// Whether the client has a connection with streams.
+    fn has_streams(self) -> bool {
+        matches!(self, Self::Http2 | Self::StreamTunnel)
+    }
 }
 
 /// One combination.
@@ -66,7 +81,7 @@ struct Case {
 impl Case {
     /// Whether the combination is possible.
     fn exists(self) -> bool {
-        let is_tunnel = self.protocol == Protocol::Tunnel;
+        let is_tunnel = self.protocol.is_tunnel();
         match self.end {
             // A tunnel is ended only by one of its two sides.
             End::Done | End::Stopped => !is_tunnel && self.framing != Framing::Close,
@@ -83,14 +98,17 @@ impl Case {
         }
     }
 
-    /// The answer's head, and the part of its body before the end, which is all of it if it is not truncated.
-    fn answer(self) -> (Vec<u8>, Vec<u8>) {
+    /// The head of the answer to the request, and the part of its body before the end, which is all of it if it is not truncated.
+    fn answer(self, request: &str) -> (Vec<u8>, Vec<u8>) {
         let announced = if self.is_whole() { LENGTH } else { 2 * LENGTH };
         let body = vec![b'x'; LENGTH];
-        if self.protocol == Protocol::Tunnel {
-            let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
-            let head =
-                format!("HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n{accept}\r\n\r\n");
+        if self.protocol.is_tunnel() {
+            let mut fields = request.lines().filter_map(|line| line.split_once(": "));
+            let key = fields.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key")).expect("a key").1;
+            let accept = websocket_accept(key);
+            let head = format!(
+                "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+            );
             return (head.into_bytes(), body);
         }
         let (field, body) = match self.framing {
@@ -125,14 +143,21 @@ impl Case {
                 let later = if self.uploads { begun } else { b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec() };
                 ([head.into_bytes(), sent].concat(), later)
             }
-            Protocol::Http2 => {
+            Protocol::Http2 | Protocol::StreamTunnel => {
                 let mut out = PREFACE.to_vec();
                 push_frame(&mut out, Kind::Settings, 0, 0, &Setting::InitialWindowSize.bytes(1 << 20));
                 push_frame(&mut out, Kind::WindowUpdate, 0, 0, &(1_u32 << 20).to_be_bytes());
-                let (method, flags) = if self.uploads { ("POST", 0) } else { ("GET", flag::END_STREAM) };
-                push_frame(&mut out, Kind::Headers, flag::END_HEADERS | flags, 1, &block(method, "/", &[]));
+                let is_tunnel = self.protocol == Protocol::StreamTunnel;
+                let (method, flags, more): (_, _, &[_]) = match (is_tunnel, self.uploads) {
+                    (true, _) => ("CONNECT", 0, &[(":protocol", "websocket"), ("sec-websocket-version", "13")]),
+                    (false, true) => ("POST", 0, &[]),
+                    (false, false) => ("GET", flag::END_STREAM, &[]),
+                };
+                push_frame(&mut out, Kind::Headers, flag::END_HEADERS | flags, 1, &block(method, "/", more));
                 let mut later = Vec::new();
-                if self.uploads {
+                if is_tunnel {
+                    push_frame(&mut later, Kind::Data, 0, 1, &begun);
+                } else if self.uploads {
                     push_frame(&mut out, Kind::Data, 0, 1, &begun);
                     push_frame(&mut later, Kind::Data, 0, 1, &begun);
                 }
@@ -144,13 +169,13 @@ impl Case {
 
     /// The length of the payload that the client has received, and whether it has seen its end.
     fn received(self, seen: &Seen) -> (usize, bool) {
-        if self.protocol == Protocol::Http2 {
+        if self.protocol.has_streams() {
             return payload(&seen.bytes);
         }
         let Some(end) = seen.bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return (0, false) };
         let body = &seen.bytes[end + 4..];
         match self.framing {
-            _ if self.protocol == Protocol::Tunnel => (body.len(), seen.in_order),
+            _ if self.protocol.is_tunnel() => (body.len(), seen.in_order),
             Framing::Length => (body.len(), body.len() == self.announced()),
             Framing::Close => (body.len(), seen.in_order),
             Framing::Chunks => {
@@ -171,8 +196,8 @@ impl Case {
         let (asked, later) = self.asked();
         own.try_send(&asked).await;
         let mut server = s1.accept().await;
-        server.receive_head().await.unwrap();
-        let (head, body) = self.answer();
+        let request = server.receive_head().await.unwrap();
+        let (head, body) = self.answer(&request);
         let half = body.len() / 2;
         server.send(head).await;
         server.try_send(&body[..half]).await;
@@ -194,7 +219,7 @@ impl Case {
                 world.take_log().await
             ),
             // If a fault causes an orderly close, a close-delimited answer counts as complete.
-            false if self.protocol == Protocol::Tunnel || (self.end, self.framing) == (End::Gone, Framing::Close) => {
+            false if self.protocol.is_tunnel() || (self.end, self.framing) == (End::Gone, Framing::Close) => {
                 assert!(!whole || length == LENGTH, "{self:?}: {length}")
             }
             false => assert!(!whole, "{self:?}: {length}"),
@@ -213,6 +238,11 @@ impl Case {
         // It reads its input.
         world.scope.spawn(async move { while !server.receive_some().await.is_empty() {} });
     }
+}
+
+/// Returns what proves that a server has understood a key (RFC 6455, section 4.2.2).
+fn websocket_accept(key: &str) -> String {
+    Base64::encode_string(&Sha1::digest(format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11")))
 }
 
 fn payload(mut bytes: &[u8]) -> (usize, bool) {
@@ -261,6 +291,11 @@ fn of_http_2() {
 #[test]
 fn of_a_tunnel() {
     all(Protocol::Tunnel);
+}
+
+#[test]
+fn of_a_tunnel_in_a_stream() {
+    all(Protocol::StreamTunnel);
 }
 
 /// The number of a worker's connections that wait for their clients is limited; others are closed at once, and their

@@ -255,8 +255,35 @@ fn a_client_that_leaves_ends_the_service() {
         client.send("GET /100000 HTTP/1.1\r\nHost: a\r\n\r\n").await;
         client.receive(5000).await;
         client.reset();
-        world.expect_log(&[r#"l l/<streamer> 0/0/0/0/# 200 # - - CD-- 1/1/0/0/0 0/0 "GET /100000 HTTP/1.1""#]).await;
+        world.expect_log(&[r#"l l/<streamer> 0/0/0/0/# 200 # - - LR-- 1/1/0/0/0 0/0 "GET /100000 HTTP/1.1""#]).await;
     });
+}
+
+/// The answer of a service stays logged as local, however its client leaves: before the answer, within it, or within the request.
+#[test]
+fn a_client_that_leaves_amid_its_request_is_logged_as_served() {
+    let timeout = "    timeout client 100ms\n";
+    for (path, body, leaves, status, sent) in [
+        ("/1", "abc", true, 200, true),
+        ("/1", "", true, 200, true),
+        ("/1", "abc", false, 200, true),
+        ("/100000", "abc", true, 200, false),
+        ("/100000", "abc", false, 200, false),
+    ] {
+        streaming(timeout, false).0.run(move |world| async move {
+            let mut client = Peer::connect(WEIR).await;
+            client.send(format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{body}")).await;
+            client.receive(100).await;
+            if sent {
+                client.receive_until("0\r\n\r\n").await;
+            }
+            if leaves {
+                client.reset();
+            }
+            let line = format!(r#"l l/<streamer> 0/0/0/0/# {status} # - - LR-- 1/1/0/0/0 0/0 "POST {path} HTTP/1.1""#);
+            world.expect_log(&[&line]).await;
+        });
+    }
 }
 
 /// A service's payload contains no chunks, whether or not its length is known before.

@@ -72,16 +72,19 @@ impl Condition {
     }
 
     /// Returns HAProxy's message about the first ACL with a sample that is not available at that place; the message
-    /// names the place `told`.
+    /// names the place `told`. Rules other than those of TCP have no `set`: HAProxy opens a quote before the message then.
     pub fn misfit(&self, place: EvalPlace, told: EvalPlace, set: &str) -> Option<String> {
         let (acl, keyword) = self.terms().find_map(|term| Some((&term.acl, term.acl.misfit(place)?)))?;
         let what = format!("incompatible with '{}'", told.name());
+        let (quote, many, stop) = if set.is_empty() { ("'", "s", ".") } else { ("", "", "") };
         Some(match acl.name() {
-            None => format!("anonymous acl will never match{set} because it uses keyword '{keyword}' which is {what}"),
-            Some(name) if acl.never_matches(place) => {
-                format!("acl '{name}' will never match{set} because it only involves keywords that are {what}")
-            }
-            Some(name) => format!("acl '{name}' involves keyword '{keyword}'{set} which is {what}"),
+            None => format!(
+                "{quote}anonymous acl will never match{set} because it uses keyword '{keyword}' which is {what}{stop}"
+            ),
+            Some(name) if acl.never_matches(place) => format!(
+                "{quote}acl '{name}' will never match{set} because it only involves keywords that are {what}{stop}"
+            ),
+            Some(name) => format!("{quote}acl '{name}' involves keyword{many} '{keyword}' which is {what}{stop}"),
         })
     }
 

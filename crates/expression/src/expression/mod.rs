@@ -285,7 +285,7 @@ impl Expression {
     /// # Errors
     /// The expression is invalid.
     pub fn parse(text: &str, place: EvalPlace, names: &dyn Names) -> Result<(Self, usize), ExpressionError> {
-        let (found, mut at) = words::call(text, 0).map_err(|broken| broken_fetch(&broken))?;
+        let (found, mut at) = words::call(text, 0).map_err(|broken| broken_fetch(&broken, names.vocabulary()))?;
         let fetch = find_fetch(&found, names.vocabulary())?;
         if let Some(why) = fetch::valueless_reason(&found.name) {
             names.note_valueless(&found.name, why);
@@ -375,8 +375,13 @@ fn error(message: String, at: Range<usize>) -> ExpressionError {
     ExpressionError { message, hint: None, at, part: Part::Fetch }
 }
 
-fn broken_fetch(broken: &Broken) -> ExpressionError {
+/// Returns the error of a fetch with unreadable arguments; that of an unknown name precedes it.
+fn broken_fetch(broken: &Broken, vocabulary: &Vocabulary) -> ExpressionError {
     let Broken { name, message, at } = broken;
+    let call = Call { name: name.clone(), arguments: None, tails: Vec::new(), at: 0 };
+    if let Err(unknown) = find_fetch(&call, vocabulary) {
+        return unknown;
+    }
     error(format!("fetch method '{name}' : {message}"), 0..*at)
 }
 

@@ -3,6 +3,7 @@
 //! lookarounds, back references and atomic groups; it is called only where a match may begin. Steps of both are
 //! counted. Must never continue without steps, nor compile a pattern while requests wait.
 
+mod ahead;
 mod backtracking;
 mod translate;
 
@@ -41,6 +42,8 @@ struct Inner {
     ignore_case: bool,
     /// The pattern was translated exactly.
     exact: bool,
+    /// The first match from a position on begins there, or at the start of a later line.
+    begins_with_lines: bool,
     forward: OnceLock<Forward>,
     backward: OnceLock<Option<Backward>>,
     /// Determines how far an attempt to match at a position may read.
@@ -101,6 +104,7 @@ impl Regex {
             pattern: pattern.into(),
             ignore_case,
             exact: text.is_some(),
+            begins_with_lines: text.is_none() && ahead::begins_with_lines(pattern.as_bytes()),
             forward: OnceLock::new(),
             backward: OnceLock::new(),
             reach: OnceLock::new(),
@@ -181,6 +185,10 @@ impl Regex {
             if automaton.is_match(text, steps)? {
                 starts.set(0);
             }
+        } else if inner.begins_with_lines {
+            starts.clear(text.len());
+            starts.set(0);
+            memchr::memchr_iter(b'\n', text).for_each(|end| starts.set(end + 1));
         } else if inner.asks_for_begin() {
             // PCRE2 must start where the search begins, not where a match may begin.
             unanchored = true;
@@ -228,7 +236,8 @@ impl Search<'_> {
             return asker.search(from);
         }
         let mut from = from;
-        while let Some(start) = self.starts.next(from) {
+        let mut begin = Some(from).filter(|_| self.regex.begins_with_lines);
+        while let Some(start) = begin.take().or_else(|| self.starts.next(from)) {
             if !self.regex.exact && backtracking.is_brief() {
                 // Each attempt is short: PCRE2 finds the position faster itself.
                 return asker.search(start);

@@ -19,14 +19,14 @@
 //! | 16 to 143 | the `guid`, and zeros |
 //! | from 144 | the counts over all processes, 8 bytes each, in the order of [`NAMES`] |
 
-use super::{Count, ObjectCounters};
+use super::{ContentCounters, Count, Http2Counters, ObjectCounters};
 
 /// Size of a record, and of the header, in bytes.
 pub const RECORD: usize = 512;
 /// The magic number at the start of the file.
 pub const MAGIC: &[u8; 8] = b"weirstat";
 /// Incremented when the format changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Maximum number of processes that share a file.
 pub const SEATS: u32 = 64;
 
@@ -39,7 +39,7 @@ const _: () = assert!(VALUES_AT + VALUES * 8 <= RECORD);
 pub const VALUES: usize = NAMES.len();
 
 /// The counts of a record, named by their columns in the statistics if they have one.
-pub const NAMES: [&str; 36] = [
+pub const NAMES: [&str; 45] = [
     "stot",
     "conn_tot",
     "req_tot",
@@ -75,6 +75,16 @@ pub const NAMES: [&str; 36] = [
     "hrsp_3xx",
     "hrsp_4xx",
     "hrsp_5xx",
+    // Of the sides of proxies alone.
+    "comp_in",
+    "comp_out",
+    "comp_byp",
+    "comp_rsp",
+    "cache_lookups",
+    "cache_hits",
+    "cache_hint_hits",
+    "h2sess",
+    "h2req",
     // The second of the last session by the machine's clock, counted from 1: not a sum, but the maximum.
     "last_session",
 ];
@@ -176,53 +186,82 @@ impl Record {
     }
 }
 
-/// The counters of [`NAMES`], in their order.
-fn counts(of: &ObjectCounters) -> [&Count; VALUES] {
+/// The counters of one object.
+#[derive(Debug, Clone, Copy)]
+pub struct Cells<'a> {
+    /// Those that every object has.
+    pub object: &'a ObjectCounters,
+    /// Bodies of responses, on a side of a proxy.
+    pub content: Option<&'a ContentCounters>,
+    /// Connections of HTTP/2, on a side of a proxy.
+    pub http2: Option<&'a Http2Counters>,
+}
+
+impl<'a> Cells<'a> {
+    /// The counters of an address or a server.
+    pub fn of(object: &'a ObjectCounters) -> Self {
+        Self { object, content: None, http2: None }
+    }
+}
+
+/// The counters of [`NAMES`], in their order; `None` for those that the object does not have.
+fn counts<'a>(of: Cells<'a>) -> [Option<&'a Count>; VALUES] {
+    let Cells { object, content, http2 } = of;
     [
-        &of.sessions,
-        &of.connections,
-        &of.requests,
-        &of.bytes_in,
-        &of.sent,
-        &of.received,
-        &of.bytes_out,
-        &of.spliced_in,
-        &of.spliced_out,
-        &of.request_errors,
-        &of.denied_connections,
-        &of.denied_sessions,
-        &of.denied_requests,
-        &of.denied_responses,
-        &of.connect_errors,
-        &of.response_errors,
-        &of.internal_errors,
-        &of.failed_rewrites,
-        &of.retries,
-        &of.redispatches,
-        &of.client_aborts,
-        &of.server_aborts,
-        &of.intercepted,
-        &of.balanced,
-        &of.connects,
-        &of.reuses,
-        &of.tls_sessions,
-        &of.tls_resumed,
-        &of.tls_failed,
-        &of.answers[0],
-        &of.answers[1],
-        &of.answers[2],
-        &of.answers[3],
-        &of.answers[4],
-        &of.answers[5],
-        &of.last_session,
+        Some(&object.sessions),
+        Some(&object.connections),
+        Some(&object.requests),
+        Some(&object.bytes_in),
+        Some(&object.sent),
+        Some(&object.received),
+        Some(&object.bytes_out),
+        Some(&object.spliced_in),
+        Some(&object.spliced_out),
+        Some(&object.request_errors),
+        Some(&object.denied_connections),
+        Some(&object.denied_sessions),
+        Some(&object.denied_requests),
+        Some(&object.denied_responses),
+        Some(&object.connect_errors),
+        Some(&object.response_errors),
+        Some(&object.internal_errors),
+        Some(&object.failed_rewrites),
+        Some(&object.retries),
+        Some(&object.redispatches),
+        Some(&object.client_aborts),
+        Some(&object.server_aborts),
+        Some(&object.intercepted),
+        Some(&object.balanced),
+        Some(&object.connects),
+        Some(&object.reuses),
+        Some(&object.tls_sessions),
+        Some(&object.tls_resumed),
+        Some(&object.tls_failed),
+        Some(&object.answers[0]),
+        Some(&object.answers[1]),
+        Some(&object.answers[2]),
+        Some(&object.answers[3]),
+        Some(&object.answers[4]),
+        Some(&object.answers[5]),
+        content.map(|content| &content.compressor_in),
+        content.map(|content| &content.compressor_out),
+        content.map(|content| &content.compressor_bypassed),
+        content.map(|content| &content.compressed),
+        content.map(|content| &content.cache_lookups),
+        content.map(|content| &content.cache_hits),
+        content.map(|content| &content.cache_hint_hits),
+        http2.map(|http2| &http2.connections),
+        http2.map(|http2| &http2.streams),
+        Some(&object.last_session),
     ]
 }
 
 /// Sums the counts of one object over the workers of this process.
-pub fn counted<'a>(workers: impl Iterator<Item = &'a ObjectCounters>) -> Values {
+pub fn counted<'a>(workers: impl Iterator<Item = Cells<'a>>) -> Values {
     workers.map(counts).fold([0; VALUES], |mut sum, counts| {
         for (index, (sum, count)) in sum.iter_mut().zip(counts).enumerate() {
-            *sum = if index < SUMS { sum.wrapping_add(count.get()) } else { (*sum).max(count.get()) };
+            let count = count.map_or(0, Count::get);
+            *sum = if index < SUMS { sum.wrapping_add(count) } else { (*sum).max(count) };
         }
         sum
     })
@@ -246,9 +285,11 @@ pub fn exchange(record: &mut Values, given: &mut Values, own: Values) -> Values 
 }
 
 /// Stores the counts of other processes in their cells. Callers must be serialized.
-pub fn show(cells: &ObjectCounters, others: &Values) {
+pub fn show(cells: Cells<'_>, others: &Values) {
     for (count, value) in counts(cells).into_iter().zip(others) {
-        count.set(*value);
+        if let Some(count) = count {
+            count.set(*value);
+        }
     }
 }
 
@@ -285,7 +326,7 @@ mod tests {
             (&|bytes| bytes.truncate(100), "no stats file of Weir"),
             (&|bytes| bytes[0] = b'W', "no stats file of Weir"),
             (&|bytes| bytes[8] = 9, "version 9"),
-            (&|bytes| bytes[16] = 35, "35 counts"),
+            (&|bytes| bytes[16] = 36, "36 counts"),
         ];
         for (change, expected) in rows {
             let mut bytes = header().to_vec();
@@ -299,7 +340,7 @@ mod tests {
     fn two_processes_count_together() {
         let (one, two) = (ObjectCounters::default(), ObjectCounters::default());
         let (mut record, mut given_one, mut given_two) = ([0; VALUES], [0; VALUES], [0; VALUES]);
-        let own = |of: &ObjectCounters| counted(std::iter::once(of));
+        let own = |of: &ObjectCounters| counted(std::iter::once(Cells::of(of)));
         one.sessions.add(5);
         one.last_session.set(70);
         assert_eq!(exchange(&mut record, &mut given_one, own(&one))[0], 0);
@@ -320,9 +361,17 @@ mod tests {
 
     #[test]
     fn every_count_has_a_name_and_a_cell_of_its_own() {
-        let cells = ObjectCounters::default();
+        let (object, content, http2) = Default::default();
+        let cells = Cells { object: &object, content: Some(&content), http2: Some(&http2) };
         let values: Values = std::array::from_fn(|index| index as u64 + 1);
-        show(&cells, &values);
-        assert_eq!(counted(std::iter::once(&cells)), values);
+        show(cells, &values);
+        assert_eq!(counted(std::iter::once(cells)), values);
+        let counts: std::collections::BTreeSet<_> =
+            counts(cells).into_iter().flatten().map(std::ptr::from_ref).collect();
+        assert_eq!(counts.len(), VALUES);
+        // What an object does not have is left out.
+        let alone = ObjectCounters::default();
+        show(Cells::of(&alone), &values);
+        assert_eq!(counted(std::iter::once(Cells::of(&alone))).iter().filter(|value| **value == 0).count(), 9);
     }
 }

@@ -485,7 +485,7 @@ impl Compiler<'_> {
 
     /// Reports HAProxy's warning about a condition with fetches that are not available at the place; the second place
     /// is HAProxy's name for it.
-    fn warn_of_misfit(
+    pub(super) fn warn_of_misfit(
         &mut self,
         condition: Option<&Condition>,
         words: &[Word],

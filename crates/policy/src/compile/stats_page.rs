@@ -2,9 +2,11 @@
 
 use super::Compiler;
 use super::names::{Reach, SpecNames};
+use super::places::{place, told};
 use crate::program::StatsPage;
 use crate::rule::Final;
 use config::diagnostic::{Diagnostic, Form};
+use config::keyword::rule::HTTP_REQUEST;
 use config::spec::{GlobalSpec, ProxySpec, StatsPageSpec};
 use config::text;
 
@@ -33,7 +35,12 @@ impl Compiler<'_> {
         }
         let rules = page.rules.iter().filter_map(|rule| self.rule(rule, written, reach, names)).collect();
         let what = "error detected while parsing a 'stats admin' rule";
-        let admin = page.admin.iter().filter_map(|line| self.bare_condition(line, &line.words, reach, names, what));
+        let place = place(HTTP_REQUEST, written.kind);
+        let admin = page.admin.iter().filter_map(|line| {
+            let condition = self.bare_condition(line, &line.words, reach, names, what)?;
+            self.warn_of_misfit(Some(&condition), &line.words, (place, told(place, written)), "", written);
+            Some(condition)
+        });
         let own = &written.name.value;
         let scope = page.scope.iter().map(|name| if name == "." { own.as_str() } else { name.as_str() });
         let global_or = |said: &Option<Option<String>>, global: &Option<String>| -> Option<Box<str>> {

@@ -240,8 +240,11 @@ impl Compiler<'_> {
         let none = ServerTlsSpec::default();
         let written = server.tls.as_deref().unwrap_or(&none);
         if !written.ssl && !written.ssl_by_default && written.check != Some(true) && !checked_by_tls {
-            // The files are validated in any case.
+            // The files and the name are validated in any case.
             self.authorities(&written.common, global, &server_line(server.span, head));
+            if let Some(sni) = &written.sni {
+                self.connection_expression(sni, server.span, names, head);
+            }
             return None;
         }
         let owner = (proxy.name.value.as_str(), server.name.value.as_str());
@@ -289,7 +292,7 @@ impl Compiler<'_> {
                  'server' line, or use 'ssl-server-verify none' in the global section to disable server-side \
                  verifications by default."
             );
-            self.alert(span, Form::Placed, message);
+            self.alert(span, Form::LatePlaced, message);
             return None;
         }
         let certificate = match &written.certificate {

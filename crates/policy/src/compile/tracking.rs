@@ -113,7 +113,7 @@ impl Known {
 
     /// Resolves `[<backend>/]<server>`.
     fn find(&self, proxies: &[Proxy], current: usize, name: &str) -> Result<ServerPlace, String> {
-        let (proxy, server) = match name.split_once('/') {
+        let (proxy, server) = match name.rsplit_once('/') {
             Some((backend, server)) => {
                 let named = |proxy: &Proxy| proxy.kind != ProxyKind::Frontend;
                 let found = self.backends.find(proxies, backend, |proxy| named(proxy).then_some(&*proxy.name));

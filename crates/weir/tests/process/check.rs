@@ -157,14 +157,14 @@ const REMARKS: &[(&str, &str)] = &[
     ("acl a path -i", ""),
     (
         "acl a status 200\nhttp-request deny if a",
-        "W acl 'a' will never match because it only involves keywords that are",
+        "W 'acl 'a' will never match because it only involves keywords that are",
     ),
     (
         "acl a status 200\nacl a path /\nhttp-request deny if a",
-        "W acl 'a' involves keyword 'status' which is incompatible",
+        "W 'acl 'a' involves keywords 'status' which is incompatible",
     ),
-    ("http-request deny if { status 200 }", "W anonymous acl will never match because it uses keyword 'status' which"),
-    ("redirect location / if { status 200 }", "W anonymous acl will never match because it uses keyword 'status'"),
+    ("http-request deny if { status 200 }", "W 'anonymous acl will never match because it uses keyword 'status' which"),
+    ("redirect location / if { status 200 }", "W 'anonymous acl will never match because it uses keyword 'status'"),
     ("use_backend app if { req.len gt 0 }", "W Proxy 'web': L6 sample fetches ignored on HTTP proxies (declared at"),
     ("http-request set-header a %[req.len]", "W L6 sample fetch <req.len> ignored in HTTP log-format string."),
     ("http-request return content-type a/b lf-string %[req.len]", ""),
@@ -566,9 +566,9 @@ fn rules_of_both_sides_may_ask_for_their_backend_but_for_no_server() {
     assert_eq!(
         never,
         [
-            "it uses keyword 'srv_name' which is incompatible with 'frontend http-request header rule'",
-            "it uses keyword 'res.hdr' which is incompatible with 'backend tcp-request content rule'",
-            "it uses keyword 'be_name' which is incompatible with 'frontend http-request header rule'",
+            "it uses keyword 'srv_name' which is incompatible with 'frontend http-request header rule'.",
+            "it uses keyword 'res.hdr' which is incompatible with 'backend tcp-request content rule'.",
+            "it uses keyword 'be_name' which is incompatible with 'frontend http-request header rule'.",
         ]
     );
     let file = folder.write("server.cfg", &text.replacen("x-backend %[be_name]", "x-server %[srv_name]", 1));

@@ -11,6 +11,10 @@ use std::thread;
 const CLIENTS: usize = 300;
 const BUFFER: usize = 256 << 10;
 const BODY: usize = BUFFER - 8192;
+/// Clients of answers that end with their connection, at each of two moments.
+const ENDS: usize = 10;
+/// The length of such an answer: more than sockets hold.
+const ANSWER: usize = 8 << 20;
 /// Memory limit in megabytes.
 const LIMIT: usize = 64;
 
@@ -52,6 +56,10 @@ fn serve(mut stream: TcpStream) {
         if !head.ends_with(b"\r\n\r\n") {
             continue;
         }
+        if head.starts_with(b"GET /end ") {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").and_then(|()| stream.write_all(&vec![b'e'; ANSWER]));
+            return;
+        }
         let has_body = head.starts_with(b"POST");
         head.clear();
         if (has_body && stream.read_exact(&mut body).is_err())
@@ -60,6 +68,17 @@ fn serve(mut stream: TcpStream) {
             return;
         }
     }
+}
+
+/// Asks for an answer that ends with its connection, and reads once the gate is open: returns the length of the body.
+fn read_to_end(port: u16, gate: &Gate) -> std::io::Result<usize> {
+    let mut stream = connect(port);
+    stream.write_all(b"GET /end HTTP/1.1\r\nhost: a\r\n\r\n")?;
+    gate.wait();
+    let mut all = Vec::new();
+    // A reset is an error.
+    stream.read_to_end(&mut all)?;
+    Ok(all.windows(4).position(|window| window == b"\r\n\r\n").map_or(0, |end| all.len() - end - 4))
 }
 
 /// Runs it with that limit: by its own flag, or by that of the system.
@@ -101,8 +120,16 @@ fn starved(by_flag: bool) {
                 })
             })
             .collect();
+        let ends = || (0..ENDS).map(|_| scope.spawn(|| read_to_end(port, &gate))).collect::<Vec<_>>();
+        let early = ends();
         running.wait_for_line(|line| line.contains("Memory is scarce"));
+        let late = ends();
         gate.open();
+        // Neither the scarcity nor its end cuts an answer.
+        for client in early.into_iter().chain(late) {
+            let length = client.join().expect("no panic");
+            assert_eq!(length.map_err(|error| error.to_string()), Ok(ANSWER));
+        }
         for client in clients {
             let answer = client.join().expect("no panic");
             assert_eq!(answer.as_ref().map_err(ToString::to_string), Ok(b"HTTP/1.1 200 OK"));

@@ -133,6 +133,22 @@ fn counts_go_on_in_the_process_that_takes_over_and_end_with_a_soft_stop() {
     assert_eq!(One::start(&folder, &shm, "five", &[]).counts(), [0, 0, 0]);
 }
 
+/// Connections of HTTP/2, which have counters of their own.
+#[test]
+fn connections_of_http2_are_shared() {
+    let (folder, shm) = (Folder::new(), Shm::new());
+    let (one, two) = (One::start(&folder, &shm, "one", &[]), One::start(&folder, &shm, "two", &[]));
+    for process in [&one, &two] {
+        let mut stream = connect(process.port);
+        // The preface with empty settings, which the other side answers with its own.
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").expect("sent");
+        stream.read_exact(&mut [0; 9]).expect("a frame");
+    }
+    for process in [&one, &two] {
+        wait_until("both are shown", || process.column("web", "FRONTEND", "h2_total_connections") == 2);
+    }
+}
+
 /// The same below a master, which passes its signals on.
 #[test]
 fn counts_are_kept_over_a_stop_of_the_master() {
@@ -219,7 +235,7 @@ fn memory_that_cannot_be_used_is_refused() {
     file.write_all_at(&[7], 8).expect("written");
     start(
         "",
-        "config: cannot use shm stats file 'NAME': it has version 7, and this program writes version 1; remove it to begin anew",
+        "config: cannot use shm stats file 'NAME': it has version 7, and this program writes version 2; remove it to begin anew",
     );
     std::fs::write(shm.path(), "hello").expect("written");
     start("", "config: cannot use shm stats file 'NAME': it is no stats file of Weir; remove it to begin anew");

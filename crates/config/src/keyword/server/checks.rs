@@ -150,7 +150,7 @@ pub(super) fn delay(context: &mut ServerContext<'_>, keyword: &Word, value: Opti
         context.error(keyword.span, format!("'{name}' expects a delay as argument.."));
         return None;
     };
-    let message = match units::milliseconds(&word.text) {
+    let message = match context.milliseconds(word) {
         Ok(time) if time.value > 0 => {
             if units::lacks_unit(&word.text, time.value) {
                 let message = format!(

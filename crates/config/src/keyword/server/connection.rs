@@ -8,7 +8,7 @@ use crate::keyword::argument::Arity;
 use crate::keyword::source;
 use crate::span::Spanned;
 use crate::spec::{InitialAddress, MuxProtocol};
-use crate::units::{self, TimeError};
+use crate::units::TimeError;
 use std::net::IpAddr;
 
 /// Maximum length of a TCP MD5 password in the kernel, in characters.
@@ -108,7 +108,7 @@ fn user_timeout(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&
         context.error(keyword.span, "'tcp-ut' : missing TCP User Timeout value.");
         return;
     };
-    match units::milliseconds(&word.text) {
+    match context.milliseconds(word) {
         Ok(time) => context.draft.connecting.user_timeout = Some(u32::try_from(time.value).unwrap_or(u32::MAX)),
         Err(error @ TimeError::Overflow) => {
             context.error(word.span, format!("{}.", error.message(&word.text, "tcp-ut")));
@@ -155,7 +155,7 @@ fn idle_ping(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Wor
         context.error(keyword.span, "'idle-ping' expects an argument..");
         return;
     };
-    match units::milliseconds(&word.text) {
+    match context.milliseconds(word) {
         Ok(time) => context.draft.connecting.idle_ping = Some(time.value).filter(|millis| *millis > 0),
         Err(error) => {
             let server = context.shown_name();

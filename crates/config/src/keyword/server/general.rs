@@ -6,7 +6,7 @@ use crate::document::Word;
 use crate::keyword::argument::{Arity, leading_number, limit};
 use crate::keyword::guid_fault;
 use crate::spec::{HashKey, LogProtocol};
-use crate::units::{self, TimeError};
+use crate::units::TimeError;
 
 /// Every keyword of the family.
 pub(super) const TABLE: &[ServerOption] = &[
@@ -232,7 +232,7 @@ fn slowstart(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Wor
         let message = "'slowstart' expects <value> as argument.";
         return context.error(keyword.span, message);
     };
-    match units::milliseconds(&word.text) {
+    match context.milliseconds(word) {
         Ok(time) => context.draft.balance.slowstart = (time.value > 0).then_some(time.value),
         Err(TimeError::Unexpected(found)) => {
             let message = format!("unexpected character '{found}' in 'slowstart' argument of server {name}..");
@@ -272,7 +272,7 @@ fn pool_purge_delay(context: &mut ServerContext<'_>, keyword: &Word, value: Opti
         context.error(keyword.span, "'pool-purge-delay' expects <value> as argument..");
         return;
     };
-    match units::milliseconds(&word.text) {
+    match context.milliseconds(word) {
         Ok(time) => context.draft.pool_purge_delay = u32::try_from(time.value).unwrap_or(u32::MAX),
         Err(TimeError::Unexpected(found)) => {
             context.error(word.span, format!("unexpected character '{found}' in argument to <pool-purge-delay>.."))

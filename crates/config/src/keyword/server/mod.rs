@@ -28,6 +28,7 @@ use crate::spec::{
     ServerPersistenceSpec, ServerSpec, ServerTlsSpec, Shared,
 };
 use crate::suggest;
+use crate::units::{self, Time, TimeError};
 
 pub(crate) use detached::{Detached, read as read_detached, read_nameserver};
 pub(crate) use peer::{PeerOptions, read as read_peer, read_defaults as read_peer_defaults};
@@ -114,6 +115,15 @@ impl<'a> ServerContext<'a> {
     /// Records a form of an option that HAProxy supports and Weir does not yet.
     fn not_yet(&mut self, form: impl Into<String>, span: Span) {
         self.not_yet.push((form.into(), span));
+    }
+
+    /// Parses a time in milliseconds; text after its unit is a warning.
+    fn milliseconds(&mut self, word: &Word) -> Result<Time, TimeError> {
+        let time = units::milliseconds(&word.text)?;
+        if let Some(message) = time.leftover_warning(&word.text) {
+            self.problems.push(Problem { severity: Severity::Warning, span: word.span, message });
+        }
+        Ok(time)
     }
 
     fn error(&mut self, span: Span, message: impl Into<String>) {
@@ -207,7 +217,9 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
     }
     let mut server = ServerContext::new(&mut draft, Some(&name.text), context.around.environment);
     let unread = read_options(&mut server, line, origin::behind(line, 3));
-    checks::finish(&mut server, line.whole());
+    if unread.unknown.is_empty() {
+        checks::finish(&mut server, line.whole());
+    }
     let problems = server.problems;
     tell(&mut context.report, &head, "", problems, &unread);
     name_folder(context, line, &mut draft);
@@ -229,7 +241,7 @@ fn name_folder(context: &ProxyContext<'_>, line: &Line, draft: &mut ServerDraft)
 /// Returns the initial values of a line's options: those named by `from`, or `by_itself`.
 fn start(context: &mut ProxyContext<'_>, line: &Line, first: usize, head: &str, by_itself: ServerDraft) -> ServerDraft {
     let pairs = line.words.iter().skip(first).zip(line.words.iter().skip(first + 1));
-    let mut kernel = pairs.filter(|(name, value)| name.text == "ktls" && matches!(value.text.as_str(), "on" | "off"));
+    let mut kernel = pairs.filter(|(name, _)| name.text == "ktls");
     if let Some((word, _)) = kernel.next()
         && !context.around.experimental.permits()
     {
@@ -449,10 +461,17 @@ fn count_unknown(words: &[Word]) -> usize {
 }
 
 /// Reports the messages of a line. `head` precedes HAProxy's sentences about a server; without it `place` is the place
-/// of the line.
+/// of the line. HAProxy names the place and the server in its first message about a line; later warnings are without, as there.
 fn tell(report: &mut Report<'_>, head: &str, place: &str, problems: Vec<Problem>, unread: &Unread) {
+    let mut is_first = true;
     for Problem { severity, span, message } in problems {
-        report.push(Diagnostic::new(severity, span, format!("{head}{message}")).with_form(Form::Placed));
+        let is_later_warning = severity == Severity::Warning && !is_first;
+        is_first &= severity == Severity::Diag;
+        if is_later_warning {
+            report.leftover(span, message);
+        } else {
+            report.push(Diagnostic::new(severity, span, format!("{head}{message}")).with_form(Form::Placed));
+        }
     }
     for (word, span, known) in &unread.unknown {
         let mut message = format!("{head}unknown keyword '{word}'{}", did_you_mean(*known));

@@ -32,7 +32,9 @@ pub(crate) fn read_template(context: &mut ProxyContext<'_>, line: &Line) {
     }
     let mut server = ServerContext::new(&mut draft, Some(&prefix.text), context.around.environment);
     let unread = read_options(&mut server, line, super::origin::behind(line, 4));
-    super::checks::finish(&mut server, line.whole());
+    if unread.unknown.is_empty() {
+        super::checks::finish(&mut server, line.whole());
+    }
     let problems = server.problems;
     tell(&mut context.report, &head, "", problems, &unread);
     super::name_folder(context, line, &mut draft);

@@ -62,6 +62,7 @@ pub(super) const TABLE: &[ServerOption] = &[
 /// Parses an option that `bind` lines have too.
 fn common(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if let Err((span, message)) = tls::read(&mut context.draft.tls.common, keyword, value) {
+        let message = if keyword.text == "curves" { "'curves' : missing curves list" } else { &message };
         context.error(span, format!("{message}."));
     }
 }
@@ -79,7 +80,7 @@ fn allow_0rtt(context: &mut ServerContext<'_>, _: &Word, _: Option<&Word>) {
 /// checks whether it is permitted.
 fn ktls(context: &mut ServerContext<'_>, keyword: &Word, value: Option<&Word>) {
     if let Err((span, message)) = tls::kernel(keyword, value, true) {
-        context.error(span, message);
+        context.error(span, format!("{message}."));
     }
 }
 
