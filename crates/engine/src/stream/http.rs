@@ -68,7 +68,6 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
                     client.served = client.served.saturating_add(1);
                     client.since = rt::now();
                     client.since_date = rt::wall();
-                    client.unannounced = session.is_leaving();
                 }
                 Reuse::Several => {
                     rt::boxed_with((session, &mut *client), |(session, client)| several::serve(session, client)).await;
@@ -83,11 +82,12 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
     }
 }
 
-/// A client that was answered less than this long ago may be sending its next request when the process begins to stop.
+/// A client that was answered less than this long ago may be sending its next request when the process stops. So may one whose
+/// answer was under way then, and could not say that the connection ends.
 const SETTLED: Duration = Duration::from_millis(100);
 
 /// Waits for the first byte of a request, holding nothing but the session: what follows from it is found out anew by each
-/// look, which costs less than to keep it. A stop ends the wait, unless the client is owed a word first.
+/// look, which costs less than to keep it. A soft stop ends the wait of a client that has had an answer.
 fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Poll<Wait> {
     private::discard_disturbed(session, cx);
     if client.conn.poll_readable(cx).is_ready() {
@@ -104,7 +104,7 @@ fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Po
         _ => (proxy.timeouts.keep_alive(), client.since),
     };
     let deadline = limit.map(|limit| begin + limit);
-    let leaves = client.served > 0 && !client.unannounced && !proxy.options.idle_close_on_response;
+    let leaves = client.served > 0 && !proxy.options.idle_close_on_response;
     loop {
         let now = rt::now();
         if deadline.is_some_and(|deadline| now >= deadline) {

@@ -8,6 +8,28 @@ use testkit::{Peer, PeerOptions, Service, Stopwatch, sleep};
 use crate::messages::*;
 use crate::world::*;
 
+/// The last answer of a connection.
+const LAST: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+/// An answer, and its two halves.
+const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nokme";
+const AT_CLIENT: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nok";
+
+/// Clients whose answers are half-way, with their servers.
+async fn half_answered(s1: &mut Service, count: usize) -> Vec<(Peer, Peer)> {
+    let mut pairs = Vec::new();
+    for _ in 0..count {
+        let mut client = Peer::connect(WEIR).await;
+        client.send(GET).await;
+        let mut server = s1.accept().await;
+        server.expect(GET_AT_SERVER).await;
+        server.send(&WHOLE[..WHOLE.len() - 2]).await;
+        client.expect(AT_CLIENT).await;
+        pairs.push((client, server));
+        sleep(7).await;
+    }
+    pairs
+}
+
 /// Expects that connections are refused.
 async fn is_closed() {
     assert!(Peer::try_connect(WEIR, PeerOptions::default()).await.is_err(), "nobody listens");
@@ -66,16 +88,55 @@ fn a_body_that_flows_is_finished_first() {
         assert!(!world.is_drained().await);
         server.send("me").await;
         client.expect("me").await;
-        // This client is not notified that its connection ends, until the answer to its next request.
+        // The head of this answer did not contain `connection: close`; the head of the next answer does.
         client.expect_silence(50).await;
         client.send(GET).await;
         server.expect(GET_AT_SERVER).await;
         server.send(OK).await;
-        client.expect("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").await;
+        client.expect(LAST).await;
         client.expect_eof().await;
         client.close();
         sleep(2).await;
         assert!(world.is_drained().await);
+    });
+}
+
+#[test]
+fn connections_end_after_the_answers_that_were_under_way() {
+    listen("server s1 10.0.1.1:80\ntimeout http-keep-alive 60s").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut pairs = half_answered(&mut s1, 3).await;
+        world.stop();
+        for (after, (client, server)) in [0, 5_000, 90].into_iter().zip(&mut pairs) {
+            client.expect_silence(after).await;
+            server.send("me").await;
+            client.expect("me").await;
+            let watch = Stopwatch::start();
+            client.expect_eof().await;
+            // A client that knows of no end may be sending its next request.
+            watch.took(100);
+        }
+        drop(pairs);
+        sleep(2).await;
+        assert!(world.is_drained().await);
+    });
+}
+
+#[test]
+fn clients_that_are_owed_a_last_answer_keep_their_connections_after_the_one_under_way() {
+    listen("server s1 10.0.1.1:80\noption idle-close-on-response").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut pairs = half_answered(&mut s1, 1).await;
+        world.stop();
+        let (client, server) = &mut pairs[0];
+        server.send("me").await;
+        client.expect("me").await;
+        client.expect_silence(5_000).await;
+        client.send(GET).await;
+        server.expect(GET_AT_SERVER).await;
+        server.send(OK).await;
+        client.expect(LAST).await;
+        client.expect_eof().await;
     });
 }
 
@@ -269,6 +330,30 @@ fn idle_clients_may_leave_one_after_the_other() {
 }
 
 #[test]
+fn connections_whose_answers_were_under_way_leave_one_after_the_other_as_well() {
+    listen("server s1 10.0.1.1:80").global("close-spread-time 10s").run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let pairs = half_answered(&mut s1, 40).await;
+        world.stop();
+        let (watch, ends) = (Stopwatch::start(), Rc::new(RefCell::new(Vec::new())));
+        for (mut client, mut server) in pairs {
+            let ends = Rc::clone(&ends);
+            world.scope.spawn(async move {
+                server.send("me").await;
+                client.expect("me").await;
+                client.expect_eof().await;
+                ends.borrow_mut().push(watch.elapsed().as_millis());
+            });
+        }
+        sleep(12_000).await;
+        let ends = ends.borrow();
+        let before = |millis| ends.iter().filter(|end| **end < millis).count();
+        assert_eq!(before(10_100), 40, "{ends:?}");
+        assert!(before(1_000) <= 12 && (8..=32).contains(&before(5_000)), "{ends:?}");
+    });
+}
+
+#[test]
 fn connections_may_end_by_their_own_timeouts_alone() {
     listen("server s1 10.0.1.1:80\ntimeout http-keep-alive 3s").global("close-spread-time infinite").run(
         |world| async move {
@@ -281,6 +366,23 @@ fn connections_may_end_by_their_own_timeouts_alone() {
             client.expect_silence(1_000).await;
             client.send(GET).await;
             client.expect(OK_AT_CLIENT).await;
+            let watch = Stopwatch::start();
+            client.expect_eof().await;
+            watch.took(3_000);
+        },
+    );
+}
+
+#[test]
+fn answers_under_way_end_no_connections_where_only_timeouts_do() {
+    listen("server s1 10.0.1.1:80\ntimeout http-keep-alive 3s").global("close-spread-time infinite").run(
+        |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut pairs = half_answered(&mut s1, 1).await;
+            world.stop();
+            let (client, server) = &mut pairs[0];
+            server.send("me").await;
+            client.expect("me").await;
             let watch = Stopwatch::start();
             client.expect_eof().await;
             watch.took(3_000);

@@ -25,8 +25,6 @@ pub struct Client {
     pub since_date: WallTime,
     /// When the connection could carry its first request: what came before does not count against that one's time.
     pub ready: Moment,
-    /// An answer that went out while the process began to stop did not tell that the connection ends: the next one will.
-    pub(in crate::stream) unannounced: bool,
     /// A stream began in TCP mode: the first request goes on with it.
     pub(in crate::stream) begun: bool,
     /// The client has reset the request before it was looked at.
@@ -47,7 +45,6 @@ impl Client {
             since: session.accepted,
             since_date: session.accept_date(),
             ready: session.accepted,
-            unannounced: false,
             begun: false,
             is_withdrawn: false,
             cut_short: false,
@@ -65,7 +62,6 @@ impl Client {
             since: now,
             since_date: date,
             ready: now,
-            unannounced: false,
             begun: false,
             is_withdrawn: false,
             cut_short: false,
