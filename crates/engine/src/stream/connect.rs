@@ -131,6 +131,18 @@ impl Request<'_> {
         Err(Begun::Slot(slot))
     }
 
+    /// Gets a server and a link to it, at once or as [`Request::obtain`] does.
+    ///
+    /// # Errors
+    /// The refusal that the log and the client get.
+    pub async fn place(&mut self) -> Result<Target, Refusal> {
+        let mut place = None;
+        match self.begin(None, &mut place) {
+            Ok(()) => place.ok_or(Refusal::new(Cause::Internal, Phase::Connect, 500)),
+            Err(begun) => rt::boxed(self.obtain(begun)).await,
+        }
+    }
+
     /// Gets a server and a link to it: waits in its queue, takes an idle link or connects, retries and redispatches as
     /// configured.
     ///

@@ -116,23 +116,34 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
                 drop(target.abort());
                 return end_silently(session, client, state);
             }
-            End::Tunnel => {
-                let Target { slot, link } = target.abort();
-                let behind = ended.tunnelled.map(|tunnelled| *tunnelled).unwrap_or_default();
-                return rt::boxed(tunnel::carry(session, client, route.proxy, state, (slot, link), behind)).await;
-            }
-            End::Failed { .. } => {
-                let Target { slot, link } = target.abort();
-                drop(link);
-                let failed = note_failure(session, route.proxy, &state, slot, ended);
-                let arguments = (session, client, state, failed, up);
-                return rt::boxed_with(arguments, |(session, client, state, failed, up)| {
-                    serving::fail_at_server(session, client, state, failed, up)
+            End::Tunnel | End::Failed { .. } => {
+                let arguments = (session, client, &plan, state, (target.abort(), ended), up);
+                return rt::boxed_with(arguments, |(session, client, plan, state, ended, up)| {
+                    end_apart(session, client, plan.route.proxy, state, ended, up)
                 })
                 .await;
             }
         }
     }
+}
+
+/// Ends a request whose exchange has made a tunnel, or has failed.
+async fn end_apart(
+    session: &Session,
+    client: &mut Client,
+    proxy: &Proxy,
+    state: SharedStreamState,
+    (target, ended): (Target, Exchanged),
+    up: RequestBody,
+) {
+    let Target { slot, link } = target;
+    if ended.end == End::Tunnel {
+        let behind = ended.tunnelled.map(|tunnelled| *tunnelled).unwrap_or_default();
+        return tunnel::carry(session, client, proxy, state, (slot, link), behind).await;
+    }
+    drop(link);
+    let failed = note_failure(session, proxy, &state, slot, ended);
+    serving::fail_at_server(session, client, state, failed, up).await;
 }
 
 /// Ends a request that its client has reset before it was looked at. As in HAProxy, its rules have run and it has no server.

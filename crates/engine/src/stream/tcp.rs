@@ -261,14 +261,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
         first: true,
         features: state.borrow().features,
     };
-    let mut place = None;
-    if let Err(begun) = request.begin(None, &mut place) {
-        let obtained = rt::boxed(request.obtain(begun)).await;
-        place = Some(obtained.map_err(|Refusal { outcome, .. }| outcome)?);
-    }
-    let Some(Target { slot, mut link }) = place else {
-        return Err(Outcome::new(Cause::Internal, Phase::Connect));
-    };
+    let Target { slot, mut link } = request.place().await.map_err(|Refusal { outcome, .. }| outcome)?;
     conclude::log_step(session, state, Origin::Connect);
     sticking::remember(session, &state.borrow());
     let client_input = conn.take_received();

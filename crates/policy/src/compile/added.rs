@@ -4,7 +4,7 @@
 use super::connecting::is_usable;
 use super::tls::KnownTls;
 use super::{Compiler, ReadFile, Resolver, http};
-use crate::program::{Backend, Features, Program, Proxy, Server, Tracking, Userlist};
+use crate::program::{Backend, Program, Proxy, Server, Tracking, Userlist};
 use crate::registry::Registry;
 use config::diagnostic::Diagnostic;
 use config::spec::{Family, Mode, ServerSpec, Spec};
@@ -174,7 +174,7 @@ pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Resul
     }
     // Log targets were opened at startup.
     proxy.logs = program.spare_logs.get(defaults).cloned().unwrap_or_default();
-    proxy.features = Features::of(&proxy);
+    proxy.features = super::features::features(&proxy);
     Ok((proxy, shared.known.take()))
 }
 

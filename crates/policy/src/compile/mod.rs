@@ -11,6 +11,7 @@ mod connecting;
 mod defaults;
 mod errors;
 mod fcgi;
+mod features;
 mod filter;
 mod forwarded;
 mod frontend;
@@ -225,7 +226,7 @@ fn compile_seated(
     let (peers, userlists) = (compiler.peers(spec, global.nbthread), compiler.userlists(spec));
     let spare_logs = spec.defaults.iter().map(|written| compiler.logs(&written.tcp.logs, spec)).collect();
     userlist::note_slow(&compiler.shared, &userlists, &mut proxies);
-    proxies.iter_mut().for_each(|proxy| proxy.features = Features::of(proxy));
+    proxies.iter_mut().for_each(|proxy| proxy.features = features::features(proxy));
     let (profiles, runtime) = (compiler.profiles(spec), compiler.runtime(&spec.global, global.nbthread));
     let (script_maps, traces, tls) = (compiler.script_maps(spec), compiler.traces(spec), compiler.tls_parts());
     // Whether log lines are exported is known now.
