@@ -14,7 +14,7 @@ use policy::program::{Program, Proxy, Server};
 use crate::export;
 use crate::generation::Generation;
 use crate::outgoing::idle_limits;
-use crate::stream::persistence::change_cookies;
+use crate::service::cookies::change_cookies;
 use crate::vacating::{self, Removed};
 use crate::worker::agents::AgentCounters;
 use crate::worker::{Process, Worker, tracing};

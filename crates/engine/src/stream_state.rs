@@ -2,6 +2,7 @@
 //! that it survives a panic in it. Must never decide anything.
 
 pub mod cache_use;
+pub mod failure;
 pub mod instrumentation;
 pub mod kernel;
 mod outcome;

@@ -16,7 +16,7 @@ use wire::http::{Framing, Head, Method};
 use super::outcome::Outcome;
 use super::run::{Course, Waited};
 use super::words;
-use crate::stream::fcgi;
+use crate::fcgi_request;
 
 impl Course<'_> {
     /// Whether a connection has to speak FastCGI.
@@ -48,7 +48,7 @@ impl Course<'_> {
         let parsed = h1::parse_request(text, &self.head_limits(), &mut Scan::default(), &mut head);
         let is_written = match (parsed, app) {
             (Ok(Parse::Complete { consumed }), Some(app)) => {
-                fcgi::write_check(&head, app, text.get(consumed..).unwrap_or_default(), &mut out).is_ok()
+                fcgi_request::write_check(&head, app, text.get(consumed..).unwrap_or_default(), &mut out).is_ok()
             }
             _ => false,
         };

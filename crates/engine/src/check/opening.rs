@@ -17,9 +17,9 @@ use tls::{Connection, asked_name};
 use super::outcome::Outcome;
 use super::run::{Course, Waited};
 use super::words;
+use crate::greeting::Greeting;
 use crate::handshake::{is_one_too_many, tls_error};
 use crate::outgoing::fixed_address;
-use crate::stream::handshake::Greeting;
 
 /// The `connect` step that a failure is attributed to while the connection is not confirmed.
 pub(super) struct Unproven<'a> {

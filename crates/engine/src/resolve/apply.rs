@@ -11,9 +11,9 @@ use policy::resolve::Failure;
 
 use super::Section;
 use super::followed::{Followed, Member};
+use crate::service::cookies::follow_address;
 use crate::service::transitions::Cause;
 use crate::service::{events, shutting, transitions};
-use crate::stream::persistence::follow_address;
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 

@@ -4,6 +4,7 @@
 pub mod activity;
 pub mod bare;
 mod blank;
+pub mod cookies;
 pub(crate) mod ejections;
 pub mod events;
 mod happenings;

@@ -24,11 +24,11 @@ use tls::{Asked, Connection, asked_name};
 use wire::http::Head;
 use wire::proxy_protocol::kind;
 
+use crate::greeting::{self, Greeting};
 use crate::handshake::{are_too_many, tls_error};
 use crate::outgoing::{Route, fixed_address};
 use crate::stream::connect::{Request, Waited};
 use crate::stream::evaluate::EvalContext;
-use crate::stream::handshake::{self, Greeting};
 use crate::stream::metrics::{self, Handshake};
 
 /// How an attempt ended.
@@ -274,7 +274,7 @@ impl Request<'_> {
             let header = bytes.get(header_at..).unwrap_or_default();
             match self.wait(deadline, |cx| greeting.poll(cx, stream, header)).await {
                 Waited::Done(Ok(())) => {}
-                Waited::Done(Err(handshake::Failed)) => return Attempt::Refused,
+                Waited::Done(Err(greeting::Failed)) => return Attempt::Refused,
                 Waited::Expired => return Attempt::Expired,
                 Waited::Gone => return Attempt::Gone,
             }

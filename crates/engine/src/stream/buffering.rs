@@ -13,9 +13,9 @@ use wire::http::{Framing, Version};
 
 use crate::session::Session;
 use crate::stream::client::Client;
-use crate::stream::failure::Failure;
 use crate::stream::reply::send_interim;
 use crate::stream::tracking;
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

@@ -9,7 +9,7 @@ use crate::decoding::{self, DecodeError};
 use crate::session::Session;
 use crate::stream::buffering;
 use crate::stream::client::Client;
-use crate::stream::failure::Failure;
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

@@ -16,6 +16,7 @@ use policy::program::{Backend, Features, Proxy, Server};
 use policy::rule::Bound;
 use wire::http::Head;
 
+use crate::fcgi_request::Prepared;
 use crate::filter::Filters;
 use crate::service::ejections;
 use crate::session::Session;
@@ -25,7 +26,6 @@ use crate::stream::departure::{depart, end_after, leave};
 use crate::stream::ending::{Ending, Manner};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::exchange::{End, Exchange, Remains, Terms};
-use crate::stream::failure::Failure;
 use crate::stream::head_limits::head_limits;
 use crate::stream::hedging::Hedge;
 use crate::stream::link_reuse::keep_link;
@@ -38,6 +38,7 @@ use crate::stream::{
     body, conclude, fcgi, filter, heads, kernel, metrics, observing, otel, persistence, serving, stages, tracing,
     tunnel, websocket,
 };
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot};
 
@@ -171,7 +172,7 @@ struct Plan<'s> {
     /// Hash for load balancing.
     hash: Option<u32>,
     /// What the rules of its FastCGI application say, where its backend has one.
-    fcgi: Option<fcgi::Prepared>,
+    fcgi: Option<Prepared>,
 }
 
 /// How the next attempt differs from the first one.

@@ -1,7 +1,6 @@
 //! Parameters of a FastCGI request: those of CGI/1.1 and those of its rules (configuration manual, section 10; RFC 3875, section
 //! 4.1), and the application's messages on standard error. Must never read a response.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -9,64 +8,22 @@ use base::buffer::Buffer;
 use base64ct::{Base64, Encoding as _};
 use config::spec::LogLevel;
 use conn::upstream::Upstream;
-use expression::pattern::{Places, Steps};
-use expression::sample;
 use live::trace::{Level, Subject, events};
-use policy::program::{Backend, FcgiAction, FcgiApp, FcgiRule};
-use wire::fcgi::{self, RequestWriter};
-use wire::http::{Framing, Head, target};
+use policy::program::{Backend, FcgiApp};
+use wire::fcgi;
+use wire::http::Head;
 
+use crate::fcgi_request::{LENGTH, Parameters, Prepared, Script, UNFIT, written};
 use crate::session::Session;
 use crate::short_text::ShortText;
 use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::failure::Failure;
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Worker};
 
-/// The path of a request cannot be converted to parameters.
-const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Headers), status: 500, page: true };
-
 /// The length of the body is unknown.
 const ENDLESS: Failure = Failure { outcome: Outcome::new(Cause::Invalid, Phase::Headers), status: 400, page: true };
-
-/// Results of an application's rules for a request.
-#[derive(Default)]
-pub struct Prepared {
-    /// Parameters by name. They replace the values of CGI/1.1.
-    parameters: BTreeMap<Box<[u8]>, Vec<u8>>,
-    /// Names of fields that are passed although they are hidden by default.
-    passed: Vec<Box<[u8]>>,
-}
-
-impl Prepared {
-    /// Returns the value that rules have set for a parameter, else `own`.
-    fn or<'v>(&'v self, name: &[u8], own: &'v [u8]) -> &'v [u8] {
-        self.parameters.get(name).map_or(own, Vec::as_slice)
-    }
-
-    /// Executes a rule.
-    fn perform(&mut self, rule: &FcgiRule, context: &sample::Context<'_>) {
-        if rule.condition.as_ref().is_some_and(|condition| !condition.holds(context)) {
-            return;
-        }
-        match &rule.action {
-            FcgiAction::PassHeader(name) => self.passed.push(name.clone()),
-            FcgiAction::SetParameter(name, format) => {
-                let mut value = Vec::new();
-                format.render_in(context, &mut value);
-                if !value.is_empty() {
-                    self.parameters.insert(name.clone(), value);
-                }
-            }
-        }
-    }
-
-    /// Whether a rule passes a field that is hidden by default.
-    fn passes(&self, name: &[u8]) -> bool {
-        self.passed.iter().any(|passed| **passed == *name)
-    }
-}
 
 /// Runs the rules of the application of a backend, if it has one.
 pub fn prepare(session: &Session, client: &Client, state: &SharedStreamState, backend: &Backend) -> Option<Prepared> {
@@ -142,95 +99,7 @@ pub fn write_request(
     })
 }
 
-/// Writes the request of a check with all of its body. It has no client, and runs no rules.
-///
-/// # Errors
-/// The request cannot be encoded, or does not fit.
-pub fn write_check(request: &Head, app: &FcgiApp, body: &[u8], out: &mut Buffer) -> Result<(), Failure> {
-    let script = Script::of(request, app).ok_or(UNFIT)?;
-    written(out, false, !body.is_empty(), &Prepared::default(), |told| {
-        told.fields(request);
-        told.script(request, app, &script);
-        told.meta(b"SERVER_NAME", &[request.host().unwrap_or_default()]);
-        told.meta(b"SERVER_PROTOCOL", &[request.version_text()]);
-        told.files(app, &script);
-        if !told.tells_length {
-            told.meta(LENGTH, &[&ShortText::number(body.len() as u64)]);
-        }
-        Ok(())
-    })?;
-    if body.is_empty() {
-        return Ok(());
-    }
-    let length = u16::try_from(body.len()).map_err(|_| UNFIT)?;
-    let records = [&fcgi::body_record(fcgi::REQUEST, length)[..], body, &fcgi::end_of_body(fcgi::REQUEST)]
-        .map(|part| out.push(part));
-    if records.contains(&false) { Err(UNFIT) } else { Ok(()) }
-}
-
-/// Writes a request with the parameters that `tell` adds; nothing if that fails.
-fn written(
-    out: &mut Buffer,
-    keep: bool,
-    has_body: bool,
-    prepared: &Prepared,
-    tell: impl FnOnce(&mut Parameters<'_, '_>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let before = out.len();
-    let tells_length = prepared.parameters.contains_key(LENGTH);
-    let mut told = Parameters { prepared, writer: RequestWriter::begin(keep, out), tells_length };
-    let done = tell(&mut told).and_then(|()| told.writer.end(has_body).map_err(|_| UNFIT));
-    if done.is_err() {
-        out.truncate(before);
-    }
-    done
-}
-
-/// Name of a parameter that a field may have set already.
-const LENGTH: &[u8] = b"CONTENT_LENGTH";
-
-/// Name of the parameter that CGI/1.1 requires in every request, even if empty (RFC 3875, section 4.1.7).
-const QUERY: &[u8] = b"QUERY_STRING";
-
-/// Writer of parameters.
-struct Parameters<'p, 'o> {
-    prepared: &'p Prepared,
-    writer: RequestWriter<'o>,
-    /// CONTENT_LENGTH was written, or is set by a rule.
-    tells_length: bool,
-}
-
 impl Parameters<'_, '_> {
-    /// Writes a parameter of CGI/1.1, given in parts, unless a rule has set it or it is empty.
-    #[inline(never)]
-    fn meta(&mut self, name: &[u8], value: &[&[u8]]) {
-        let is_sent = name == QUERY || value.iter().any(|part| !part.is_empty());
-        if is_sent && !self.prepared.parameters.contains_key(name) {
-            self.writer.parameter(name, value);
-        }
-    }
-
-    /// Writes the parameters that rules have set. No value is empty.
-    fn set_by_rules(&mut self) {
-        for (name, value) in &self.prepared.parameters {
-            self.writer.parameter(name, &[value]);
-        }
-    }
-
-    /// Writes the parameters about the script and the request line.
-    fn script(&mut self, request: &Head, app: &FcgiApp, script: &Script<'_>) {
-        if self.prepared.parameters.is_empty() {
-            self.writer.parameters(&app.constant);
-        } else {
-            app.constants().for_each(|(name, value)| self.meta(name, &[value]));
-        }
-        self.meta(b"SCRIPT_NAME", &[&script.name]);
-        self.meta(b"PATH_INFO", &[&script.info]);
-        self.meta(b"REQUEST_URI", &[request.target_on_wire()]);
-        self.meta(b"REQUEST_METHOD", &[request.method()]);
-        self.meta(QUERY, &[script.query]);
-    }
-
     /// Writes the parameters about the client's connection, which are usually the same as for the previous request.
     fn connection(&mut self, session: &Session, client: Option<SocketAddr>, destination: Option<SocketAddr>) {
         if !self.prepared.parameters.is_empty() {
@@ -241,35 +110,6 @@ impl Parameters<'_, '_> {
             |out| connection(session, client, destination, |name, value| fcgi::push_parameter(name, value, out)),
             |written| self.writer.parameters(written),
         );
-    }
-
-    /// Writes the file names of the script and of its path info.
-    fn files(&mut self, app: &FcgiApp, script: &Script<'_>) {
-        let root = self.prepared.or(b"DOCUMENT_ROOT", &app.docroot);
-        self.meta(b"SCRIPT_FILENAME", &[root, self.prepared.or(b"SCRIPT_NAME", &script.name)]);
-        let info = self.prepared.or(b"PATH_INFO", &script.info);
-        if !info.is_empty() {
-            self.meta(b"PATH_TRANSLATED", &[root, info]);
-        }
-    }
-
-    /// Writes the fields of a request that an application may receive.
-    fn fields(&mut self, request: &Head) {
-        for (name, value) in request.fields() {
-            match name {
-                b"content-length" => {
-                    // Both are the same; a body that a filter has changed has no length.
-                    if matches!(request.framing, Framing::Length(_)) {
-                        self.meta(LENGTH, &[value]);
-                        self.tells_length |= !value.is_empty();
-                    }
-                }
-                b"content-type" => self.meta(b"CONTENT_TYPE", &[value]),
-                _ if fcgi::is_hidden(name) && !self.prepared.passes(name) => {}
-                _ if value.is_empty() => {}
-                _ => self.writer.field(name, value),
-            }
-        }
     }
 }
 
@@ -290,79 +130,6 @@ fn connection(
     if session.tls().is_some() {
         tell(b"HTTPS", b"on");
     }
-}
-
-/// Text of a request, unchanged or changed.
-type Text<'r> = Cow<'r, [u8]>;
-
-/// Script name, path info and query of a request's target.
-struct Script<'r> {
-    name: Text<'r>,
-    info: Text<'r>,
-    query: &'r [u8],
-}
-
-impl<'r> Script<'r> {
-    /// Parses a target. `None`: it has no path, one that cannot be decoded, or one that `path-info` cannot match.
-    fn of(request: &'r Head, app: &FcgiApp) -> Option<Self> {
-        let target = request.target();
-        let rest = &target[target::path(target)?..];
-        let (path, query) = match memchr::memchr2(b'?', b'#', rest) {
-            Some(mark) if rest[mark] == b'?' => {
-                let behind = &rest[mark + 1..];
-                (&rest[..mark], &behind[..memchr::memchr(b'#', behind).unwrap_or(behind.len())])
-            }
-            Some(mark) => (&rest[..mark], &[][..]),
-            None => (rest, &[][..]),
-        };
-        let path = if path.is_empty() { Cow::Borrowed(&b"/"[..]) } else { decoded(path)? };
-        let (mut name, info) = split(path, app)?;
-        if let Some(script) = app.script.as_deref().filter(|_| name.ends_with(b"/")) {
-            name.to_mut().extend_from_slice(script);
-        }
-        Some(Self { name, info, query })
-    }
-}
-
-/// Splits a path into script name and path info, by `path-info`.
-fn split<'r>(path: Text<'r>, app: &FcgiApp) -> Option<(Text<'r>, Text<'r>)> {
-    let nothing = Cow::Borrowed(&[][..]);
-    let Some(regex) = &app.path_info else { return Some((path, nothing)) };
-    if memchr::memchr2(b'\n', 0, &path).is_some() {
-        return None;
-    }
-    let (mut places, steps) = (Places::default(), Steps::for_text(path.len()));
-    let mut search = regex.search(&mut places, &path, (&steps, true)).ok()?;
-    if search.next(0).ok()?.is_none() {
-        return Some((path, nothing));
-    }
-    let group = |number| search.get(number).and_then(|(start, end)| path.get(start..end)).map(<[u8]>::to_vec);
-    let (name, info) = (group(1), group(2).unwrap_or_default());
-    match name {
-        Some(name) => Some((name.into(), info.into())),
-        None => Some((path, nothing)),
-    }
-}
-
-/// Decodes the percent-encoding of a path.
-fn decoded(path: &[u8]) -> Option<Text<'_>> {
-    if memchr::memchr(b'%', path).is_none() {
-        return Some(path.into());
-    }
-    let mut text = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((byte, behind)) = rest.split_first() {
-        rest = behind;
-        text.push(if *byte == b'%' {
-            let (digits, behind) = rest.split_first_chunk::<2>()?;
-            rest = behind;
-            let digit = |byte: u8| char::from(byte).to_digit(16);
-            (digit(digits[0])? << 4 | digit(digits[1])?) as u8
-        } else {
-            *byte
-        });
-    }
-    Some(text.into())
 }
 
 /// Logs what an application has written to standard error (`log-stderr`).
@@ -393,15 +160,6 @@ pub fn date(worker: &Worker, response: &mut Head) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_decoded_whole_or_not_at_all() {
-        let rows: &[(&str, Option<&str>)] =
-            &[("/a", Some("/a")), ("/a%2fb+c", Some("/a/b+c")), ("/%", None), ("/%2", None), ("/%zz", None)];
-        for (path, expected) in rows {
-            assert_eq!(decoded(path.as_bytes()).as_deref(), expected.map(str::as_bytes), "{path}");
-        }
-    }
 
     #[test]
     fn messages_stay_on_one_line() {

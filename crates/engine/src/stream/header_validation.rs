@@ -5,7 +5,7 @@ use config::spec::{BalanceSpec, RestrictNames};
 use policy::program::{Backend, Proxy};
 use wire::http::Head;
 
-use crate::stream::failure::Failure;
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

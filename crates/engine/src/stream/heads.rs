@@ -7,10 +7,10 @@ use policy::program::{Features, Proxy};
 use wire::http::{Framing, Head, Version};
 
 use crate::session::Session;
-use crate::stream::failure::{Failure, Refused};
 use crate::stream::filter::HeadRefused;
 use crate::stream::leaving::unless_left;
 use crate::stream::{filter, forwarded, instrumentation, otel};
+use crate::stream_state::failure::{Failure, Refused};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

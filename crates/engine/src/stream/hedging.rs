@@ -20,6 +20,7 @@ use tls::Connection;
 use wire::http::Method;
 
 use crate::check::Sign;
+use crate::greeting::Greeting;
 use crate::handshake::is_one_too_many;
 use crate::service::ejections;
 use crate::session::Session;
@@ -28,7 +29,6 @@ use crate::stream::client::Client;
 use crate::stream::connect::Request;
 use crate::stream::dispatch::encode_head;
 use crate::stream::exchange::{End, Exchange};
-use crate::stream::handshake::Greeting;
 use crate::stream::metrics::{self, Handshake, ServerEvent};
 use crate::stream::server_target::Target;
 use crate::stream::{otel, private, sharing, sticking};

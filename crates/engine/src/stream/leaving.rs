@@ -7,7 +7,7 @@ use conn::downstream::Downstream;
 use rt::net::Hangup;
 
 use crate::session::Session;
-use crate::stream::failure::Failure;
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

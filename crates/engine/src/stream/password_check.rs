@@ -8,8 +8,8 @@ use policy::program::Proxy;
 use policy::running::{Trial, trials};
 
 use crate::session::Session;
-use crate::stream::failure::Failure;
 use crate::stream::leaving::unless_left;
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

@@ -4,10 +4,8 @@
 use std::net::SocketAddr;
 
 use expression::sample::Bytes;
-use live::persistence::{
-    Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Placed, Presented, rdp_server,
-};
-use live::{CookieChange, ProxyState};
+use live::ProxyState;
+use live::persistence::{Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Presented, rdp_server};
 use policy::program::{Backend, Proxy};
 use policy::rule::{Bound, PersistOrder};
 use wire::http::Head;
@@ -18,7 +16,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::cost;
 use crate::stream::sticking;
 use crate::stream_state::StreamState;
-use crate::worker::{Process, SharedStreamState};
+use crate::worker::SharedStreamState;
 
 /// Returns the server that a request is bound to. Cookies for the proxy alone are removed.
 pub fn bind_request(
@@ -185,23 +183,6 @@ pub fn answer(session: &Session, state: &mut StreamState, head: &mut Head) {
         let answering = Answering { value: values.of(server), method, now: seconds() };
         cookie.answer(head, kept, &answering);
     });
-}
-
-/// Updates dynamic cookies after a change of a server's address.
-pub fn follow_address(shared: &Process, proxy: &Proxy) {
-    if shared.live.proxies[proxy.index].cookies.is_dynamic() {
-        change_cookies(shared, proxy, CookieChange::Servers);
-    }
-}
-
-/// Updates the cookie values, after a change of servers or by a command.
-pub fn change_cookies(shared: &Process, proxy: &Proxy, change: CookieChange<'_>) {
-    let servers = proxy.servers().map(|server| Placed {
-        server: server.index,
-        own: server.cookie.as_deref(),
-        address: shared.outgoing.address(server).inet(),
-    });
-    shared.live.proxies[proxy.index].cookies.change(change, servers);
 }
 
 /// Returns the current time in seconds since 1970.

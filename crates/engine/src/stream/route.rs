@@ -9,7 +9,6 @@ use crate::orders::Orders;
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::content::Stopped;
-use crate::stream::failure::Failure;
 use crate::stream::header_validation::{awaits_body, screen};
 use crate::stream::leaving::LEFT;
 use crate::stream::reply::cut;
@@ -18,6 +17,7 @@ use crate::stream::rules::request as request_rules;
 use crate::stream::rules::request::Over;
 use crate::stream::switching::switch;
 use crate::stream::{buffering, conclude, content, password_check, stages, stats_page};
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

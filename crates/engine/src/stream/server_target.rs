@@ -2,6 +2,7 @@
 
 use conn::link::Link;
 
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::Slot;
 
@@ -36,5 +37,11 @@ pub struct Refusal {
 impl Refusal {
     pub(super) const fn new(cause: Cause, phase: Phase, status: i32) -> Self {
         Self { outcome: Outcome::new(cause, phase), status }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(Refusal { outcome, status }: Refusal) -> Self {
+        Self { outcome, status, page: status > 0 }
     }
 }

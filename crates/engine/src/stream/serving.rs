@@ -14,13 +14,13 @@ use crate::stream::departure::{depart, end_after};
 use crate::stream::dispatch::{Failed, fail, trailers};
 use crate::stream::ending::Ending;
 use crate::stream::exchange::{Begun, End, Exchange, Terms};
-use crate::stream::failure::Failure;
 use crate::stream::head_limits::head_limits;
 use crate::stream::reply::{keeps_client, reply_broken, reply_error, reply_refused_unread};
 use crate::stream::server_target::Refusal;
 use crate::stream::started_service::Started;
 use crate::stream::stored::Stored;
 use crate::stream::{body, cache, conclude, filter, heads, hits, tracing, validation};
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, ServiceName};
 use crate::worker::SharedStreamState;
 

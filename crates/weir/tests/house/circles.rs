@@ -56,6 +56,22 @@ fn circles_only_shrink() {
     shrinking::check("files in the largest circle", LARGEST, &largest);
 }
 
+/// Files of the engine outside `stream/` that start sessions, and the only ones that may import from there.
+const ABOVE_STREAMS: &[&str] = &["listener", "reversing"];
+
+#[test]
+fn nothing_below_streams_imports_them() {
+    let files: Vec<_> = product::files().iter().filter(|(file, _)| shrinking::crate_of(file) == "engine").collect();
+    let imports = imports::of_crate(Path::new("crates/engine/src"), &files);
+    let is_stream = |module: &Module| module.first().is_some_and(|first| first == "stream");
+    let found: Vec<_> = imports
+        .iter()
+        .filter(|(from, to)| !is_stream(from) && to.iter().any(is_stream))
+        .map(|(from, _)| from.join("::"))
+        .collect();
+    assert_eq!(found, ABOVE_STREAMS);
+}
+
 /// The members of a circle, each with those that it imports from.
 fn within(imports: &Imports, circle: &BTreeSet<Module>) -> Vec<String> {
     let line = |from: &Module| {

@@ -5,7 +5,7 @@ use config::spec::RuntimeLevel;
 use live::CookieChange;
 
 use super::super::{Call, Command, Run};
-use engine::stream::persistence::change_cookies;
+use engine::service::cookies::change_cookies;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[

@@ -2,6 +2,7 @@
 
 mod connection;
 mod ends;
+mod handshake;
 mod run;
 mod start;
 

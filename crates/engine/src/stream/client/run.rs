@@ -9,8 +9,7 @@ use policy::program::{ExpectedHeader, Listening, Segments};
 use policy::rule::{Action, Expected, Final};
 use rt::LocalRc;
 
-use super::Client;
-use crate::handshake;
+use super::{Client, handshake};
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::rules::run_connection;

@@ -15,9 +15,9 @@ use crate::stream::buffering;
 use crate::stream::cache::{self, Help};
 use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::failure::Failure;
 use crate::stream::leaving::unless_left;
 use crate::stream::reply::send_interim;
+use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 

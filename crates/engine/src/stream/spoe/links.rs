@@ -19,10 +19,10 @@ use wire::spop::Status;
 
 use crate::check::{Sign, observe, trace};
 use crate::generation::Generation;
+use crate::greeting::Greeting;
 use crate::handshake::is_one_too_many;
 use crate::outgoing::fixed_address;
 use crate::service::bare;
-use crate::stream::handshake::Greeting;
 use crate::stream::metrics::{self, Handshake, ServerEvent};
 use crate::worker::Worker;
 use crate::worker::agents::{AgentLink, AgentLinks};

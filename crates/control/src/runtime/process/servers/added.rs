@@ -11,7 +11,7 @@ use policy::program::{Backend, Proxy, Server};
 use super::super::super::Call;
 use engine::generation::Generation;
 use engine::outgoing::idle_limits;
-use engine::stream::persistence::change_cookies;
+use engine::service::cookies::change_cookies;
 use engine::worker::{Process, Worker};
 
 /// Servers that are added to most backends, at most: no room is kept for more.

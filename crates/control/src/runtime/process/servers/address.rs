@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 
 use super::super::super::Call;
+use engine::service::cookies::follow_address;
 use engine::service::events;
-use engine::stream::persistence::follow_address;
 use engine::worker::Worker;
 
 /// A change, or the reason why there is none.

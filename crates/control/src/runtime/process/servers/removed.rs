@@ -7,7 +7,7 @@ use policy::program::Program;
 use super::super::super::Call;
 use super::super::super::command::Condition;
 use engine::generation::Generation;
-use engine::stream::persistence::change_cookies;
+use engine::service::cookies::change_cookies;
 use engine::worker::{Process, Worker};
 
 /// Reasons why a server cannot be removed.

@@ -1,7 +1,6 @@
 //! Why a request ends before a server has answered it. Must never send an answer.
 
-use crate::stream::server_target::Refusal;
-use crate::stream_state::Outcome;
+use super::Outcome;
 
 /// Why a request ends here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,12 +11,6 @@ pub struct Failure {
     pub status: i32,
     /// The client gets that status' page; else the connection just ends.
     pub page: bool,
-}
-
-impl From<Refusal> for Failure {
-    fn from(Refusal { outcome, status }: Refusal) -> Self {
-        Self { outcome, status, page: status > 0 }
-    }
 }
 
 /// Why a filter does not let a request go on.
