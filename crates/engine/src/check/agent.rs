@@ -16,7 +16,7 @@ use policy::check::{AgentAnswer, AgentCheck, Word};
 use policy::program::{Proxy, Server, ServerAddress};
 use rt::net::Address;
 
-use super::run::Waited;
+use super::course::Waited;
 use super::words;
 use crate::service::{transitions, weight};
 use crate::worker::Worker;

@@ -13,8 +13,7 @@ use policy::program::MuxProtocol;
 use wire::h1::{self, Parse, Scan};
 use wire::http::{Framing, Head, Method};
 
-use super::outcome::Outcome;
-use super::run::{Course, Waited};
+use super::course::{Course, Outcome, Waited};
 use super::words;
 use crate::fcgi_request;
 

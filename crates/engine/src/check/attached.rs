@@ -6,8 +6,7 @@ use conn::h2::Solo;
 use live::health::CheckStatus;
 use policy::check::Connect;
 
-use super::outcome::Outcome;
-use super::run::{Course, Waited};
+use super::course::{Course, Outcome, Waited};
 use crate::worker::attachments::Kind;
 use crate::worker::waiting::Waiting;
 

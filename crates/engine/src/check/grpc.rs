@@ -5,8 +5,7 @@ use live::health::CheckStatus;
 use policy::check::{Expect, GrpcAnswer, Judgement};
 use wire::http::Framing;
 
-use super::outcome::Outcome;
-use super::run::{Course, Waited};
+use super::course::{Course, Outcome, Waited};
 use super::words;
 
 /// Maximum bytes of a message that are read; that of a health service has two.

@@ -1,7 +1,7 @@
 //! The PROXY header that the connection of a check begins with (`check-send-proxy`). Must never describe a client: a check has
 //! none.
 
-use super::run::Course;
+use super::course::Course;
 use wire::proxy_protocol::{EncoderV2, Ends, encode_v1};
 
 impl Course<'_> {

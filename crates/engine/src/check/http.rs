@@ -8,8 +8,7 @@ use policy::program::{ServerAddress, ServerPort};
 use wire::h1::{self, ChunkDecoder, HeadLimits, Parse, RequestContext, Scan};
 use wire::http::{Fields, Framing, Head};
 
-use super::outcome::Outcome;
-use super::run::{Course, Waited};
+use super::course::{Course, Outcome, Waited};
 use super::words;
 
 /// Initial capacity for a request, in bytes.

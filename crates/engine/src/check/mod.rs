@@ -5,6 +5,7 @@ mod agent;
 mod application;
 mod attached;
 mod beat;
+mod course;
 mod external;
 mod grpc;
 mod header;
@@ -38,6 +39,7 @@ use crate::service::{mail, slow_start};
 use crate::worker::{Process, Worker};
 pub use programs::Programs;
 pub use targets::{Orders, Targets};
+pub(crate) use words::reason;
 
 /// Starts the checks that are assigned to this worker. The first checks of all servers are spread evenly over the shortest
 /// interval of any server, so that they are never all sent at once.
@@ -271,20 +273,4 @@ fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, repor
 
 fn kind(status: &ServerStatus) -> &'static str {
     if status.backup { "backup " } else { "" }
-}
-
-/// Formats a result: `reason: Layer7 wrong status, code: 500, info: "Bad", check duration: 1ms`.
-pub(crate) fn reason(report: &Report) -> String {
-    let mut text = format!("reason: {}", report.status.description());
-    if let Some(code) = report.code.filter(|_| report.status.is_application()) {
-        text.push_str(&format!(", code: {code}"));
-    }
-    if !report.info.is_empty() {
-        text.push_str(&format!(", info: \"{}\"", words::encoded(&report.info)));
-    }
-    // Errors in traffic have no duration.
-    if report.status != CheckStatus::Analyzed {
-        text.push_str(&format!(", check duration: {}ms", report.took.as_millis()));
-    }
-    text
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use policy::check::{CheckStep, Connect};
 use policy::program::ServerTls;
 
-use super::run::Course;
+use super::course::Course;
 
 impl<'a> Course<'a> {
     /// Returns the SNI for a connection: that of the step, else of the server's line, else the host of the first request. `None`:

@@ -14,19 +14,11 @@ use policy::program::{MuxProtocol, ServerAddress, ServerPort, ServerTls};
 use rt::net::{Address, ConnectOptions};
 use tls::{Connection, asked_name};
 
-use super::outcome::Outcome;
-use super::run::{Course, Waited};
+use super::course::{Course, Outcome, Unproven, Waited};
 use super::words;
 use crate::greeting::Greeting;
 use crate::handshake::{is_one_too_many, tls_error};
 use crate::outgoing::fixed_address;
-
-/// The `connect` step that a failure is attributed to while the connection is not confirmed.
-pub(super) struct Unproven<'a> {
-    connect: &'a Connect,
-    comment: Option<&'a str>,
-    step: usize,
-}
 
 /// Destination and options of a connection.
 struct Way {

@@ -4,17 +4,8 @@ use expression::sample::Value;
 use live::health::CheckStatus;
 use policy::check::{CheckStep, Connect, Expect};
 
-use super::run::{Course, IMPLICIT};
+use super::course::{Course, IMPLICIT, Outcome};
 use super::words;
-
-/// Final status of a check.
-pub(super) struct Outcome {
-    pub status: CheckStatus,
-    /// Code of the application protocol, such as the HTTP status.
-    pub code: Option<i64>,
-    /// Description for logs and statistics.
-    pub info: String,
-}
 
 impl Outcome {
     /// A status without a code.

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 
 use config::spec::HttpReuse;
 use conn::link::Link;
-use conn::pool_key::{OwnedPoolKey, PoolKey};
-use conn::quota::Reservation;
+use conn::pool_key::PoolKey;
 use conn::transport::Transport;
 use live::health::CheckStatus;
 use policy::check::{Connect, Request};
@@ -14,33 +13,8 @@ use policy::program::ServerAddress;
 use wire::h1::{ChunkDecoder, ChunkState};
 use wire::http::{Fields, Framing, authentication};
 
-use super::outcome::Outcome;
-use super::run::Course;
+use super::course::{Course, Origin, Outcome, Pooling};
 use crate::session::attached::named;
-
-/// Pooling state of a check's connection.
-#[derive(Default)]
-pub(super) struct Pooling {
-    /// The metadata of the connection in the pool; `None`: it cannot be pooled.
-    origin: Option<Origin>,
-    /// A reused connection failed during this check: no other one is taken.
-    fresh: bool,
-    /// Number of requests sent over the connection during this check.
-    requests: u32,
-    /// The last request lets the server keep the connection open.
-    keeps: bool,
-    /// Whether the response body was read to its end; `None`: nothing of it was read.
-    pub(super) body: Option<bool>,
-}
-
-/// Metadata that is put back with the connection.
-struct Origin {
-    answers: u32,
-    glitches: u32,
-    generation: u32,
-    place: Option<Reservation>,
-    pool_key: Option<Box<OwnedPoolKey>>,
-}
 
 impl<'a> Course<'a> {
     /// Returns the pool name of connections that fit a step; empty: those without a name. `None`: no pooled connection fits.

@@ -9,101 +9,20 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use base::buffer::Buffer;
-use base::moment::Moment;
-use conn::fcgi;
-use conn::h2::Solo;
-use conn::transport::Transport;
 use expression::sample::{Bytes, Context, Direction, Meter, Value};
-use expression::variable::{Phase, SessionStore, Store, Variables};
+use expression::variable::{Phase, SessionStore, Variables};
 use live::counters::{Count, ProtocolCounts};
 use live::health::{CheckStatus, Report};
-use policy::check::{Answer, Check, CheckStep, Connect, Expect, Finding, Judgement, Payload, ServerCheck, Wanted};
+use policy::check::{Answer, CheckStep, Expect, Finding, Judgement, Payload, Wanted};
 use policy::program::{Proxy, Server};
 use policy::rule::Action;
 use rt::Timer;
-use wire::http::Head;
 
-use super::opening::Unproven;
-use super::outcome::Outcome;
-use super::pooling::Pooling;
+use super::course::{Course, IMPLICIT, Outcome, Pooling, Waited};
 use super::words;
 use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};
 use crate::worker::Worker;
-
-/// A running check.
-pub(super) struct Course<'a> {
-    pub(super) worker: &'a Worker,
-    /// The configuration that it began with.
-    pub(super) generation: &'a Generation,
-    pub(super) proxy: &'a Proxy,
-    pub(super) server: &'a Server,
-    pub(super) check: &'a Check,
-    pub(super) own: &'a ServerCheck,
-    begun: Moment,
-    /// Deadline of the check, or of its current part (`timeout check`).
-    deadline: Moment,
-    timer: Timer,
-    pub(super) stream: Option<Transport>,
-    /// The connection if it speaks HTTP/2.
-    pub(super) solo: Option<Box<Solo>>,
-    /// The connection if it speaks FastCGI.
-    pub(super) application: Option<Box<fcgi::Connection>>,
-    /// Pooling state of the connection.
-    pub(super) pooling: Pooling,
-    /// Received bytes that are not consumed yet.
-    pub(super) input: Buffer,
-    /// The end of the stream was received.
-    pub(super) ended: bool,
-    /// The `connect` step whose success the first write shows.
-    pub(super) unproven: Option<Unproven<'a>>,
-    /// Bytes were just sent and the stream is not registered with epoll: yields before reading.
-    yields: bool,
-    /// The connection is closed by FIN, not by RST (`linger`).
-    pub(super) linger: bool,
-    /// The socket may be reused after a reset; the value: whether it is IPv6.
-    pub(super) spare: Option<bool>,
-    /// The last request was a HEAD: its response has no body.
-    pub(super) asked_head: bool,
-    /// Head of the response, once it is complete.
-    pub(super) head: Option<Head>,
-    variables: RefCell<Store>,
-    /// Variables of the scope `sess`: a check is a session of its own.
-    session: SessionStore,
-    /// Comment preceding the current step, added to the message if the step fails.
-    pub(super) comment: Option<&'a str>,
-    /// Number of the current step, from 1; 0: the implicit connection.
-    pub(super) step: usize,
-    /// The last `expect` that was fulfilled.
-    pub(super) fulfilled: Option<&'a Expect>,
-    /// Code and text that a response of a known protocol contains.
-    pub(super) said: Option<(i64, String)>,
-    /// Unique ID of the check (`unique-id-format`), once evaluated.
-    identity: OnceCell<Box<[u8]>>,
-    /// Set while the unique ID is evaluated; recursive lookups return nothing.
-    identifying: Cell<bool>,
-}
-
-/// The connection of a check that has no `connect` step.
-pub(super) static IMPLICIT: Connect = Connect {
-    port: None,
-    address: None,
-    send_proxy: false,
-    via_socks4: false,
-    linger: false,
-    default: true,
-    comment: None,
-    ssl: false,
-    sni: None,
-    protocol: None,
-    alpn: None,
-};
-
-/// Result of a wait with a deadline.
-pub(super) enum Waited<T> {
-    Done(T),
-    Expired,
-}
 
 /// Starts a check; `interval` bounds it without `timeout check`. `None`: the server is not checked. Boxed: a running check takes
 /// several times the memory that its server needs between two checks, few run at a time, and the memory is reused by the next

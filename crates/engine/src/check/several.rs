@@ -12,8 +12,7 @@ use policy::program::MuxProtocol;
 use wire::h1::{self, Parse, Scan};
 use wire::http::{Framing, Head, Method};
 
-use super::outcome::Outcome;
-use super::run::{Course, Waited};
+use super::course::{Course, Outcome, Waited};
 use super::words;
 
 impl Course<'_> {

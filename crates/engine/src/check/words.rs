@@ -2,11 +2,10 @@
 
 use std::io;
 
-use live::health::CheckStatus;
+use live::health::{CheckStatus, Report};
 use policy::check::{Connect, Content, Expect, Port, Wanted};
 
-use super::outcome::Outcome;
-use super::run::Course;
+use super::course::{Course, Outcome};
 
 /// Maximum length of a description, in bytes.
 const SHOWN: usize = 127;
@@ -131,6 +130,22 @@ pub(super) fn unsendable(course: &Course<'_>, comment: Option<&str>) -> Outcome 
 pub(super) fn unreadable() -> Outcome {
     let info = "Failed to parse hexastring resulting of eval of a log-format string";
     Outcome::new(CheckStatus::L7Response, info.to_owned())
+}
+
+/// Formats a result: `reason: Layer7 wrong status, code: 500, info: "Bad", check duration: 1ms`.
+pub(crate) fn reason(report: &Report) -> String {
+    let mut text = format!("reason: {}", report.status.description());
+    if let Some(code) = report.code.filter(|_| report.status.is_application()) {
+        text.push_str(&format!(", code: {code}"));
+    }
+    if !report.info.is_empty() {
+        text.push_str(&format!(", info: \"{}\"", encoded(&report.info)));
+    }
+    // Errors in traffic have no duration.
+    if report.status != CheckStatus::Analyzed {
+        text.push_str(&format!(", check duration: {}ms", report.took.as_millis()));
+    }
+    text
 }
 
 /// Truncates a text to the maximum length, at a character boundary.

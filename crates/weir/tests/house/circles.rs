@@ -11,7 +11,7 @@ const MEMBERS: &[(&str, usize)] = &[
     ("config", 20),
     ("conn", 13),
     ("control", 15),
-    ("engine", 37),
+    ("engine", 31),
     ("expression", 32),
     ("live", 6),
     ("policy", 33),
