@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Files that are members of circles, by crate. Crates that are not listed have none.
 const MEMBERS: &[(&str, usize)] = &[
-    ("conn", 13),
+    ("conn", 4),
     ("engine", 37),
     ("expression", 15),
     ("policy", 11),
@@ -18,7 +18,7 @@ const MEMBERS: &[(&str, usize)] = &[
 
 /// Files of the largest circle of each crate.
 const LARGEST: &[(&str, usize)] = &[
-    ("conn", 5),
+    ("conn", 4),
     ("engine", 8),
     ("expression", 8),
     ("policy", 6),
