@@ -1,48 +1,19 @@
 //! Conditions of `.if`, `.elif` and `-cc` (configuration manual, section 2.4). A condition is parsed completely before
-//! any part of it is evaluated. Must never read anything but variables and [`LanguageOptions`].
+//! any part of it is evaluated. Must never read anything but variables and `LanguageOptions`.
 
 use crate::environment::Environment;
 use crate::lexer::{self, Comments, LexErrorKind, Variables};
-use crate::options::LanguageOptions;
 use crate::text;
+pub use error::ConditionError;
+pub use input::ConditionContext;
 use parse::{Expression, Parser, Predicate};
 use std::borrow::Cow;
-use std::fmt;
 
+mod error;
+mod input;
 mod parse;
 mod predicate;
 mod version;
-
-/// Input of predicates.
-#[derive(Debug, Clone, Copy)]
-pub struct ConditionContext<'a> {
-    /// Variables that `defined` looks up.
-    pub environment: &'a Environment,
-    /// Input of all other predicates.
-    pub options: &'a LanguageOptions,
-}
-
-/// Error in a condition. `Display` writes HAProxy's sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConditionError {
-    /// HAProxy's sentence, without `in '.if' at position …`.
-    pub message: String,
-    /// The position that HAProxy reports, from 0.
-    pub position: usize,
-    /// Offset of the first wrong byte of the condition.
-    pub start: usize,
-    /// Offset after the last wrong byte.
-    pub end: usize,
-    pub hint: Option<String>,
-}
-
-impl fmt::Display for ConditionError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ConditionError {}
 
 /// Evaluates a condition whose words are already unquoted and whose variables are resolved.
 ///

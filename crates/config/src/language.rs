@@ -8,11 +8,14 @@ use crate::lexer::{self, Comments, Token};
 use crate::options::LanguageOptions;
 use crate::span::Span;
 use crate::text;
-use preprocess::Blocks;
+use blocks::Blocks;
 use variables::LineVariables;
 
 pub use crate::condition;
+pub use input::InputFile;
 
+mod blocks;
+mod input;
 mod preprocess;
 pub mod section;
 mod setenv;
@@ -34,14 +37,6 @@ pub struct ReadLimits {
 impl ReadLimits {
     /// Limits of [`read`]. The number of errors is HAProxy's.
     pub const USUAL: Self = Self { bytes: 64 << 20, words: 8_000_000, expansion: 256 << 20, errors: 1000 };
-}
-
-/// One configuration file whose text was read by the caller.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InputFile {
-    /// The name for messages: the path as given with `-f`, or as found in a directory.
-    pub name: String,
-    pub bytes: Vec<u8>,
 }
 
 /// Reads files in their order. All errors are added to `out`; the document contains everything that could be read.

@@ -10,6 +10,7 @@ mod error;
 mod lend;
 mod moved;
 mod recode;
+mod room;
 mod splice;
 mod whole;
 
@@ -28,15 +29,9 @@ pub use chunks::Trailers;
 pub use ends::{ByteSink, ByteSource};
 pub use error::FlowError;
 pub use moved::Moved;
+use room::{HEADROOM, TAILROOM};
 use splice::Splicing;
 pub(crate) use whole::Untouched;
-
-/// Space kept in front of chunked data, so that the chunk's size line is written without moving the data: CR LF of the
-/// previous chunk, then eight hexadecimal digits, CR, LF.
-const HEADROOM: usize = 2 + 10;
-
-/// Space kept after chunked data for its CR LF, the last chunk and an empty trailer section.
-const TAILROOM: usize = 2 + 5;
 
 /// How the source is delimited.
 enum Source {

@@ -1,6 +1,6 @@
 //! Grammar of conditions: alternatives of conjunctions of terms. Recursion is bounded by [`MAX_DEPTH`].
 
-use super::ConditionError;
+use super::error::ConditionError;
 pub use super::predicate::Predicate;
 use super::predicate::{self, PREDICATES};
 

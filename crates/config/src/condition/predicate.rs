@@ -1,6 +1,6 @@
 //! Table of predicates, which is also their documentation.
 
-use super::ConditionContext;
+use super::input::ConditionContext;
 use super::version::{OpenSslVersion, Version};
 use crate::suggest;
 

@@ -1,6 +1,7 @@
 //! Table of conditions. The results and sentences are those of HAProxy 3.5, except where features differ.
 
 use super::*;
+use crate::options::LanguageOptions;
 
 fn answer(text: &str) -> Result<bool, ConditionError> {
     let mut environment = Environment::new();

@@ -1,15 +1,8 @@
 //! Finds the section that a keyword belongs to when it is unknown in its own, for the hint beneath the error.
 
+use super::report::Where;
 use super::table::rows;
 use super::{global, option, proxy, section};
-
-/// Tables that have been searched without a match.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Where {
-    Global,
-    Proxy,
-    Section,
-}
 
 /// Returns a hint that names the section of a keyword, if any.
 pub(crate) fn hint(word: &str, searched: Where) -> Option<String> {

@@ -1,10 +1,13 @@
 //! `no` and `default` in front of a keyword. Owns HAProxy's list of keywords that allow them.
 
-use super::global::NEGATABLE;
 use super::report::Report;
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::Line;
 use std::borrow::Cow;
+
+/// Keywords that may be preceded by `no` and `default`, in addition to `log` and `option`.
+const NEGATABLE: &[&str] =
+    &["busy-polling", "set-dumpable", "strict-limits", "insecure-fork-wanted", "numa-cpu-mapping"];
 
 /// Prefix of a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,19 +6,41 @@ use crate::document::{Line, Word};
 use crate::span::Span;
 use crate::suggest;
 
+/// Tables of keywords that have been searched without a match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Where {
+    Global,
+    Proxy,
+    Section,
+}
+
+/// Returns a hint that names the section of a keyword, if any.
+type Elsewhere = fn(&str, Where) -> Option<String>;
+
 /// Sink of diagnostics.
 pub(crate) struct Report<'a> {
     out: &'a mut Vec<Diagnostic>,
+    elsewhere: Elsewhere,
 }
 
 impl<'a> Report<'a> {
     pub(crate) fn new(out: &'a mut Vec<Diagnostic>) -> Self {
-        Self { out }
+        Self { out, elsewhere: |_, _| None }
+    }
+
+    /// Looks for unknown keywords in other tables as well.
+    pub(crate) fn with_other_tables(self, elsewhere: Elsewhere) -> Self {
+        Self { elsewhere, ..self }
     }
 
     /// Borrows the same sink again.
     pub(crate) fn reborrow(&mut self) -> Report<'_> {
-        Report { out: self.out }
+        Report { out: self.out, elsewhere: self.elsewhere }
+    }
+
+    /// Returns a hint that names the section of an unknown keyword, if any.
+    pub(crate) fn elsewhere(&self, word: &Word, searched: Where) -> Option<String> {
+        (self.elsewhere)(&word.text, searched)
     }
 
     /// Whether an error has been reported so far.
@@ -85,12 +107,12 @@ impl<'a> Report<'a> {
         true
     }
 
-    /// Reports an unknown keyword.
-    pub(crate) fn unknown(&mut self, word: &Word, section: &str, names: Vec<&'static str>, hint: Option<String>) {
+    /// Reports a keyword that the tables do not have.
+    pub(crate) fn unknown(&mut self, word: &Word, section: &str, names: Vec<&'static str>, searched: Where) {
         let known = suggest::nearest(&word.text, names);
         let message = format!("unknown keyword '{}' in '{section}' section{}", word.text, did_you_mean(known));
         let mut diagnostic = Diagnostic::alert(word.span, message);
-        diagnostic.hint = hint;
+        diagnostic.hint = self.elsewhere(word, searched);
         self.push(diagnostic);
     }
 }

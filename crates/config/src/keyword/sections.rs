@@ -7,8 +7,8 @@ use super::place::{Holder, Section as Kind};
 use super::proxy::{self, ProxyDraft};
 use super::report::Report;
 use super::{
-    DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, filter, global, haterm, is_name_character, section,
-    server, upgrade, verify,
+    DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, elsewhere, filter, global, haterm, is_name_character,
+    section, server, upgrade, verify,
 };
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Document, Line, Section, Sources};
@@ -67,7 +67,7 @@ pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions
     };
     let mut reader = Reader {
         around,
-        report: Report::new(out),
+        report: Report::new(out).with_other_tables(elsewhere::hint),
         global: GlobalSpec::default(),
         content: SectionsSpec::default(),
         defaults: Vec::new(),

@@ -3,7 +3,7 @@
 
 use super::paths::Paths;
 use super::report::Report;
-use super::{DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, scoped_file, section};
+use super::{DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, elsewhere, scoped_file, section};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Section, SourceFile, Sources};
 use crate::language;
@@ -118,7 +118,7 @@ fn read_engine(
         experimental: &experimental,
         follows_sections: true,
     };
-    let mut report = Report::new(out);
+    let mut report = Report::new(out).with_other_tables(elsewhere::hint);
     let place = content.spoe_engines.len();
     content.spoe_engines.push(SpoeEngineSpec::default());
     let wanted = filter.engine.as_ref().map(|engine| engine.value.as_str());

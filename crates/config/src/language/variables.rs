@@ -1,7 +1,7 @@
 //! Variables of the configuration (configuration manual, section 2.3): the pseudo-variables of a line, and those that
 //! HAProxy defines.
 
-use super::InputFile;
+use super::input::InputFile;
 use crate::environment::Environment;
 use crate::lexer::Variables;
 use crate::text;

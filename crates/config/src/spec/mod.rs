@@ -11,6 +11,7 @@ mod check;
 mod compression;
 mod connecting;
 mod defaults;
+mod error_file;
 mod fcgi;
 mod filter;
 mod global;
@@ -36,6 +37,7 @@ mod rights;
 mod ring;
 mod rules;
 mod runtime;
+mod runtime_access;
 mod server;
 mod shared;
 mod spoe;
@@ -63,6 +65,7 @@ pub use connecting::{
     SourceSpec,
 };
 pub use defaults::DefaultsSpec;
+pub use error_file::{ErrorAnswerSpec, ErrorFileSpec};
 pub use fcgi::{FcgiAppSpec, FcgiRuleSpec};
 pub use filter::{BandwidthSpec, FilterSpec, FiltersSpec, ScriptFilterSpec, SharedLimitSpec, TraceSpec};
 pub use global::{
@@ -96,15 +99,15 @@ pub use peers::{PeerSpec, PeerTableSpec, PeersSpec};
 pub use persistence::{CookieMode, CookieSpec, PersistenceSpec, ServerPersistenceSpec};
 pub use processors::{CpuAffinity, CpuMapSpec, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 pub use proxy::{
-    CloseMode, ErrorAnswerSpec, ErrorFileSpec, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec,
-    SpliceSpec, TimeoutsSpec,
+    CloseMode, ForwardForSpec, HttpReuse, Mode, OptionsSpec, ProxyKind, ProxySpec, SpliceSpec, TimeoutsSpec,
 };
 pub use reliability::{HedgeDelay, HedgeSpec, OutlierSpec, RetryBudgetSpec};
 pub use resolvers::{DnsFamilies, HoldSpec, NameserverSpec, ResolversSpec, ResolvingSpec};
 pub use rights::{AccountSpec, Capability, ChrootSpec, Confinement, RightsSpec};
 pub use ring::{LogProtocol, RingServerSpec, RingSpec};
 pub use rules::{CaptureSlotSpec, CapturesSpec, PersistRuleSpec, RuleLineSpec, RuleSpec, RulesSpec};
-pub use runtime::{RuntimeAccess, RuntimeLevel, RuntimeSpec, SeverityOutput};
+pub use runtime::RuntimeSpec;
+pub use runtime_access::{RuntimeAccess, RuntimeLevel, SeverityOutput};
 pub use server::{ServerLogSpec, ServerSpec};
 pub use shared::Shared;
 pub use spoe::{SpoeAgentSpec, SpoeEngineSpec, SpoeEvent, SpoeFilterSpec, SpoeGroupSpec, SpoeMessageSpec};

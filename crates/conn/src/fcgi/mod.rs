@@ -2,13 +2,15 @@
 //! bytes of an answer and its body. Must never choose a parameter.
 
 mod connection;
+mod control;
 mod request;
 mod server;
 mod state;
 
 pub use connection::{Connection, Options};
+pub use control::Requests;
 pub use request::Request;
-pub use server::{Requests, ServerConnection};
+pub use server::ServerConnection;
 pub use state::Terms;
 
 /// The most bytes of standard error held for one request until they are logged; the rest is dropped.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use base::buffer::Buffer;
 use wire::fcgi;
 
-use super::server::Requests;
+use super::control::Requests;
 use super::state::Stage;
 use crate::about::About;
 use crate::flow::{ByteSink, ByteSource};

@@ -15,6 +15,7 @@ use rt::net::SocketQuery;
 use tls::HandshakeInfo;
 use wire::fcgi::{Decoder, Malformed, Piece};
 
+use super::control::{Control, Requests};
 use super::request::Request;
 use super::state::{State, Terms};
 use crate::about::About;
@@ -25,18 +26,6 @@ const READS: usize = 16;
 
 /// How long other requests wait for the reader of a request whose buffers are full, until that request is aborted.
 const STALL: Duration = Duration::from_secs(1);
-
-/// State shared by the connection's task and its requests.
-pub(super) struct Control {
-    pub(super) state: RefCell<State>,
-    pub(super) about: About,
-    /// Whether the handshake is not complete, so that what is sent is early data.
-    early: Cell<bool>,
-}
-
-/// Handle of a connection for tasks that begin requests on it.
-#[derive(Clone)]
-pub struct Requests(pub(super) Rc<Control>);
 
 /// A connection as seen by the task that moves its records.
 pub struct ServerConnection {

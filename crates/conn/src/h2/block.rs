@@ -10,9 +10,9 @@ use wire::http::{Fields, Framing, Head};
 use super::Role;
 use super::counts::{self, FAILED_STREAM};
 use super::half::{Arrival, Later};
-use super::reader::{Event, Limit};
 use super::spare;
 use super::state::{Fault, State};
+use super::step::{Event, Limit};
 
 /// The number of bytes of a head with too many fields that cost one point of the client's budget.
 const FIELDS_OF_A_POINT: u32 = 64;

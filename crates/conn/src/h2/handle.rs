@@ -11,17 +11,9 @@ use wire::h2::MAX_FRAME_SIZE;
 use wire::http::Fields;
 
 use super::half::{Arrival, Half};
+use super::kill::Kill;
 use super::state::State;
 use crate::flow::Untouched;
-
-/// How a request ends its whole connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kill {
-    /// With a GOAWAY to the client (`reject`).
-    Close,
-    /// Without notice to the client; or by a reset with that time to live (`silent-drop`).
-    Forget(Option<u8>),
-}
 
 pub(super) struct Handle {
     pub(super) state: Rc<RefCell<State>>,

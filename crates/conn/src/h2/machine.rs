@@ -8,9 +8,9 @@ use std::rc::Rc;
 use base::buffer::Buffer;
 use base::moment::Moment;
 
+use super::control::Control;
 use super::mover::Mover;
-use super::reader::Event;
-use super::server::Control;
+use super::step::Event;
 use super::{Request, Requests, Role, Stream, Terms};
 use crate::about::About;
 

@@ -12,11 +12,13 @@ mod block;
 #[cfg(test)]
 mod budgets;
 mod connection;
+mod control;
 mod counts;
 mod faults;
 mod half;
 mod halves;
 mod handle;
+mod kill;
 #[cfg(any(test, feature = "machine"))]
 mod machine;
 mod mover;
@@ -30,6 +32,7 @@ mod server;
 mod solo;
 mod spare;
 mod state;
+mod step;
 mod stream;
 
 use base::moment::Moment;
@@ -38,12 +41,13 @@ use wire::h2::Capacity;
 use crate::glitches::GlitchLimits;
 
 pub use connection::Connection;
+pub use control::Requests;
 pub use counts::Counts;
-pub(crate) use handle::Kill;
+pub(crate) use kill::Kill;
 #[cfg(any(test, feature = "machine"))]
 pub use machine::Machine;
 pub use request::Request;
-pub use server::{Parcel, Requests, ServerConnection};
+pub use server::{Parcel, ServerConnection};
 pub use solo::Solo;
 pub use stream::Stream;
 

@@ -12,9 +12,10 @@ use base::moment::Moment;
 use wire::h2::{ErrorCode, INITIAL_WINDOW, Kind, MAX_WINDOW, PREFACE, Setting};
 
 use super::counts::Counts;
-use super::handle::Kill;
-use super::reader::{DEPARTING, Event, Limit, Reader};
+use super::kill::Kill;
+use super::reader::{DEPARTING, Reader};
 use super::state::{Fault, State};
+use super::step::{Event, Limit};
 use super::{Ping, Role, Terms};
 use crate::glitches::GlitchLimits;
 use crate::transport::Transport;

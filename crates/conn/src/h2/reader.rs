@@ -10,6 +10,7 @@ use super::block::{self, Block, Whole};
 use super::counts::EARNED;
 use super::spare;
 use super::state::{Fault, State};
+use super::step::{Event, Limit};
 
 /// The most bytes of frames other than payload and heads that are read.
 const MOST_CONTROL: usize = 1024;
@@ -26,26 +27,6 @@ const TABLE_SIZE: u32 = 4096;
 /// Contents of the PING after a GOAWAY: its acknowledgement shows that everything which the peer sent before it
 /// received the GOAWAY has arrived.
 pub(super) const DEPARTING: &[u8; 8] = b"departed";
-
-/// The newest stream that a peer may open.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limit {
-    pub(super) last: u32,
-    /// Whether the peer may open another one because it has not received the GOAWAY yet. Otherwise the limit leaves
-    /// enough room for such streams.
-    pub(super) is_final: bool,
-}
-
-/// The result of a step.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    /// A frame, or a piece of one, was handled.
-    Progress,
-    /// More input is needed.
-    More,
-    /// A client has begun a stream.
-    Opened(u32),
-}
 
 pub(super) struct Reader {
     decoder: Decoder,

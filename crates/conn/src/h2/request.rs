@@ -10,9 +10,9 @@ use base::buffer::Buffer;
 use wire::h1::HeadLimits;
 use wire::http::{Fields, Framing, Head, Method};
 
+use super::control::Requests;
 use super::half::Arrival;
 use super::handle::Handle;
-use super::server::Requests;
 use crate::about::About;
 use crate::flow::{ByteSink, ByteSource};
 use crate::found::Found;

@@ -1,6 +1,6 @@
 //! A connection to a server: requests begin on it, and its answers are received. Must never know what either contains.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,9 +12,9 @@ use rt::net::SocketQuery;
 use tls::HandshakeInfo;
 use wire::h2::{ErrorCode, PREFACE};
 
+use super::control::{Control, Requests};
 use super::mover::{Mover, Packed};
 use super::request::Request;
-use super::state::State;
 use super::{Counts, Ping, Role, Terms};
 use crate::about::About;
 use crate::transport::{Parked, Transport};
@@ -25,16 +25,6 @@ pub struct ServerConnection {
     input: Buffer,
     mover: Mover,
     control: Rc<Control>,
-}
-
-/// State shared by the connection's task and its requests, beside the streams.
-pub(super) struct Control {
-    pub(super) state: Rc<RefCell<State>>,
-    pub(super) about: About,
-    /// The number of answers received whole.
-    pub(super) answers: Cell<u32>,
-    /// Whether the handshake is not complete, so that what is sent is early data.
-    pub(super) early: Cell<bool>,
 }
 
 impl ServerConnection {
@@ -151,10 +141,6 @@ impl Parcel {
         Some((connection, requests))
     }
 }
-
-/// Handle of a connection for tasks that begin requests on it.
-#[derive(Clone)]
-pub struct Requests(pub(super) Rc<Control>);
 
 impl Requests {
     /// Begins a request; `None`: the maximum is in progress, or the connection is about to end.

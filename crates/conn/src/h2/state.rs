@@ -10,7 +10,7 @@ use wire::http::Fields;
 use super::counts::{Allowance, Counts, EARNED, FAILED_STREAM};
 use super::half::Half;
 use super::halves::{Halves, UNOPENED};
-use super::handle::Kill;
+use super::kill::Kill;
 use super::queue::Queue;
 use super::spare;
 use super::{Role, Terms};

@@ -14,7 +14,8 @@ use wire::h2;
 use wire::http::{Fields, Head};
 
 use super::half::Arrival;
-use super::handle::{Handle, Kill};
+use super::handle::Handle;
+use super::kill::Kill;
 use super::request::Request;
 use super::state::{DRAINED, State};
 use crate::flow::{ByteSink, ByteSource, Untouched, shrink};

@@ -5,10 +5,9 @@ use engine::service::weight;
 use live::Admin;
 use policy::program::{Proxy, Server};
 
-use super::Asked;
 use super::answer::Answer;
+use super::asked::{Asked, pairs};
 use super::objects::{self, Columns};
-use super::route::pairs;
 use crate::statistics::{Kind, Object};
 
 /// Values of `state`.

@@ -13,9 +13,11 @@ use conn::service::{Failed, Service, respond};
 use wire::http::Head;
 
 use super::json::Quoted;
-use super::route::Pending;
 use crate::page::{Submission, is_from_the_page};
 use crate::unsent::Unsent;
+
+/// The future that writes an answer.
+pub(super) type Pending = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Bytes from which on a piece must be read before the next one is written.
 const PIECE: usize = 8 * 1024;

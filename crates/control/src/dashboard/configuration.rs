@@ -1,8 +1,8 @@
 //! The text of the configuration and the diagnostics of the start, without known secrets and without sections outside
 //! of `stats scope`. Must never show it to clients that were not admitted.
 
-use super::Asked;
 use super::answer::{Answer, put};
+use super::asked::Asked;
 use super::json::{Commas, Quoted, lossy};
 
 /// Replaces a secret.

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use base64ct::{Base64, Encoding};
 use sha2::{Digest, Sha256};
 
-use super::Asked;
 use super::answer::Answer;
+use super::asked::Asked;
 
 /// The description of the API.
 pub(super) const OPENAPI: &str = include_str!("openapi.json");

@@ -6,8 +6,8 @@ use engine::service::log::TapReader;
 use live::counters::LatencySum;
 use std::sync::Arc;
 
-use super::Asked;
 use super::answer::{Answer, put};
+use super::asked::Asked;
 use super::json::{Commas, Quoted, lossy};
 use super::objects::{self, Columns, SAMPLED, each};
 use super::overview;

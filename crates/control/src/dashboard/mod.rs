@@ -3,6 +3,7 @@
 
 mod action;
 mod answer;
+mod asked;
 mod configuration;
 mod document;
 mod events;
@@ -19,51 +20,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use conn::service::Service;
-use engine::generation::Generation;
 use engine::service::registry::PageRequest;
 use engine::session::Session;
-use engine::worker::Worker;
-use policy::program::{Proxy, StatsPage};
 
 use answer::{Answer, Api};
-use route::{Route, Target};
-
-/// The context of a request.
-pub(crate) struct Asked {
-    pub(super) worker: Rc<Worker>,
-    pub(super) generation: Arc<Generation>,
-    request: PageRequest,
-    /// The rest of the address: names in the path, and the query.
-    target: Target,
-}
-
-impl Asked {
-    /// The statistics page above this address; `None`: there is none.
-    pub(super) fn page(&self) -> Option<&StatsPage> {
-        self.generation.proxy(self.request.proxy).stats.as_deref()
-    }
-
-    /// Whether the client may change servers.
-    pub(super) fn admin(&self) -> bool {
-        self.request.admin
-    }
-
-    /// Whether `stats scope` includes a proxy.
-    pub(super) fn shows(&self, proxy: &Proxy) -> bool {
-        let is_visible = !proxy.disabled && (proxy.frontend.is_some() || proxy.backend.is_some());
-        is_visible && self.shows_name(&proxy.name)
-    }
-
-    /// Whether `stats scope` includes a proxy of that name.
-    pub(super) fn shows_name(&self, name: &str) -> bool {
-        self.page().is_some_and(|page| page.shows(name))
-    }
-
-    /// Whether `stats scope` includes all proxies.
-    pub(super) fn shows_all(&self) -> bool {
-        self.page().is_some_and(|page| page.scope.is_empty())
-    }
-}
+use asked::Asked;
+use route::Route;
 
 /// Creates the service for a request below the page; `None`: the request is for the page itself.
 pub(crate) fn start(session: &Session, request: PageRequest, target: &[u8]) -> Option<Box<dyn Service>> {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use live::counters::LatencySum;
 
-use super::Asked;
 use super::answer::{Answer, put};
+use super::asked::Asked;
 use super::json::{Commas, Quoted, Shown};
 use crate::field::Value;
 use crate::statistics::{self, B, Column, F, Kind, Object, S};

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use engine::worker::Worker;
 
-use super::Asked;
 use super::answer::{Answer, put};
+use super::asked::Asked;
 use super::json::{Commas, Quoted, Shown};
 use crate::field::Value;
 use crate::statistics::process::{ProcessInfo, ROWS, look};

@@ -1,14 +1,9 @@
 //! The table of addresses below the statistics page. To add one, write its function and add a row here and a path in
 //! `openapi.json`. Must never answer.
 
-use std::future::Future;
-use std::pin::Pin;
-
-use super::answer::Answer;
-use super::{Asked, action, configuration, document, events, objects, overview, rules, sessions, tables, topology};
-
-/// The future that writes an answer.
-pub(super) type Pending = Pin<Box<dyn Future<Output = ()>>>;
+use super::answer::{Answer, Pending};
+use super::asked::{Asked, Target, pairs, text};
+use super::{action, configuration, document, events, objects, overview, rules, sessions, tables, topology};
 
 /// An address and its handler.
 pub(super) struct Route {
@@ -42,45 +37,6 @@ pub(super) const ROUTES: &[Route] = &[
         run: |asked, answer| Box::pin(action::change(asked, answer)),
     },
 ];
-
-/// The variable parts of a request's address.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Target {
-    /// Decoded segments at the names in braces.
-    pub(super) names: Vec<String>,
-    /// Decoded query parameters, at most [`MOST_PARAMETERS`].
-    query: Vec<(String, String)>,
-}
-
-/// Maximum number of query parameters; further ones are ignored.
-const MOST_PARAMETERS: usize = 16;
-
-impl Target {
-    /// Returns the value of a query parameter.
-    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
-    /// Returns a parameter as a number, at most `most`; `usual` if missing or invalid.
-    pub(super) fn number(&self, name: &str, usual: usize, most: usize) -> usize {
-        self.parameter(name).and_then(|text| text.parse().ok()).unwrap_or(usual).min(most)
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&crate::page::decode(bytes)).into_owned()
-}
-
-/// Decodes the pairs of a query or a form, at most [`MOST_PARAMETERS`].
-pub(super) fn pairs(query: &[u8]) -> Vec<(String, String)> {
-    let pairs = query.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).take(MOST_PARAMETERS);
-    pairs
-        .map(|pair| {
-            let at = memchr::memchr(b'=', pair).unwrap_or(pair.len());
-            (text(&pair[..at]), text(pair.get(at + 1..).unwrap_or_default()))
-        })
-        .collect()
-}
 
 /// Returns the route for `target`, which begins with the address of the page. `None`: a request for the page itself;
 /// `Some(None)`: unknown address.

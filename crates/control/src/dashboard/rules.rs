@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::Asked;
 use super::answer::{Answer, put};
+use super::asked::Asked;
 use super::json::{Commas, Quoted};
 use crate::runtime::process::{RuleRow, gather_rule_costs, rule_rows};
 

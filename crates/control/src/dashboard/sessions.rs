@@ -6,8 +6,8 @@ use base::Key;
 use engine::session::task::StreamTask;
 use engine::worker::Worker;
 
-use super::Asked;
 use super::answer::{Answer, put};
+use super::asked::Asked;
 use super::json::{Commas, Quoted, lossy};
 
 /// Streams read from a worker at a time.

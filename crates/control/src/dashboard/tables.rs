@@ -6,8 +6,8 @@ use base::moment::Moment;
 use config::spec::{DataForm, StoreSpec};
 use live::table::{Cursor, EntryView, Table};
 
-use super::Asked;
 use super::answer::{Answer, put};
+use super::asked::Asked;
 use super::json::{Commas, Quoted, lossy};
 use crate::runtime::process::{column, shown_datum, write_key};
 

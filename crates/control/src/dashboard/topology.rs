@@ -3,8 +3,8 @@
 use policy::program::{Frontend, Program, Proxy};
 use policy::rule::Target;
 
-use super::Asked;
 use super::answer::{Answer, put};
+use super::asked::Asked;
 use super::json::{Commas, Quoted};
 
 /// Returns the backends that a frontend can select, each with `rule` or `default`. The second value: a rule computes

@@ -9,11 +9,13 @@ mod answer;
 pub mod call;
 pub mod command;
 mod connection;
+mod conversation;
 mod help;
 pub mod line;
 mod listener;
 pub mod process;
 mod scripted;
+mod served;
 
 pub use answer::{Answer, Gone};
 pub use call::{Call, Conversation, Prompt};

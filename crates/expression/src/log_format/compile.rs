@@ -1,10 +1,11 @@
 //! Parses the text of a format into items (configuration manual, section 8.2.6). Accepts what HAProxy accepts, and
 //! rejects the rest with HAProxy's messages. Must never guess the meaning of an invalid format.
 
-use super::alias::{Alias, aliases, find};
+use super::alias::{aliases, find};
 use super::escape::{FLAGS, Flags};
-use super::format::Purpose;
 use super::printer::Cast;
+use super::purpose::Purpose;
+use super::row::Alias;
 use crate::sample::EvalPlace;
 use crate::{Expression, Names};
 use config::suggest::nearest;

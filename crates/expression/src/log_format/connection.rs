@@ -1,11 +1,11 @@
 //! The parties of a stream, its byte counts and its end: names, addresses, counters (configuration manual, section
 //! 8.2.6).
 
-use super::alias::{Alias, Kind, Restriction};
 use super::date;
 use super::escape::{Classes, Flags};
 use super::number::{decimal, hexadecimal};
 use super::printer::Printer;
+use super::row::{Alias, Kind, Restriction};
 use crate::record::{Endpoint, Record};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -1,40 +1,16 @@
 //! A compiled log format. Must never allocate while rendering, beyond the memory of the line itself.
 
-use super::alias::Alias;
 use super::compile::{FormatError, Item, Read, Site, Style, read};
 use super::escape::{Classes, Flags, encoded};
 use super::printer::{Form, Printer};
+use super::purpose::Purpose;
+use super::row::Alias;
 use super::{cbor, json};
 use crate::record::{Endpoint, Record};
 use crate::sample::{Context, EvalPlace, Value};
 use crate::{Expression, Names};
 use config::spec::{LogFormatSpec, Mode};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// The purpose of a format's text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// A log line: a missing value prints as "-", and no byte can forge a line.
-    Log,
-    /// A unique identifier: part of a message head, with merged spaces as in a log line.
-    Identifier,
-    /// Part of a message head: samples cannot add control characters to it except the tab.
-    Head,
-    /// A body, a variable, a key: samples are inserted unmodified.
-    Text,
-}
-
-impl Purpose {
-    /// Whether spaces are separators: consecutive ones print as one.
-    pub const fn merges_spaces(self) -> bool {
-        matches!(self, Self::Log | Self::Identifier)
-    }
-
-    /// Whether control characters of samples are percent-encoded.
-    const fn is_head(self) -> bool {
-        matches!(self, Self::Head | Self::Identifier)
-    }
-}
 
 /// A compiled log format.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,9 @@
 //! The request, captures and cookies (configuration manual, sections 8.2.6, 8.7 and 8.8). Must never print in one alias
 //! what `tune.http.logurilen` truncates in another.
 
-use super::alias::{Alias, Kind, Restriction};
 use super::escape::Classes;
 use super::printer::Printer;
+use super::row::{Alias, Kind, Restriction};
 use crate::record::Record;
 
 /// Replaces a request that was never received or is invalid.

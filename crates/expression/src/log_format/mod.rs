@@ -16,14 +16,18 @@ mod json;
 mod number;
 mod printer;
 mod process;
+mod purpose;
+mod row;
 mod timer;
 
-pub use alias::{Alias, Kind, Restriction, aliases};
+pub use alias::aliases;
 pub use compile::{FormatError, FormatErrorKind};
 pub use connection::connection_error;
 pub use date::with_millis as date_with_millis;
 pub use escape::{FLAGS, FlagRow, Flags};
-pub use format::{LogFormat, Purpose};
+pub use format::LogFormat;
+pub use purpose::Purpose;
+pub use row::{Alias, Kind, Restriction};
 
 #[cfg(test)]
 mod cases;

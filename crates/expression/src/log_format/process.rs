@@ -1,7 +1,7 @@
 //! Identification of the line itself: process, host, counters, identifiers (configuration manual, section 8.2.6).
 
-use super::alias::{Alias, Kind, Restriction};
 use super::printer::Printer;
+use super::row::{Alias, Kind, Restriction};
 use crate::record::Record;
 
 const fn row(name: &'static str, kind: Kind, doc: &'static str, render: fn(&Record<'_>, &mut Printer<'_>)) -> Alias {

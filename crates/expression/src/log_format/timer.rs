@@ -1,8 +1,8 @@
 //! Dates and timers (configuration manual, sections 8.2.6 and 8.4).
 
-use super::alias::{Alias, Kind, Restriction};
 use super::date;
 use super::printer::Printer;
+use super::row::{Alias, Kind, Restriction};
 use crate::record::Record;
 
 const fn date_row(

@@ -1,10 +1,11 @@
 //! Implicit casts between the types of samples, as in HAProxy. Must never lose a value silently: if a cast fails, there
 //! is no sample.
 
+use super::embedded::embedded_ipv4;
 use super::written::ipv4;
 use super::{Context, Type, Value};
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 
 /// Casts one sample.
 pub type Cast = for<'a> fn(&Context<'a>, Value<'a>) -> Option<Value<'a>>;
@@ -139,16 +140,4 @@ fn to_ipv6<'a>(_: &Context<'a>, value: Value<'a>) -> Option<Value<'a>> {
         Value::Str(text) => std::str::from_utf8(text).ok()?.parse().ok()?,
         Value::Bool(_) | Value::Bin(_) | Value::Method(_) => return None,
     }))
-}
-
-/// Returns the IPv4 address in `::ffff:a.b.c.d`, `::a.b.c.d` and `2002:aabb:ccdd::` (section 7.1.6), in the latter with
-/// any remaining segments.
-pub fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let segments = address.segments();
-    let join = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    match segments {
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] => Some(join(high, low)),
-        [0x2002, high, low, ..] => Some(join(high, low)),
-        _ => None,
-    }
 }

@@ -2,6 +2,7 @@
 //! costs a system call is requested through [`Probes`] on demand. Must never change anything but its own scratch memory
 //! and variables.
 
+use super::exhausted::Exhausted;
 use super::{Configuration, Found, LiveState, Meter, Probes, Text, Transaction, Type, Unread, Value, cast};
 use crate::capture::{CapturePlan, Captures};
 use crate::pattern::ListStates;
@@ -45,10 +46,6 @@ impl<'a> Bytes<'a> {
         Self { data, complete, announced: None, extract: None }
     }
 }
-
-/// The evaluation's cost limit was reached before its result was known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exhausted;
 
 /// A missing input of an evaluation. Whether it may still arrive depends on the mode of the proxy, the phase and the
 /// state of the message ([`Context::missing`]): a row whose input may be missing must name it.

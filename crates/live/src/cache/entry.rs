@@ -1,6 +1,7 @@
 //! A stored response and its entry in a cache. Must never change while it can be found.
 
-use super::{Lifetime, Signature, Varies, Wants};
+use super::lifetime::{Lifetime, Wants};
+use super::{Signature, Varies};
 use base::moment::Moment;
 use std::sync::Arc;
 use std::time::Duration;
@@ -217,4 +218,19 @@ pub struct Listed {
     pub readers: usize,
     /// Remaining freshness in seconds; negative: stale.
     pub left: i64,
+}
+
+/// An entry to be added.
+pub(super) struct Newcomer {
+    /// Its size in blocks.
+    pub(super) blocks: u32,
+    /// How often its key was requested.
+    pub(super) frequency: u8,
+}
+
+impl Newcomer {
+    /// Hints, which have their own limit.
+    pub(super) fn of_hints(blocks: u32) -> Self {
+        Self { blocks, frequency: u8::MAX }
+    }
 }

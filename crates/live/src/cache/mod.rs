@@ -3,9 +3,12 @@
 //! responses only. Must never exceed its size, never compare a key by its hash alone, never interpret a message, and
 //! never read a clock.
 
+mod blocks;
 mod disk;
 mod entry;
 mod flights;
+mod lifetime;
+mod lookup;
 mod room;
 mod shard;
 mod sketch;
@@ -17,14 +20,16 @@ mod vary;
 pub use disk::{Leaving, Place};
 pub use entry::{Entry, Listed, Object};
 pub use flights::{Landed, Lead, Role, Waiting};
+pub use lifetime::{Lifetime, Wants};
+pub use lookup::{Found, Update};
 pub use storing::Storing;
 pub use vary::{Codings, Signature, Varies};
 
 use base::moment::Moment;
+use blocks::{BLOCK, blocks};
 use config::spec::EarlyHints;
-use entry::Segment;
+use entry::{Newcomer, Segment};
 use expression::pattern::Key;
-use room::Newcomer;
 use shard::Shard;
 use std::hash::BuildHasher;
 use std::sync::atomic::{
@@ -35,10 +40,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wire::http::Head;
 
-/// Size of a block in bytes, the unit of sizes.
-const BLOCK: u64 = 1_024;
-/// Size of an entry in bytes in addition to its head and its body.
-const OVERHEAD: u64 = 256;
 /// Number of shards: enough that workers seldom contend.
 const SHARDS: usize = 16;
 
@@ -100,40 +101,6 @@ impl Caches {
     }
 }
 
-/// A request's Cache-Control directives for stored responses (RFC 9111, section 5.2.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wants {
-    /// `max-age`: the maximum age.
-    pub max_age: Option<Duration>,
-    /// `min-fresh`: the minimum remaining freshness.
-    pub min_fresh: Duration,
-    /// `max-stale`: the maximum staleness.
-    pub max_stale: Duration,
-}
-
-/// The result of revalidating a stored response.
-pub enum Update {
-    /// No change.
-    Keep,
-    /// Replace it with this one, which has the same body.
-    Replace(Box<Object>),
-    /// Remove it.
-    Remove,
-}
-
-/// The result of a lookup.
-#[derive(Debug)]
-pub enum Found {
-    /// A fresh response.
-    Hit(Arc<Object>),
-    /// A stale response, which may be used while another one is fetched.
-    Stale(Arc<Object>),
-    /// Values of Link fields of a response that is no longer stored.
-    Hints(Arc<Object>),
-    /// No entry.
-    Nothing,
-}
-
 /// A cache (`cache` section).
 #[derive(Debug)]
 pub struct Cache {
@@ -156,11 +123,6 @@ pub struct Cache {
     disk: Option<disk::Disk>,
     /// The number of the last use: the entry with the smallest number is the least recently used.
     turn: AtomicU64,
-}
-
-/// The number of blocks for that many bytes.
-fn blocks(bytes: u64) -> u32 {
-    u32::try_from((bytes + OVERHEAD).div_ceil(BLOCK)).unwrap_or(u32::MAX)
 }
 
 impl Cache {
@@ -318,17 +280,6 @@ impl Cache {
     pub fn list(&self, shard: usize, now: Moment) -> Option<Vec<Listed>> {
         (shard < self.shards.len()).then(|| self.lock(shard).list(now, |key| self.hash(key)))
     }
-}
-
-/// The freshness lifetime of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lifetime {
-    /// When it was received.
-    pub stored: Moment,
-    /// Its age then, in seconds.
-    pub age: u32,
-    /// Its freshness lifetime from then on.
-    pub left: Duration,
 }
 
 impl Object {

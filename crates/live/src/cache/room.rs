@@ -3,8 +3,9 @@
 //! requested as often. Entries used again are protected, up to four fifths of the blocks. So entries requested once do
 //! not evict entries requested repeatedly. Must never remove an entry with readers, and never exceed the cache's size.
 
-use super::entry::{Freed, Segment};
-use super::{Cache, Entry, Object, blocks};
+use super::blocks::blocks;
+use super::entry::{Freed, Newcomer, Segment};
+use super::{Cache, Entry, Object};
 use config::spec::EarlyHints;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -15,21 +16,6 @@ const PASSED_OVER: usize = 32;
 const MOST_REMOVED: usize = 4_096;
 /// Maximum number of entries moved to another segment at a time.
 const MOST_MOVED: usize = 64;
-
-/// An entry to be added.
-pub(super) struct Newcomer {
-    /// Its size in blocks.
-    pub(super) blocks: u32,
-    /// How often its key was requested.
-    pub(super) frequency: u8,
-}
-
-impl Newcomer {
-    /// Hints, which have their own limit.
-    pub(super) fn of_hints(blocks: u32) -> Self {
-        Self { blocks, frequency: u8::MAX }
-    }
-}
 
 impl Cache {
     /// Size of the window in blocks.

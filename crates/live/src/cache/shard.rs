@@ -1,8 +1,10 @@
 //! The entries of a cache whose keys hash to one shard, by key and by last use. Must never be used without its lock,
 //! and never count the blocks of the whole cache.
 
+use super::blocks::blocks;
 use super::entry::{Freed, Segment};
-use super::{Entry, Found, Listed, Object, Signature, Update, blocks};
+use super::lookup::{Found, Update};
+use super::{Entry, Listed, Object, Signature};
 use base::moment::Moment;
 use expression::pattern::Key;
 use std::collections::{BTreeMap, HashMap, HashSet};

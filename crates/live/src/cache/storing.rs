@@ -1,8 +1,9 @@
 //! A response being stored: it holds blocks of its cache, and can be found only when it is complete. If dropped before,
 //! it is discarded. Must never hold more than the reserved blocks.
 
-use super::entry::Freed;
-use super::{Cache, Entry, Lead, Newcomer, Object, Signature, blocks};
+use super::blocks::blocks;
+use super::entry::{Freed, Newcomer};
+use super::{Cache, Entry, Lead, Object, Signature};
 use std::sync::Arc;
 
 /// Size of a piece in bytes, for a body that is long or of unknown length.

@@ -2,6 +2,7 @@
 //! `wire::peers`). Must never do I/O, wait, or read a clock.
 
 mod form;
+mod manner;
 mod names;
 mod plan;
 mod section;

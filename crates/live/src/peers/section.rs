@@ -1,8 +1,9 @@
 //! A `peers` section: its connections, the resynchronization, reconnection attempts. The owner of the connections
 //! supplies bytes and the time. Must never hold more than one connection with a peer.
 
+use super::manner::{Around, Manner, Reach};
 use super::plan::Shared;
-use super::session::{Around, Event, Fault, Manner, PATIENCE, Reach, Session};
+use super::session::{Event, Fault, PATIENCE, Session};
 use super::status::{LastStatus, LearnState, PeerStatus, SectionStatus, TableStatus};
 use base::moment::Moment;
 use std::time::Duration;

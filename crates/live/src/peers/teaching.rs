@@ -1,8 +1,8 @@
 //! The entries sent to a peer: updates in their order, or everything. Must never scan a table in one go.
 
 use super::form::{self, Entry};
+use super::manner::{Around, Manner, Reach, define};
 use super::names::Sent;
-use super::session::{Around, Manner, Reach, define};
 use crate::table::Cursor;
 use base::moment::Moment;
 use wire::peers::{Control, Definition};

@@ -3,15 +3,17 @@
 //! connections. Must never do I/O.
 
 mod agent;
+mod answer;
 mod expect;
 mod parse;
 mod protocol;
 
 pub use agent::{AgentAnswer, Word};
+pub use answer::Answer;
 pub use expect::{Expect, FieldMatch, Finding, TextMatch, Wanted};
 pub(crate) use parse::{WrittenRequest, http_line, http_rule, implicit_steps, tcp_rule};
 pub(crate) use protocol::script;
-pub use protocol::{Answer, GrpcAnswer, Judgement};
+pub use protocol::{GrpcAnswer, Judgement};
 
 use crate::program::ServerAddress;
 use crate::rule::Action;

@@ -1,7 +1,7 @@
 //! Compiles the parameters of the internal HTTP client: its name servers and trusted CAs. Must never send a request.
 
 use super::Compiler;
-use super::resolvers::DEFAULT;
+use super::names::DEFAULT_RESOLVERS;
 use super::tls::SYSTEM_ROOTS;
 use crate::program::{HttpClient, Resolvers};
 use config::diagnostic::Form;
@@ -16,7 +16,7 @@ impl Compiler<'_> {
     /// Compiles the keywords of the `global` section, with these `resolvers` sections.
     pub(super) fn http_client(&mut self, global: &GlobalSpec, sections: &[Resolvers]) -> HttpClient {
         let written = &global.http_client;
-        let wanted = written.resolvers.as_ref().map_or(DEFAULT, |name| name.value.as_str());
+        let wanted = written.resolvers.as_ref().map_or(DEFAULT_RESOLVERS, |name| name.value.as_str());
         let section = sections.iter().position(|section| &*section.name == wanted);
         if let Some(name) = written.resolvers.as_ref().filter(|_| section.is_none() && !written.resolves_nothing) {
             let message =

@@ -8,7 +8,9 @@ mod backend;
 mod cache;
 mod check;
 mod connecting;
+mod connection_names;
 mod defaults;
+mod engine;
 mod errors;
 mod fcgi;
 mod features;
@@ -17,6 +19,7 @@ mod forwarded;
 mod frontend;
 mod http;
 mod http_client;
+mod key_log;
 mod limits;
 mod listening;
 mod log;
@@ -34,7 +37,9 @@ mod spoe;
 mod stats_page;
 mod stick;
 pub mod succession;
+mod system;
 mod table;
+mod table_seat;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tls;
@@ -43,6 +48,7 @@ mod tracking;
 mod userlist;
 mod variables;
 
+pub use self::system::{FindHost, ReadFile, ReadFolder};
 pub use self::tls::{AddError, AddedLine, KnownTls, add_to_list};
 pub use added::{add_backend, add_server, is_backend_predecessor, predecessors, refuses_servers};
 pub use limits::SystemLimits;
@@ -55,7 +61,6 @@ use crate::program::{
     Timeouts,
 };
 use crate::registry::Registry;
-use ::tls::details::Wanted;
 use base::moment::WallTime;
 use config::diagnostic::{Diagnostic, Form, Severity};
 use config::span::Span;
@@ -66,17 +71,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use table::TableSeat;
+use table_seat::TableSeat;
 use wire::h1::Spelling;
-
-/// Reads a file by name.
-pub type ReadFile = fn(&str) -> std::io::Result<Vec<u8>>;
-
-/// Lists the files in a directory; `None` if there is no such directory.
-pub type ReadFolder = fn(&str) -> Option<Vec<String>>;
-
-/// Resolves the address of a host.
-pub type FindHost = fn(&str) -> Option<IpAddr>;
 
 /// Access to the system for the compiler.
 pub trait Resolver {
@@ -502,13 +498,6 @@ impl<'a> Compiler<'a> {
                 name: name.into(),
                 max_objects: written.kept.shared_objects.unwrap_or(2_000),
             }),
-        }
-    }
-
-    /// `tune.ssl.keylog`: enables recording of handshake secrets.
-    fn key_log(&mut self, spec: &Spec) {
-        if spec.global.tls.keylog {
-            self.shared.wanted.add(Wanted::SECRETS);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Resolves the names in expressions: proxies, servers, lists, ACLs, keys, variables. Must never compile a rule.
 
-use super::spoe::Engine;
-use super::tls::names_connections;
-use super::{FindHost, ReadFile};
+use super::connection_names::names_connections;
+use super::engine::Engine;
+use super::system::{FindHost, ReadFile};
 use crate::program::{EVENTS, PROVISIONING, PROVISIONING_RING, SpoeCall};
 use crate::registry::Registry;
 use crate::rule::{BackendNames, RuleNames, fits_mode};
@@ -25,6 +25,9 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use tls::details::Wanted;
+
+/// The implicit section of name servers.
+pub(super) const DEFAULT_RESOLVERS: &str = "default";
 
 /// The names of a configuration that are visible in the expressions of one proxy.
 pub(super) struct SpecNames<'a> {
@@ -439,7 +442,7 @@ impl RuleNames for SpecNames<'_> {
         let sections = &self.spec.sections.resolvers;
         let written = self.shared.indexes.resolvers(self.spec, name);
         // The implicit `default` section follows the configured ones.
-        written.or((name == super::resolvers::DEFAULT).then_some(sections.len()))
+        written.or((name == DEFAULT_RESOLVERS).then_some(sections.len()))
     }
 
     fn table_plan(&self, index: usize) -> Option<StickTable> {

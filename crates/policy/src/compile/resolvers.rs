@@ -1,6 +1,7 @@
 //! Compiles `resolvers` sections, and the name resolution of servers. Must never query a name server.
 
 use super::Compiler;
+use super::names::DEFAULT_RESOLVERS;
 use crate::program::{AddressChoice, Hold, LinkTls, Nameserver, Resolvers, Resolving};
 use crate::rule::{Action, NameLookup, Rules, Wait};
 use config::diagnostic::{Diagnostic, Form, Severity};
@@ -16,8 +17,7 @@ use wire::dns::Name;
 
 /// The file with the system's name servers.
 const OF_SYSTEM: &str = "/etc/resolv.conf";
-/// The implicit section.
-pub(super) const DEFAULT: &str = "default";
+
 /// The port of DNS.
 const DOMAIN: u16 = 53;
 /// Maximum number of lines read from the file.
@@ -28,11 +28,11 @@ impl Compiler<'_> {
     pub(super) fn resolvers(&mut self, spec: &Spec) -> Vec<Resolvers> {
         let mut sections: Vec<Resolvers> =
             spec.sections.resolvers.iter().map(|written| self.resolvers_section(spec, written)).collect();
-        if !sections.iter().any(|section| &*section.name == DEFAULT)
+        if !sections.iter().any(|section| &*section.name == DEFAULT_RESOLVERS)
             && let Ok(nameservers) = self.nameservers_of_system()
             && !nameservers.is_empty()
         {
-            let mut section = bare(DEFAULT, spec);
+            let mut section = bare(DEFAULT_RESOLVERS, spec);
             section.nameservers = nameservers;
             sections.push(section);
         }
@@ -106,7 +106,9 @@ impl Compiler<'_> {
         let section = match self.shared.indexes.resolvers(spec, &wanted.value) {
             Some(section) => section,
             // The implicit section follows the configured ones.
-            None if wanted.value == DEFAULT && self.nameservers_of_system().is_ok_and(|found| !found.is_empty()) => {
+            None if wanted.value == DEFAULT_RESOLVERS
+                && self.nameservers_of_system().is_ok_and(|found| !found.is_empty()) =>
+            {
                 sections.len()
             }
             None => {

@@ -2,12 +2,12 @@
 //! of their proxy. Must never send a message.
 
 use super::Compiler;
+use super::engine::Engine;
 use super::names::SpecNames;
 use crate::program::{SpoeAgent, SpoeCall, SpoeEvents, SpoeLog, SpoeMessage, SpoeTrigger};
 use crate::rule::{Action, Parsing, Rule, Rules, Wait, Words};
 use config::diagnostic::{Diagnostic, Form};
 use config::document::Word;
-use config::span::Span;
 use config::spec::{
     FilterSpec, Mode, ProxyKind, ProxySpec, RuleLineSpec, Spec, SpoeAgentSpec, SpoeEngineSpec, SpoeEvent,
     SpoeFilterSpec, SpoeMessageSpec,
@@ -21,18 +21,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// An engine of the current proxy.
-pub(super) struct Engine {
-    pub(super) name: String,
-    /// Index of its filter in the proxy.
-    filter: usize,
-    span: Span,
-    /// The messages of each event.
-    events: Vec<(SpoeEvent, Arc<SpoeCall>)>,
-    /// The messages of each group, by the name that rules use.
-    pub(super) groups: Vec<(String, Arc<SpoeCall>)>,
-}
 
 /// Returns the place where the messages of an event are evaluated, as named in messages.
 fn place(event: SpoeEvent, kind: ProxyKind) -> EvalPlace {

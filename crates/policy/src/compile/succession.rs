@@ -3,7 +3,7 @@
 //! permitted.
 
 use super::added::fixes_servers;
-use super::table::TableSeat;
+use super::table_seat::TableSeat;
 use super::{Resolver, SystemLimits, compile, compile_seated};
 use crate::program::{Backend, Bind, BindAddress, Program, Proxy, Server, SpoeLog};
 use config::diagnostic::Diagnostic;

@@ -2,6 +2,7 @@
 //! reports errors as HAProxy does. Must never open a connection.
 
 mod algorithms;
+mod line;
 mod links;
 mod listed;
 mod lists;
@@ -10,15 +11,16 @@ mod store;
 mod tests;
 mod tickets;
 mod trust;
+mod unfit;
 
 pub use lists::{AddError, AddedLine, add_to_list};
 pub use store::KnownTls;
 pub(super) use store::Store;
 
 use super::Compiler;
+use super::connection_names::asks_for_host;
 use super::names::SpecNames;
 use crate::program::{ServerTls, TlsListener, TrafficSwitch};
-use algorithms::Unfit;
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
 use config::spec::{
@@ -26,12 +28,14 @@ use config::spec::{
     VerifyClients,
 };
 use expression::Expression;
+use line::Line;
 use std::io;
 use std::sync::Arc;
 use tls::client;
 use tls::limits::RecordLimits;
 use tls::server::{Entry, Settings, Verify};
 use tls::verify::ClientTerms;
+use unfit::Unfit;
 
 /// Usual locations of the system's root certificates.
 pub(super) const SYSTEM_ROOTS: [&str; 3] =
@@ -47,24 +51,6 @@ fn limits(global: &GlobalTlsSpec) -> RecordLimits {
         key_updates: global.key_updates.map_or(RecordLimits::default().key_updates, number),
         record: number(global.record_limit),
         compresses: !global.without_compression,
-    }
-}
-
-/// Prefixes and suffixes of messages about a line.
-#[derive(Clone)]
-struct Line {
-    /// Prefix of messages about files: `'bind :443' in section 'frontend' : `.
-    head: String,
-    form: Form,
-    /// Prefix and suffix of messages about lists of algorithms.
-    algorithms: (String, String),
-    span: Span,
-}
-
-impl Line {
-    /// Returns the prefix without the part that a crt-list adds.
-    fn head_of_line(&self) -> &str {
-        self.head.strip_suffix("'crt-list' : ").unwrap_or(&self.head)
     }
 }
 
@@ -337,17 +323,6 @@ impl Compiler<'_> {
 /// Returns the prefixes and suffixes of messages about a server line.
 fn server_line(span: Span, head: &str) -> Line {
     Line { head: head.to_owned(), form: Form::Placed, algorithms: (head.to_owned(), ".".to_owned()), span }
-}
-
-/// Whether the SNI is the host of the request if `sni` is not specified.
-fn asks_for_host(written: &ServerTlsSpec, mode: Mode) -> bool {
-    mode == Mode::Http && written.sni_auto != Some(false)
-}
-
-/// Whether connections to a server have names that differ by request: `pool-conn-name`, `sni`.
-pub(super) fn names_connections(server: &ServerSpec, mode: Mode) -> bool {
-    let tls = server.tls.as_deref().filter(|tls| tls.ssl);
-    server.connecting.pool_conn_name.is_some() || tls.is_some_and(|tls| tls.sni.is_some() || asks_for_host(tls, mode))
 }
 
 /// Resolves a file name against its base directory or the configuration's directory.

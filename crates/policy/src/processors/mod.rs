@@ -5,6 +5,7 @@
 //! policies that choose the processors of a group together. Must never query the system: the topology is an argument.
 
 mod bind;
+mod groups;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -14,14 +15,11 @@ pub use topology::{Processor, Topology};
 
 use base::ProcessorSet;
 use config::spec::{CpuAffinity, CpuPolicy, ProcessorsSpec};
+use groups::{MOST_OF_GROUP, group_size};
 use select::Choice;
 
 /// Maximum number of thread groups.
 const MOST_GROUPS: u32 = 32;
-/// Maximum number of threads per group.
-const MOST_OF_GROUP: u32 = 64;
-/// Default of `max-threads-per-group`.
-const GROUP_SIZE: u32 = 16;
 
 /// The threads of a program and their processors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -121,10 +119,6 @@ fn wanted(
         None => MOST_GROUPS * group_size(spec),
     };
     threads.min(limit).min(most).max(1)
-}
-
-fn group_size(spec: &ProcessorsSpec) -> u32 {
-    spec.max_threads_per_group.unwrap_or(GROUP_SIZE).clamp(1, MOST_OF_GROUP)
 }
 
 /// Returns the number of threads of each group, for references to a thread by its group. Groups that do not fit are

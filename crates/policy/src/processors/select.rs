@@ -1,6 +1,7 @@
 //! Selects the processors to use: `cpu-set` first, then `cpu-policy`. Must never look at single threads.
 
-use super::{Topology, group_size};
+use super::Topology;
+use super::groups::group_size;
 use base::ProcessorSet;
 use config::spec::{CpuAffinity, CpuPolicy, CpuSetSpec, CpuUnit, ProcessorsSpec};
 

@@ -1,6 +1,7 @@
 //! Parameters of connections to a server (configuration manual, sections 4.2 and 5.2). Must never hold a socket.
 
-use super::{MuxProtocol, ServerAddress};
+use super::ServerAddress;
+use config::spec::MuxProtocol;
 use expression::Expression;
 use expression::log_format::LogFormat;
 use std::collections::VecDeque;

@@ -4,26 +4,29 @@
 mod action;
 mod assigned;
 mod binary;
+mod described;
 mod edit;
 mod normalize;
 mod parse;
 mod reply;
+mod response;
 mod server_choice;
 mod stick;
 mod switch;
 
 pub use action::{
-    Action, Answer, Attach, BandwidthChange, Body, BodyWait, Decompression, End, Expected, Final, ListChange, ListVerb,
-    Mirror, NameLookup, Number, Packets, Peer, Period, ReadAction, Redirect, RedirectKind, RegisteredAction, Row,
-    ScriptCall, StickChange, Text, TimeoutKind, Track, Wait, integer, rows,
+    Action, Attach, BandwidthChange, BodyWait, Decompression, End, Expected, Final, ListChange, ListVerb, Mirror,
+    NameLookup, Number, Packets, Peer, Period, ReadAction, Redirect, RedirectKind, RegisteredAction, Row, ScriptCall,
+    StickChange, Text, TimeoutKind, Track, Wait, integer, rows,
 };
 pub(crate) use action::{error_answer, find as find_action, redirect_rule};
 pub use assigned::Assigned;
+pub use described::{Answer, Body};
 pub use edit::{Change, Edit, Replacement, Unfit};
 pub use normalize::{Malformed, Normalizer};
 pub(crate) use parse::expression_text;
 pub use parse::{Parsing, RuleError, RuleNames, Words};
-pub use reply::Reply;
+pub use response::Reply;
 pub use server_choice::{Bound, PersistOrder, PersistRule, ServerChoice, ServerRule, ServerTarget};
 pub use stick::{Known, MOST_STORES, Remembered, StickRule, StickStore, recall};
 pub use switch::{Names as BackendNames, Switch, Target, fits_mode};

@@ -2,7 +2,6 @@
 //!
 //! Nothing here may wait for a name server: addresses are already resolved.
 
-use std::ffi::CString;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -12,7 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::{Address, KeepAlive, Namespace, Socket, Stream, passing, spares};
+use super::set_up::{bind_to_interface, saturate, set_transparent};
+use super::{Address, KeepAlive, Namespace, Socket, Stream, carrier, spares};
 use crate::sim::{self, SimSocket};
 use crate::source::{Readiness, Source};
 use crate::sys;
@@ -169,12 +169,13 @@ pub(super) fn start(address: &Address, options: &ConnectOptions) -> Result<Conne
         return Ok(Connecting::of(Socket::Sim(Box::new(socket)), false));
     }
     if let Address::Carrier(number) = address {
-        let connected = passing::connect(*number);
+        let connected = carrier::connect(*number);
         let step = |is_making| if is_making { Making } else { Connect };
         let own = connected.map_err(|(is_making, error)| ConnectFailure { step: step(is_making), error })?;
         return Ok(Connecting::of(Socket::Os(own.into()), true));
     }
-    let fd = match spares::take(address, options) {
+    let plain = address.inet().filter(|_| options.is_plain());
+    let fd = match plain.and_then(|inet| spares::take(inet.is_ipv6())) {
         Some(kept) => {
             acknowledge(&kept, options).map_err(ConnectFailure::at(Making))?;
             kept
@@ -352,19 +353,34 @@ fn acknowledge(fd: &OwnedFd, options: &ConnectOptions) -> io::Result<()> {
     sys::socket::set_option(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 0)
 }
 
-/// Converts a number to the `int` of socket options, saturating.
-pub(super) fn saturate<T: TryInto<i32>>(value: T) -> i32 {
-    value.try_into().unwrap_or(i32::MAX)
+impl ConnectOptions {
+    /// Whether a socket with these options equals a new one once its connection is reset.
+    pub fn is_plain(&self) -> bool {
+        self.is_brief
+            && self.nodelay
+            && !(self.transparent || self.reset_on_close || self.fast_open)
+            && (self.source.is_none() && self.interface.is_none() && self.namespace.is_none())
+            && (self.keepalive.is_none() && self.congestion_control.is_none() && self.md5_key.is_none())
+            && (self.mss.is_none() && self.user_timeout.is_none() && self.unsent_limit.is_none())
+            && (self.send_buffer.is_none() && self.receive_buffer.is_none())
+            && (self.mark.is_none() && self.service_class.is_none())
+    }
 }
 
-pub(super) fn bind_to_interface(fd: &OwnedFd, interface: &str) -> io::Result<()> {
-    let name = CString::new(interface).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let name = name.as_bytes_with_nul();
-    sys::socket::set_option_bytes(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name)
-}
+impl Stream {
+    /// Starts a connection, without waiting.
+    ///
+    /// # Errors
+    /// Immediate errors of the kernel: no descriptors, no free port, a full backlog of a UNIX socket, no route.
+    pub fn connect(address: &Address, options: &ConnectOptions) -> io::Result<Connecting> {
+        start(address, options).map_err(|failure| failure.error)
+    }
 
-pub(super) fn set_transparent(fd: &OwnedFd, v6: bool) -> io::Result<()> {
-    let (level, name) =
-        if v6 { (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT) } else { (libc::IPPROTO_IP, libc::IP_TRANSPARENT) };
-    sys::socket::set_option(fd.as_raw_fd(), level, name, 1)
+    /// Like [`Stream::connect`], with the failed step in the error.
+    ///
+    /// # Errors
+    /// As for [`Stream::connect`].
+    pub fn try_connect(address: &Address, options: &ConnectOptions) -> Result<Connecting, ConnectFailure> {
+        start(address, options)
+    }
 }

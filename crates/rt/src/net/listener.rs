@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use base::Key;
 
-use super::connect::{bind_to_interface, saturate, set_transparent};
-use super::{Address, Namespace, OwnedSocket, Socket, passing};
+use super::set_up::{bind_to_interface, saturate, set_transparent};
+use super::{Address, KeepAlive, Namespace, OwnedSocket, Socket, carrier};
 use crate::sim::{self, SimSocket};
 use crate::source::{Events, Readiness, Source, Watch};
 use crate::sys::address::RawAddress;
@@ -77,17 +77,6 @@ pub struct BindOptions {
     pub user: Option<u32>,
     /// Group of a UNIX socket's file.
     pub group: Option<u32>,
-}
-
-/// Keepalive probes of a silent peer (`SO_KEEPALIVE`); `None`: the system's default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct KeepAlive {
-    /// Unanswered probes before the connection fails (`TCP_KEEPCNT`).
-    pub count: Option<u32>,
-    /// Seconds of silence before the first probe (`TCP_KEEPIDLE`).
-    pub idle: Option<u32>,
-    /// Seconds between two probes (`TCP_KEEPINTVL`).
-    pub interval: Option<u32>,
 }
 
 impl Default for BindOptions {
@@ -491,7 +480,7 @@ impl Listener {
             }
             let accepted = match is_carrier {
                 false => self.shared.socket.accept()?,
-                true => passing::accept(&self.shared.socket, &mut has_ended)?,
+                true => carrier::accept(&self.shared.socket, &mut has_ended)?,
             };
             source.read = if accepted.is_some() { Readiness::Ready } else { Readiness::Drained };
             if accepted.is_some() {

@@ -3,15 +3,21 @@
 //!
 //! Nothing here may block, and nothing may know a protocol above the transport.
 
+mod carrier;
 mod connect;
 mod datagram;
 mod descriptors;
+mod keep_alive;
+mod kept_sockets;
 mod listener;
 mod namespace;
 mod parked;
+mod parked_id;
 mod passing;
 mod pause;
 mod pipe;
+mod raw_pipe;
+mod set_up;
 mod socket;
 mod socket_query;
 mod spares;
@@ -24,22 +30,25 @@ pub use datagram::{Datagram, Family};
 pub use descriptors::{
     DescriptorInfo, DescriptorKind, WatchedDescriptor, describe_descriptor, descriptor_limit, watched_descriptors,
 };
-pub use listener::{BindOptions, KeepAlive, Listener, ListeningSocket};
+pub use keep_alive::KeepAlive;
+pub use listener::{BindOptions, Listener, ListeningSocket};
 pub use namespace::Namespace;
-pub use parked::{ParkedId, ParkedStream, poll_parked_events};
+pub use parked::{ParkedStream, poll_parked_events};
+pub use parked_id::ParkedId;
 pub use passing::{
     Channel, ForeignListener, MOST_DESCRIPTORS, channel_pair, receive_descriptors, send_descriptors, stream_pair,
 };
-pub use pipe::{Pipe, limit_pipes, set_pipe_capacity};
+pub use pipe::Pipe;
+pub use raw_pipe::{limit_pipes, set_pipe_capacity};
 pub use socket::OwnedSocket;
 pub use socket_query::SocketQuery;
 pub use spares::reset;
 pub use stream::{Hangup, Stream};
 pub use tcp_info::TcpInfo;
 
-pub(crate) use pipe::RawPipe;
+pub(crate) use kept_sockets::Spares;
+pub(crate) use raw_pipe::RawPipe;
 pub(crate) use socket::Socket;
-pub(crate) use spares::Spares;
 
 /// The error when the process has reached its limit of descriptors.
 pub const NO_DESCRIPTORS_OF_PROCESS: i32 = libc::EMFILE;

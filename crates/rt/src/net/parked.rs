@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use base::Key;
 
+use super::parked_id::ParkedId;
 use super::stream::is_clean;
 use super::{Socket, Stream};
 use crate::executor::report_parked;
@@ -16,24 +17,6 @@ use crate::mailbox::{self, Message};
 use crate::source::{Readiness, Source, Watch};
 use crate::worker::Worker;
 use crate::{WorkerId, current};
-
-/// Identifies a parked stream while it is parked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ParkedId {
-    instance: u32,
-    key: Key,
-}
-
-impl ParkedId {
-    pub(crate) fn new(instance: u32, key: Key) -> ParkedId {
-        ParkedId { instance, key }
-    }
-
-    /// Returns a small number, unique among the streams parked on one worker: an index for side tables.
-    pub fn slot(self) -> usize {
-        self.key.slot as usize
-    }
-}
 
 /// A connected stream without a task, still watched by the worker on which it was parked. Dropping it closes it.
 pub struct ParkedStream {
@@ -82,7 +65,7 @@ impl ParkedStream {
 
     /// Returns the ID that [`poll_parked_events`] reports.
     pub fn id(&self) -> ParkedId {
-        ParkedId { instance: self.instance, key: self.key }
+        ParkedId::new(self.instance, self.key)
     }
 
     /// Returns the number of its descriptor.
@@ -188,6 +171,14 @@ impl Drop for ParkedStream {
 impl fmt::Debug for ParkedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ParkedStream").field("id", &self.id()).field("worker", &self.worker).finish()
+    }
+}
+
+impl Stream {
+    /// Parks the stream without a task: it stays watched by this worker, and any event on it is reported by
+    /// [`crate::net::poll_parked_events`].
+    pub fn park(self) -> ParkedStream {
+        ParkedStream::park(self)
     }
 }
 

@@ -5,42 +5,14 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::{Address, ConnectOptions, OwnedSocket, Socket, Stream};
+use super::{OwnedSocket, Socket, Stream};
 use crate::{current, sys};
 
 /// Maximum number of sockets of one family that a worker keeps.
 const MOST: usize = 128;
 
-/// The kept sockets of a worker.
-#[derive(Default)]
-pub(crate) struct Spares {
-    v4: Vec<OwnedFd>,
-    v6: Vec<OwnedFd>,
-}
-
-impl Spares {
-    fn of(&mut self, v6: bool) -> &mut Vec<OwnedFd> {
-        if v6 { &mut self.v6 } else { &mut self.v4 }
-    }
-}
-
-impl ConnectOptions {
-    /// Whether a socket with these options equals a new one once its connection is reset.
-    pub fn is_plain(&self) -> bool {
-        self.is_brief
-            && self.nodelay
-            && !(self.transparent || self.reset_on_close || self.fast_open)
-            && (self.source.is_none() && self.interface.is_none() && self.namespace.is_none())
-            && (self.keepalive.is_none() && self.congestion_control.is_none() && self.md5_key.is_none())
-            && (self.mss.is_none() && self.user_timeout.is_none() && self.unsent_limit.is_none())
-            && (self.send_buffer.is_none() && self.receive_buffer.is_none())
-            && (self.mark.is_none() && self.service_class.is_none())
-    }
-}
-
-/// Takes a kept socket for a connection to `address` with those options, if there is one.
-pub(super) fn take(address: &Address, options: &ConnectOptions) -> Option<OwnedFd> {
-    let v6 = address.inet().filter(|_| options.is_plain())?.is_ipv6();
+/// Takes a kept socket of a family, if there is one, for a connection with plain options.
+pub(super) fn take(v6: bool) -> Option<OwnedFd> {
     current::with(|worker| worker.spares.borrow_mut().of(v6).pop())
 }
 

@@ -12,8 +12,7 @@ use std::task::{Context, Poll};
 
 use base::{Buffer, Key};
 
-use super::connect::{self, ConnectFailure, ConnectOptions, Connecting};
-use super::parked::ParkedStream;
+use super::set_up::saturate;
 use super::{Address, OwnedSocket, Socket, SocketQuery};
 use crate::current;
 use crate::source::{Events, Readiness, Source, Watch};
@@ -76,22 +75,6 @@ impl Stream {
         let stream = ManuallyDrop::new(self);
         // SAFETY: the stream is not used again and its `drop` never runs, so the socket has one owner.
         (unsafe { std::ptr::read(&stream.socket) }, stream.key)
-    }
-
-    /// Starts a connection, without waiting.
-    ///
-    /// # Errors
-    /// Immediate errors of the kernel: no descriptors, no free port, a full backlog of a UNIX socket, no route.
-    pub fn connect(address: &Address, options: &ConnectOptions) -> io::Result<Connecting> {
-        connect::start(address, options).map_err(|failure| failure.error)
-    }
-
-    /// Like [`Stream::connect`], with the failed step in the error.
-    ///
-    /// # Errors
-    /// As for [`Stream::connect`].
-    pub fn try_connect(address: &Address, options: &ConnectOptions) -> Result<Connecting, ConnectFailure> {
-        connect::start(address, options)
     }
 
     /// Runs `action` with the worker and this stream's source.
@@ -413,7 +396,7 @@ impl Stream {
     pub fn reduce_segments(&mut self, by: u32) -> io::Result<()> {
         let Some(descriptor) = self.socket.descriptor() else { return Ok(()) };
         let size = sys::socket::option(descriptor, libc::IPPROTO_TCP, libc::TCP_MAXSEG)?;
-        let smaller = size.saturating_sub(connect::saturate(by)).max(1);
+        let smaller = size.saturating_sub(saturate(by)).max(1);
         self.socket.set_option(libc::IPPROTO_TCP, libc::TCP_MAXSEG, smaller)
     }
 
@@ -465,12 +448,6 @@ impl Stream {
     /// Never a system call, so that bytes that have arrived on an unwatched stream are not noticed.
     pub fn is_quiet(&self) -> bool {
         self.with_source(|_, source| source.read == Readiness::Drained && !source.ending())
-    }
-
-    /// Parks the stream without a task: it stays watched by this worker, and any event on it is reported by
-    /// [`crate::net::poll_parked_events`].
-    pub fn park(self) -> ParkedStream {
-        ParkedStream::park(self)
     }
 
     /// Removes the stream from its worker, so that another one may adopt it.

@@ -2,42 +2,18 @@
 //!
 //! They may overtake each other and are never delivered twice.
 
-use std::collections::VecDeque;
 use std::io;
 
 use base::Key;
 
-use super::world::{Happening, Kind, World};
+use super::node::{CapturedDatagram, Kind, Mailslot};
+use super::world::{Happening, World};
 use crate::net::Address;
 
 /// Maximum number of datagrams queued for one receiver; further ones are lost.
 const MOST_WAITING: usize = 1024;
 /// Maximum number of datagrams recorded for the test.
 const MOST_CAPTURED: usize = 1 << 20;
-
-/// A datagram that was sent in the simulation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CapturedDatagram {
-    /// Its sender; unnamed if the sender was not bound.
-    pub from: Address,
-    /// Its destination.
-    pub to: Address,
-    pub bytes: Vec<u8>,
-}
-
-/// A simulated datagram socket.
-#[derive(Default)]
-pub(super) struct Mailslot {
-    address: Option<Address>,
-    peer: Option<Address>,
-    waiting: VecDeque<(Address, Vec<u8>)>,
-}
-
-impl Mailslot {
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-}
 
 impl World {
     pub(super) fn open_datagram(&mut self, address: Option<&Address>) -> io::Result<Key> {

@@ -8,8 +8,8 @@ use std::io::{self, IoSlice};
 
 use base::{Key, Moment, WallTime};
 
-use super::stream::Endpoint;
-use super::world::{Kind, SharedWorld, World, lock};
+use super::node::{Endpoint, Kind};
+use super::world::{SharedWorld, World, lock};
 use crate::net::{Address, TcpInfo};
 use crate::source::{Events, Watch};
 

@@ -7,26 +7,12 @@ use std::time::Duration;
 
 use base::Key;
 
-use super::world::{Happening, Kind, World};
+use super::node::{Backlog, Kind};
+use super::world::{Happening, World};
 use crate::net::Address;
 
 /// The time after which a client retries when the backlog was full.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(1);
-
-/// Connections that wait to be accepted.
-pub(super) struct Backlog {
-    address: Address,
-    waiting: VecDeque<Key>,
-    most: usize,
-    /// Whether accepted streams are reset when they are closed.
-    pub(super) reset_on_close: bool,
-}
-
-impl Backlog {
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-}
 
 /// Returns the wildcard address of the family, with the same port.
 fn wildcard(address: &Address) -> Option<Address> {

@@ -20,8 +20,10 @@
 
 mod datagram;
 mod endpoint;
+mod faults;
 mod listener;
 mod network;
+mod node;
 mod stream;
 mod world;
 
@@ -38,8 +40,9 @@ use std::time::Duration;
 
 use base::Moment;
 
-pub use datagram::CapturedDatagram;
-pub use network::{Link, Network};
+pub use faults::Link;
+pub use network::Network;
+pub use node::CapturedDatagram;
 
 pub(crate) use endpoint::{SimDriver, SimSocket, SimSocketView};
 pub(crate) use world::SharedWorld;

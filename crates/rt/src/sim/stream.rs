@@ -6,101 +6,19 @@
 //! Closing a socket with unread input sends a reset, and so does input for a closed socket: the bytes in the sender's
 //! buffer are lost then, and the end of the direction with them.
 
-use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
 use base::{Key, Moment};
 
-use super::network::Link;
-use super::world::{Happening, Kind, World};
+use super::faults::Link;
+use super::node::{Endpoint, Kind};
+use super::world::{Happening, World};
 use crate::net::Address;
 use crate::source::Events;
 
 /// The delay after which a sender retransmits bytes dropped by a black hole.
 const RETRANSMIT_AFTER: Duration = Duration::from_millis(200);
-
-/// One end of a connection.
-pub(super) struct Endpoint {
-    pub(super) local: Address,
-    pub(super) remote: Address,
-    /// The listener's address, which selects the link.
-    pub(super) service: Address,
-    /// The address that the client connected to, if the packet filter redirected it.
-    pub(super) redirected: Option<Address>,
-    /// The other end; `None` until the connection is established.
-    pub(super) peer: Option<Key>,
-    link: Link,
-    arrived: VecDeque<u8>,
-    /// Bytes in transit to this end.
-    coming: usize,
-    /// Bytes that still arrive before the reset, once the sender has dropped its send buffer.
-    cut: Option<usize>,
-    /// Arrival time of the last item in transit to this end: nothing overtakes it.
-    last_arrival: Moment,
-    /// The peer's end of stream has arrived.
-    read_closed: bool,
-    /// This end was shut down for writing.
-    write_closed: bool,
-    /// The connection failed, or was never established.
-    failed: bool,
-    /// The pending error.
-    error: Option<i32>,
-    /// A write found no free space.
-    wants_room: bool,
-    reset_on_close: bool,
-}
-
-impl Endpoint {
-    pub(super) fn new(local: Address, remote: Address, service: Address, link: Link) -> Endpoint {
-        Endpoint {
-            local,
-            remote,
-            service,
-            redirected: None,
-            peer: None,
-            link,
-            arrived: VecDeque::new(),
-            coming: 0,
-            cut: None,
-            last_arrival: Moment::ZERO,
-            read_closed: false,
-            write_closed: false,
-            failed: false,
-            error: None,
-            wants_room: false,
-            reset_on_close: false,
-        }
-    }
-
-    /// Returns the round-trip time.
-    pub(super) fn round_trip(&self) -> Duration {
-        2 * self.link.latency
-    }
-
-    fn room_for_peer(&self) -> usize {
-        self.link.buffer.saturating_sub(self.arrived.len() + self.coming)
-    }
-
-    /// Bytes in the sender's buffer, because the window here is full.
-    fn unsent(&self) -> usize {
-        (self.arrived.len() + self.coming).saturating_sub(self.link.buffer / 2)
-    }
-
-    /// Bytes that have not entered the window here.
-    fn unacknowledged(&self) -> usize {
-        self.coming + self.arrived.len().saturating_sub(self.link.buffer / 2)
-    }
-
-    /// Drops the sender's buffer: the last bytes that were written.
-    fn drop_unsent(&mut self) {
-        let unsent = self.unsent();
-        if unsent > 0 && self.cut.is_none() {
-            self.cut = Some(self.coming.saturating_sub(unsent));
-            self.arrived.truncate(self.arrived.len() - unsent.saturating_sub(self.coming));
-        }
-    }
-}
 
 fn os_error(code: i32) -> io::Error {
     io::Error::from_raw_os_error(code)

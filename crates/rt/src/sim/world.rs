@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use base::{Key, Moment, Slab, WallTime};
 
-use super::datagram::{CapturedDatagram, Mailslot};
-use super::listener::Backlog;
-use super::network::Faults;
-use super::stream::Endpoint;
+use super::faults::Faults;
+use super::node::{CapturedDatagram, Kind};
 use crate::net::Address;
 use crate::random::Random;
 use crate::source::{Events, Watch};
@@ -55,15 +53,6 @@ pub(crate) struct World {
 pub(super) struct Node {
     pub(super) kind: Kind,
     watches: Vec<Watched>,
-}
-
-pub(super) enum Kind {
-    Stream(Endpoint),
-    Listener(Backlog),
-    Datagram(Mailslot),
-    Signals,
-    /// Expires at that time.
-    Alarm(Moment),
 }
 
 struct Watched {

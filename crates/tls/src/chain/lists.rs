@@ -1,5 +1,5 @@
-//! Certificate revocation lists (RFC 5280, sections 5 and 6.3): selects the one that covers a certificate, and
-//! evaluates it. Must never report a certificate as good because no list covers it.
+//! Certificate revocation lists (RFC 5280, section 5): which certificates one covers, and which of them it revokes. Must never judge a
+//! certificate.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -13,8 +13,6 @@ use x509_parser::x509::ReasonCode;
 
 use super::link::{Authority, Link, canonical};
 use super::signed::{is_signed, is_signed_over_sha1, signed};
-use super::{Notes, Walk, code};
-use crate::faults::Fault;
 
 const DELTA: &str = "2.5.29.27";
 /// OIDs of supported extensions of lists, critical or not: authority key identifier, CRL number, issuing distribution
@@ -36,11 +34,11 @@ struct Scope {
 pub(super) struct List {
     der: CertificateRevocationListDer<'static>,
     pub issuer: Vec<u8>,
-    begin: i64,
-    end: Option<i64>,
+    pub(super) begin: i64,
+    pub(super) end: Option<i64>,
     /// Serial numbers; true: revoked, false: removed from a previous list (removeFromCRL).
     revoked: HashMap<Box<[u8]>, bool>,
-    has_unknown_critical: bool,
+    pub(super) has_unknown_critical: bool,
     scope: Scope,
     /// The authority key identifiers in its extensions.
     keys: Vec<Authority>,
@@ -50,9 +48,9 @@ pub(super) struct List {
 
 /// How well a list matches a certificate: fields in order of importance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Fit {
+pub(super) struct Fit {
     is_understood: bool,
-    is_in_scope: bool,
+    pub(super) is_in_scope: bool,
     is_current: bool,
     begin: i64,
 }
@@ -97,11 +95,11 @@ impl List {
     }
 
     /// Whether the authority key identifiers in the list's extensions, if any, match the issuer.
-    fn names_key_of(&self, issuer: &Link<'_>) -> bool {
+    pub(super) fn names_key_of(&self, issuer: &Link<'_>) -> bool {
         self.keys.iter().all(|key| key.fits(issuer))
     }
 
-    fn is_signed_by(&self, key: &[u8], algorithms: &WebPkiSupportedAlgorithms) -> bool {
+    pub(super) fn is_signed_by(&self, key: &[u8], algorithms: &WebPkiSupportedAlgorithms) -> bool {
         if self.verified.get().is_some_and(|known| **known == *key) {
             return true;
         }
@@ -114,13 +112,19 @@ impl List {
         is_signed
     }
 
-    fn fit(&self, certificate: &Link<'_>, now: i64) -> Fit {
+    /// Returns how well it matches a certificate.
+    pub(super) fn fit(&self, certificate: &Link<'_>, now: i64) -> Fit {
         Fit {
             is_understood: !self.has_unknown_critical,
             is_in_scope: self.scope.has(certificate, &self.issuer),
             is_current: now >= self.begin && self.end.is_none_or(|end| now < end),
             begin: self.begin,
         }
+    }
+
+    /// Whether it revokes a serial number.
+    pub(super) fn revokes(&self, serial: &[u8]) -> bool {
+        self.revoked.get(significant(serial)) == Some(&true)
     }
 }
 
@@ -173,63 +177,5 @@ impl Scope {
             });
             is_of_issuer && is_point && point.reasons.is_none()
         })
-    }
-}
-
-impl Walk<'_> {
-    /// Checks the certificates of a chain against the lists and records the errors: each needs a list, the root as
-    /// well.
-    pub(super) fn check_lists(&self, chain: &[Link<'_>], notes: &mut Notes<'_>) -> Result<(), Fault> {
-        if !self.store.checks_lists {
-            return Ok(());
-        }
-        for (depth, certificate) in chain.iter().enumerate() {
-            let following = chain.get(depth + 1..).unwrap_or_default();
-            self.check_list(certificate, following, depth, notes)?;
-        }
-        Ok(())
-    }
-
-    fn check_list(
-        &self,
-        certificate: &Link<'_>,
-        following: &[Link<'_>],
-        depth: usize,
-        notes: &mut Notes<'_>,
-    ) -> Result<(), Fault> {
-        let lists = self.store.lists.iter().filter(|list| list.issuer == certificate.issuer);
-        let found = lists.filter_map(|list| {
-            // The list was issued by the next certificate of the chain, or by one after it with the same name.
-            let next = following.first().unwrap_or(certificate);
-            let mut others = following.iter().skip(1).filter(|one| one.subject == list.issuer);
-            let issuer = Some(next).into_iter().chain(&mut others).find(|issuer| list.names_key_of(issuer))?;
-            Some((list.fit(certificate, self.now), list, issuer))
-        });
-        let Some((fit, list, issuer)) = found.max_by_key(|(fit, ..)| *fit) else {
-            return notes.note(code::NO_LIST, depth);
-        };
-        if issuer.usage.is_some_and(|usage| !usage.crl_sign()) {
-            notes.note(code::MAY_NOT_SIGN_LISTS, depth)?;
-        }
-        if !fit.is_in_scope {
-            notes.note(code::OTHER_SCOPE, depth)?;
-        }
-        if self.now < list.begin {
-            notes.note(code::LIST_NOT_YET_VALID, depth)?;
-        }
-        if list.end.is_some_and(|end| self.now >= end) {
-            notes.note(code::LIST_EXPIRED, depth)?;
-        }
-        let key = issuer.parsed.public_key().raw;
-        if !list.is_signed_by(key, self.algorithms) {
-            notes.note(code::LIST_SIGNATURE, depth)?;
-        }
-        if list.has_unknown_critical {
-            notes.note(code::LIST_CRITICAL, depth)?;
-        }
-        if list.revoked.get(significant(certificate.parsed.raw_serial())) == Some(&true) {
-            notes.note(code::REVOKED, depth)?;
-        }
-        Ok(())
     }
 }

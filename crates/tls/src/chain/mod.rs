@@ -9,6 +9,7 @@
 mod constraints;
 mod link;
 mod lists;
+mod revocation;
 mod signed;
 
 use std::collections::HashMap;

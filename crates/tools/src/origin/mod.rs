@@ -10,6 +10,7 @@ mod body;
 mod capacity;
 pub mod certificate;
 mod connection;
+mod dispatch;
 pub mod offload;
 mod pattern;
 pub mod request;

@@ -16,8 +16,9 @@ use rt::{Class, Signal};
 use super::arguments::Settings;
 use super::capacity::CapacitySlot;
 use super::certificate::{self, Origin};
+use super::dispatch::Offer;
 use super::offload::Protocol;
-use super::worker::{Offer, Shared, Worker};
+use super::worker::{Shared, Worker};
 use crate::Outcome;
 
 /// Backlog of listening sockets; the kernel's own limit applies as well.

@@ -9,14 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
 use base::{Key, Slab};
-use conn::transport;
-use rt::net::OwnedSocket;
-use rt::{Class, LoadGuard};
 use wire::http::{Fields, Head};
 
-use super::capacity::{Capacity, CapacitySlot};
-use super::connection;
-use super::offload::{self, Protocol};
+use super::capacity::Capacity;
 use super::pattern::Patterns;
 
 /// State shared by all workers.
@@ -37,13 +32,6 @@ impl Shared {
         let (capacity, accepting) = (Capacity::new(most), Capacity::new(usize::MAX));
         Arc::new(Self { patterns: Patterns::new(), capacity, accepting, stopping: AtomicBool::new(false) })
     }
-}
-
-/// Protocols of a listening address.
-#[derive(Debug, Clone)]
-pub struct Offer {
-    pub tls: Option<Arc<tls::Server>>,
-    pub protocol: Protocol,
 }
 
 /// State of one worker.
@@ -97,51 +85,10 @@ impl Worker {
         })
         .await
     }
-
-    /// Serves a connection on this worker, or on the least loaded one if the difference is large.
-    pub fn dispatch(self: &Rc<Self>, socket: OwnedSocket, offer: Offer, place: CapacitySlot) {
-        let here = rt::worker();
-        let workers = rt::workers();
-        if workers == 1 {
-            return self.serve(socket, offer, (place, None));
-        }
-        let idlest = (0..workers as rt::WorkerId).min_by_key(|worker| rt::load_of(*worker)).unwrap_or(here);
-        let chosen = if rt::load_of(idlest).saturating_add(UNEVEN) < rt::load() { idlest } else { here };
-        let held = (place, Some(LoadGuard::on(chosen)));
-        if chosen == here {
-            self.serve(socket, offer, held);
-        } else {
-            rt::post(chosen, Box::new(move || on_this(|worker| worker.serve(socket, offer, held))));
-        }
-    }
-
-    fn serve(
-        self: &Rc<Self>,
-        socket: OwnedSocket,
-        Offer { tls, protocol }: Offer,
-        held: (CapacitySlot, Option<LoadGuard>),
-    ) {
-        let worker = Rc::clone(self);
-        rt::spawn(Class::Normal, 0, async move {
-            let _held = held;
-            let _watch = worker.watch_stop().await;
-            let transport = match tls {
-                None => transport::accept(socket),
-                Some(server) => transport::accept_tls(socket, &server),
-            };
-            match protocol {
-                Protocol::Http => connection::serve(worker, transport).await,
-                Protocol::Fcgi | Protocol::Spop => rt::boxed(offload::serve(worker, transport, protocol)).await,
-            }
-        });
-    }
 }
 
-/// Minimum difference in connections for which a worker hands one over: otherwise the transfer costs more than it
-/// balances.
-const UNEVEN: u32 = 2;
-
-fn on_this(action: impl FnOnce(&Rc<Worker>)) {
+/// Runs an action on the worker of this thread.
+pub(super) fn on_this(action: impl FnOnce(&Rc<Worker>)) {
     if let Some(worker) = rt::local::<Worker>() {
         action(&worker);
     }

@@ -1,17 +1,13 @@
 //! State of the view, and the effects of keys. Must never wait: a separate thread queries the process.
 
 use super::options::Options;
-use super::sample::{self, Kind, Sample, printable};
-use super::screen;
-use super::socket;
+use super::sample::{Kind, Sample, printable};
 use super::view::{Scope, Shown, SortKey, choose, with_rates};
-use crate::Outcome;
 use base::Moment;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::TableState;
 use rt::clock::moment;
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Number of seconds of the curve.
@@ -39,14 +35,8 @@ pub enum Mode {
     Weight(String, String),
 }
 
-/// Task of the querying thread.
-enum Job {
-    Look,
-    Do(String),
-}
-
 /// Result of a task.
-enum News {
+pub enum News {
     Sample(Box<Sample>),
     Done(String),
     Failed(String),
@@ -75,7 +65,7 @@ pub struct App {
     /// A text, and whether it is an error.
     pub message: Option<(String, bool)>,
     said: Moment,
-    interval: Duration,
+    pub interval: Duration,
 }
 
 impl App {
@@ -196,7 +186,7 @@ impl App {
 
     /// Returns the selected server.
     fn server(&self) -> Option<String> {
-        self.chosen().and_then(screen::target)
+        self.chosen().and_then(target)
     }
 
     fn ask(&mut self, state: &str, words: &str) {
@@ -244,7 +234,7 @@ impl App {
         self.mode = Mode::Weight(label, text);
     }
 
-    fn hear(&mut self, news: News) {
+    pub fn hear(&mut self, news: News) {
         match news {
             News::Sample(sample) => self.take(*sample),
             News::Done(answer) => {
@@ -263,88 +253,16 @@ impl App {
     }
 }
 
-/// Queries the process until the channel is closed.
-fn ask(options: &Options, jobs: &Receiver<Job>, news: &Sender<News>) {
-    for job in jobs {
-        let found = match job {
-            Job::Look => match socket::ask(&options.socket, sample::QUESTION).and_then(|text| Sample::parse(&text)) {
-                Ok(sample) => News::Sample(Box::new(sample)),
-                Err(why) => News::Failed(format!("{}: {why}", options.socket.shown())),
-            },
-            Job::Do(command) => match socket::ask(&options.socket, &command) {
-                Ok(answer) => News::Done(answer),
-                Err(why) => News::Failed(why),
-            },
-        };
-        if news.send(found).is_err() {
-            return;
-        }
-    }
-}
-
-/// Shows the view until a key ends it.
-pub fn run(options: Options) -> Outcome {
-    // A process that cannot be queried is reported before the terminal is switched.
-    let first = socket::ask(&options.socket, sample::QUESTION).and_then(|text| Sample::parse(&text));
-    let first = match first {
-        Ok(sample) => sample,
-        Err(why) => return options.failure(&why),
-    };
-    let mut app = App::new(&options);
-    app.take(first);
-    let ((jobs, queue), (sender, news)) = (channel(), channel());
-    std::thread::spawn(move || ask(&options, &queue, &sender));
-    let terminal = ratatui::try_init();
-    let result = terminal.and_then(|mut terminal| {
-        let result = show(&mut app, &mut terminal, &jobs, &news);
-        ratatui::try_restore().and(result)
-    });
-    match result {
-        Ok(()) => Outcome::Done,
-        Err(error) => Outcome::Failed(format!("the terminal: {error}")),
-    }
-}
-
-fn show(
-    app: &mut App,
-    terminal: &mut ratatui::DefaultTerminal,
-    jobs: &Sender<Job>,
-    news: &Receiver<News>,
-) -> std::io::Result<()> {
-    const TICK: Duration = Duration::from_millis(100);
-    let (mut due, mut waits) = (moment() + app.interval, false);
-    loop {
-        for found in news.try_iter() {
-            waits &= !matches!(found, News::Sample(_) | News::Failed(_));
-            app.hear(found);
-        }
-        terminal.draw(|frame| screen::draw(app, frame))?;
-        if !app.paused && !waits && moment() >= due {
-            waits = jobs.send(Job::Look).is_ok();
-            due = moment() + app.interval;
-        }
-        if !event::poll(TICK.min(due.saturating_since(moment()).max(Duration::from_millis(10))))? {
-            continue;
-        }
-        if let Event::Key(key) = event::read()?
-            && key.kind != KeyEventKind::Release
-        {
-            match app.key(key) {
-                Effect::None => {}
-                Effect::End => return Ok(()),
-                Effect::Do(command) => {
-                    let _ = jobs.send(Job::Do(command));
-                    due = moment();
-                }
-            }
-        }
-    }
+/// Returns the server's name in commands, for rows that commands can change.
+fn target(shown: &Shown) -> Option<String> {
+    (shown.row.kind == Kind::Server).then(|| shown.row.label())
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::options::{Wish, parse};
     use super::super::sample::tests::ANSWER;
+    use super::super::screen;
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;

@@ -2,7 +2,7 @@
 //! never require output that differs between both.
 //!
 //! [`options`] parses the command line, [`socket`] sends the query, [`sample`] parses the output, [`view`] selects and
-//! sorts rows, [`screen`] draws them, and [`app`] handles the keys.
+//! sorts rows, [`screen`] draws them, [`app`] handles the keys, and [`terminal`] has the thread that queries.
 
 mod app;
 mod format;
@@ -11,6 +11,7 @@ mod plain;
 mod sample;
 mod screen;
 mod socket;
+mod terminal;
 mod view;
 
 use crate::Outcome;
@@ -38,7 +39,7 @@ pub fn main(words: &[OsString]) -> Outcome {
         Ok(Wish::Run(_)) if !std::io::stdout().is_terminal() => {
             Outcome::Failed("standard output is no terminal: --once prints one table".to_owned())
         }
-        Ok(Wish::Run(options)) => app::run(options),
+        Ok(Wish::Run(options)) => terminal::run(options),
         Err(outcome) => outcome,
     }
 }

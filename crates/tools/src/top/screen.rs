@@ -3,7 +3,7 @@
 use super::app::{App, Mode};
 use super::format::{duration, short};
 use super::sample::Kind;
-use super::view::{COLUMNS, Scope, Shown, TEXTS, cells};
+use super::view::{COLUMNS, Scope, TEXTS, cells};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style, Stylize};
@@ -166,9 +166,4 @@ fn popup(frame: &mut Frame<'_>, title: &str, text: &str, color: Color) {
     let block = Block::bordered().title(format!(" {title} ")).border_style(Style::new().fg(color));
     frame.render_widget(Clear, area);
     frame.render_widget(Paragraph::new(text.to_owned()).block(block), area);
-}
-
-/// Returns the server's name in commands, for rows that commands can change.
-pub fn target(shown: &Shown) -> Option<String> {
-    (shown.row.kind == Kind::Server).then(|| shown.row.label())
 }

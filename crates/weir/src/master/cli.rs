@@ -1,6 +1,7 @@
 //! The master CLI (`-S`; management guide, section 9.4): its own commands, and the prefix `@` that forwards commands to
 //! a worker. Must never interpret commands for a worker.
 
+use super::counter::Counter;
 use super::life::{Farewell, Office, Wish};
 use super::{debug, forward};
 use crate::version;
@@ -27,9 +28,6 @@ pub struct Sockets {
     /// Their addresses, the value of `$HAPROXY_MASTER_CLI`.
     pub addresses: String,
 }
-
-/// The state of the commands: the master, and its environment.
-pub struct Counter(Rc<Office>, Vec<String>);
 
 /// Accepts connections on every socket.
 pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {

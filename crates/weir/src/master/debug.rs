@@ -1,7 +1,7 @@
 //! Commands of the master CLI with `mcli-debug-mode on`, about the master process itself (management guide, section
 //! 9.4.1). Must never change anything.
 
-use super::cli::Counter;
+use super::counter::Counter;
 use crate::{identity, libraries, version};
 use config::spec::RuntimeLevel;
 use control::runtime::{Call, Command, Mode, Run, Served};

@@ -1,6 +1,5 @@
 //! The life of a master: signals, reloads, exits of workers. Must never communicate with a client.
 
-use super::MAX_RELOADS;
 use super::link::{FromWorker, LONGEST, RELOAD};
 use super::notify::{Manager, News};
 use super::roster::{Ended, Roster, Standing};
@@ -32,6 +31,9 @@ pub const SIGNALS: &[Signal] = &[
     Signal::TerminalOutput,
     Signal::TerminalInput,
 ];
+
+/// Default of `mworker-max-reloads`: number of reloads that a leaving worker survives.
+const MAX_RELOADS: u32 = 50;
 
 /// Maximum bytes of start messages that are kept.
 const MOST_LOGS: usize = 64 * 1024;

@@ -2,6 +2,7 @@
 //! and 9.4). It keeps its process id, evaluates only its own part of the configuration, and never serves traffic.
 
 mod cli;
+mod counter;
 mod debug;
 mod forward;
 mod life;
@@ -28,9 +29,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Default of `mworker-max-reloads`: number of reloads that a leaving worker survives.
-const MAX_RELOADS: u32 = 50;
 
 /// Runs the master until it ends.
 ///

@@ -2,7 +2,7 @@
 
 use super::Malformed;
 use super::integer::{encode, take, take_bytes, take_u32};
-use super::update::{Form, KINDS, form, is_array};
+use super::kind::{Form, KINDS, form, is_array};
 
 /// Maximum length of a table's name in bytes.
 const LONGEST_NAME: usize = 255;

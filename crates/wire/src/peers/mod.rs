@@ -6,14 +6,16 @@
 mod definition;
 mod hello;
 mod integer;
+mod kind;
 mod message;
 mod update;
 
 pub use definition::{Definition, KeyKind, Store};
 pub use hello::{Hello, Status, read_line};
 pub use integer::{decode as decode_integer, encode as encode_integer};
+pub use kind::{Form, form, is_array};
 pub use message::{Control, Frame, Message, ack, decode, definition, switch, update};
-pub use update::{Datum, Form, NAMES, Update, form, is_array};
+pub use update::{Datum, NAMES, Update};
 
 /// Why bytes are not a valid message: an error message is sent to the peer and the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

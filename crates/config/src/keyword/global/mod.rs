@@ -12,6 +12,7 @@ mod log;
 mod lua;
 mod machine;
 pub(crate) mod otel;
+mod percentages;
 mod process;
 mod processors;
 mod quic;
@@ -24,10 +25,10 @@ mod tokens;
 mod tune;
 mod vendor;
 
+use super::Surroundings;
 use super::negation::{self, Negation};
-use super::report::Report;
+use super::report::{Report, Where};
 use super::table::{Family, Found, Keyword, Status, find, rows};
-use super::{Surroundings, elsewhere};
 use crate::document::{Line, Section, Word};
 use crate::language::section::SECTIONS;
 use crate::spec::GlobalSpec;
@@ -88,10 +89,6 @@ pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
     Family { title: "Device detection", rows: vendor::TABLE },
     Family { title: "Debugging", rows: debugging::TABLE },
 ];
-
-/// Keywords that may be preceded by `no` and `default`, in addition to `log` and `option`.
-pub(super) const NEGATABLE: &[&str] =
-    &["busy-polling", "set-dumpable", "strict-limits", "insecure-fork-wanted", "numa-cpu-mapping"];
 
 /// Reads a `global` section.
 pub(crate) fn read(section: &Section, spec: &mut GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
@@ -176,5 +173,5 @@ fn is_well_formed(row: &GlobalKeyword, line: &Line, report: &mut Report<'_>) -> 
 fn unknown(context: &mut GlobalContext<'_>, word: &Word) {
     let names = rows(FAMILIES).map(|row| row.name.split(' ').next().unwrap_or_default());
     let names = names.chain(SECTIONS.iter().copied()).collect();
-    context.report.unknown(word, "global", names, elsewhere::hint(&word.text, elsewhere::Where::Global));
+    context.report.unknown(word, "global", names, Where::Global);
 }

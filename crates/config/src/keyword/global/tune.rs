@@ -1,7 +1,7 @@
 //! Performance tuning (section 3.2).
 
-use super::http2::{glitches_usage, streams_elasticity};
 use super::machine::{evaluation_time, max_rules_at_once};
+use super::percentages::{glitches_usage, streams_elasticity};
 use super::{GlobalContext, GlobalKeyword, removed, supported, tuning};
 use crate::diagnostic::{Diagnostic, Form, Severity};
 use crate::document::{Line, Word};

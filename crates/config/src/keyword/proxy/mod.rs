@@ -30,12 +30,12 @@ mod timeouts;
 pub(crate) use draft::{ChosenFormat, Pages, ProxyDraft};
 pub(crate) use otel::percent;
 
+use super::Surroundings;
 use super::negation::{self, Negation};
 use super::place::places::BACK_SECTION;
 use super::place::{Holder, KeywordScope, Section as Kind, places};
-use super::report::{Report, did_you_mean};
+use super::report::{Report, Where, did_you_mean};
 use super::table::{Family, Found, Keyword, Status, find, rows};
-use super::{Surroundings, elsewhere};
 use crate::diagnostic::{Diagnostic, Form};
 use crate::document::{Line, Section};
 use crate::language::section::SECTIONS;
@@ -209,8 +209,7 @@ fn read_line(context: &mut ProxyContext<'_>, line: &Line) {
             let Some(word) = line.words.first() else { return };
             let names = rows(FAMILIES).map(|row| row.name.split(' ').next().unwrap_or_default());
             let names = names.chain(SECTIONS.iter().copied()).collect();
-            let hint = elsewhere::hint(&word.text, elsewhere::Where::Proxy);
-            context.report.unknown(word, context.holder.section.keyword(), names, hint);
+            context.report.unknown(word, context.holder.section.keyword(), names, Where::Proxy);
         }
     }
 }

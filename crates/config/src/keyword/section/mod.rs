@@ -28,10 +28,10 @@ mod userlist;
 
 pub(super) use ring::{EVENTS, PROVISIONING};
 
+use super::Surroundings;
 use super::negation::{self, Negation};
-use super::report::Report;
+use super::report::{Report, Where};
 use super::table::{Keyword, Status};
-use super::{Surroundings, elsewhere};
 use crate::document::{Line, Section};
 use crate::spec::SectionsSpec;
 use std::borrow::Cow;
@@ -256,7 +256,7 @@ fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
                 .map(|known| format!("write '{known}'"));
             let mut diagnostic =
                 crate::diagnostic::Diagnostic::alert(word.span, format!("{sentence} '{}'.", word.text));
-            diagnostic.hint = known.or_else(|| elsewhere::hint(&word.text, elsewhere::Where::Section));
+            diagnostic.hint = known.or_else(|| report.elsewhere(word, Where::Section));
             report.push(diagnostic);
         }
         // The first word is known, the second one is not.
@@ -287,7 +287,7 @@ fn unknown(row: &SectionRow, line: &Line, report: &mut Report<'_>) {
             diagnostic.hint = known.map(|known| format!("write '{} {known}'", word.text));
             report.push(diagnostic);
         }
-        None => report.unknown(word, row.name, names, elsewhere::hint(&word.text, elsewhere::Where::Section)),
+        None => report.unknown(word, row.name, names, Where::Section),
     }
 }
 
@@ -307,7 +307,7 @@ fn refuse(row: &SectionRow, section: &Section, report: &mut Report<'_>) {
             continue;
         }
         let names = row.rows.iter().map(|row| row.name.split(' ').next().unwrap_or_default()).collect();
-        report.unknown(word, row.name, names, elsewhere::hint(&word.text, elsewhere::Where::Section));
+        report.unknown(word, row.name, names, Where::Section);
     }
 }
 

@@ -2,7 +2,7 @@
 //! checks: the two are independent.
 
 use super::ServerContext;
-use super::checks::delay;
+use super::delay::delay;
 use crate::address::AddressRules;
 use crate::document::Word;
 use crate::keyword::source;

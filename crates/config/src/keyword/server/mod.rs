@@ -5,6 +5,7 @@ pub(super) mod added;
 mod agent;
 mod checks;
 mod connection;
+mod delay;
 mod detached;
 mod general;
 mod origin;

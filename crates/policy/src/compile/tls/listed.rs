@@ -1,7 +1,8 @@
 //! The certificates of a `bind` line: from its own keywords, from crt-lists, from `ssl-f-use` of its frontend. Must
 //! never load a file except a crt-list.
 
-use super::{Line, located, reason};
+use super::line::Line;
+use super::{located, reason};
 use crate::compile::Compiler;
 use crate::compile::tls::store::Found;
 use crate::program::CrtLines;

@@ -4,7 +4,8 @@
 mod definition;
 mod files;
 
-use super::{Line, located, reason};
+use super::line::Line;
+use super::{located, reason};
 use crate::compile::Compiler;
 use crate::program::{CrtLines, CrtList, TlsListener, TlsParts};
 use config::crt_list;

@@ -1,7 +1,8 @@
 //! Compiles session resumption: `tls-ticket-keys`, `no-tls-tickets`, `tune.ssl.cachesize`, `tune.ssl.lifetime`. Must
 //! never generate a key.
 
-use super::{Line, located};
+use super::line::Line;
+use super::located;
 use crate::compile::Compiler;
 use config::span::Spanned;
 use config::spec::{BindTlsSpec, GlobalTlsSpec};

@@ -1,6 +1,7 @@
 //! Loads the CA files and revocation lists that lines refer to. Must never verify a chain.
 
-use super::{Line, SYSTEM_ROOTS, located, reason};
+use super::line::Line;
+use super::{SYSTEM_ROOTS, located, reason};
 use crate::compile::Compiler;
 use config::span::{Span, Spanned};
 use config::spec::{BindTlsSpec, GlobalTlsSpec, TlsSpec};

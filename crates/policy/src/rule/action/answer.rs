@@ -1,8 +1,9 @@
 //! Actions that end the evaluation: `allow`, `deny`, `return`, `redirect`, `tarpit`. Must never perform one.
 
 use super::redirect::{self, Redirect};
-use super::reply::{self, Answer};
+use super::reply;
 use super::{Action, Row, row};
+use crate::rule::described::Answer;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use crate::services::ServiceRow;
 use config::keyword::rule::HTTP_REQUEST;

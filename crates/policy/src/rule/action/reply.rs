@@ -1,40 +1,14 @@
 //! Responses defined by rules: the common arguments of `return`, `deny` and `tarpit`. Must never send one.
 
 use crate::program::Page;
-use crate::rule::Reply;
+use crate::rule::described::{Answer, Body};
 use crate::rule::parse::{Parsing, RuleError, Words};
+use crate::rule::response::Reply;
 use config::document::Word;
 use config::keyword::error_page_fault;
 use config::text::{from_bytes, to_bytes};
 use expression::log_format::{LogFormat, Purpose};
 use std::sync::Arc;
-
-/// A response defined by a rule.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    pub status: u16,
-    /// `content-type`.
-    pub content_type: Option<Box<[u8]>>,
-    pub body: Body,
-    /// `hdr`: additional fields.
-    pub fields: Vec<(Box<[u8]>, LogFormat)>,
-}
-
-/// The source of a response's body.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Body {
-    /// The proxy's error page for the status (`default-errorfiles`).
-    Default,
-    Empty,
-    /// The complete response of a file (`errorfile`, `errorfiles`).
-    Page(Arc<Reply<'static>>),
-    /// The complete response and the length of its body, the same for every client.
-    Written(Reply<'static>, usize),
-    /// `string` and `file`.
-    Bytes(Box<[u8]>),
-    /// `lf-string` and `lf-file`.
-    Format(LogFormat),
-}
 
 /// The parsed arguments.
 #[derive(Default)]

@@ -1,8 +1,6 @@
 //! Common parts of all charts: their two sizes, colours, legend keys, and the form of a drawing in a file of its own.
 //! Must never depend on the kind of chart.
 
-use super::bars::Bars;
-use super::lines::Lines;
 use super::quantity::Unit;
 use super::scale::Form;
 use super::svg::{self, Anchor, Svg};
@@ -131,33 +129,6 @@ impl Frame {
             Self::Wide => "wide",
             Self::Narrow => "narrow",
         }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Chart {
-    /// Lines over an axis.
-    Lines(Lines),
-    /// Horizontal bars.
-    Bars(Bars),
-}
-
-impl Chart {
-    /// Draws the chart for a page; `id` is unique in it.
-    pub fn draw(&self, frame: Frame, id: &str) -> String {
-        match self {
-            Self::Lines(lines) => lines.draw(frame, id, None),
-            Self::Bars(bars) => bars.draw(frame, id, None),
-        }
-    }
-
-    /// Draws the chart for a file of its own, including style, background and heading.
-    pub fn file(&self, heading: &str) -> String {
-        let drawn = match self {
-            Self::Lines(lines) => lines.draw(Frame::Wide, "chart", Some(heading)),
-            Self::Bars(bars) => bars.draw(Frame::Wide, "chart", Some(heading)),
-        };
-        format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{drawn}")
     }
 }
 

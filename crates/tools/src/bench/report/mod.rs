@@ -6,6 +6,7 @@
 
 mod bars;
 mod chart;
+mod drawing;
 mod figures;
 mod lines;
 mod page;

@@ -3,7 +3,8 @@
 use super::{Figure, MOST_PANELS, Panel};
 use crate::bench::figures;
 use crate::bench::report::bars::{Bar, Bars, Group};
-use crate::bench::report::chart::{Axis, Chart, Colour, Key, Sample, Stroke};
+use crate::bench::report::chart::{Axis, Colour, Key, Sample, Stroke};
+use crate::bench::report::drawing::Chart;
 use crate::bench::report::lines::{Lines, Series, Spot};
 use crate::bench::report::quantity::{Unit, grouped};
 use crate::bench::report::scale::Form;

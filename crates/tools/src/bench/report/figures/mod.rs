@@ -4,7 +4,7 @@
 mod courses;
 mod sweeps;
 
-use super::chart::Chart;
+use super::drawing::Chart;
 use super::summary::Summary;
 
 /// A numbered figure of the report.

@@ -2,7 +2,8 @@
 //! differ in anything else.
 
 use super::{Figure, MOST_PANELS, Panel};
-use crate::bench::report::chart::{Axis, Chart, Colour, Key, Sample, Stroke};
+use crate::bench::report::chart::{Axis, Colour, Key, Sample, Stroke};
+use crate::bench::report::drawing::Chart;
 use crate::bench::report::lines::{Lines, Series, Spot};
 use crate::bench::report::quantity::Unit;
 use crate::bench::report::scale::Form;

@@ -1,0 +1,19 @@
+//! What the task of a connection and its requests share. Must never move a record.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::state::State;
+use crate::about::About;
+
+/// State shared by the connection's task and its requests.
+pub(super) struct Control {
+    pub(super) state: RefCell<State>,
+    pub(super) about: About,
+    /// Whether the handshake is not complete, so that what is sent is early data.
+    pub(super) early: Cell<bool>,
+}
+
+/// Handle of a connection for tasks that begin requests on it.
+#[derive(Clone)]
+pub struct Requests(pub(super) Rc<Control>);

@@ -1,0 +1,21 @@
+//! What the task of a connection with a server and its requests share. Must never move a frame.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::state::State;
+use crate::about::About;
+
+/// State shared by the connection's task and its requests, beside the streams.
+pub(super) struct Control {
+    pub(super) state: Rc<RefCell<State>>,
+    pub(super) about: About,
+    /// The number of answers received whole.
+    pub(super) answers: Cell<u32>,
+    /// Whether the handshake is not complete, so that what is sent is early data.
+    pub(super) early: Cell<bool>,
+}
+
+/// Handle of a connection for tasks that begin requests on it.
+#[derive(Clone)]
+pub struct Requests(pub(super) Rc<Control>);

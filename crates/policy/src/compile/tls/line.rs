@@ -1,0 +1,22 @@
+//! How messages about a line with TLS parameters begin and end. Must never report one.
+
+use config::diagnostic::Form;
+use config::span::Span;
+
+/// Prefixes and suffixes of messages about a line.
+#[derive(Clone)]
+pub(super) struct Line {
+    /// Prefix of messages about files: `'bind :443' in section 'frontend' : `.
+    pub(super) head: String,
+    pub(super) form: Form,
+    /// Prefix and suffix of messages about lists of algorithms.
+    pub(super) algorithms: (String, String),
+    pub(super) span: Span,
+}
+
+impl Line {
+    /// Returns the prefix without the part that a crt-list adds.
+    pub(super) fn head_of_line(&self) -> &str {
+        self.head.strip_suffix("'crt-list' : ").unwrap_or(&self.head)
+    }
+}
