@@ -5,6 +5,6 @@ mod ends;
 mod run;
 mod start;
 
-pub use connection::Client;
+pub use connection::{Begun, Client};
 pub use run::conclude_panicked;
 pub use start::{start, start_reversed};
