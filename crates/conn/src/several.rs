@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use base::buffer::Buffer;
 use base::moment::Moment;
 use rt::net::SocketQuery;
 use tls::HandshakeInfo;
@@ -12,8 +13,124 @@ use tls::HandshakeInfo;
 use crate::carrier::Carrier;
 use crate::downstream::Downstream;
 use crate::fcgi;
-use crate::h2::{self, Counts, Ping};
+use crate::h2;
 use crate::transport::Transport;
+
+pub use crate::h2::Ping;
+
+/// Protocols in which a connection of HTTP carries several requests at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/2.
+    H2,
+}
+
+/// How the first bytes of a client's connection compare with those of a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// They begin a connection of the protocol.
+    Whole,
+    /// They may: more bytes are needed.
+    Part,
+    /// They do not.
+    Other,
+}
+
+impl Protocol {
+    /// Returns the protocol that a configuration or ALPN calls by that name.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        match name {
+            b"h2" => Some(Self::H2),
+            _ => None,
+        }
+    }
+
+    /// Returns the major version of HTTP.
+    pub fn major(self) -> u32 {
+        match self {
+            Self::H2 => 2,
+        }
+    }
+
+    /// Compares the first bytes of a client's connection with those of the protocol.
+    pub fn compare(self, bytes: &[u8]) -> Beginning {
+        let preface = match self {
+            Self::H2 => wire::h2::PREFACE,
+        };
+        match preface.starts_with(&bytes[..bytes.len().min(preface.len())]) {
+            true if bytes.len() >= preface.len() => Beginning::Whole,
+            true => Beginning::Part,
+            false => Beginning::Other,
+        }
+    }
+
+    /// Reads until it is known whether a client's connection begins in the protocol. [`Beginning::Part`]: the connection has
+    /// ended or failed before that. What was read stays in `input`.
+    pub fn poll_beginning(
+        self,
+        cx: &mut Context<'_>,
+        transport: &mut Transport,
+        input: &mut Buffer,
+    ) -> Poll<Beginning> {
+        loop {
+            match self.compare(input.data()) {
+                Beginning::Part => {}
+                known => return Poll::Ready(known),
+            }
+            crate::flow::expand(input);
+            match transport.poll_read(cx, input) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => return Poll::Ready(Beginning::Part),
+                Poll::Pending => {
+                    // While the rest is waited for, the buffer has the size of the bytes received.
+                    crate::flow::shrink(input);
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+}
+
+/// Settings and limits of a client's connection that carries several streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientTerms {
+    /// In HTTP/2.
+    H2(h2::Terms),
+}
+
+/// Events of a client's connection since they were last taken, as its protocol counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientCounts {
+    /// In HTTP/2.
+    H2(h2::Counts),
+}
+
+/// Faults of a client, whatever its protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Faults {
+    /// Glitches.
+    pub glitches: u32,
+    /// Requests that became no stream because of an error of theirs.
+    pub malformed: u32,
+    /// Heads whose errors have ended the connection.
+    pub fatal: u32,
+}
+
+impl ClientCounts {
+    /// Whether nothing has happened.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::H2(counts) => *counts == h2::Counts::default(),
+        }
+    }
+
+    /// Returns the client's faults.
+    pub fn faults(&self) -> Faults {
+        match self {
+            Self::H2(counts) => Faults { glitches: counts.glitches, malformed: counts.malformed, fatal: counts.fatal },
+        }
+    }
+}
 
 /// A client's connection whose protocol carries several streams.
 ///
@@ -34,36 +151,31 @@ macro_rules! on {
 }
 
 impl<'a> Connection<'a> {
-    /// Goes on with a connection that has begun with the preface of such a protocol
-    /// ([`crate::h1::Reuse::Several`]). `None`: it has not.
-    pub fn of(client: &'a mut Downstream, terms: h2::Terms) -> Option<Self> {
-        let Downstream::H1(server) = client else { return None };
-        if !server.received().starts_with(wire::h2::PREFACE) {
-            return None;
+    /// Serves a connection that begins in the protocol of `terms` ([`Beginning::Whole`]). `None`: that protocol is not spoken on
+    /// a connection like this.
+    pub fn of(client: &'a mut Downstream, terms: ClientTerms) -> Option<Self> {
+        match terms {
+            ClientTerms::H2(terms) => {
+                let (transport, input) = client.bytes()?;
+                Some(Self::H2(h2::Connection::new(transport, input, terms)))
+            }
         }
-        Some(Self::H2(h2::Connection::new(server, terms)))
     }
 
-    /// Goes on with a connection that we have opened to a server which asks (reverse HTTP). `None`: it carries a stream already.
-    pub fn reversed(client: &'a mut Downstream, terms: h2::Terms) -> Option<Self> {
-        let Downstream::H1(server) = client else { return None };
-        Some(Self::H2(h2::Connection::reversed(server, terms)))
+    /// Serves a connection that we have opened to a server which asks (reverse HTTP). `None`: as for [`Connection::of`].
+    pub fn reversed(client: &'a mut Downstream, terms: ClientTerms) -> Option<Self> {
+        match terms {
+            ClientTerms::H2(terms) => {
+                let (transport, input) = client.bytes()?;
+                Some(Self::H2(h2::Connection::reversed(transport, input, terms)))
+            }
+        }
     }
 
-    /// Ready with whether a connection begins with the preface of such a protocol.
-    pub fn poll_preface(client: &mut Downstream, cx: &mut Context<'_>) -> Poll<bool> {
-        let Downstream::H1(server) = client else { return Poll::Ready(false) };
-        loop {
-            let received = server.received();
-            let length = received.len().min(wire::h2::PREFACE.len());
-            if received[..length] != wire::h2::PREFACE[..length] || length == wire::h2::PREFACE.len() {
-                return Poll::Ready(length == wire::h2::PREFACE.len() && received.starts_with(wire::h2::PREFACE));
-            }
-            crate::flow::expand(&mut server.input);
-            match std::task::ready!(server.transport.poll_read(cx, &mut server.input)) {
-                Ok(1..) => {}
-                Ok(0) | Err(_) => return Poll::Ready(false),
-            }
+    /// Returns its protocol.
+    pub fn protocol(&self) -> Protocol {
+        match self {
+            Self::H2(_) => Protocol::H2,
         }
     }
 
@@ -96,9 +208,11 @@ impl<'a> Connection<'a> {
         on!(self, protocol => protocol.advance(now))
     }
 
-    /// What has happened since this was called before.
-    pub fn take_counts(&self) -> Counts {
-        on!(self, protocol => protocol.take_counts())
+    /// Returns what has happened since this was called before.
+    pub fn take_counts(&self) -> ClientCounts {
+        match self {
+            Self::H2(protocol) => ClientCounts::H2(protocol.take_counts()),
+        }
     }
 
     /// The number of streams being served, and the maximum.
@@ -139,23 +253,6 @@ impl<'a> Connection<'a> {
     /// Ready when the last stream was released.
     pub fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         on!(self, protocol => protocol.poll_settled(cx))
-    }
-}
-
-/// Protocols in which a server's connection carries several requests at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/2.
-    H2,
-}
-
-impl Protocol {
-    /// The one that a configuration or ALPN calls so.
-    pub fn named(name: &[u8]) -> Option<Self> {
-        match name {
-            b"h2" => Some(Self::H2),
-            _ => None,
-        }
     }
 }
 
@@ -257,10 +354,10 @@ impl ServerConnection {
     }
 
     /// What has happened since this was called before, which only HTTP/2 counts.
-    pub fn take_counts(&self) -> Counts {
+    pub fn take_counts(&self) -> h2::Counts {
         match self {
             Self::H2(protocol) => protocol.take_counts(),
-            Self::Fcgi(_) => Counts::default(),
+            Self::Fcgi(_) => h2::Counts::default(),
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod orders;
 pub mod outgoing;
 pub mod peering;
 pub mod probes;
+pub mod protocol;
 pub mod resolve;
 mod reversing;
 pub mod routes;

@@ -42,8 +42,6 @@ pub enum Reuse {
     Refuse,
     /// The next request: this one was read to its end.
     Again(BodyEnd),
-    /// There was no request, but the preface of a protocol with several streams ([`crate::several`]).
-    Several,
 }
 
 /// The result of reading a request's head.
@@ -59,13 +57,11 @@ pub enum Received {
     },
     /// The connection ended or failed before the head did.
     Closed,
-    /// The connection goes over to a protocol with several streams.
-    Preface,
     /// It is no request.
     Invalid {
         /// The status of the answer.
         status: u16,
-        /// Why it is invalid, if that is known: the head is among the bytes received.
+        /// Why it is invalid, if `show errors` is to show that: the head is among the bytes received.
         fault: Option<Fault>,
     },
 }
@@ -160,19 +156,20 @@ impl Server {
     /// Parses the input. `None`: more is needed.
     fn parse(&mut self, limits: &h1::HeadLimits, scan: &mut Scan, head: &mut Head) -> Option<Received> {
         let too_large = Fault { reason: Violation::HeadTooLarge.text(), position: self.input.len() };
-        let (status, fault) = match h1::parse_request(self.input.data(), limits, scan, head) {
+        match h1::parse_request(self.input.data(), limits, scan, head) {
             Ok(Parse::Complete { consumed }) if fits(head, consumed, limits.max_head) => {
                 let glitch = limits.accept_unsafe && h1::is_unsafe_request(&self.input.data()[..consumed], limits);
                 let body = UnreadBody::after(head, consumed, &mut self.input);
-                return Some(Received::Head { body, length: consumed, glitch });
+                Some(Received::Head { body, length: consumed, glitch })
             }
-            Ok(Parse::Complete { .. }) => (431, too_large),
-            Ok(Parse::Partial) if self.input.len() < limits.max_head => return None,
-            Ok(Parse::Partial) => (400, too_large),
-            Err(error) if error.violation == Violation::Http2Preface => return Some(Received::Preface),
-            Err(error) => (error.status(), Fault { reason: error.reason(), position: error.position }),
-        };
-        Some(Received::Invalid { status, fault: Some(fault) })
+            Ok(Parse::Complete { .. }) => Some(Received::Invalid { status: 431, fault: Some(too_large) }),
+            Ok(Parse::Partial) if self.input.len() < limits.max_head => None,
+            Ok(Parse::Partial) => Some(Received::Invalid { status: 400, fault: Some(too_large) }),
+            Err(error) => {
+                let fault = Fault { reason: error.reason(), position: error.position };
+                Some(Received::Invalid { status: error.status(), fault: error.is_malformed().then_some(fault) })
+            }
+        }
     }
 
     /// Writes bytes of a message. `last`: the end of the connection follows at once.

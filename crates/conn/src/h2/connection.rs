@@ -5,30 +5,33 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use base::buffer::Buffer;
 use base::moment::Moment;
 use wire::h2::PREFACE;
 
 use super::mover::{Mover, Newest};
 use super::{Counts, Ping, Role, Stream, Terms};
-use crate::h1::Server;
+use crate::transport::Transport;
 
-/// A connection of which the preface was seen.
+/// A client's connection, from its preface on.
 pub struct Connection<'a> {
-    server: &'a mut Server,
+    transport: &'a mut Transport,
+    /// Bytes that were read and not used yet.
+    input: &'a mut Buffer,
     mover: Mover,
     opened: u32,
 }
 
 impl<'a> Connection<'a> {
-    /// Goes on with a connection whose input begins with the preface.
-    pub fn new(server: &'a mut Server, terms: Terms) -> Self {
-        server.input.consume(PREFACE.len());
-        Self { server, mover: Mover::new(Role::Server, terms), opened: 0 }
+    /// Serves a connection whose input begins with the preface.
+    pub fn new(transport: &'a mut Transport, input: &'a mut Buffer, terms: Terms) -> Self {
+        input.consume(PREFACE.len());
+        Self { transport, input, mover: Mover::new(Role::Server, terms), opened: 0 }
     }
 
     /// Goes on with a connection that we have opened, and on which the peer asks: the preface is ours (reverse HTTP).
-    pub fn reversed(server: &'a mut Server, terms: Terms) -> Self {
-        Self { server, mover: Mover::reversed(terms), opened: 0 }
+    pub fn reversed(transport: &'a mut Transport, input: &'a mut Buffer, terms: Terms) -> Self {
+        Self { transport, input, mover: Mover::reversed(terms), opened: 0 }
     }
 
     /// Whether a stream is being served.
@@ -65,7 +68,7 @@ impl<'a> Connection<'a> {
 
     /// Moves frames in both directions. Ready with a stream that has begun, or with `None`: the connection has ended.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Stream>> {
-        let opened = std::task::ready!(self.mover.poll(cx, &mut self.server.transport, &mut self.server.input));
+        let opened = std::task::ready!(self.mover.poll(cx, self.transport, self.input));
         let Some(stream) = opened else { return Poll::Ready(None) };
         self.opened = self.opened.saturating_add(1);
         let most = self.mover.state.borrow().terms.max_total;
@@ -87,7 +90,7 @@ impl<'a> Connection<'a> {
 
     /// Ends all streams, and sends GOAWAY to the client as far as that is possible at once.
     pub fn close(&mut self) {
-        self.mover.close(&mut self.server.transport);
+        self.mover.close(self.transport);
     }
 
     /// Whether the client has closed its direction, or nothing can or may be sent to it.
@@ -102,7 +105,7 @@ impl<'a> Connection<'a> {
 
     /// Sends remaining bytes after the connection was closed. Ready with the number of bytes sent; 0: nothing is left.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
-        self.mover.poll_flush(cx, &mut self.server.transport)
+        self.mover.poll_flush(cx, self.transport)
     }
 
     /// Ready when the last stream was released.

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use conn::several::{Connection, Parcel, Requests, ServerConnection};
+use conn::several::{Beginning, Parcel, Requests, ServerConnection};
 use live::{Admin, Entry};
 
+use crate::protocol::REVERSED;
 use crate::session::Session;
 use crate::session::attached::Attached;
 use crate::session::task::StreamTask;
@@ -33,8 +34,9 @@ async fn begins(session: &Session, client: &mut Client) -> bool {
         if session.is_stopping() {
             return Poll::Ready(false);
         }
-        match Connection::poll_preface(&mut client.conn, cx) {
-            Poll::Ready(begun) => Poll::Ready(begun),
+        let Some((transport, input)) = client.conn.bytes() else { return Poll::Ready(false) };
+        match REVERSED.poll_beginning(cx, transport, input) {
+            Poll::Ready(seen) => Poll::Ready(seen == Beginning::Whole),
             Poll::Pending => client.timer.poll_expired(cx).map(|()| false),
         }
     })

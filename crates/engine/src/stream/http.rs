@@ -1,15 +1,17 @@
-//! A client's HTTP/1 connection, from top to bottom: wait, serve a request, wait for the next. Between two requests the
-//! session holds no buffer and no large future. Must never know what a request says.
+//! A client's connection: the choice of its protocol, and HTTP/1 from top to bottom: wait, serve a request, wait for the next. Between
+//! two requests the session holds no buffer and no large future. Must never know what a request says.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use conn::h1::{BodyEnd, Reuse};
+use conn::several::{self as multiplexed, Beginning};
 use rt::LocalRc;
 
+use crate::protocol::{Choice, Expected, Protocol};
 use crate::session::Session;
 use crate::session::task::StreamTask;
-use crate::stream::client::Client;
+use crate::stream::client::{Begun, Client};
 use crate::stream::private;
 use crate::stream::request;
 use crate::stream::several;
@@ -25,43 +27,137 @@ enum Wait {
 /// Serves a client whose connection has come in TCP mode until it ends. The stream that began then is the session's.
 pub async fn serve_upgraded(session: &LocalRc<StreamTask>, client: &mut Client) {
     session.upgrade(None);
-    client.begun = true;
-    serve(session, client).await;
-    if client.begun
-        && let Some(state) = session.current()
-    {
+    client.begun = Begun::Tcp;
+    match choose(session, client).await {
+        Some(Protocol::Http1) => serve(session, client).await,
+        Some(Protocol::Multiplexed(protocol)) => {
+            let arguments = (session, &mut *client);
+            rt::boxed_with(arguments, |(session, client)| several::serve(session, client, protocol)).await;
+        }
+        Some(Protocol::Tcp) | None => {}
+    }
+    if let Some(state) = client.take_begun(session) {
         // Nothing came of it.
         session.end(state);
     }
 }
 
-/// Serves a client until its connection ends.
-pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> impl Future<Output = ()> + 'a {
-    client.ready = rt::now();
+/// Chooses the protocol of a connection. In HTTP mode, waits for as many of its first bytes as that takes, within the time of a request.
+/// `None`: the connection has ended before, and is logged.
+#[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
+pub fn choose<'a>(
+    session: &'a LocalRc<StreamTask>,
+    client: &'a mut Client,
+) -> impl Future<Output = Option<Protocol>> + 'a {
     async move {
+        if !session.is_http() {
+            return Some(Protocol::Tcp);
+        }
+        client.ready = rt::now();
         // A request that came along with its connection is read at once, unless memory is scarce.
-        let mut wait = rt::memory_is_scarce();
+        let mut waits = rt::memory_is_scarce();
         loop {
-            if wait && !client.conn.has_received() {
+            if waits && !client.conn.has_received() {
                 match std::future::poll_fn(|cx| poll_idle(session, client, cx)).await {
                     Wait::Readable => {}
                     Wait::Expired => {
-                        if client.served == 0 && !session.proxy().http.ignore_probes {
-                            rt::boxed(request::expired(session, client)).await;
-                        }
-                        break;
+                        rt::boxed(expire(session, client)).await;
+                        return None;
                     }
-                    Wait::Stopping => break,
+                    Wait::Stopping => return None,
                 }
             }
-            if wait && rt::slice_is_over() {
-                // A client that sends one request after the other is served beside the others, not before them.
+            if waits && rt::slice_is_over() {
                 rt::yield_now().await;
             }
-            wait = true;
-            if !client.conn.try_receive() {
-                continue;
+            if client.conn.try_receive() {
+                break;
             }
+            waits = true;
+        }
+        match expected(session, client).choose(client.conn.received()) {
+            Choice::Known(protocol) => Some(protocol),
+            Choice::Open(protocol) => rt::boxed(look(session, client, protocol)).await,
+            Choice::Refused => {
+                refuse(session, client);
+                None
+            }
+        }
+    }
+}
+
+/// Returns the protocols that a connection in HTTP mode may begin in.
+fn expected(session: &Session, client: &mut Client) -> Expected {
+    let info = client.conn.bytes().and_then(|(transport, _)| transport.handshake_info());
+    let alpn = info.and_then(|info| info.alpn.as_deref());
+    Expected::by(session.protocol(), alpn, !session.proxy().http.disable_h2_upgrade)
+}
+
+/// Waits for further bytes of what may become the beginning of a connection in `protocol`.
+async fn look(session: &StreamTask, client: &mut Client, protocol: multiplexed::Protocol) -> Option<Protocol> {
+    let first_byte = rt::now();
+    let limit = session.proxy().timeouts.request();
+    client.timer.arm(limit.map(|limit| client.ready + limit));
+    let Client { conn, timer, .. } = &mut *client;
+    let seen = std::future::poll_fn(|cx| {
+        let Some((transport, input)) = conn.bytes() else { return Poll::Ready(None) };
+        match protocol.poll_beginning(cx, transport, input) {
+            Poll::Ready(seen) => Poll::Ready(Some(seen)),
+            Poll::Pending => timer.poll_expired(cx).map(|()| None),
+        }
+    })
+    .await;
+    let expected = expected(session, client);
+    let choice = match seen {
+        Some(Beginning::Whole | Beginning::Other) => expected.choose(client.conn.received()),
+        Some(Beginning::Part) | None => expected.give_up(),
+    };
+    match choice {
+        Choice::Known(Protocol::Multiplexed(protocol)) => Some(Protocol::Multiplexed(protocol)),
+        Choice::Known(protocol) => {
+            let (state, is_tcp) = client.begin(session);
+            client.begun = if is_tcp { Begun::Tcp } else { Begun::Early };
+            state.borrow_mut().timings.first_byte = Some(first_byte);
+            Some(protocol)
+        }
+        // As in HAProxy, a client that is late is not logged.
+        Choice::Refused if seen.is_none() && client.begun == Begun::Nothing => None,
+        Choice::Refused | Choice::Open(_) => {
+            refuse(session, client);
+            None
+        }
+    }
+}
+
+/// Ends a fresh connection whose client sent nothing in time. As in HAProxy, one that has to begin with the preface of HTTP/2 is not
+/// logged.
+async fn expire(session: &StreamTask, client: &mut Client) {
+    if session.proxy().http.ignore_probes {
+        return;
+    }
+    match expected(session, client).give_up() {
+        Choice::Known(_) => request::expired(session, client).await,
+        Choice::Open(_) | Choice::Refused if client.begun == Begun::Tcp => request::refuse_silently(session, client),
+        Choice::Open(_) | Choice::Refused => {}
+    }
+}
+
+/// Ends a connection that does not begin in the protocol that it has to.
+#[cold]
+fn refuse(session: &StreamTask, client: &mut Client) {
+    if session.proxy().http.ignore_probes && !client.conn.has_received() {
+        // It has ended without a byte.
+        client.drop_connection();
+    } else {
+        request::refuse_silently(session, client);
+    }
+}
+
+/// Serves a client of HTTP/1, whose first request has begun to come, until its connection ends.
+#[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
+pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> impl Future<Output = ()> + 'a {
+    async move {
+        loop {
             rt::boxed_with((session, &mut *client), |(session, client)| request::serve(session, client)).await;
             match client.finish() {
                 Reuse::Again(BodyEnd { .. }) => {
@@ -69,12 +165,22 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
                     client.since = rt::now();
                     client.since_date = rt::wall();
                 }
-                Reuse::Several => {
-                    rt::boxed_with((session, &mut *client), |(session, client)| several::serve(session, client)).await;
-                    break;
-                }
                 end @ (Reuse::Close | Reuse::Drop | Reuse::Linger | Reuse::Refuse) => {
                     client.reuse = end;
+                    return;
+                }
+            }
+            loop {
+                if !client.conn.has_received()
+                    && std::future::poll_fn(|cx| poll_idle(session, client, cx)).await != Wait::Readable
+                {
+                    return;
+                }
+                if rt::slice_is_over() {
+                    // A client that sends one request after the other is served beside the others, not before them.
+                    rt::yield_now().await;
+                }
+                if client.conn.try_receive() {
                     break;
                 }
             }

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 
 use conn::h2::Counts;
+use conn::several::{ClientCounts, Protocol};
 use live::Counts as Loads;
 use live::counters::{Http2Counters, ObjectCounters, ProxyCounters, Rate, WorkerCounters};
 use live::trace::events;
@@ -478,12 +479,6 @@ impl<'a> Http2Connection<'a> {
         Self { counters, streams: Cell::new(0) }
     }
 
-    /// A client's connection goes on in HTTP/2, and is none of HTTP/1.
-    pub fn with_client(session: &'a Session) -> Self {
-        session.counters().front.protocol.connections.subtract(1);
-        Self::new(&session.counters().front_http2)
-    }
-
     /// What has happened on it. Glitches are counted where their consequences are.
     pub fn count(&self, counts: &Counts) {
         let counters = self.counters;
@@ -514,6 +509,29 @@ impl Drop for Http2Connection<'_> {
     fn drop(&mut self) {
         self.counters.open_connections.subtract(1);
         self.counters.open_streams.subtract(self.streams.get());
+    }
+}
+
+/// A client's connection of several streams, in the counters of its protocol.
+pub enum ClientConnection<'a> {
+    /// HTTP/2.
+    H2(Http2Connection<'a>),
+}
+
+impl<'a> ClientConnection<'a> {
+    /// It has begun, and is none of HTTP/1.
+    pub fn begin(session: &'a Session, protocol: Protocol) -> Self {
+        session.counters().front.protocol.connections.subtract(1);
+        match protocol {
+            Protocol::H2 => Self::H2(Http2Connection::new(&session.counters().front_http2)),
+        }
+    }
+
+    /// Counts what has happened on it.
+    pub fn count(&self, counts: &ClientCounts) {
+        match (self, counts) {
+            (Self::H2(connection), ClientCounts::H2(counts)) => connection.count(counts),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::stream::leaving::LEFT;
 use crate::stream::reply::{Answer, cut, finish, reply_malformed, reply_unread};
 use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as rules, Over};
-use crate::stream::{capturing, conclude, content, dispatch, metrics, otel, several, stages, tracing, tracking};
+use crate::stream::{capturing, conclude, content, dispatch, metrics, otel, stages, tracing, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
@@ -25,12 +25,8 @@ use crate::worker::SharedStreamState;
 enum Received {
     Head(UnreadBody),
     Nothing,
-    /// Another protocol takes the connection over.
-    Preface,
     /// The client went away between two requests.
     Silence,
-    /// The protocol that was agreed on has not begun.
-    Unspoken,
     /// The client has done too much that a sound one would not do.
     Cut,
     Failed {
@@ -47,16 +43,8 @@ fn note_begin(client: &Client, state: &mut StreamState) {
     state.first = client.served == 0;
     state.client_streams = client.served;
     if client.conn.has_received() {
-        state.timings.first_byte = Some(rt::now());
+        state.timings.first_byte.get_or_insert_with(rt::now);
     }
-}
-
-/// Ends a state that was no stream. Where another protocol takes the connection over, handshakes are time of its first stream.
-fn hand_over(session: &StreamTask, state: SharedStreamState) {
-    if let Some(done) = state.borrow().timings.handshake {
-        session.complete_handshake(done);
-    }
-    session.end(state);
 }
 
 /// Serves the request that has begun to come.
@@ -64,7 +52,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
     note_begin(client, &mut state.borrow_mut());
     let received = receive(session, client, &state).await;
-    if !begun && !matches!(received, Received::Nothing | Received::Silence | Received::Preface) {
+    if !begun && !matches!(received, Received::Nothing | Received::Silence) {
         state.borrow_mut().number = session.worker.process.number_stream();
     }
     let body = match received {
@@ -94,8 +82,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             client.drop_connection();
             return session.end(state);
         }
-        Received::Nothing | Received::Preface => return hand_over(session, state),
-        Received::Unspoken => return refuse_silently(session, state, begun),
+        Received::Nothing => return session.end(state),
         Received::Cut => return cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
         Received::Failed { outcome, status } => {
             conclude::learn_destination(session);
@@ -203,24 +190,10 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
         let received = client.conn.poll_head(cx, &limits, &mut scan, &mut state.borrow_mut().request);
         let silent = !client.conn.has_received() && (client.served > 0 || http.ignore_probes);
         match received {
-            // There was no request in the protocol that was agreed on.
-            Poll::Ready(h1::Received::Head { .. } | h1::Received::Invalid { .. })
-                if client.served == 0 && several::is_expected(session, &mut client.conn) =>
-            {
-                Poll::Ready(Received::Unspoken)
-            }
             Poll::Ready(h1::Received::Head { glitch: true, .. }) if odd(session) => Poll::Ready(Received::Cut),
             Poll::Ready(h1::Received::Head { body, length, .. }) => {
                 stages::head_received(session, &mut state.borrow_mut(), length);
                 Poll::Ready(Received::Head(body))
-            }
-            Poll::Ready(h1::Received::Preface) if client.served == 0 && several::is_welcome(session) => {
-                client.upgrade();
-                Poll::Ready(Received::Preface)
-            }
-            Poll::Ready(h1::Received::Preface) => {
-                let outcome = Outcome::new(Cause::Proxy, Phase::Request);
-                Poll::Ready(Received::Failed { outcome, status: 405 })
             }
             Poll::Ready(h1::Received::Invalid { status, fault }) => {
                 if let Some(fault) = fault {
@@ -229,11 +202,6 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
                 Poll::Ready(refuse(session, state, status))
             }
             Poll::Ready(h1::Received::Closed) if silent => Poll::Ready(Received::Silence),
-            Poll::Ready(h1::Received::Closed)
-                if client.served == 0 && several::is_expected(session, &mut client.conn) =>
-            {
-                Poll::Ready(Received::Unspoken)
-            }
             Poll::Ready(h1::Received::Closed) => {
                 let outcome = Outcome::new(Cause::Client, Phase::Request);
                 Poll::Ready(Received::Failed { outcome, status: 400 })
@@ -247,7 +215,7 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
                     client.timer.arm(deadline);
                 }
                 client.timer.poll_expired(cx).map(|()| {
-                    if silent || client.served == 0 && several::is_expected(session, &mut client.conn) {
+                    if silent {
                         return Received::Nothing;
                     }
                     let outcome = Outcome::new(Cause::ClientTimeout, Phase::Request);
@@ -278,12 +246,16 @@ fn odd(session: &Session) -> bool {
     tracking::is_worn_out(session)
 }
 
-/// The protocol that was agreed on has not begun. As in HAProxy there was no request, and the client is told nothing.
-fn refuse_silently(session: &StreamTask, state: SharedStreamState, begun: bool) {
+/// Ends a connection that does not begin in the protocol that it has to. As in HAProxy there was no request, and the client gets no
+/// answer.
+pub fn refuse_silently(session: &StreamTask, client: &mut Client) {
+    let (state, begun) = client.begin(session);
+    note_begin(client, &mut state.borrow_mut());
     conclude::learn_destination(session);
     if begun {
         finish_upgrade(&state);
     } else {
+        state.borrow_mut().number = session.worker.process.number_stream();
         finish(&state, Outcome::new(Cause::Proxy, Phase::Request), 0);
     }
     conclude::conclude(session, state);
@@ -295,12 +267,9 @@ fn finish_upgrade(state: &SharedStreamState) {
     finish(state, Outcome::new(Cause::Proxy, Phase::Request), 0);
 }
 
-/// The client of a fresh connection sent nothing in time. Of one that has to speak HTTP/2 nothing is said, as in HAProxy.
+/// The client of a fresh connection sent nothing in time.
 pub async fn expired(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
-    if !begun && several::is_expected(session, &mut client.conn) {
-        return session.end(state);
-    }
     conclude::learn_destination(session);
     if begun {
         finish_upgrade(&state);

@@ -4,31 +4,41 @@
 use std::task::{Context, Poll};
 
 use base::moment::{Moment, WallTime};
-use config::spec::Http2ErrorsSpec;
 use conn::downstream::Downstream;
-use conn::glitches::GlitchLimits;
-use conn::h2::{BUDGET, Counts, Ping, Terms};
-use conn::several::Connection;
+use conn::several::{ClientTerms, Connection, Ping, Protocol};
 use expression::sample::ProtocolFacts;
 use live::{StreamShare, StreamShares};
-use policy::program::{MuxProtocol, StreamLimits};
+use policy::program::StreamLimits;
 use rt::LocalRc;
 
+use crate::protocol::{self, Grant, REVERSED};
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::client::Client;
 use crate::stream::crowd::{self, Entrance, Member, Place, Scope, Turn};
 use crate::stream::head_limits::head_limits;
-use crate::stream::metrics::Http2Connection;
+use crate::stream::metrics::ClientConnection;
 use crate::stream::{closing, conclude, private, request, tracking};
+use crate::worker::SharedStreamState;
 
-/// Serves a connection whose preface was seen, until it has ended and all of its streams as well.
-pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client) {
+/// Serves a connection that has begun in `protocol`, until it has ended and all of its streams as well.
+pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client, protocol: Protocol) {
+    if let Some(state) = client.take_begun(session) {
+        hand_over(session, state);
+    }
     let Client { conn, timer, .. } = client;
-    let share = stream_share(session);
-    let Some(connection) = Connection::of(conn, terms(session, share.as_ref())) else { return };
+    let share = stream_share(session, protocol);
+    let Some(connection) = Connection::of(conn, terms(session, protocol, share.as_ref())) else { return };
     let end = carry(session, connection, timer).await;
     finish(client, end);
+}
+
+/// Ends a stream that began in TCP mode and was no request. Handshakes are time of the connection's first stream.
+fn hand_over(session: &StreamTask, state: SharedStreamState) {
+    if let Some(done) = state.borrow().timings.handshake {
+        session.complete_handshake(done);
+    }
+    session.end(state);
 }
 
 /// How a connection has ended.
@@ -53,7 +63,7 @@ fn finish(client: &mut Client, end: End) {
 /// The same of a connection that was opened to a server which asks (reverse HTTP).
 pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Client { conn, timer, .. } = client;
-    if let Some(connection) = Connection::reversed(conn, terms(session, None)) {
+    if let Some(connection) = Connection::reversed(conn, terms(session, REVERSED, None)) {
         let end = carry(session, connection, timer).await;
         finish(client, end);
     }
@@ -61,7 +71,7 @@ pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) 
 
 /// Carries the streams of a connection to its end.
 async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> End {
-    let open = Http2Connection::with_client(session);
+    let open = ClientConnection::begin(session, connection.protocol());
     let mut waiting = Waiting::default();
     // As for HTTP/1, handshakes and what the client has waited with are time of the first request.
     let mut idle_since = (session.accepted, session.accept_date());
@@ -106,23 +116,10 @@ async fn flush(session: &Session, connection: &mut Connection<'_>, timer: &mut r
     .await;
 }
 
-/// Whether a connection has to begin with the preface of HTTP/2: its listening address speaks nothing else, or TLS has agreed
-/// on that.
-pub fn is_expected(session: &Session, client: &mut Downstream) -> bool {
-    let Some((transport, _)) = client.bytes() else { return false };
-    let agreed = transport.handshake_info().and_then(|state| state.alpn.as_deref());
-    agreed == Some(b"h2") || session.protocol() == Some(MuxProtocol::Http2)
-}
-
-/// Whether a connection may go over to HTTP/2.
-pub fn is_welcome(session: &Session) -> bool {
-    session.protocol() != Some(MuxProtocol::Http1) && !session.proxy().http.disable_h2_upgrade
-}
-
 /// What a connection gets of the streams that all connections share (`tune.streams-elasticity`); `None`: they share none.
-fn stream_share(session: &Session) -> Option<StreamShare> {
+fn stream_share(session: &Session, protocol: Protocol) -> Option<StreamShare> {
     let global = &session.generation().program.global;
-    let most = u32::try_from(global.http2.streams).unwrap_or(u32::MAX);
+    let most = u32::try_from(protocol::streams(protocol, global)).unwrap_or(u32::MAX);
     let all = global.streams.shared?;
     Some(StreamShares::take(&session.worker.process.live.stream_shares, most, all))
 }
@@ -136,22 +133,15 @@ fn under_load(limits: &StreamLimits, most: usize, waiting: usize) -> usize {
 }
 
 /// What clients of a session's frontend are granted.
-fn terms(session: &Session, share: Option<&StreamShare>) -> Terms {
+fn terms(session: &Session, protocol: Protocol, share: Option<&StreamShare>) -> ClientTerms {
     let global = &session.generation().program.global;
-    let streams = under_load(&global.streams, global.http2.streams, rt::waiting_tasks());
-    Terms {
-        max_streams: share.map_or(streams, |share| streams.min(share.streams() as usize)),
-        window: global.http2.window,
-        shared_window: global.http2.shared_window,
-        table_size: global.http2.table_size,
-        max_total: global.http2.total,
-        extends: global.http2.extends,
-        max_head: head_limits(global).max_head,
-        max_fields: head_limits(global).max_fields,
+    let streams = under_load(&global.streams, protocol::streams(protocol, global), rt::waiting_tasks());
+    let grant = Grant {
+        streams: share.map_or(streams, |share| streams.min(share.streams() as usize)),
+        head: head_limits(global),
         accept_unsafe: session.proxy().http.accept_unsafe_request,
-        glitches: GlitchLimits { threshold: global.glitches.http2_clients.unwrap_or(0), usage: global.glitches.usage },
-        budget: if global.glitches.http2_clients.is_none() { BUDGET } else { 0 },
-    }
+    };
+    protocol::client_terms(protocol, global, &grant)
 }
 
 /// How a connection without streams waits for one.
@@ -169,7 +159,7 @@ struct Waiting {
 /// but `timeout client` bounds it.
 fn poll(
     session: &Session,
-    (connection, open): (&mut Connection<'_>, &Http2Connection<'_>),
+    (connection, open): (&mut Connection<'_>, &ClientConnection<'_>),
     timer: &mut rt::Timer,
     waiting: &mut Waiting,
     cx: &mut Context<'_>,
@@ -226,28 +216,25 @@ fn poll(
 }
 
 /// Counts what has happened on a connection, and writes lines about requests that became no streams.
-fn settle(session: &Session, connection: &Connection<'_>, open: &Http2Connection<'_>) {
+fn settle(session: &Session, connection: &Connection<'_>, open: &ClientConnection<'_>) {
     let counts = connection.take_counts();
     let (streams, limit) = connection.streams();
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let known = session.protocol_facts();
-    session.note_protocol(ProtocolFacts { major: 2, streams: number(streams), limit: number(limit), ..known });
-    if counts == Counts::default() {
+    let major = connection.protocol().major();
+    session.note_protocol(ProtocolFacts { major, streams: number(streams), limit: number(limit), ..known });
+    if counts.is_empty() {
         return;
     }
     open.count(&counts);
-    if counts.glitches > 0 {
-        tracking::glitches(session, counts.glitches);
+    let faults = counts.faults();
+    if faults.glitches > 0 {
+        tracking::glitches(session, faults.glitches);
     }
-    if counts.malformed + counts.fatal > 0 {
-        tracking::wrong_heads(session, counts.malformed, counts.malformed + counts.fatal);
+    if faults.malformed + faults.fatal > 0 {
+        tracking::wrong_heads(session, faults.malformed, faults.malformed + faults.fatal);
     }
-    let lines = match session.generation().program.global.streams.logged_errors {
-        Http2ErrorsSpec::None => 0,
-        Http2ErrorsSpec::Connection => counts.fatal,
-        Http2ErrorsSpec::Stream => counts.fatal + counts.malformed,
-    };
-    for _ in 0..lines {
+    for _ in 0..protocol::error_lines(&counts, &session.generation().program.global) {
         conclude::log_malformed(session);
     }
 }
@@ -340,6 +327,8 @@ async fn wait_for_turn(task: &StreamTask, client: &mut Client, turn: Turn) -> Op
 
 #[cfg(test)]
 mod tests {
+    use config::spec::Http2ErrorsSpec;
+
     use super::*;
 
     #[test]

@@ -74,6 +74,7 @@ mod peers;
 mod persistence;
 mod private;
 mod progress;
+mod protocols;
 mod queueing;
 mod rates;
 mod raw_tls;

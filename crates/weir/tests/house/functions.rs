@@ -14,7 +14,6 @@ const LONGER: &[(&str, usize)] = &[
     ("crates/engine/src/stream/content.rs: response", 77),
     ("crates/engine/src/stream/dispatch.rs: dispatch", 74),
     ("crates/engine/src/stream/exchange/limits.rs: poll_limits", 72),
-    ("crates/engine/src/stream/request.rs: receive", 71),
     ("crates/engine/src/stream/rules/mod.rs: take", 76),
     ("crates/engine/src/stream_state.rs: clear", 71),
     ("crates/lua/src/filter.rs: body", 72),

@@ -122,6 +122,11 @@ impl RequestError {
         }
     }
 
+    /// Whether the request breaks the syntax of HTTP/1. The preface of HTTP/2 does not: its method is reserved.
+    pub fn is_malformed(&self) -> bool {
+        self.violation != Violation::Http2Preface
+    }
+
     /// The description of the rule.
     pub fn reason(&self) -> &'static str {
         self.violation.text()

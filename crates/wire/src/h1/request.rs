@@ -41,8 +41,8 @@ fn request_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head
     }
 }
 
-/// The bytes after the first line of the HTTP/2 preface.
-const PREFACE_END: &[u8] = b"\r\nSM\r\n\r\n";
+/// The preface of an HTTP/2 connection (RFC 9113, section 3.4).
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Parses the line of most requests, which is forwarded unchanged; returns its length. `None` for any other line;
 /// nothing has changed then.
@@ -124,11 +124,9 @@ fn any_line(input: &[u8], start: usize, accept_unsafe: bool, head: &mut Head) ->
         return Ok(StartLine::Whole(behind));
     };
     if name == b"PRI" {
-        // Reserved for the preface of HTTP/2 (RFC 9113, section 3.4).
-        let rest = &input[behind..];
-        let is_first_line = version == b"HTTP/2.0" && head.target() == b"*";
-        return match is_first_line && PREFACE_END.starts_with(&rest[..rest.len().min(PREFACE_END.len())]) {
-            true if rest.len() < PREFACE_END.len() => {
+        // Reserved for the preface of HTTP/2, which is an error of its own.
+        return match PREFACE.starts_with(&input[..input.len().min(PREFACE.len())]) {
+            true if input.len() < PREFACE.len() => {
                 head.fields.rewind(begin);
                 Ok(StartLine::Partial)
             }

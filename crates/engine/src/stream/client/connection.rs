@@ -25,14 +25,26 @@ pub struct Client {
     pub since_date: WallTime,
     /// When the connection could carry its first request: what came before does not count against that one's time.
     pub ready: Moment,
-    /// A stream began in TCP mode: the first request goes on with it.
-    pub(in crate::stream) begun: bool,
+    /// The stream of the next request, where it has begun before.
+    pub(in crate::stream) begun: Begun,
     /// The client has reset the request before it was looked at.
     pub is_withdrawn: bool,
     /// A close-delimited answer (RFC 9112, section 6.3) or a tunnel has begun and is not complete.
     cut_short: bool,
     /// What follows on the connection once the request has ended.
     pub(in crate::stream) reuse: Reuse,
+}
+
+/// Stream that has begun before its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Begun {
+    /// None.
+    #[default]
+    Nothing,
+    /// The choice of the protocol has waited for more after its first byte.
+    Early,
+    /// It began in TCP mode: the first request goes on with it.
+    Tcp,
 }
 
 impl Client {
@@ -45,7 +57,7 @@ impl Client {
             since: session.accepted,
             since_date: session.accept_date(),
             ready: session.accepted,
-            begun: false,
+            begun: Begun::Nothing,
             is_withdrawn: false,
             cut_short: false,
             reuse: Reuse::Close,
@@ -62,7 +74,7 @@ impl Client {
             since: now,
             since_date: date,
             ready: now,
-            begun: false,
+            begun: Begun::Nothing,
             is_withdrawn: false,
             cut_short: false,
             reuse: Reuse::Close,
@@ -145,11 +157,6 @@ impl Client {
         self.conn.end(manner, rt::now())
     }
 
-    /// The connection goes over to a protocol with several streams.
-    pub fn upgrade(&mut self) {
-        self.reuse = Reuse::Several;
-    }
-
     /// What follows on the connection. Unless the request's end has said so, it closes.
     pub(in crate::stream) fn finish(&mut self) -> Reuse {
         std::mem::take(&mut self.reuse)
@@ -157,9 +164,15 @@ impl Client {
 
     /// The state of the next request, and whether its stream began in TCP mode.
     pub fn begin(&mut self, session: &StreamTask) -> (SharedStreamState, bool) {
-        match std::mem::take(&mut self.begun).then(|| session.current()).flatten() {
-            Some(state) => (state, true),
+        let begun = self.begun;
+        match self.take_begun(session) {
+            Some(state) => (state, begun == Begun::Tcp),
             None => (session.begin(), false),
         }
+    }
+
+    /// Takes the stream that has begun before, once.
+    pub fn take_begun(&mut self, session: &StreamTask) -> Option<SharedStreamState> {
+        if std::mem::take(&mut self.begun) == Begun::Nothing { None } else { session.current() }
     }
 }

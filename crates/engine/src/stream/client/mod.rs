@@ -6,6 +6,6 @@ mod handshake;
 mod run;
 mod start;
 
-pub use connection::Client;
+pub use connection::{Begun, Client};
 pub use run::conclude_panicked;
 pub use start::{start, start_reversed};

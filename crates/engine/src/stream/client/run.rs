@@ -3,13 +3,13 @@
 
 use base::buffer::Buffer;
 use base::slab::Key;
-use config::spec::Mode;
 use conn::transport::Transport;
 use policy::program::{ExpectedHeader, Listening, Segments};
 use policy::rule::{Action, Expected, Final};
 use rt::LocalRc;
 
 use super::{Client, handshake};
+use crate::protocol::Protocol;
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::rules::run_connection;
@@ -34,13 +34,27 @@ pub(super) fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport)
             closing = closing::begin(&session, client);
         } else if let Some(attached) = session.take_attached() {
             ended = rt::boxed(attaching::serve(&session, client, attached)).await;
-        } else if session.proxy().mode == Mode::Http {
-            let served = http::serve(&session, &mut client);
-            ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
-            closing = closing::begin(&session, client);
         } else {
-            let served = tcp::serve(&session, &mut client);
-            let served = rt::unless(|| session.is_killed(), served).await;
+            let chosen = rt::unless(|| session.is_killed(), http::choose(&session, &mut client)).await;
+            // The state of a stream of TCP is concluded once its connection is closed.
+            let served = match chosen {
+                None => None,
+                Some(None) => Some(None),
+                Some(Some(Protocol::Tcp)) => {
+                    let served = tcp::serve(&session, &mut client);
+                    rt::unless(|| session.is_killed(), served).await
+                }
+                Some(Some(Protocol::Http1)) => {
+                    let served = http::serve(&session, &mut client);
+                    rt::unless(|| session.is_killed(), served).await.map(|()| None)
+                }
+                Some(Some(Protocol::Multiplexed(protocol))) => {
+                    let served = rt::boxed_with((&session, &mut client), |(session, client)| {
+                        several::serve(session, client, protocol)
+                    });
+                    rt::unless(|| session.is_killed(), served).await.map(|()| None)
+                }
+            };
             closing = closing::begin(&session, client);
             ended = served.is_some().then_some(true);
             if let Some(Some(state)) = served {

@@ -1,0 +1,195 @@
+//! The protocol of a client's connection: which one it speaks by `proto`, by ALPN and by its first bytes, and what it grants to clients
+//! with several streams. It is known before a request is parsed. Must never read or wait.
+
+use config::spec::Http2ErrorsSpec;
+use conn::glitches::GlitchLimits;
+use conn::h1::HeadLimits;
+use conn::h2;
+use conn::several::{self, Beginning, ClientCounts, ClientTerms};
+use policy::program::{Global, MuxProtocol};
+
+/// Protocol of a client's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Bytes (`mode tcp`).
+    Tcp,
+    /// HTTP/1: one request after the other.
+    Http1,
+    /// HTTP with several streams at a time.
+    Multiplexed(several::Protocol),
+}
+
+/// Protocols that a connection in HTTP mode may begin in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// HTTP/1: `proto h1`, or the only one that is left with `option disable-h2-upgrade`.
+    Http1,
+    /// The one that `proto` or ALPN says.
+    Multiplexed(several::Protocol),
+    /// HTTP/1, or HTTP/2 where the connection begins with its preface.
+    Either,
+}
+
+/// The protocol that the first bytes of a connection begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// That one.
+    Known(Protocol),
+    /// They may begin that one: more bytes are needed.
+    Open(several::Protocol),
+    /// None that is expected.
+    Refused,
+}
+
+impl Expected {
+    /// Returns what is expected by `proto`, which takes precedence, and by the protocol that ALPN has agreed on. `upgrades`: a
+    /// preface is looked for where neither says anything.
+    pub fn by(proto: Option<MuxProtocol>, alpn: Option<&[u8]>, upgrades: bool) -> Self {
+        match proto {
+            Some(MuxProtocol::Http1) => Self::Http1,
+            Some(MuxProtocol::Http2) => Self::Multiplexed(several::Protocol::H2),
+            _ => match alpn.and_then(several::Protocol::named) {
+                Some(agreed) => Self::Multiplexed(agreed),
+                None if upgrades => Self::Either,
+                None => Self::Http1,
+            },
+        }
+    }
+
+    /// Chooses by the first bytes of a connection. Without any, the connection has ended.
+    #[inline]
+    pub fn choose(self, bytes: &[u8]) -> Choice {
+        let (protocol, other) = match self {
+            Self::Http1 => return Choice::Known(Protocol::Http1),
+            Self::Multiplexed(protocol) => (protocol, Choice::Refused),
+            Self::Either => (several::Protocol::H2, Choice::Known(Protocol::Http1)),
+        };
+        match protocol.compare(bytes) {
+            Beginning::Whole => Choice::Known(Protocol::Multiplexed(protocol)),
+            Beginning::Part if !bytes.is_empty() => Choice::Open(protocol),
+            Beginning::Part | Beginning::Other => other,
+        }
+    }
+
+    /// Chooses once no further bytes come in time: those of an unfinished preface are an unfinished request of HTTP/1.
+    pub fn give_up(self) -> Choice {
+        match self {
+            Self::Http1 | Self::Either => Choice::Known(Protocol::Http1),
+            Self::Multiplexed(_) => Choice::Refused,
+        }
+    }
+}
+
+/// Protocol of connections that carry requests to where they were opened from (reverse HTTP).
+pub const REVERSED: several::Protocol = several::Protocol::H2;
+
+/// Limits of the clients of a frontend, whatever their protocol.
+#[derive(Debug, Clone, Copy)]
+pub struct Grant {
+    /// Streams at a time.
+    pub streams: usize,
+    /// Limits of a head.
+    pub head: HeadLimits,
+    /// `option accept-unsafe-violations-in-http-request`.
+    pub accept_unsafe: bool,
+}
+
+/// Returns the streams at a time that the configuration grants to a client.
+pub fn streams(protocol: several::Protocol, global: &Global) -> usize {
+    match protocol {
+        several::Protocol::H2 => global.http2.streams,
+    }
+}
+
+/// Returns what clients of that protocol are granted.
+pub fn client_terms(protocol: several::Protocol, global: &Global, grant: &Grant) -> ClientTerms {
+    match protocol {
+        several::Protocol::H2 => ClientTerms::H2(http2_terms(global, grant)),
+    }
+}
+
+fn http2_terms(global: &Global, grant: &Grant) -> h2::Terms {
+    let threshold = global.glitches.http2_clients;
+    h2::Terms {
+        max_streams: grant.streams,
+        window: global.http2.window,
+        shared_window: global.http2.shared_window,
+        table_size: global.http2.table_size,
+        max_total: global.http2.total,
+        extends: global.http2.extends,
+        max_head: grant.head.max_head,
+        max_fields: grant.head.max_fields,
+        accept_unsafe: grant.accept_unsafe,
+        glitches: GlitchLimits { threshold: threshold.unwrap_or(0), usage: global.glitches.usage },
+        budget: if threshold.is_none() { h2::BUDGET } else { 0 },
+    }
+}
+
+/// Returns the number of log lines about requests that became no streams (`tune.h2.log-errors`).
+pub fn error_lines(counts: &ClientCounts, global: &Global) -> u32 {
+    let faults = counts.faults();
+    match counts {
+        ClientCounts::H2(_) => match global.streams.logged_errors {
+            Http2ErrorsSpec::None => 0,
+            Http2ErrorsSpec::Connection => faults.fatal,
+            Http2ErrorsSpec::Stream => faults.fatal + faults.malformed,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H2: Protocol = Protocol::Multiplexed(several::Protocol::H2);
+    const PREFACE: &[u8] = wire::h2::PREFACE;
+
+    #[test]
+    fn proto_takes_precedence_over_alpn_and_both_over_the_first_bytes() {
+        use Expected::{Either, Http1, Multiplexed};
+        let several = Multiplexed(several::Protocol::H2);
+        let (h1, h2) = (Some(MuxProtocol::Http1), Some(MuxProtocol::Http2));
+        let alpns: [Option<&[u8]>; 4] = [None, Some(b"http/1.1"), Some(b"h2"), Some(b"other")];
+        for (proto, upgrades, expected) in [
+            (None, true, [Either, Either, several, Either]),
+            (None, false, [Http1, Http1, several, Http1]),
+            (h1, true, [Http1; 4]),
+            (h1, false, [Http1; 4]),
+            (h2, true, [several; 4]),
+            (h2, false, [several; 4]),
+        ] {
+            let found = alpns.map(|alpn| Expected::by(proto, alpn, upgrades));
+            assert_eq!(found, expected, "{proto:?} {upgrades}");
+        }
+    }
+
+    #[test]
+    fn a_preface_is_recognised_at_its_last_byte_and_nothing_else_before() {
+        let several = Expected::Multiplexed(several::Protocol::H2);
+        let known = |protocol| Choice::Known(protocol);
+        let rows = [(Expected::Either, known(Protocol::Http1)), (several, Choice::Refused)];
+        for (expected, other) in rows {
+            assert_eq!(expected.choose(b""), other);
+            assert_eq!(expected.give_up(), other);
+            for length in 1..PREFACE.len() {
+                assert_eq!(expected.choose(&PREFACE[..length]), Choice::Open(several::Protocol::H2), "{length}");
+            }
+            assert_eq!(expected.choose(PREFACE), known(H2));
+            assert_eq!(expected.choose(&[PREFACE, b"\0\0\0\x04"].concat()), known(H2));
+            for at in 0..PREFACE.len() {
+                let mut broken = PREFACE.to_vec();
+                broken[at] ^= 0x20;
+                for length in at + 1..=PREFACE.len() {
+                    assert_eq!(expected.choose(&broken[..length]), other, "{at} {length}");
+                }
+            }
+            for bytes in ["GET / HTTP/1.1\r\n\r\n", "P\r\n", "\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\u{16}\u{3}\u{1}"]
+            {
+                assert_eq!(expected.choose(bytes.as_bytes()), other, "{bytes:?}");
+            }
+        }
+        for bytes in [b"", &PREFACE[..3], PREFACE, b"GET"] {
+            assert_eq!(Expected::Http1.choose(bytes), known(Protocol::Http1));
+        }
+    }
+}
