@@ -192,6 +192,11 @@ impl<'a> Connection<'a> {
         on!(self, protocol => protocol.has_streams())
     }
 
+    /// Whether all bytes that were read have been processed.
+    pub fn is_drained(&self) -> bool {
+        on!(self, protocol => protocol.is_drained())
+    }
+
     /// The number of streams that the client has opened so far.
     pub fn opened(&self) -> u32 {
         on!(self, protocol => protocol.opened())

@@ -39,6 +39,11 @@ impl<'a> Connection<'a> {
         self.mover.state.borrow().open() > 0
     }
 
+    /// Whether all bytes that were read have been processed.
+    pub fn is_drained(&self) -> bool {
+        self.server.input.is_empty()
+    }
+
     /// The number of streams opened so far.
     pub fn opened(&self) -> u32 {
         self.opened

@@ -20,8 +20,11 @@ use super::{Ping, Role, Terms};
 use crate::glitches::GlitchLimits;
 use crate::transport::Transport;
 
-/// The most frames, or pieces of frames, read in one poll.
+/// The number of frames, or pieces of frames, after which nothing more is read in one poll.
 const FRAMES: usize = 256;
+
+/// The number of frames, or pieces of frames, after which a poll ends although more of them were read.
+const MOST_FRAMES: usize = 2048;
 
 /// How long the connection of a peer that does not acknowledge a GOAWAY is kept, for streams that the peer has begun
 /// before receiving it.
@@ -154,7 +157,8 @@ impl Mover {
     }
 
     /// Moves frames in both directions. Ready with a stream that the peer has begun, or with `None`: the connection has
-    /// ended.
+    /// ended. A poll ends with the last frame of a read, so that streams which the connection does not outlive are not served before
+    /// that is known.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -174,7 +178,7 @@ impl Mover {
                 return Poll::Ready(None);
             }
         }
-        for _ in 0..FRAMES {
+        for taken in 0..MOST_FRAMES {
             if self.over || state.is_stuffed() {
                 if write(cx, transport, &mut state).is_err() {
                     self.gone = true;
@@ -195,6 +199,11 @@ impl Mover {
                     if write(cx, transport, &mut state).is_err() {
                         self.gone = true;
                         return Poll::Ready(None);
+                    }
+                    // The caller ends its turn where nothing of a frame is left.
+                    if taken >= FRAMES || !input.is_empty() && rt::slice_is_over() {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
                     }
                     if !std::task::ready!(self.poll_read(cx, transport, input, &mut state)) {
                         return Poll::Ready(None);

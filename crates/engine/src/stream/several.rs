@@ -83,7 +83,8 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
         let admission = admit(session, &connection, crowd.as_ref());
         start(session, stream, Begin { served: opened, idle_since, admission });
         idle_since = (rt::now(), rt::wall());
-        if rt::slice_is_over() {
+        // Streams begin once the frames that came with them are known: those may end the connection.
+        if connection.is_drained() && rt::slice_is_over() {
             rt::yield_now().await;
         }
     }

@@ -528,3 +528,65 @@ fn a_client_at_fault_is_not_listened_to() {
         world.forget_log();
     });
 }
+
+/// POST / in eight bytes, and a trailer.
+const POST: &[u8] = &[0x83, 0x86, 0x84, 0x01, 0x01, b'a'];
+const TRAILER: &[u8] = &[0x00, 0x01, b'b', 0x01, b'c'];
+
+/// Requests with trailers on so many streams.
+fn posts_with_trailers(streams: std::ops::Range<u32>) -> Vec<u8> {
+    let mut frames = Vec::new();
+    for number in streams {
+        push_frame(&mut frames, Kind::Headers, flag::END_HEADERS, 2 * number + 1, POST);
+        push_frame(&mut frames, Kind::Headers, flag::END_HEADERS | flag::END_STREAM, 2 * number + 1, TRAILER);
+    }
+    frames
+}
+
+/// Streams of a connection which the frames of one read end get no server, however long it takes to look at these.
+#[test]
+fn streams_of_a_connection_that_ends_with_their_read_get_no_server() {
+    listen("server s1 10.0.1.1:80").workers(&[1]).seeds(0..2).run(|world| async move {
+        let mut s1 = Service::at(S1);
+        let mut client = Client::connect().await;
+        sleep(10).await;
+        rt::sim::network().set_cost_of_work(Duration::from_micros(50));
+        client.peer.send(posts_with_trailers(0..300)).await;
+        while client.departures.last().is_none_or(|(_, code)| *code == ErrorCode::NoError as u32) {
+            client.step().await;
+        }
+        assert_eq!(client.departures.last().map(|(_, code)| *code), Some(ErrorCode::EnhanceYourCalm as u32));
+        sleep(100).await;
+        s1.is_left_alone();
+        world.forget_log();
+    });
+}
+
+/// A client may send the rest of a request before it knows that its stream was refused (RFC 9113, section 5.1).
+#[test]
+fn trailers_of_a_refused_stream_are_no_fault() {
+    listen("server s1 10.0.1.1:80").global("tune.h2.fe.max-concurrent-streams 2").workers(&[1]).run(
+        |world| async move {
+            let mut s1 = Service::at(S1);
+            let mut client = Client::connect().await;
+            sleep(10).await;
+            client.peer.send(posts_with_trailers(0..3)).await;
+            client.expect_reset(5, ErrorCode::RefusedStream).await;
+            for _ in 0..2 {
+                let mut server = s1.accept().await;
+                assert!(server.receive_head().await.unwrap().starts_with("POST / "));
+                server.expect("0\r\nb: c\r\n\r\n").await;
+                server.send(OK).await;
+                sleep(20).await;
+            }
+            client.expect(1, 200, "ok").await;
+            client.expect(3, 200, "ok").await;
+            client.get(7, "/").await;
+            let mut server = s1.accept().await;
+            server.expect(GET_AT_SERVER).await;
+            server.send(OK).await;
+            client.expect(7, 200, "ok").await;
+            world.forget_log();
+        },
+    );
+}
