@@ -314,8 +314,9 @@ async fn wait_for_turn(task: &StreamTask, client: &mut Client, turn: Turn) -> Op
     let limit = task.proxy().timeouts.request().unwrap_or(closing::PATIENCE);
     let Client { conn, timer, .. } = client;
     timer.arm(Some(rt::now() + limit));
+    let mut look = rt::Timer::new();
     std::future::poll_fn(|cx| {
-        if let Poll::Ready(place) = turn.poll(cx) {
+        if let Poll::Ready(place) = turn.poll_place(cx, &mut look, Turn::has_room_for_stream) {
             return Poll::Ready(Some(place));
         }
         if conn.poll_closed(cx).is_ready() || timer.poll_expired(cx).is_ready() {

@@ -1,12 +1,20 @@
 //! Waits of a request before a server is chosen: for memory, and for its turn among the uploads of its client. Must never choose a server.
 
+use policy::program::Proxy;
 use rt::Stage;
 
+use crate::session::Session;
 use crate::stream::connect::{Begun, Request, Waited};
-use crate::stream::crowd::{self, Member, Scope, Turn};
+use crate::stream::crowd::{self, Limit, Member, Scope, Turn};
 use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::server_target::Refusal;
 use crate::stream_state::{Cause, Phase};
+
+/// Whether other clients leave room for an upload of an address that has `own` at work on this worker. Other workers' are taken for as many.
+fn has_room(session: &Session, proxy: &Proxy, limit: Limit, own: usize) -> bool {
+    let used = session.worker.proxy_state(proxy.index).counts(None).beconn;
+    limit.leaves_room(used as usize, own.saturating_mul(session.worker.process.workers()))
+}
 
 impl Request<'_> {
     /// Waits until there is memory for a connection to a server, as long as a request may wait in a queue.
@@ -35,8 +43,10 @@ impl Request<'_> {
             return Ok(());
         }
         let workers = self.session.worker.process.workers();
-        let most = self.proxy.backend.as_ref().and_then(|backend| crowd::uploads_at_once(backend, workers));
-        match most.map_or_else(|| Ok(uploads.begin()), |most| uploads.begin_or_wait(most)) {
+        let limit = self.proxy.backend.as_ref().and_then(|backend| crowd::uploads_at_once(backend, workers));
+        let (session, proxy, own) = (self.session, self.proxy, uploads.open());
+        let has_room = |limit| has_room(session, proxy, limit, own);
+        match limit.map_or_else(|| Ok(uploads.begin()), |limit| uploads.begin_or_wait(limit, move || has_room(limit))) {
             Ok(place) => {
                 self.client.keep(Box::new(place));
                 Ok(())
@@ -52,7 +62,9 @@ impl Request<'_> {
         }
         let own = self.state.borrow().orders.get().timeouts;
         let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
-        match self.wait(deadline, |cx| turn.poll(cx)).await {
+        let (session, proxy, mut look) = (self.session, self.proxy, rt::Timer::new());
+        let has_room = |turn: &Turn| has_room(session, proxy, turn.limit(), turn.own());
+        match self.wait(deadline, |cx| turn.poll_place(cx, &mut look, has_room)).await {
             Waited::Done(place) => {
                 self.client.keep(Box::new(place));
                 Ok(())

@@ -45,31 +45,64 @@ async fn upload(client: &mut Client, stream: u32) {
     client.request(stream, false, &block("POST", "/", &[])).await;
 }
 
-/// Uploads of one address get half of the requests that a backend's servers accept. Others begin one by one as these
+/// Uploads of one address leave some of the requests that a backend's servers accept to others. Others begin one by one as these
 /// end.
 #[test]
-fn uploads_of_one_address_leave_half_of_the_servers_to_others() {
+fn uploads_of_one_address_leave_places_to_others() {
     listen("server s1 10.0.1.1:80 maxconn 4").workers(&[1]).seeds(0..4).run(|world| async move {
         let uploads = serve(&world);
         let mut greedy = Client::connect().await;
-        for number in 0..4 {
+        for number in 0..5 {
             upload(&mut greedy, 2 * number + 1).await;
         }
         sleep(20).await;
-        assert_eq!(uploads.get(), 2);
+        assert_eq!(uploads.get(), 3);
         quiet_clients_are_served(4001).await;
         // The end or the reset of an upload lets another one begin; a waiting one is reset as well.
         greedy.frame(Kind::Data, flag::END_STREAM, 3, b"x").await;
         greedy.expect(3, 200, "ok").await;
         sleep(20).await;
-        assert_eq!(uploads.get(), 3);
-        greedy.frame(Kind::RstStream, 0, 7, &ErrorCode::Cancel.bytes()).await;
+        assert_eq!(uploads.get(), 4);
+        greedy.frame(Kind::RstStream, 0, 9, &ErrorCode::Cancel.bytes()).await;
         greedy.frame(Kind::RstStream, 0, 1, &ErrorCode::Cancel.bytes()).await;
         sleep(20).await;
-        assert_eq!(uploads.get(), 3);
+        assert_eq!(uploads.get(), 4);
         upload(&mut greedy, 11).await;
         sleep(20).await;
-        assert_eq!(uploads.get(), 4);
+        assert_eq!(uploads.get(), 5);
+        world.forget_log();
+    });
+}
+
+/// Beyond a half, uploads of one address wait while other clients have what is left, and begin soon after these have ended.
+#[test]
+fn uploads_beyond_a_half_wait_while_others_need_the_servers() {
+    listen("server s1 10.0.1.1:80 maxconn 8").workers(&[1]).seeds(0..4).run(|world| async move {
+        let uploads = serve(&world);
+        let from = Some("10.0.9.9:4003".to_string());
+        let mut others = Vec::new();
+        for port in 0..2 {
+            let from = from.as_ref().map(|from| from.replace("4003", &format!("{}", 4003 + port)));
+            let mut other = Peer::connect_with(WEIR, PeerOptions { from }).await;
+            other.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+            others.push(other);
+        }
+        sleep(20).await;
+        assert_eq!(uploads.get(), 2);
+        let mut greedy = Client::connect().await;
+        for number in 0..8 {
+            upload(&mut greedy, 2 * number + 1).await;
+        }
+        sleep(100).await;
+        assert_eq!(uploads.get(), 2 + 4);
+        quiet_clients_are_served(4010).await;
+        for other in &mut others {
+            other.send("0\r\n\r\n").await;
+            other.expect(OK_AT_CLIENT).await;
+        }
+        sleep(100).await;
+        assert_eq!(uploads.get(), 2 + 7);
+        quiet_clients_are_served(4011).await;
         world.forget_log();
     });
 }
@@ -115,7 +148,7 @@ fn requests_that_are_whole_wait_for_nobody() {
     });
 }
 
-/// Streams of one address get half of the server connections that the process can have. The same number may wait, and
+/// Streams of one address leave some of the server connections that the process can have to others. As many as a half may wait, and
 /// further ones are refused.
 #[test]
 fn streams_of_one_address_leave_connections_to_others() {
@@ -123,7 +156,7 @@ fn streams_of_one_address_leave_connections_to_others() {
         |world| async move {
             let uploads = serve(&world);
             let mut greedy = Vec::new();
-            for _ in 0..6 {
+            for _ in 0..8 {
                 let mut client = Client::connect().await;
                 for number in 0..100 {
                     upload(&mut client, 2 * number + 1).await;
@@ -131,18 +164,18 @@ fn streams_of_one_address_leave_connections_to_others() {
                 greedy.push(client);
             }
             sleep(50).await;
-            // The first of each connection, and at least half of the maximum.
-            assert_eq!(uploads.get(), 256 + 3);
+            // Of 512 all but a sixteenth, and the first of each connection.
+            assert_eq!(uploads.get(), 480 + 3);
             quiet_clients_are_served(4002).await;
-            greedy[5].expect_reset(199, ErrorCode::RefusedStream).await;
+            greedy[7].expect_reset(199, ErrorCode::RefusedStream).await;
             // A waiting one begins when another one has ended.
             greedy[0].frame(Kind::Data, flag::END_STREAM, 3, b"x").await;
             greedy[0].expect(3, 200, "ok").await;
             sleep(20).await;
-            assert_eq!(uploads.get(), 256 + 4);
+            assert_eq!(uploads.get(), 480 + 4);
             // The others are refused after a long wait.
             sleep(2000).await;
-            greedy[3].expect_reset(199, ErrorCode::RefusedStream).await;
+            greedy[5].expect_reset(199, ErrorCode::RefusedStream).await;
             world.forget_log();
         },
     );
