@@ -41,7 +41,7 @@ impl<'a> Connection<'a> {
 
     /// Whether all bytes that were read have been processed.
     pub fn is_drained(&self) -> bool {
-        self.server.input.is_empty()
+        self.input.is_empty()
     }
 
     /// The number of streams opened so far.
