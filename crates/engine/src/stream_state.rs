@@ -446,8 +446,7 @@ impl StreamState {
         let _ = (ends, kept_by_scripts, told, trace, filters, cache, hit, cache_hit, compression, service, stores);
         request.clear();
         response.clear();
-        (*task, *inspected) = (None, false);
-        (*has_request, *logged, *denied, *failed) = (false, false, false, false);
+        (*task, *inspected, *has_request, *logged, *denied, *failed) = (None, false, false, false, false, false);
         (*first, *server_status, *number) = (false, None, 0);
         (*outcome, *status) = (Outcome::default(), -1);
         (*timings, *start_date) = (Timings::default(), WallTime::default());

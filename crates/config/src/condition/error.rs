@@ -1,4 +1,4 @@
-//! What is wrong with a condition, and where. Must never evaluate one.
+//! Errors of conditions, with their places. Must never evaluate one.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a listening address permits to clients of the runtime API (configuration manual, section 5.1, "level"). Must never name an
+//! The permissions of clients of the runtime API at a listening address (configuration manual, section 5.1, "level"). Must never name an
 //! address.
 
 /// Access level of a connection to the runtime API (`level`).

@@ -1,4 +1,4 @@
-//! What sending to a peer depends on: the tables, how far each has got, and which keys the peer receives. Must never send anything.
+//! The parameters of sending to a peer: the tables, how far each has got, and which keys the peer receives. Must never send anything.
 
 use super::form;
 use super::plan::Shared;
