@@ -1,5 +1,5 @@
 //! Rules of this project, as tests of its files: layering, `unsafe`, file headers, lengths of files and functions,
-//! `unwrap`, import cycles, and contents of documents. Must never build or run anything.
+//! `unwrap`, import cycles, paths and contents of documents. Must never build or run anything.
 
 mod circles;
 mod documents;
@@ -7,6 +7,7 @@ mod functions;
 mod imports;
 mod layers;
 mod parameters;
+mod paths;
 mod product;
 mod prose;
 mod settings;
