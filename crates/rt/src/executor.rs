@@ -350,7 +350,7 @@ fn run_tasks(worker: &Worker) {
 
 /// Polls up to `count` tasks of a queue, for at most `period`.
 fn run_queue(worker: &Worker, queue: Queue, count: usize, period: Duration) {
-    let begun = worker.slice.last_reading();
+    let end = worker.slice.last_reading() + period;
     for number in 1..=count {
         let next = worker.tasks.borrow_mut().take_next(queue);
         match next {
@@ -361,7 +361,7 @@ fn run_queue(worker: &Worker, queue: Queue, count: usize, period: Duration) {
         if number % CALLS_A_LOOK == 0 {
             worker.slice.note(worker.driver.now());
         }
-        if worker.slice.last_reading().saturating_since(begun) >= period {
+        if worker.slice.last_reading() >= end {
             break;
         }
     }
