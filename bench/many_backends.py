@@ -202,9 +202,11 @@ def measure(name, program, options, folder):
                   f"{resident} kB, {each:.0f} bytes for a backend", flush=True)
             found = commands(process, site)
             print("    " + ", ".join(f"{what} {value:.3f} ms" for what, value in found.items()), flush=True)
-            print(f"    {growth(process, site):.0f} bytes for a backend with two servers that is added", flush=True)
             if options.churn and size == options.sizes[0]:
                 churn(process, site, options.churn)
+        # In a process of its own: what was removed in another one would be used again.
+        with site.serving(program, "-db") as process:
+            print(f"    {growth(process, site):.0f} bytes for a backend with two servers that is added", flush=True)
         found = reloads(program, site, options.reloads)
         kind = "in place" if all(row[3] for row in found) else "by a new worker"
         print(f"    reloads {kind}: " + ", ".join(f"{row[0]} {row[1]:.2f} s" for row in found), flush=True)

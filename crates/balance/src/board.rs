@@ -7,7 +7,7 @@
 #[derive(Debug, Default)]
 pub(super) struct Board {
     blocks: Vec<Block>,
-    /// The minimum key of each block; unused with a single block.
+    /// The minimum key of each block; empty with a single block.
     minima: Vec<u128>,
     count: usize,
 }
@@ -36,8 +36,11 @@ impl Board {
     /// Creates an empty board for servers 0 to `count` - 1.
     pub(super) fn new(count: usize) -> Self {
         let blocks = count.div_ceil(WIDTH);
-        let mut minima = super::roomy(blocks);
-        minima.resize(blocks, ABSENT);
+        let mut minima = Vec::new();
+        if blocks > 1 {
+            minima = super::roomy(blocks);
+            minima.resize(blocks, ABSENT);
+        }
         Self { blocks: vec![Block([ABSENT; WIDTH]); blocks], minima, count }
     }
 

@@ -62,7 +62,11 @@ impl Loads {
 
     /// Extends the list to `count` servers.
     pub fn grow(&mut self, count: usize) {
-        self.0.resize(self.0.len().max(count.div_ceil(WIDTH)), Block([Load::IDLE; WIDTH]));
+        let blocks = self.0.len().max(count.div_ceil(WIDTH));
+        if blocks == 1 {
+            self.0.reserve_exact(blocks - self.0.len());
+        }
+        self.0.resize(blocks, Block([Load::IDLE; WIDTH]));
     }
 }
 

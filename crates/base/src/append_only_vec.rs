@@ -82,19 +82,32 @@ impl<T> Blocks<T> {
     }
 }
 
-/// A list that grows at its end while other threads read it.
-pub struct AppendOnlyVec<T> {
-    first: Box<[T]>,
-    /// Removal marks of the initial entries: separate, so that the entries are laid out as in a vector.
-    first_struck: Box<[AtomicBool]>,
-    /// Allocated for the first added entry: most lists never grow.
-    later: OnceLock<Box<Blocks<T>>>,
-    /// Number of indices in use, including those of removed entries.
-    places: AtomicUsize,
+/// The part of a list that most lists never need: entries that were added or removed.
+struct Later<T> {
+    /// Removal marks of the initial entries: separate, so that the entries are laid out as in a vector. Allocated when the first of
+    /// them is removed.
+    first_struck: OnceLock<Box<[AtomicBool]>>,
     /// Number of removed entries.
     struck: AtomicUsize,
     /// Serializes additions.
     adding: Mutex<()>,
+    blocks: Blocks<T>,
+}
+
+impl<T> Later<T> {
+    fn new() -> Self {
+        let (first_struck, struck, adding) = Default::default();
+        Self { first_struck, struck, adding, blocks: Blocks::new() }
+    }
+}
+
+/// A list that grows at its end while other threads read it.
+pub struct AppendOnlyVec<T> {
+    first: Box<[T]>,
+    /// Allocated for the first change.
+    later: OnceLock<Box<Later<T>>>,
+    /// Number of indices in use, including those of removed entries.
+    places: AtomicUsize,
 }
 
 /// The error when the list cannot hold another entry.
@@ -111,22 +124,19 @@ impl<T> AppendOnlyVec<T> {
     /// Creates a list of these entries.
     pub fn new(first: impl IntoIterator<Item = T>) -> Self {
         let first: Box<[T]> = first.into_iter().collect();
-        let first_struck = first.iter().map(|_| AtomicBool::new(false)).collect();
         let places = AtomicUsize::new(first.len());
-        Self {
-            first,
-            first_struck,
-            later: OnceLock::new(),
-            places,
-            struck: AtomicUsize::new(0),
-            adding: Mutex::new(()),
-        }
+        Self { first, later: OnceLock::new(), places }
+    }
+
+    /// Returns the part for changes, allocating it for the first one.
+    fn change(&self) -> &Later<T> {
+        self.later.get_or_init(|| Box::new(Later::new()))
     }
 
     #[cold]
     fn later(&self, index: usize) -> Option<&Entry<T>> {
         let (block, at) = place(index.checked_sub(self.first.len())?);
-        self.later.get()?.get(block)?.get()?.get(at)?.get()
+        self.later.get()?.blocks.get(block)?.get()?.get(at)?.get()
     }
 
     /// Returns the entry at an index, even if it is removed: holders of an index may still access it.
@@ -138,14 +148,13 @@ impl<T> AppendOnlyVec<T> {
         }
     }
 
-    /// Returns the removal mark of the entry at an index; `None`: there is none.
+    /// Returns the removal mark of the entry at an index, allocating those of the initial entries; `None`: there is none.
     fn mark(&self, index: usize) -> Option<&AtomicBool> {
-        #[cfg(debug_assertions)]
-        VISITS.set(VISITS.get().wrapping_add(1));
-        match self.first_struck.get(index) {
-            Some(mark) => Some(mark),
-            None => self.later(index).map(|entry| &entry.struck),
+        if index >= self.first.len() {
+            return self.later(index).map(|entry| &entry.struck);
         }
+        let marks = || self.first.iter().map(|_| AtomicBool::new(false)).collect();
+        self.change().first_struck.get_or_init(marks).get(index)
     }
 
     /// Like [`AppendOnlyVec::get`], for the owner of the list.
@@ -155,7 +164,7 @@ impl<T> AppendOnlyVec<T> {
             return self.first.get_mut(index);
         }
         let (block, at) = place(index - first);
-        Some(&mut self.later.get_mut()?.get_mut(block)?.get_mut()?.get_mut(at)?.get_mut()?.value)
+        Some(&mut self.later.get_mut()?.blocks.get_mut(block)?.get_mut()?.get_mut(at)?.get_mut()?.value)
     }
 
     /// Adds an entry at the end, and returns its index, which is also passed to `make`.
@@ -163,12 +172,12 @@ impl<T> AppendOnlyVec<T> {
     /// # Errors
     /// [`Full`] after [`MOST_ADDED`] additions, including removed entries.
     pub fn push(&self, make: impl FnOnce(usize) -> T) -> Result<usize, Full> {
-        let _one = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let later = self.change();
+        let _one = later.adding.lock().unwrap_or_else(PoisonError::into_inner);
         let index = self.places.load(Ordering::Relaxed);
         let (block, at) = place(index - self.first.len());
         let block_length = FIRST_BLOCK << block.min(SHORT_BLOCKS + LONG_BLOCKS);
-        let blocks = self.later.get_or_init(|| Box::new(Blocks::new()));
-        let block = blocks.make(block).ok_or(Full)?;
+        let block = later.blocks.make(block).ok_or(Full)?;
         let block = block.get_or_init(|| (0..block_length).map(|_| OnceLock::new()).collect());
         let room = block.get(at).ok_or(Full)?;
         let _ = room.set(Entry::new(make(index)));
@@ -180,7 +189,7 @@ impl<T> AppendOnlyVec<T> {
     pub fn strike(&self, index: usize) -> bool {
         let newly = self.mark(index).is_some_and(|mark| !mark.swap(true, Ordering::AcqRel));
         if newly {
-            self.struck.fetch_add(1, Ordering::AcqRel);
+            self.change().struck.fetch_add(1, Ordering::AcqRel);
         }
         newly
     }
@@ -189,7 +198,7 @@ impl<T> AppendOnlyVec<T> {
     pub fn restore(&self, index: usize) -> bool {
         let restored = self.mark(index).is_some_and(|mark| mark.swap(false, Ordering::AcqRel));
         if restored {
-            self.struck.fetch_sub(1, Ordering::AcqRel);
+            self.change().struck.fetch_sub(1, Ordering::AcqRel);
         }
         restored
     }
@@ -201,12 +210,19 @@ impl<T> AppendOnlyVec<T> {
 
     /// Whether there is an entry at an index that is not removed.
     pub fn is_present(&self, index: usize) -> bool {
-        self.mark(index).is_some_and(|mark| !mark.load(Ordering::Acquire))
+        #[cfg(debug_assertions)]
+        VISITS.set(VISITS.get().wrapping_add(1));
+        if index >= self.first.len() {
+            return self.later(index).is_some_and(|entry| !entry.struck.load(Ordering::Acquire));
+        }
+        let marks = self.later.get().and_then(|later| later.first_struck.get());
+        marks.and_then(|marks| marks.get(index)).is_none_or(|mark| !mark.load(Ordering::Acquire))
     }
 
     /// Returns the number of entries that are not removed.
     pub fn len(&self) -> usize {
-        self.places().saturating_sub(self.struck.load(Ordering::Acquire))
+        let struck = self.later.get().map_or(0, |later| later.struck.load(Ordering::Acquire));
+        self.places().saturating_sub(struck)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -372,6 +388,16 @@ mod tests {
         let copy = list.clone();
         assert_eq!(copy, list);
         assert_eq!((copy.len(), copy.places(), &*copy[99]), (98, 100, "99"));
+    }
+
+    /// Very large configurations have ten of these for each backend.
+    #[test]
+    fn a_list_that_never_changed_takes_its_entries_and_little_else() {
+        let list: AppendOnlyVec<u64> = AppendOnlyVec::new([1, 2]);
+        assert!(size_of_val(&list) <= 40, "{}", size_of_val(&list));
+        assert!(list.is_present(1) && !list.is_present(2) && list.len() == 2 && list.iter().eq(&[1, 2]));
+        assert!(list.later.get().is_none());
+        assert!(list.push(|_| 3) == Ok(2) && list.later.get().is_some_and(|later| later.first_struck.get().is_none()));
     }
 
     #[test]

@@ -160,12 +160,12 @@ pub fn preset(shared: &Process, kept: &[Kept], now: Moment) {
         let (counters, live) = match owner {
             Owner::Frontend(proxy) => (&first.proxies[proxy.index].front, None),
             Owner::Listener(proxy, bind) => (&first.proxies[proxy.index].binds[bind], None),
-            Owner::Backend(proxy) => (&first.proxies[proxy.index].back, Some((proxy, None))),
-            Owner::Server(proxy, server) => (&first.servers[server.serial], Some((proxy, Some(server.index)))),
+            Owner::Backend(proxy) => (first.proxies[proxy.index].back(), Some((proxy, None))),
+            Owner::Server(proxy, server) => (first.server(server.serial), Some((proxy, Some(server.index)))),
         };
         let bodies = match owner {
             Owner::Frontend(proxy) => Some(&first.proxies[proxy.index].front_content),
-            Owner::Backend(proxy) => Some(&first.proxies[proxy.index].back_content),
+            Owner::Backend(proxy) => Some(&first.proxies[proxy.index].serving().content),
             Owner::Listener(..) | Owner::Server(..) => None,
         };
         for (column, value) in &kept.values {

@@ -17,6 +17,8 @@ use rt::net::{Address, ConnectOptions, KeepAlive};
 #[derive(Debug)]
 pub struct Outgoing {
     ways: AppendOnlyVec<Way>,
+    /// The routes that were made last.
+    recent: Mutex<Recent>,
     /// Network namespaces that clients can be in, by name.
     namespaces: BTreeMap<Box<str>, Arc<rt::net::Namespace>>,
 }
@@ -24,8 +26,45 @@ pub struct Outgoing {
 /// Connection options and address of a server.
 #[derive(Debug, Default)]
 struct Way {
-    route: Route,
+    route: Arc<Route>,
     moved: Moved,
+}
+
+/// Routes that other servers with the same parameters have as well.
+#[derive(Debug, Default)]
+struct Recent(Vec<SharedRoute>);
+
+/// A route, and the parameters that it was made of.
+#[derive(Debug)]
+struct SharedRoute {
+    connecting: Arc<Connecting>,
+    reset_on_close: bool,
+    route: Arc<Route>,
+}
+
+impl Recent {
+    /// Number of routes that are remembered.
+    const MOST: usize = 8;
+
+    /// Returns the route to a server: the same for all servers with equal parameters, unless connections come from ports or from a
+    /// namespace of their own. `global` is the same for all configurations of a process, as far as routes depend on it.
+    fn route(&mut self, proxy: &Proxy, server: &Server, global: &Global) -> Arc<Route> {
+        let (connecting, reset_on_close) = (&server.connecting, proxy.options.nolinger);
+        if connecting.source.is_some() || connecting.namespace.is_some() {
+            return Arc::new(route(proxy, server, global));
+        }
+        let is_same =
+            |known: &&SharedRoute| Arc::ptr_eq(&known.connecting, connecting) && known.reset_on_close == reset_on_close;
+        if let Some(known) = self.0.iter().find(is_same) {
+            return Arc::clone(&known.route);
+        }
+        let made = Arc::new(route(proxy, server, global));
+        if self.0.len() == Self::MOST {
+            self.0.remove(0);
+        }
+        self.0.push(SharedRoute { connecting: Arc::clone(connecting), reset_on_close, route: Arc::clone(&made) });
+        made
+    }
 }
 
 /// Address of a server that was changed at run time.
@@ -65,21 +104,23 @@ impl Outgoing {
     /// Creates the properties for all servers of a program.
     pub fn new(program: &Program) -> Self {
         let mut ways: Vec<Way> = (0..program.servers).map(|_| Way::default()).collect();
+        let mut recent = Recent::default();
         for proxy in &program.proxies {
             for server in proxy.servers() {
-                ways[server.serial].route = route(proxy, server, &program.global);
+                ways[server.serial].route = recent.route(proxy, server, &program.global);
             }
         }
         let opened = program.namespaces.iter().filter_map(|name| {
             let namespace = rt::net::Namespace::open(name).ok()?;
             Some((name.clone(), Arc::new(namespace)))
         });
-        Self { ways: ways.into(), namespaces: opened.collect() }
+        Self { ways: ways.into(), recent: Mutex::new(recent), namespaces: opened.collect() }
     }
 
     /// Adds a server, whose serial number has to be the next one. Returns false otherwise.
     pub fn add(&self, proxy: &Proxy, server: &Server, global: &Global) -> bool {
-        self.ways.push(|_| Way { route: route(proxy, server, global), moved: Moved::default() }) == Ok(server.serial)
+        let route = self.recent.lock().unwrap_or_else(PoisonError::into_inner).route(proxy, server, global);
+        self.ways.push(|_| Way { route, moved: Moved::default() }) == Ok(server.serial)
     }
 
     /// Whether clients can be in another namespace than the process.
@@ -113,7 +154,7 @@ impl Outgoing {
 
     /// Returns the connection options of the server with that serial number.
     pub fn route(&self, serial: usize) -> Option<&Route> {
-        self.ways.get(serial).map(|way| &way.route)
+        self.ways.get(serial).map(|way| &*way.route)
     }
 }
 

@@ -34,7 +34,7 @@ impl Drop for Entry {
         if let Some(gate) = state.bind_gate(self.bind as usize) {
             gate.leave();
         }
-        state.frontend.leave();
+        state.front.gate.leave();
         state.process.gate.leave();
     }
 }
@@ -51,7 +51,7 @@ impl Live {
             Some(gate) => Some(gate.enter_freely()?),
             None => None,
         };
-        let places = (at_address, state.frontend.enter_freely()?, state.process.gate.enter_freely()?);
+        let places = (at_address, state.front.gate.enter_freely()?, state.process.gate.enter_freely()?);
         Some(Entry::new(state, bind, places))
     }
 

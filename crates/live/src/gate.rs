@@ -182,22 +182,22 @@ impl ProcessState {
 impl ProxyState {
     /// The current connections of the frontend (`feconn` of the log).
     pub fn feconn(&self) -> u32 {
-        self.frontend.inside()
+        self.front.gate.inside()
     }
 
     /// Returns the frontend's gate, to read or change its limit.
     pub fn frontend_gate(&self) -> &Gate {
-        &self.frontend
+        &self.front.gate
     }
 
     /// Counts one connection, or parks it: see [`ProcessState::enter_or_park`].
     pub fn enter_frontend_or_park(&self, key: u64, waker: &Waker) -> Option<Inside<'_>> {
-        self.frontend.enter_or_park(key, waker)
+        self.front.gate.enter_or_park(key, waker)
     }
 
     /// See [`ProcessState::unpark`].
     pub fn unpark_frontend(&self, key: u64) {
-        self.frontend.unpark(key);
+        self.front.gate.unpark(key);
     }
 
     /// Counts one connection at the listening address `bind`, or parks it: see [`ProcessState::enter_or_park`]. An
@@ -212,7 +212,7 @@ impl ProxyState {
     /// Returns the gate of a listening address with its own `maxconn`.
     #[inline]
     pub(super) fn bind_gate(&self, bind: usize) -> Option<&Gate> {
-        self.binds.get(bind).and_then(Option::as_ref)
+        self.front.binds.get(bind).and_then(Option::as_ref)
     }
 
     /// See [`ProcessState::unpark`].

@@ -151,6 +151,8 @@ pub struct ProcessState {
     connections_a_second: Throttle,
     sessions_a_second: Throttle,
     tls_sessions_a_second: Throttle,
+    /// The client side of all backends.
+    unused: Arc<FrontState>,
     /// Limits of compression.
     pub compression: Arc<CompressionLimits>,
 }
@@ -162,7 +164,29 @@ impl ProcessState {
             connections_a_second: Throttle::new(rates.connections),
             sessions_a_second: Throttle::new(rates.sessions),
             tls_sessions_a_second: Throttle::new(rates.tls_sessions),
+            unused: Arc::new(FrontState::new(&FrontendPlan::default())),
             compression: Arc::new(CompressionLimits::new(compression_rate)),
+        }
+    }
+}
+
+/// The live state of a proxy's client side.
+#[derive(Debug)]
+struct FrontState {
+    gate: Gate,
+    sessions_a_second: Throttle,
+    /// By bind index; `None`: the line has no `maxconn` of its own.
+    binds: Vec<Option<Gate>>,
+    secure_binds: Vec<bool>,
+}
+
+impl FrontState {
+    fn new(front: &FrontendPlan) -> Self {
+        Self {
+            gate: Gate::new(front.maxconn),
+            sessions_a_second: Throttle::new(front.sessions_a_second),
+            binds: front.binds.iter().map(|maxconn| maxconn.map(Gate::new)).collect(),
+            secure_binds: front.secure_binds.clone(),
         }
     }
 }
@@ -174,11 +198,8 @@ pub struct ProxyState {
     process: Arc<ProcessState>,
     /// Whether it is disabled or unpublished.
     publication: added::Publication,
-    frontend: Gate,
-    sessions_a_second: Throttle,
-    /// By bind index; `None`: the line has no `maxconn` of its own.
-    binds: Vec<Option<Gate>>,
-    secure_binds: Vec<bool>,
+    /// The client side; all backends without one have the same, which is never entered.
+    front: Arc<FrontState>,
     backend: backend::Backend,
     /// Number of tasks registered for advancing `slowstart`.
     attendants: AtomicU32,
@@ -200,10 +221,7 @@ impl ProxyState {
         Self {
             process: Arc::clone(process),
             publication: added::Publication::new(proxy),
-            frontend: Gate::new(front.maxconn),
-            sessions_a_second: Throttle::new(front.sessions_a_second),
-            binds: front.binds.iter().map(|maxconn| maxconn.map(Gate::new)).collect(),
-            secure_binds: front.secure_binds.clone(),
+            front: front.as_ref().map_or_else(|| Arc::clone(&process.unused), |front| Arc::new(FrontState::new(front))),
             backend: backend::Backend::new(back),
             attendants: AtomicU32::new(0),
             symptoms: back.iter().flat_map(|back| &back.servers).map(|_| AtomicU32::new(0)).collect(),

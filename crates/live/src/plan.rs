@@ -47,8 +47,8 @@ pub struct ProxyPlan {
     pub disabled: bool,
     /// `be-unpublished`: rules skip it until it is published.
     pub unpublished: bool,
-    /// Its frontend part.
-    pub frontend: FrontendPlan,
+    /// Its frontend part; `None`: it has none.
+    pub frontend: Option<FrontendPlan>,
     /// Its backend part; `None`: it has none.
     pub backend: Option<BackendPlan>,
 }

@@ -188,7 +188,7 @@ impl ProcessState {
 impl ProxyState {
     /// `rate-limit sessions`.
     pub fn session_throttle(&self) -> &Throttle {
-        &self.sessions_a_second
+        &self.front.sessions_a_second
     }
 }
 
@@ -200,8 +200,9 @@ impl Live {
         frontend: &'a ProxyState,
         bind: usize,
     ) -> impl Iterator<Item = &'a Throttle> + use<'a> {
-        let own = [&frontend.sessions_a_second, &self.process.connections_a_second, &self.process.sessions_a_second];
-        let is_secure = frontend.secure_binds.get(bind).is_some_and(|is_secure| *is_secure);
+        let front = &frontend.front;
+        let own = [&front.sessions_a_second, &self.process.connections_a_second, &self.process.sessions_a_second];
+        let is_secure = front.secure_binds.get(bind).is_some_and(|is_secure| *is_secure);
         own.into_iter().chain(is_secure.then_some(&self.process.tls_sessions_a_second))
     }
 

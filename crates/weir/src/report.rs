@@ -12,7 +12,7 @@ use std::sync::Arc;
 fn totals(shared: &Process, proxy: usize) -> (u64, u64) {
     let counters = || shared.counters.workers.iter().filter_map(|worker| worker.proxies.get(proxy));
     let front = counters().map(|counters| counters.front.connections.get()).fold(0, u64::wrapping_add);
-    (front, counters().map(|counters| counters.back.sessions.get()).fold(0, u64::wrapping_add))
+    (front, counters().filter_map(|one| one.known_back()).map(|one| one.sessions.get()).fold(0, u64::wrapping_add))
 }
 
 /// Logs with the logger of this worker.
@@ -56,7 +56,7 @@ fn sentences(shared: &Process, proxy: &Proxy) -> Vec<String> {
             .counters
             .workers
             .iter()
-            .filter_map(|worker| worker.servers.get(server.serial))
+            .filter_map(|worker| worker.known_server(server.serial))
             .map(|counters| counters.sessions.get())
             .sum();
         let busy = state.counts(Some(server.index)).srv_conn;

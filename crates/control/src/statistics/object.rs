@@ -85,10 +85,10 @@ impl<'a> Object<'a> {
     ) -> Self {
         let index = proxy.index;
         let sum = worker.process.counters.of(|counters| match kind {
-            Kind::Frontend => &counters.proxies[index].front,
-            Kind::Backend => &counters.proxies[index].back,
-            Kind::Listener(bind) => &counters.proxies[index].binds[bind.index],
-            Kind::Server(server) => &counters.servers[server.serial],
+            Kind::Frontend => Some(&counters.proxies[index].front),
+            Kind::Backend => counters.proxies[index].known_back(),
+            Kind::Listener(bind) => counters.proxies[index].binds.get(bind.index),
+            Kind::Server(server) => counters.known_server(server.serial),
         });
         Self { worker, program, proxy, kind, now: rt::now(), counts_servers, sum }
     }

@@ -102,7 +102,7 @@ impl<'a> Course<'a> {
     /// Adds to a protocol counter of the backend, if the check speaks HTTP.
     pub(super) fn count(&self, of: fn(&ProtocolCounts) -> &Count, events: usize) {
         if self.check.is_http {
-            of(&self.worker.counters().proxies[self.proxy.index].back.protocol).add(events as u64);
+            of(&self.worker.counters().proxies[self.proxy.index].back().protocol).add(events as u64);
         }
     }
 

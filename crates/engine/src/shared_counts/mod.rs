@@ -10,7 +10,7 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use live::counters::shared::{Cells, SharedKind, VALUES, Values, counted, exchange, show};
-use live::counters::{Counters, WorkerCounters};
+use live::counters::{BackCounters, Counters, WorkerCounters};
 use policy::program::Program;
 
 use file::{CountsFile, Name, Slot};
@@ -29,18 +29,17 @@ enum Object {
 
 impl Object {
     fn of(self, worker: &WorkerCounters) -> Option<Cells<'_>> {
-        let proxy = |index| worker.proxies.get(index).map(|proxy| &**proxy);
         Some(match self {
             Self::Frontend(index) => {
-                let proxy = proxy(index)?;
+                let proxy = worker.proxies.get(index)?;
                 Cells { object: &proxy.front, content: Some(&proxy.front_content), http2: Some(&proxy.front_http2) }
             }
-            Self::Listener(index, bind) => Cells::of(proxy(index)?.binds.get(bind)?),
+            Self::Listener(index, bind) => Cells::of(worker.proxies.get(index)?.binds.get(bind)?),
             Self::Backend(index) => {
-                let proxy = proxy(index)?;
-                Cells { object: &proxy.back, content: Some(&proxy.back_content), http2: Some(&proxy.back_http2) }
+                let BackCounters { back, http2, content } = worker.proxies.get(index)?.serving();
+                Cells { object: back, content: Some(content), http2: Some(http2) }
             }
-            Self::Server(serial) => Cells::of(worker.servers.get(serial)?),
+            Self::Server(serial) => Cells::of(worker.server(serial)),
         })
     }
 }

@@ -334,7 +334,7 @@ pub fn look_again(session: &Session, state: &mut StreamState, waits_on: bool) ->
 fn count(session: &Session, state: &StreamState, which: impl Fn(&ContentCounters) -> &Count) {
     let proxies = &session.worker.counters().proxies;
     match state.backend.filter(|backend| *backend != session.frontend) {
-        Some(backend) => which(&proxies[backend].back_content).increment(),
+        Some(backend) => which(&proxies[backend].serving().content).increment(),
         None => which(&proxies[session.frontend].front_content).increment(),
     }
 }

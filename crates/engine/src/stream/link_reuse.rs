@@ -99,8 +99,11 @@ fn exceeds_need(session: &Session, server: &Server, link: &Link) -> bool {
     };
     let (idle, floor) = (idle as u64, u64::from(server.pool_low_conn.max(1)));
     // Each worker notes how many all of them had: its own number is at hand, and mostly decides.
-    let own = worker.counters().servers[server.serial].most_sessions.get();
+    let own = worker.counters().server(server.serial).most_sessions.get();
     idle >= own.max(floor)
         && idle
-            >= shared.counters.of(|counters| &counters.servers[server.serial]).peak(|counters| &counters.most_sessions)
+            >= shared
+                .counters
+                .of(|counters| counters.known_server(server.serial))
+                .peak(|counters| &counters.most_sessions)
 }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use conn::h2::Counts;
 use conn::several::{ClientCounts, Protocol};
 use live::Counts as Loads;
-use live::counters::{Http2Counters, ObjectCounters, ProxyCounters, Rate, WorkerCounters};
+use live::counters::{Http2Counters, ObjectCounters, ProxyCounters, WorkerCounters};
 use live::trace::events;
 use policy::program::{Proxy, Server};
 
@@ -21,16 +21,7 @@ impl Worker {
     }
 
     fn proxies(&self, index: usize) -> impl Iterator<Item = &ProxyCounters> {
-        self.all().map(move |worker| &*worker.proxies[index])
-    }
-
-    fn add(
-        &self,
-        counters: &ObjectCounters,
-        find: impl Fn(&WorkerCounters) -> &ObjectCounters,
-        rate: impl Fn(&ObjectCounters) -> &Rate,
-    ) {
-        rate(counters).add(rt::now(), 1, || self.all().map(|worker| rate(find(worker))));
+        self.all().map(move |worker| &worker.proxies[index])
     }
 }
 
@@ -50,7 +41,7 @@ pub fn connection(session: &Session) {
         bind.begun.increment();
         if session.proxy().frontend.as_ref().is_some_and(|front| front.reception.socket_stats) {
             let running =
-                worker.process.counters.of(|worker| &worker.proxies[index].binds[session.bind_index()]).running();
+                worker.process.counters.of(|worker| worker.proxies[index].binds.get(session.bind_index())).running();
             bind.most_sessions.note(running);
         }
     }
@@ -128,16 +119,17 @@ pub fn tcp(session: &Session) {
 /// A backend was chosen.
 pub fn backend(worker: &Worker, proxy: &Proxy) {
     let (index, now) = (proxy.index, rt::now());
-    let back = &worker.counters().proxies[index].back;
+    let back = worker.counters().proxies[index].back();
     back.sessions.increment();
     back.most_sessions.note(1);
-    back.session_rate.add(now, 1, || worker.proxies(index).map(|proxy| &proxy.back.session_rate));
+    let known = || worker.proxies(index).filter_map(|proxy| proxy.known_back());
+    back.session_rate.add(now, 1, || known().map(|back| &back.session_rate));
 }
 
 /// A server was chosen by the balance and took the request; the counts include it.
 pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Loads, balanced: bool) {
     let counters = worker.counters();
-    let (counters, back) = (&counters.servers[server.serial], &counters.proxies[proxy.index].back);
+    let (counters, back) = (counters.server(server.serial), counters.proxies[proxy.index].back());
     if balanced {
         counters.balanced.increment();
         back.balanced.increment();
@@ -157,11 +149,11 @@ pub fn queued(
     sessions: u32,
 ) {
     let counters = worker.counters();
-    let back = &counters.proxies[proxy.index].back;
+    let back = counters.proxies[proxy.index].back();
     back.most_queued.note(u64::from(waiting));
     back.most_sessions.note(u64::from(sessions));
     if let Some((server, waiting)) = server {
-        let counters = &counters.servers[server.serial];
+        let counters = counters.server(server.serial);
         counters.most_queued.note(u64::from(waiting));
         if balanced {
             counters.balanced.increment();
@@ -211,8 +203,8 @@ pub fn client_handshake(session: &Session, handshake: Handshake) {
 /// The same with a server.
 pub fn server_handshake(worker: &Worker, (proxy, server): (usize, usize), handshake: Handshake) {
     let counters = worker.counters();
-    handshake.count(&counters.proxies[proxy].back);
-    handshake.count(&counters.servers[server]);
+    handshake.count(counters.proxies[proxy].back());
+    handshake.count(counters.server(server));
     let process = &counters.process;
     process.tls_connections.increment();
     if handshake == (Handshake::Made { resumed: false }) {
@@ -245,18 +237,25 @@ pub enum ServerEvent {
 /// such UNIX socket) is none, as in HAProxy.
 #[inline]
 pub fn server_session(worker: &Worker, server: &Server) {
-    let counters = &worker.counters().servers[server.serial];
+    session_of(worker, server, worker.counters().server(server.serial));
+}
+
+#[inline]
+fn session_of(worker: &Worker, server: &Server, counters: &ObjectCounters) {
     counters.sessions.increment();
-    counters.note_session(rt::now());
-    worker.add(counters, |worker| &worker.servers[server.serial], |counters| &counters.session_rate);
+    let now = rt::now();
+    counters.note_session(now);
+    let known = || worker.all().filter_map(|worker| worker.known_server(server.serial));
+    counters.session_rate.add(now, 1, || known().map(|counters| &counters.session_rate));
 }
 
 /// Counts a step for the server and its backend.
 #[inline]
 pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: ServerEvent) {
     let counters = worker.counters();
-    if let (Some(server), ServerEvent::Reuse) = (server, step) {
-        server_session(worker, server);
+    let own = server.map(|server| counters.server(server.serial));
+    if let (Some(server), Some(own), ServerEvent::Reuse) = (server, own, step) {
+        session_of(worker, server, own);
     }
     let count = |counters: &ObjectCounters| {
         match step {
@@ -271,10 +270,8 @@ pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Serve
         }
         .increment();
     };
-    count(&counters.proxies[proxy.index].back);
-    if let Some(server) = server {
-        count(&counters.servers[server.serial]);
-    }
+    count(counters.proxies[proxy.index].back());
+    own.into_iter().for_each(count);
 }
 
 /// Whom a stream is counted for.
@@ -291,12 +288,12 @@ impl<'a> Parties<'a> {
         let (counters, proxy) = (worker.counters(), session.counters());
         let server = state.backend.zip(state.server).and_then(|(backend, server)| {
             let backend = session.proxy_at(backend).backend.as_ref()?;
-            backend.servers.get(server).map(|server| &counters.servers[server.serial])
+            backend.servers.get(server).map(|server| counters.server(server.serial))
         });
         Self {
             front: &proxy.front,
             bind: proxy.binds.get(session.bind_index()),
-            back: state.backend.map(|backend| &counters.proxies[backend].back),
+            back: state.backend.map(|backend| counters.proxies[backend].back()),
             server,
         }
     }
@@ -305,7 +302,16 @@ impl<'a> Parties<'a> {
     #[inline]
     fn each(&self, count: impl Fn(&'a ObjectCounters)) {
         count(self.front);
-        [self.bind, self.back, self.server].into_iter().flatten().for_each(count);
+        // Every request does this: a loop over the others would cost more.
+        if let Some(bind) = self.bind {
+            count(bind);
+        }
+        if let Some(back) = self.back {
+            count(back);
+        }
+        if let Some(server) = self.server {
+            count(server);
+        }
     }
 
     fn behind(&self) -> impl Iterator<Item = &'a ObjectCounters> {
@@ -462,7 +468,7 @@ fn answer(parties: &Parties<'_>, state: &StreamState) {
 /// A server of HTTP/1 has done what a sound one would not do.
 #[cold]
 pub fn server_glitches(session: &Session, backend: usize, glitches: u32) {
-    session.worker.counters().proxies[backend].back_http2.glitches.add(u64::from(glitches));
+    session.worker.counters().proxies[backend].serving().http2.glitches.add(u64::from(glitches));
 }
 
 /// A connection of HTTP/2 that is open, and what is counted of it.

@@ -2,7 +2,6 @@
 //! server, nor serve a request.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -63,7 +62,7 @@ pub fn open(
     }
     let interval = server.connecting.idle_ping;
     // One of HTTP/1 would have been counted.
-    worker.counters().proxies[proxy].back.protocol.connections.subtract(1);
+    worker.counters().proxies[proxy].back().protocol.connections.subtract(1);
     let carrying = (Rc::clone(worker), (proxy, server.serial));
     rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(carrying, connection, requests, (interval, true)));
     Some(link)
@@ -159,8 +158,8 @@ pub(super) async fn move_frames(
     mut leaves: impl FnMut(&ServerConnection) -> bool,
 ) {
     let mut timer = rt::Timer::new();
-    let counters = Arc::clone(&worker.counters().proxies[proxy]);
-    let counted = is_http2.then(|| Http2Connection::new(&counters.back_http2));
+    let counters = &worker.counters().proxies[proxy].serving().http2;
+    let counted = is_http2.then(|| Http2Connection::new(counters));
     let mut early = requests.is_early();
     std::future::poll_fn(|cx| {
         loop {
@@ -171,7 +170,7 @@ pub(super) async fn move_frames(
                 && let Some(counted) = &counted
             {
                 counted.count(&counts);
-                counters.back_http2.glitches.add(u64::from(counts.glitches));
+                counters.glitches.add(u64::from(counts.glitches));
             }
             if early && (polled.is_ready() || !requests.is_early()) {
                 early = false;

@@ -57,8 +57,10 @@ fn a_place_that_is_free_serves_again() {
                 let shared = world.shared();
                 let generation = shared.generation();
                 let server = &generation.program.proxies[0].backend.as_ref().unwrap().servers[0];
-                let sessions =
-                    shared.counters.of(|worker| &worker.servers[server.serial]).count(|counters| &counters.sessions);
+                let sessions = shared
+                    .counters
+                    .of(|worker| worker.known_server(server.serial))
+                    .count(|counters| &counters.sessions);
                 assert_eq!((&*server.name, sessions), (&*name, 1), "what the one before did is forgotten");
                 remove(&name).await;
                 sleep(REST).await;

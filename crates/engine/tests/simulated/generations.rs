@@ -56,7 +56,7 @@ fn current(world: &World) -> Weak<Generation> {
 async fn requests(world: &World) -> u64 {
     // They are counted when they end.
     sleep(5).await;
-    world.shared().counters.of(|worker| &worker.proxies[0].front).count(|counters| &counters.requests)
+    world.shared().counters.of(|worker| Some(&worker.proxies[0].front)).count(|counters| &counters.requests)
 }
 
 #[test]

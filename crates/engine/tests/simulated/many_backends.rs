@@ -83,6 +83,22 @@ fn servers_that_come_and_go_take_no_more_places_than_there_are_at_one_time() {
     });
 }
 
+/// Of ten thousand servers with the same parameters none has sockets' options of its own.
+#[test]
+fn servers_with_equal_parameters_share_their_route() {
+    world(2).workers(&[2]).seeds(0..1).run(|world| async move {
+        let added =
+            "add server b0/t 10.0.1.1:80; add server b1/t 10.0.1.2:81; add server b1/u 10.0.1.1:80 source 10.0.0.9";
+        assert_eq!(api::ask(added).await.matches("registered").count(), 3);
+        let shared = world.shared();
+        let is_shared =
+            |serial| std::ptr::eq(shared.outgoing.route(0).unwrap(), shared.outgoing.route(serial).unwrap());
+        assert_eq!([1, 3, 5, 6].map(is_shared), [true, true, true, false]);
+        assert!(shared.outgoing.route(0).unwrap().options.source.is_none());
+        assert!(shared.outgoing.route(6).unwrap().options.source.is_some());
+    });
+}
+
 /// A slot is not reused while a request uses it.
 #[test]
 fn the_place_of_a_backend_is_kept_while_a_request_names_it() {

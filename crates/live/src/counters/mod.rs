@@ -6,6 +6,7 @@ mod content;
 mod http2;
 mod kept;
 mod latency;
+mod lazy;
 mod rate;
 pub mod shared;
 
@@ -14,11 +15,11 @@ pub use content::ContentCounters;
 pub use http2::Http2Counters;
 pub use kept::{Kept, KeptCounts, Side};
 pub use latency::{Latencies, LatencyCell, LatencySum};
+pub use lazy::{BackCounters, ProxyCounters};
 pub use rate::Rate;
 
 use base::{AppendOnlyVec, Moment};
 use expression::sample::Counted;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -223,38 +224,6 @@ impl FrontCounters {
     }
 }
 
-/// The counts of a proxy as a backend, and as a frontend, which all backends have in common: nothing is counted there.
-#[derive(Debug)]
-pub struct ProxyCounters {
-    facing: Arc<FrontCounters>,
-    /// As a backend.
-    pub back: ObjectCounters,
-    /// Its connections of HTTP/2 with servers.
-    pub back_http2: Http2Counters,
-    /// Bodies of its responses as a backend.
-    pub back_content: ContentCounters,
-}
-
-impl ProxyCounters {
-    fn new(facing: Arc<FrontCounters>) -> Self {
-        let (back, back_http2, back_content) = Default::default();
-        Self { facing, back, back_http2, back_content }
-    }
-
-    /// As a frontend.
-    pub fn facing(&self) -> &Arc<FrontCounters> {
-        &self.facing
-    }
-}
-
-impl Deref for ProxyCounters {
-    type Target = FrontCounters;
-
-    fn deref(&self) -> &FrontCounters {
-        &self.facing
-    }
-}
-
 /// The counters of the process.
 #[derive(Debug, Default)]
 pub struct ProcessCounters {
@@ -286,9 +255,9 @@ pub struct ProcessCounters {
 pub struct WorkerCounters {
     pub process: ProcessCounters,
     /// By proxy index.
-    pub proxies: AppendOnlyVec<Arc<ProxyCounters>>,
+    pub proxies: AppendOnlyVec<ProxyCounters>,
     /// By server serial.
-    pub servers: AppendOnlyVec<ObjectCounters>,
+    servers: AppendOnlyVec<lazy::ServerCounters>,
     /// Those of backends as frontends.
     unused: Arc<FrontCounters>,
 }
@@ -300,28 +269,40 @@ impl WorkerCounters {
             Some(binds) => Arc::new(FrontCounters::new(*binds)),
             None => Arc::clone(&unused),
         };
-        let proxies = binds.iter().map(|binds| Arc::new(ProxyCounters::new(facing(binds))));
+        let proxies = binds.iter().map(|binds| ProxyCounters::new(facing(binds)));
         Self {
             process: ProcessCounters::default(),
             proxies: proxies.collect(),
-            servers: (0..servers).map(|_| ObjectCounters::default()).collect(),
+            servers: (0..servers).map(|_| lazy::ServerCounters::default()).collect(),
             unused,
         }
+    }
+
+    /// Returns the counters of a server, to count in; allocates them.
+    ///
+    /// # Panics
+    /// If there is no such server.
+    #[inline]
+    pub fn server(&self, serial: usize) -> &ObjectCounters {
+        self.servers[serial].used()
+    }
+
+    /// Returns the counters of a server, to read; `None`: nothing was counted.
+    pub fn known_server(&self, serial: usize) -> Option<&ObjectCounters> {
+        self.servers.get(serial)?.known()
     }
 
     /// Clears the maxima, or everything (`clear counters`). Called by the worker itself.
     pub fn clear(&self, all: bool) {
         for proxy in &self.proxies {
             std::iter::once(&proxy.front).chain(&proxy.binds).for_each(|counters| counters.clear(all, true));
-            proxy.back.clear(all, false);
             if all {
                 proxy.front_http2.clear();
-                proxy.back_http2.clear();
                 proxy.front_content.clear();
-                proxy.back_content.clear();
             }
+            proxy.served().into_iter().for_each(|counters| counters.clear(all));
         }
-        self.servers.iter().for_each(|counters| counters.clear(all, false));
+        self.servers.iter().filter_map(|server| server.known()).for_each(|counters| counters.clear(all, false));
         let process = &self.process;
         let of_tls = [&process.tls_rate, &process.front_key_rate, &process.back_key_rate];
         let rates = [&process.connection_rate, &process.session_rate].into_iter().chain(of_tls);
@@ -330,16 +311,14 @@ impl WorkerCounters {
 
     /// Clears all counters of one backend. Called by the worker itself.
     pub fn clear_backend(&self, index: usize) {
-        if let Some(proxy) = self.proxies.get(index) {
-            proxy.back.clear(true, false);
-            proxy.back_http2.clear();
-            proxy.back_content.clear();
+        if let Some(counters) = self.proxies.get(index).and_then(|proxy| proxy.served()) {
+            counters.clear(true);
         }
     }
 
     /// Clears all counters of one server. Called by the worker itself.
     pub fn clear_server(&self, serial: usize) {
-        if let Some(counters) = self.servers.get(serial) {
+        if let Some(counters) = self.known_server(serial) {
             counters.clear(true, false);
         }
     }
@@ -387,26 +366,24 @@ impl Counters {
         self.measures_latency.store(true, Ordering::Relaxed);
         for worker in &self.workers {
             for proxy in &worker.proxies {
-                [&proxy.front, &proxy.back].into_iter().for_each(|counters| counters.latency.begin());
+                [&proxy.front, proxy.back()].into_iter().for_each(|counters| counters.latency.begin());
             }
-            worker.servers.iter().take(latency::MOST_SERVERS).for_each(|counters| counters.latency.begin());
+            worker.servers.iter().take(latency::MOST_SERVERS).for_each(|server| server.used().latency.begin());
         }
     }
 
-    /// Allocates the histogram of an added object, if histograms are in use.
-    fn begin_latency(&self, counters: &ObjectCounters) {
-        if self.measures_latency.load(Ordering::Relaxed) {
-            counters.latency.begin();
-        }
+    /// Whether an added object has a histogram.
+    fn has_latency(&self) -> bool {
+        self.measures_latency.load(Ordering::Relaxed)
     }
 
     /// Adds a server; false on failure: the lists of all workers must have the same indexes. Callers must be
     /// serialized.
     pub fn add_server(&self, serial: usize) -> bool {
         self.workers.iter().all(|worker| {
-            let added = worker.servers.push(|_| ObjectCounters::default()) == Ok(serial);
-            if added && serial < latency::MOST_SERVERS {
-                self.begin_latency(&worker.servers[serial]);
+            let added = worker.servers.push(|_| lazy::ServerCounters::default()) == Ok(serial);
+            if added && serial < latency::MOST_SERVERS && self.has_latency() {
+                worker.server(serial).latency.begin();
             }
             added
         })
@@ -419,9 +396,9 @@ impl Counters {
                 true => Arc::new(FrontCounters::new(0)),
                 false => Arc::clone(&worker.unused),
             };
-            let added = worker.proxies.push(|_| Arc::new(ProxyCounters::new(facing))) == Ok(index);
-            if added {
-                self.begin_latency(&worker.proxies[index].back);
+            let added = worker.proxies.push(|_| ProxyCounters::new(facing)) == Ok(index);
+            if added && self.has_latency() {
+                worker.proxies[index].back().latency.begin();
             }
             added
         })
@@ -435,11 +412,11 @@ impl Counters {
         self.workers.iter().all(|worker| add(worker))
     }
 
-    /// Returns the counters of one object, one of each worker.
-    pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerCounters) -> &'a ObjectCounters) -> Sum<'a> {
+    /// Returns the counters of one object, one of each worker that has counted for it.
+    pub fn of<'a>(&'a self, find: impl Fn(&'a WorkerCounters) -> Option<&'a ObjectCounters>) -> Sum<'a> {
         let mut sum = Sum { few: [None; FEW], more: Vec::new() };
         let mut places = sum.few.iter_mut();
-        for counters in self.workers.iter().map(|worker| find(worker)) {
+        for counters in self.workers.iter().filter_map(|worker| find(worker)) {
             match places.next() {
                 Some(place) => *place = Some(counters),
                 None => sum.more.push(counters),
@@ -452,20 +429,12 @@ impl Counters {
 impl Counters {
     /// Sums an HTTP/2 counter, of a proxy's connections with clients (`front`) or servers.
     pub fn http2(&self, proxy: usize, front: bool, of: impl Fn(&Http2Counters) -> &Count) -> u64 {
-        let part = |worker: &Arc<WorkerCounters>| {
-            let counters = &worker.proxies[proxy];
-            of(if front { &counters.front_http2 } else { &counters.back_http2 }).get()
-        };
-        self.workers.iter().map(part).fold(0, u64::wrapping_add)
+        self.workers.iter().map(|worker| worker.proxies[proxy].http2(front, &of)).fold(0, u64::wrapping_add)
     }
 
     /// Sums a counter of bodies, of a frontend (`front`) or a backend.
     pub fn content(&self, proxy: usize, front: bool, of: impl Fn(&ContentCounters) -> &Count) -> u64 {
-        let part = |worker: &Arc<WorkerCounters>| {
-            let counters = &worker.proxies[proxy];
-            of(if front { &counters.front_content } else { &counters.back_content }).get()
-        };
-        self.workers.iter().map(part).fold(0, u64::wrapping_add)
+        self.workers.iter().map(|worker| worker.proxies[proxy].content(front, &of)).fold(0, u64::wrapping_add)
     }
 
     /// Sums a counter of the process.

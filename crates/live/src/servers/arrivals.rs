@@ -8,6 +8,9 @@ use crate::{Admin, Removal, ServerPlan};
 use balance::{Load, Loads};
 use base::moment::Moment;
 
+/// Number of servers up to which no room is kept for more.
+const FEW: usize = 4;
+
 /// Sets the limits of a server.
 pub(super) fn enter(server: &ServerPlan, index: usize, loads: &mut Loads, ramps: &mut Ramps) {
     loads[index].limit = server.maxconn.unwrap_or(u32::MAX);
@@ -38,6 +41,9 @@ impl Servers {
         }
         self.loads.grow(index + 1);
         enter(server, index, &mut self.loads, &mut self.ramps);
+        if index < FEW {
+            self.servers.reserve_exact(1);
+        }
         self.servers.push(arrival(server, now));
         self.set_limits();
         self.rebuild();

@@ -97,7 +97,7 @@ fn live(maxconn: u32, front: u32) -> Live {
         binds: vec![Some(1), None],
         secure_binds: vec![false; 2],
     };
-    live_of(ProxyPlan { frontend, ..ProxyPlan::default() }, maxconn)
+    live_of(ProxyPlan { frontend: Some(frontend), ..ProxyPlan::default() }, maxconn)
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod outliers;
 mod saved_state;
 mod scenarios;
 mod shares;
+mod sizes;
 mod states;
 mod threads;
 

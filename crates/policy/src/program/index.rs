@@ -10,6 +10,9 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Number of servers up to which a backend's own list is looked through: most backends of a very large configuration need no index.
+const FEW: usize = 8;
+
 /// See the module. Results are validated, so that objects that were removed or renamed after indexing are not returned.
 #[derive(Default)]
 pub struct ProgramIndex(Mutex<Index>);
@@ -24,7 +27,7 @@ struct Index {
     next_number: u32,
     /// GUIDs of proxies, and of servers in them.
     guids: Places<Box<str>, (usize, Option<usize>)>,
-    /// Servers of backends in which a lookup was made, by the index of the backend.
+    /// Servers of backends with more than a few in which a lookup was made, by the index of the backend.
     servers: HashMap<usize, ServerIndex>,
 }
 
@@ -106,6 +109,11 @@ impl Index {
     }
 }
 
+/// Whether the servers of a backend are not indexed.
+fn has_few(backend: &Backend) -> bool {
+    backend.servers.places() <= FEW
+}
+
 impl ProgramIndex {
     fn lock(&self, program: &Program) -> MutexGuard<'_, Index> {
         let mut index = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,9 +148,12 @@ impl Program {
     /// Returns the server with that name, or with that ID after a `#`, in a backend of this program.
     pub fn server_called<'p>(&self, proxy: &'p Proxy, word: &str) -> Option<&'p Server> {
         let backend = proxy.backend.as_ref()?;
+        let number = word.strip_prefix('#').and_then(|number| number.parse().ok());
+        if has_few(backend) {
+            return backend.servers.iter().find(|one| *one.name == *word || number == Some(one.id));
+        }
         let mut index = self.index.lock(self);
         let own = index.servers(proxy.index, backend);
-        let number = word.strip_prefix('#').and_then(|number| number.parse().ok());
         let numbered = number.map_or(&[][..], |number: u32| own.numbers.find(&number));
         let found = own.names.find(word).iter().chain(numbered).copied().filter(|at| {
             backend.servers.is_present(*at)
@@ -154,6 +165,10 @@ impl Program {
     /// Returns all servers of a backend with that ID, including removed ones.
     pub fn servers_numbered<'p>(&self, proxy: &'p Proxy, number: u32) -> Vec<&'p Server> {
         let Some(backend) = &proxy.backend else { return Vec::new() };
+        if has_few(backend) {
+            let all = (0..backend.servers.places()).filter_map(|at| backend.servers.get(at));
+            return all.filter(|server| server.id == number).collect();
+        }
         let mut index = self.index.lock(self);
         let mut places = index.servers(proxy.index, backend).numbers.find(&number).to_vec();
         places.sort_unstable();
@@ -164,6 +179,10 @@ impl Program {
     /// Returns the lowest ID that no server of a backend uses.
     pub fn free_server_number(&self, proxy: &Proxy) -> u32 {
         let Some(backend) = &proxy.backend else { return 1 };
+        if has_few(backend) {
+            let is_free = |number: &u32| backend.servers.iter().all(|one| one.id != *number);
+            return (1..).find(is_free).unwrap_or(u32::MAX);
+        }
         let mut index = self.index.lock(self);
         let own = index.servers(proxy.index, backend);
         let is_taken = |number: &u32| {
@@ -259,5 +278,40 @@ impl PartialEq for ProgramIndex {
 impl fmt::Debug for ProgramIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ProgramIndex")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::tests::{backend, compiled, server, spec};
+    use config::spec::ProxySpec;
+
+    /// A backend with few servers, which has no index, and one with many are asked the same.
+    #[test]
+    fn servers_are_found_with_an_index_and_without_one() {
+        for count in [3, FEW, 3 * FEW] {
+            let address = || backend("b").servers[0].address.value.clone();
+            let servers = (0..count)
+                .map(|at| config::spec::ServerSpec { id: at as u32 + 2, ..server(&format!("s{at}"), address()) });
+            let program = compiled(&spec(vec![ProxySpec { servers: servers.collect(), ..backend("b") }]));
+            let proxy = &program.proxies[0];
+            let called = |word: &str| program.server_called(proxy, word).map(|server| server.index);
+            let numbered = |number| program.servers_numbered(proxy, number).len();
+            assert_eq!(
+                [called("s1"), called("#4"), called("s99"), called("#1")],
+                [Some(1), Some(2), None, None],
+                "{count}"
+            );
+            assert_eq!((numbered(2), numbered(1), program.free_server_number(proxy)), (1, 0, 1), "{count}");
+            let servers = &proxy.backend.as_ref().unwrap().servers;
+            servers.strike(1);
+            program.forget_server(proxy, &servers[1]);
+            assert_eq!((called("s1"), called("#3"), numbered(3)), (None, None, 1), "{count}");
+            servers.restore(1);
+            servers[1].name.change("other").unwrap();
+            program.index_server(proxy, &servers[1]);
+            assert_eq!([called("s1"), called("other"), called("#3")], [None, Some(1), Some(1)], "{count}");
+        }
     }
 }

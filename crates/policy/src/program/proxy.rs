@@ -111,7 +111,7 @@ pub struct Proxy {
     /// `be-unpublished`: initially, rules that select the backend are skipped.
     pub unpublished: bool,
     /// The frontend part of `frontend` and `listen`.
-    pub frontend: Option<Frontend>,
+    pub frontend: Option<Box<Frontend>>,
     /// The backend part of `backend` and `listen`.
     pub backend: Option<Backend>,
     /// It has addresses, or the configuration refers to it, so that it cannot be removed.
@@ -432,6 +432,19 @@ impl Redispatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Very large configurations have ten thousands of these: a field that few of them use belongs into a box.
+    #[test]
+    fn proxies_and_servers_do_not_grow() {
+        let rows = [
+            ("Proxy", size_of::<Proxy>(), 1_800),
+            ("Backend", size_of::<Backend>(), 760),
+            ("Server", size_of::<Server>(), 400),
+        ];
+        for (what, size, most) in rows {
+            assert!(size <= most, "{what}: {size} bytes, at most {most}");
+        }
+    }
 
     #[test]
     fn redispatch_intervals() {

@@ -67,7 +67,7 @@ impl Proxy {
             mode: self.mode,
             disabled: self.disabled,
             unpublished: self.unpublished,
-            frontend: frontend.unwrap_or_default(),
+            frontend,
             backend: self.backend.as_ref().map(Backend::plan),
         }
     }

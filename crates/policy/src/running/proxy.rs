@@ -202,12 +202,12 @@ fn rate<'a>(context: &Context<'a>, of: impl Fn(&WorkerCounters) -> Option<&Rate>
 }
 
 pub(super) fn server_rate<'a>(context: &Context<'a>, serial: usize) -> Option<Value<'a>> {
-    rate(context, |worker| worker.servers.get(serial).map(|counters| &counters.session_rate))
+    rate(context, |worker| worker.known_server(serial).map(|counters| &counters.session_rate))
 }
 
 fn be_sess_rate<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let index = arguments.proxy(0).or(context.backend).or(context.frontend)?;
-    rate(context, |worker| worker.proxies.get(index).map(|proxy| &proxy.back.session_rate))
+    rate(context, |worker| worker.proxies.get(index)?.known_back().map(|counters| &counters.session_rate))
 }
 
 fn fe_sess_rate<'a>(context: &Context<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {

@@ -9,7 +9,11 @@ use crate::keyword::is_name_character;
 use crate::keyword::report::Report;
 use crate::keyword::table::Status;
 use crate::span::{Span, Spanned};
-use crate::spec::{InitialAddress, ServerSpec, Spec};
+use crate::spec::{
+    ConnectingSpec, InitialAddress, ServerBalanceSpec, ServerCheckSpec, ServerLimitsSpec, ServerPersistenceSpec,
+    ServerSpec, Shared, Spec,
+};
+use std::sync::{Mutex, PoisonError};
 
 /// The options that HAProxy accepts for such a server, in its order.
 const DYNAMIC: &[&str] = &[
@@ -156,13 +160,36 @@ pub fn read(
         let span = line.words[2].span;
         // Names are not resolved while requests are served.
         draft.connecting.initial_address = vec![InitialAddress::None];
-        let spec = finish(draft, Span::default(), Spanned::new(name.to_owned(), span), Spanned::new(address, span));
+        let mut spec = finish(draft, Span::default(), Spanned::new(name.to_owned(), span), Spanned::new(address, span));
         if !found.iter().any(Diagnostic::is_alert) {
+            share_parts(&mut spec);
             return Ok(spec);
         }
     }
     let first = found.into_iter().find(Diagnostic::is_alert).map(|alert| alert.message).unwrap_or_default();
     Err(first.strip_prefix(&head).map(str::to_owned).unwrap_or(first))
+}
+
+/// Parts of servers that were added before.
+#[derive(Default)]
+struct Known {
+    limits: Vec<Shared<ServerLimitsSpec>>,
+    balance: Vec<Shared<ServerBalanceSpec>>,
+    connecting: Vec<Shared<ConnectingSpec>>,
+    check: Vec<Shared<ServerCheckSpec>>,
+    persistence: Vec<Shared<ServerPersistenceSpec>>,
+}
+
+/// Lets a server share the parts that are equal to those of servers that were added before: their lines have none in common.
+fn share_parts(server: &mut ServerSpec) {
+    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    server.limits.share(&mut known.limits);
+    server.balance.share(&mut known.balance);
+    server.connecting.share(&mut known.connecting);
+    server.check.share(&mut known.check);
+    server.persistence.share(&mut known.persistence);
 }
 
 /// Builds a line of the configuration from the words.
@@ -224,6 +251,15 @@ mod tests {
             read(&Spec::default(), ("b", "n$19"), &["127.0.0.1:1".to_owned()], &Environment::new()).unwrap_err(),
             "character '$' is not permitted in server name 'n$19'."
         );
+    }
+
+    #[test]
+    fn servers_share_what_they_have_in_common() {
+        let [one, same, other] = ["127.0.0.1:1", "127.0.0.1:2 weight 7", "127.0.0.1:3 check inter 7s"]
+            .map(|words| read_words(words).unwrap());
+        assert!(std::ptr::eq(&*one.connecting, &*same.connecting) && std::ptr::eq(&*one.check, &*same.check));
+        assert!(std::ptr::eq(&*one.limits, &*same.limits) && std::ptr::eq(&*one.balance, &*other.balance));
+        assert!(std::ptr::eq(&*one.persistence, &*other.persistence) && !std::ptr::eq(&*one.check, &*other.check));
     }
 
     #[test]

@@ -83,6 +83,7 @@ fn shutdown(call: &mut Call<'_, Worker>) {
     frontends::shut(&worker.process, proxy.index);
     let totals = || worker.process.counters.workers.iter().filter_map(|one| one.proxies.get(proxy.index));
     let front = totals().map(|counters| counters.front.connections.get()).fold(0, u64::wrapping_add);
-    let back = totals().map(|counters| counters.back.sessions.get()).fold(0, u64::wrapping_add);
+    let back =
+        totals().filter_map(|one| one.known_back()).map(|counters| counters.sessions.get()).fold(0, u64::wrapping_add);
     worker.stopped(proxy, front, back);
 }

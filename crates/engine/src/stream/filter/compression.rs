@@ -113,7 +113,7 @@ impl Compressor {
         let counters = self.worker.counters();
         count(&counters.proxies[self.frontend].front_content);
         if let Some(backend) = self.backend {
-            count(&counters.proxies[backend].back_content);
+            count(&counters.proxies[backend].serving().content);
         }
     }
 

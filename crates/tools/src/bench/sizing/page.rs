@@ -95,9 +95,9 @@ fn measured(page: &mut String, results: &[Results], all: &[Costs]) {
          client and server share the machine. A real interface costs more for each byte, and its interrupts need cores.",
     );
     *page += &paragraph(
-        "Configured objects take memory as well: a backend with two servers and a line of a map 12.1 KB m where there are 10,000 of them, \
-         and 11.8 KB m where the runtime API adds it, with one thread (HAProxy 3.5-dev5: 14.5 and 11.6 KB m; `bench/many_backends.py`). \
-         Each further thread adds 2.3 KB e of counters.",
+        "Configured objects take memory as well: a backend with two servers and a line of a map 8.9 KB m where there are 10,000 of them, \
+         and up to 8.2 KB m where the runtime API adds it, with one thread (HAProxy 3.5-dev5: 14.5 KB m each; `bench/many_backends.py`). \
+         Each thread adds 2.2 KB e of counters once it serves the backend and both servers.",
     );
 }
 

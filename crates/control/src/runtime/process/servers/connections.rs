@@ -67,7 +67,7 @@ fn write(answer: &mut Answer, worker: &Worker, ((proxy, server), busy): (Found<'
     let most = worker
         .process
         .counters
-        .of(|counters| &counters.servers[server.serial])
+        .of(|counters| counters.known_server(server.serial))
         .peak(|counters| &counters.most_sessions);
     let pool = &worker.process.pool;
     let idle = pool.idle_connections(server.serial);
