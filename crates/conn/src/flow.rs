@@ -7,6 +7,7 @@ mod bulk;
 mod chunks;
 mod ends;
 mod error;
+mod intake;
 mod lend;
 mod moved;
 mod recode;
@@ -28,6 +29,7 @@ use chunks::Chunks;
 pub use chunks::Trailers;
 pub use ends::{ByteSink, ByteSource};
 pub use error::FlowError;
+use intake::Intake;
 pub use moved::Moved;
 use room::{HEADROOM, TAILROOM};
 use splice::Splicing;
@@ -85,10 +87,8 @@ pub struct Flow {
     faltered: bool,
     /// The source's receive low-water mark in bytes; 0: the normal one.
     mark: u64,
-    /// The sink's segment size in bytes; 0: not queried yet.
-    segment: usize,
-    /// The least number of bytes that the sink accepts, queried before a large read.
-    capacity: usize,
+    /// How much the sink accepts.
+    intake: Intake,
     /// Use of the kernel to move the body (`option splice-*`).
     splicing: Splicing,
     /// The filter of the body.
@@ -118,8 +118,7 @@ impl Flow {
             large: false,
             faltered: false,
             mark: 0,
-            segment: 0,
-            capacity: 0,
+            intake: Intake::default(),
             splicing: Splicing::default(),
             filter_stage: None,
             record: None,
@@ -433,7 +432,7 @@ impl Flow {
             let more = !self.splicing.is_empty() || !self.tail.is_empty() || last;
             let written = std::task::ready!(sink.poll_write(cx, &mut self.head, &mut self.body, more))?;
             moved.written += written;
-            self.capacity = self.capacity.saturating_sub(written);
+            self.intake.capacity = self.intake.capacity.saturating_sub(written);
         }
         if self.head.capacity() > 0 {
             self.head = Buffer::empty();
@@ -459,7 +458,7 @@ impl Flow {
         self.splicing.cancel();
         self.filter_stage = None;
         self.record = None;
-        self.capacity = usize::MAX;
+        self.intake.capacity = usize::MAX;
         for _ in 0..8 {
             self.head = Buffer::empty();
             self.body.clear();

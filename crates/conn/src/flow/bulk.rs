@@ -10,6 +10,9 @@ use super::{ByteSink, ByteSource, Flow, Moved, Source};
 /// A body with at least this many bytes left is read in large pieces.
 const BULK: u64 = 64 * 1024;
 
+/// A body with at most this many bytes left may raise the source's low-water mark before its sink is known.
+const LITTLE: u64 = 1024 * 1024;
+
 impl Flow {
     /// Whether the source's low-water mark is raised; [`Flow::lower_mark`] must be called soon after the source pauses.
     pub fn is_bulk(&self) -> bool {
@@ -94,14 +97,29 @@ impl Flow {
         if !self.large {
             return;
         }
-        if self.segment == 0 {
-            self.segment = sink.segment_size().unwrap_or(1).max(1);
+        let is_known = self.intake.segment > 0;
+        if !is_known {
+            self.intake.segment = sink.segment_size().unwrap_or(1).max(1);
         }
         // Bytes written since then have used some of that capacity, and bytes acknowledged by the peer have freed some.
-        if self.capacity < rt::large_buffer_size() {
-            self.capacity = sink.send_capacity().unwrap_or(usize::MAX);
+        if self.intake.capacity < rt::large_buffer_size() {
+            self.intake.capacity = sink.send_capacity().unwrap_or(usize::MAX);
+            self.intake.largest_capacity = self.intake.largest_capacity.max(self.intake.capacity);
+            self.intake.is_quick = is_known && self.intake.capacity >= self.intake.largest_capacity / 2;
         }
-        self.large = self.capacity.saturating_sub(self.head.len() + self.body.len()) as u64 >= BULK;
+        self.large = self.intake.capacity.saturating_sub(self.head.len() + self.body.len()) as u64 >= BULK;
+        self.intake.is_quick &= self.large;
+    }
+
+    /// Whether `remaining` bytes may be read in large amounts. The kernel makes the source's receive buffer twice as large as its mark and
+    /// as what is read in a round trip, for as long as the connection lasts. A slow reader would let it fill up. So the sink
+    /// accepts all that comes, or has shown that it accepts what it gets.
+    fn suits_sink(&self, remaining: u64) -> bool {
+        let waiting = (self.head.len() + self.body.len()) as u64;
+        match self.intake.segment {
+            0 => remaining <= LITTLE,
+            _ => self.intake.is_quick || remaining.saturating_add(waiting) <= self.intake.capacity as u64,
+        }
     }
 
     /// Moves the rest of a large piece into a buffer of its size when the sink accepts no more, so that the large
@@ -127,14 +145,18 @@ impl Flow {
             _ => usize::MAX,
         };
         let waiting = self.head.len() + self.body.len();
-        let usable = room.min(self.capacity.saturating_sub(waiting));
-        let most = if remaining <= usable { remaining } else { in_whole_segments(waiting, usable, self.segment) };
+        let mut usable = room.min(self.intake.capacity.saturating_sub(waiting));
+        if matches!(self.source, Source::Length(remaining) if !self.suits_sink(remaining)) {
+            usable = usable.min(BULK as usize);
+        }
+        let most =
+            if remaining <= usable { remaining } else { in_whole_segments(waiting, usable, self.intake.segment) };
         self.body.reserve_behind(room - most);
     }
 
     /// Adapts the size of reads after a read: a filled buffer makes the next one large, a short read makes it small
     /// again; for a body of unknown length two short reads do, because long runs of bytes end with a short one. While
-    /// reads are large and a long rest is known, the low-water mark lets the source wake us only when all of the next
+    /// reads are large, a long rest is known and the sink is no slow reader, the low-water mark lets the source wake us only when all of the next
     /// piece is there.
     pub(super) fn adapt(&mut self, source: &mut impl ByteSource, read: usize, room: usize) {
         let short = read < room && read <= rt::buffer_size();
@@ -147,8 +169,8 @@ impl Flow {
                 Source::Chunked(_) | Source::Unknown | Source::Ended => false,
             };
         self.faltered = short;
-        let piece = in_whole_segments(0, rt::large_buffer_size(), self.segment) as u64;
-        let mark = if self.large { remaining.min(piece) } else { 0 };
+        let piece = in_whole_segments(0, rt::large_buffer_size(), self.intake.segment) as u64;
+        let mark = if self.large && self.suits_sink(remaining) { remaining.min(piece) } else { 0 };
         if mark < BULK {
             self.lower_mark(source);
         } else if mark != self.mark && source.set_receive_low_water(mark as usize).is_ok() {

@@ -2,6 +2,7 @@
 //! the sink receives what the source sends, and its end is seen when it was received and never before. Owns the choice
 //! of cases. Must never know how a flow moves bytes.
 
+mod marks;
 mod memory;
 mod model;
 mod network;
@@ -181,5 +182,20 @@ fn nothing_that_was_not_understood_follows_a_chunk_from_the_pipe() {
 fn a_head_and_payload_at_hand_are_one_write() {
     rt::sim::run(1, 1, Arc::new(|_| Box::pin(async {})), async move {
         assert_eq!((memory::writes(true), memory::writes(false)), (1, 2));
+    });
+}
+
+/// The kernel doubles a mark for its receive buffer and never takes that back: behind a client that reads slowly, it would fill up.
+#[test]
+fn a_server_whose_client_reads_slowly_keeps_its_receive_buffer() {
+    rt::sim::run(1, 1, Arc::new(|_| Box::pin(async {})), async move {
+        const LARGE: usize = 500_000;
+        let (mark, read) = marks::largest(10 << 20, false);
+        assert!(mark <= 1 && read <= 64 << 10, "{mark} {read}");
+        let (mark, read) = marks::largest(10 << 20, true);
+        assert!(mark > LARGE && read > LARGE, "{mark} {read}");
+        // All of it goes to the kernel of the client at once.
+        let (mark, read) = marks::largest(1 << 20, false);
+        assert!(mark > LARGE && read > LARGE, "{mark} {read}");
     });
 }
