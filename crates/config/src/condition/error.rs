@@ -1,4 +1,4 @@
-//! Errors of conditions, with their places. Must never evaluate one.
+//! The error of a condition, with its position. Must never evaluate one.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! The permissions of clients of the runtime API at a listening address (configuration manual, section 5.1, "level"). Must never name an
-//! address.
+//! Rights of clients of the runtime API at a listening address (configuration manual, section 5.1, "level"). Must never name an address.
 
 /// Access level of a connection to the runtime API (`level`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! A request below the statistics page: the variable parts of its address, and its permissions. Must never answer.
+//! A request below the statistics page: the variable parts of its address, and its rights. Must never answer.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -223,7 +223,7 @@ fn a_client_that_does_not_take_a_hit_is_late() {
             let mut client = Peer::connect(WEIR).await;
             client.send("GET /pieces HTTP/1.1\r\nHost: a\r\n\r\n").await;
             let line = world.lines(1).await.concat();
-            assert!(line.contains("/<CACHE> ") && line.contains(" 200 ") && line.contains(" cD-- "), "{line}");
+            assert!(line.contains("/<CACHE> ") && line.contains(" 200 ") && line.contains(" LR-- "), "{line}");
             let got = client.receive_rest().await;
             assert!((5_000..12_200).contains(&got.len()), "{}", got.len());
         });

@@ -1,4 +1,4 @@
-//! The purpose of the text of a format. Must never know a format.
+//! Purposes of formats. Must never know a format.
 
 /// The purpose of a format's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

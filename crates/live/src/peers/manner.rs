@@ -1,4 +1,4 @@
-//! The parameters of sending to a peer: the tables, how far each has got, and which keys the peer receives. Must never send anything.
+//! Parameters of sending to a peer: the tables, how far each has got, and the keys that the peer receives. Must never send anything.
 
 use super::form;
 use super::plan::Shared;
