@@ -1,4 +1,4 @@
-//! What is wrong with a condition, and where. Must never evaluate one.
+//! Errors in conditions: HAProxy's message, and the position. Must never evaluate one.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What predicates may read. Must never evaluate one.
+//! Input of predicates. Must never evaluate one.
 
 use crate::environment::Environment;
 use crate::options::LanguageOptions;

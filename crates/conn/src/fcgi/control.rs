@@ -1,4 +1,4 @@
-//! What the task of a connection and its requests share. Must never move a record.
+//! State shared by the task of a connection and its requests. Must never move a record.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What the task of a connection with a server and its requests share. Must never move a frame.
+//! State shared by the task of a connection with a server and its requests. Must never move a frame.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

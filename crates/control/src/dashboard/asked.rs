@@ -1,4 +1,4 @@
-//! What a request below the statistics page asks for: the variable parts of its address, and what it may see. Must never answer.
+//! A request below the statistics page: the variable parts of its address, and its permissions. Must never answer.
 
 use std::rc::Rc;
 use std::sync::Arc;

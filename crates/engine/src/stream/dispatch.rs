@@ -1,5 +1,4 @@
-//! Forwards a request: its backend, a server's link, the exchange, and the reuse or end of both connections. Must never
-//! touch a body.
+//! Forwards a request: backend, link, exchange, reuse or end of both connections. Must never touch a body.
 
 use std::sync::Arc;
 
@@ -148,8 +147,7 @@ async fn end_apart(
     serving::fail_at_server(session, client, state, failed, up).await;
 }
 
-/// Ends a request that its client has reset before it was evaluated. As in HAProxy, its rules have run and it has no
-/// server.
+/// Ends a request that its client has reset before it was evaluated. As in HAProxy, it has no server.
 #[cold]
 fn withdraw(session: &Session, client: &Client, state: SharedStreamState) {
     finish(&state, Outcome::new(Cause::Client, Phase::Request), if client.conn.was_whole() { -1 } else { 400 });
@@ -328,8 +326,7 @@ impl<'s> Plan<'s> {
         encode_head(state, proxy, (server, format), self.says_close(), up.head_mut()).map_err(|_| UNFIT)
     }
 
-    /// Records the body for another attempt: a server may refuse the request while its body is being sent (RFC 9113,
-    /// section 8.7).
+    /// Records the body: a server may refuse the request while it is being sent (RFC 9113, section 8.7).
     fn keep_body(&self, up: &mut RequestBody) -> Coding {
         let limits = &self.route.backend.limits;
         let may_retry = limits.retry_on.contains(RetryOn::CONN_FAILURE) && !limits.never_retry;
@@ -339,8 +336,7 @@ impl<'s> Plan<'s> {
         Coding::Removed
     }
 
-    /// Runs one exchange with the server of `target`. If a hedged attempt wins, its server and link replace those of
-    /// `target`.
+    /// Runs one exchange with the server of `target`. A hedged attempt that wins replaces its server and link.
     async fn exchange(
         &self,
         session: &Session,
@@ -442,8 +438,7 @@ fn recognise(session: &Session, backend: &Backend, state: &StreamState, client: 
     recogniser.hash(&Subject { source: state.source(session), request: Some(request), bytes })
 }
 
-/// Prepares another attempt (`retry-on`): immediately with the same server, whose slot it keeps, or with another server
-/// after a redispatch.
+/// Prepares a retry (`retry-on`) with the same server, whose slot it keeps, or after a redispatch with another one.
 fn again(
     session: &Session,
     proxy: &Proxy,

@@ -1,5 +1,5 @@
-//! Ends a message on behalf of a rule: the answer, the manner in which it is sent, and the outcome for the log. Must
-//! never send an answer.
+//! Ends a message on behalf of a rule: the answer, the manner in which it is sent, and the outcome for the log.
+//! Must never send an answer.
 
 use conn::h1::prepared;
 use policy::rule::Reply;

@@ -1,4 +1,4 @@
-//! What the text of a format is for. Must never know a format.
+//! The purpose of a format's text, which determines its encoding. Must never know a format.
 
 /// The purpose of a format's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

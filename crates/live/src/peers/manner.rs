@@ -1,4 +1,5 @@
-//! What sending to a peer depends on: the tables, how far each has got, and which keys the peer receives. Must never send anything.
+//! Parameters for sending to a peer: the tables, their synchronization state, and the keys that the peer receives.
+//! Must never send anything.
 
 use super::form;
 use super::plan::Shared;
