@@ -1,5 +1,5 @@
-//! Permissions of clients of the runtime API on a listening address (configuration manual, section 5.1, "level"). Must
-//! never name an address.
+//! Permissions of clients of the runtime API on a listening address (configuration manual, section 5.1, "level").
+//! Must never name an address.
 
 /// Access level of a connection to the runtime API (`level`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -23,7 +23,7 @@ impl Activity {
         Self { read: now, written: now, independent }
     }
 
-    /// Records that a unit of payload was completely read from this side.
+    /// Records that a unit (a head, payload, the end of a message) was read from this side.
     #[inline]
     pub fn reads(&mut self, now: Moment, _: TimeoutProgress) {
         self.read = now;

@@ -35,7 +35,7 @@ use crate::stream::metrics::{self, Handshake};
 pub enum Attempt {
     /// The connection is established.
     Connected(Link),
-    /// The server, or a proxy before it, refused the connection.
+    /// The server, or a proxy in front of it, refused the connection.
     Refused,
     /// A timeout expired.
     Expired,
@@ -95,8 +95,8 @@ fn asked(sni: Option<&str>, destination: &Address) -> Asked {
 }
 
 impl Launched {
-    /// Creates the client side of TLS for a second attempt, which negotiates HTTP/1.1 if ALPN leaves the choice.
-    /// `None`: HTTP/1.1 is not offered to the server.
+    /// Creates the client side of TLS for a second attempt, which offers HTTP/1.1 alone if the server's `alpn` contains
+    /// h2. `None`: it contains h2, but not HTTP/1.1.
     pub fn begin_tls(&self, tls: &ServerTls) -> Option<Connection> {
         let offers = |protocol: &[u8]| tls.client.offers(protocol);
         let alpn = offers(b"h2").then(|| [b"http/1.1".to_vec()]);

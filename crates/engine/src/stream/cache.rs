@@ -37,7 +37,7 @@ const READ: Duration = Duration::from_secs(1);
 /// Name of the cache in place of a server.
 pub(super) const SHOWN: ServiceName = ServiceName::Known("<CACHE>");
 
-/// Methods whose success changes what is asked for (RFC 9111, section 4.4).
+/// Whether a successful request with this method invalidates stored responses (RFC 9111, section 4.4).
 fn is_unsafe(method: Method) -> bool {
     !matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace | Method::Connect)
 }

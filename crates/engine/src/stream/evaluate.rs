@@ -224,7 +224,7 @@ impl Probes for StreamProbes<'_, '_> {
     }
 
     fn lend_record(&self, take: &mut dyn FnMut(&Record<'_>)) {
-        // The record contains the destination if that is known.
+        // Determines the destination: the record contains it only if it is known.
         let _ = self.destination();
         let state = self.0.state;
         with_record(self.0.session, state, |record| {
