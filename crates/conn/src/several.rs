@@ -358,7 +358,7 @@ impl ServerConnection {
         }
     }
 
-    /// What has happened since this was called before, which only HTTP/2 counts.
+    /// Returns the events since the last call, which are counted for HTTP/2 only.
     pub fn take_counts(&self) -> h2::Counts {
         match self {
             Self::H2(protocol) => protocol.take_counts(),

@@ -316,7 +316,7 @@ impl ProxyState {
         }
     }
 
-    /// What one of a server's checks says; `None`: it has none of the kind.
+    /// Returns the health of a server by one of its checks; `None`: it has no such check.
     pub fn health(&self, server: usize, checker: Checker) -> Option<Health> {
         self.backend.lock().health(server, checker)
     }

@@ -184,7 +184,7 @@ pub struct ProxySpec {
     pub fcgi_app: Option<Spanned<String>>,
     /// `compression …`.
     pub compression: Shared<CompressionSpec>,
-    /// What is kept for the log.
+    /// `capture …`: parts of requests and responses that are logged.
     pub captures: Shared<CapturesSpec>,
     /// `timeout …`.
     pub timeouts: Shared<TimeoutsSpec>,
@@ -208,13 +208,13 @@ pub struct ProxySpec {
     pub error_answers: Vec<ErrorAnswerSpec>,
     /// Boolean options.
     pub options: OptionsSpec,
-    /// What the client side says about the connections that it takes.
+    /// Settings of client connections: `clitcpka-*`, `option tcp-smart-accept`, `option socket-stats`.
     pub reception: Shared<ReceptionSpec>,
     /// `log` lines; a `log global` brings the global ones in.
     pub logs: Vec<LogSpec>,
     /// `option httplog` and related options.
     pub log_format: LogFormatSpec,
-    /// What else there is to say about lines.
+    /// Other log settings: `log-steps`, `error-log-format`, `unique-id-format`, and others.
     pub log_lines: Shared<LogLinesSpec>,
     /// `log-tag`.
     pub log_tag: Option<String>,
@@ -222,13 +222,13 @@ pub struct ProxySpec {
     pub otel: Option<Box<OtelTraceSpec>>,
     /// How connections to its servers are made.
     pub connecting: Shared<ConnectingDefaultsSpec>,
-    /// What its servers are checked with.
+    /// Health check method of its servers.
     pub check: Shared<CheckSpec>,
     /// `email-alert`.
     pub email_alert: Shared<EmailAlertSpec>,
     /// `stick-table`.
     pub stick_table: Option<TableSpec>,
-    /// What keeps clients on their servers, beside rules.
+    /// Persistence settings other than rules: `cookie`, `dynamic-cookie-key`, `persist rdp-cookie`.
     pub persistence: Shared<PersistenceSpec>,
     /// Where its servers' saved states are.
     pub state: Shared<StateFileSpec>,

@@ -18,7 +18,7 @@ pub struct ServerSpec {
     pub maxconn: Option<u32>,
     /// `maxqueue`; `None` means no limit.
     pub maxqueue: Option<u32>,
-    /// What else the balance reads.
+    /// Other settings for load balancing: `hash-key`, `guid`, `slowstart`.
     pub balance: Shared<ServerBalanceSpec>,
     /// Its other limits.
     pub limits: Shared<ServerLimitsSpec>,
@@ -36,13 +36,13 @@ pub struct ServerSpec {
     pub pool_purge_delay: u32,
     /// How connections to it are made.
     pub connecting: Shared<ConnectingSpec>,
-    /// What a server of log lines heeds.
+    /// Settings of a log server.
     pub log: ServerLogSpec,
     /// How its health is checked.
     pub check: Shared<ServerCheckSpec>,
-    /// What leads clients to it.
+    /// `cookie` and `non-stick`.
     pub persistence: Shared<ServerPersistenceSpec>,
-    /// What it says about TLS; `None`: nothing.
+    /// TLS settings; `None`: the line has none.
     pub tls: Option<Box<ServerTlsSpec>>,
 }
 

@@ -1,5 +1,5 @@
-//! What makes a message wait that is neither time nor bytes: actions of scripts, and agents that are asked. Must never judge
-//! what comes of them.
+//! Asynchronous actions that a rule waits for: actions of scripts, and requests to SPOE agents. Must never evaluate
+//! their results.
 
 use policy::rule::Wait;
 
@@ -7,7 +7,7 @@ use crate::script::Action;
 use crate::session::Session;
 use crate::stream::spoe;
 
-/// Begins the action that a rule waits for; `None`: it waits for something else, or there is no such action.
+/// Starts the action that a rule waits for. `None`: the rule waits for something else, or the action does not exist.
 pub fn begin(session: &Session, wait: &Wait) -> Option<Box<dyn Action>> {
     match wait {
         Wait::Script(call) => session.worker.process.services.begin_action(call.number, &call.arguments),

@@ -1,15 +1,15 @@
-//! When a side was last heard of and spoken to, and since when it is silent (`option independent-streams`). Must never
-//! know how long that may last.
+//! Times of the last read and the last write on one side of a stream, and since when the side is inactive (`option
+//! independent-streams`). Must never know the timeouts.
 
 use std::time::Duration;
 
 use base::moment::Moment;
 use conn::progress::TimeoutProgress;
 
-/// A client that waits is registered with the poller after so long: most answers come sooner.
+/// Delay before a waiting client is registered with the poller: most answers arrive sooner.
 pub const WATCH_AFTER: Duration = Duration::from_millis(5);
 
-/// One side of a stream.
+/// Activity of one side of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Activity {
     read: Moment,
@@ -18,54 +18,55 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// From now on. `independent`: what is sent to this side is no sign of life.
+    /// Starts at `now`. `independent`: bytes that are sent to this side do not count as its activity.
     pub fn new(now: Moment, independent: bool) -> Self {
         Self { read: now, written: now, independent }
     }
 
-    /// It has completed something that was read from it.
+    /// Records that a unit (a head, payload, the end of a message) was read from this side.
     #[inline]
     pub fn reads(&mut self, now: Moment, _: TimeoutProgress) {
         self.read = now;
     }
 
-    /// It has taken something that was written to it.
+    /// Records that this side has accepted payload.
     #[inline]
     pub fn writes(&mut self, now: Moment, _: TimeoutProgress) {
         self.written = now;
     }
 
-    /// Nothing was read from it until now, for a reason of our own.
+    /// Restarts the read time: Weir itself did not read from this side until now.
     #[inline]
     pub fn reading_resumes(&mut self, now: Moment) {
         self.read = now;
     }
 
-    /// From now on something waits to be written to it.
+    /// Restarts the write time: from now on, data is waiting to be written to this side.
     #[inline]
     pub fn writing_waits(&mut self, now: Moment) {
         self.written = now;
     }
 
-    /// Since when it is silent while something is waited for that it sends.
+    /// Returns since when this side is inactive while data is expected from it.
     #[inline]
     pub fn silent_since(&self) -> Moment {
         if self.independent { self.read } else { self.read.max(self.written) }
     }
 
-    /// Since when it takes nothing, while something waits to be written to it. What it sends meanwhile does not count.
+    /// Returns since when this side has accepted nothing while data is waiting to be written to it. Data that it sends
+    /// does not count.
     #[inline]
     pub fn takes_nothing_since(&self) -> Moment {
         self.written
     }
 
-    /// Since when nothing has moved in either direction.
+    /// Returns since when nothing has been read from this side or written to it.
     #[inline]
     pub fn idle_since(&self) -> Moment {
         self.read.max(self.written)
     }
 
-    /// The last moment at which something was read from it.
+    /// Returns the time of the last read from this side.
     #[inline]
     pub fn last_read(&self) -> Moment {
         self.read

@@ -1,4 +1,4 @@
-//! Answers that rules describe: `deny`, `return`, `redirect` and their kin. Must never decide that there is one.
+//! Answers that rules generate: `deny`, `return`, `redirect` and the like. Must never decide that an answer is due.
 
 use conn::h1::prepared;
 use expression::sample::Direction;
@@ -10,8 +10,8 @@ use crate::stream::page;
 use crate::stream_state::{Cause, Outcome, Phase};
 
 impl Ending<'_> {
-    /// To evaluate rules on behalf of the message cost more than it may: the client gets the proxy's page for an internal
-    /// error.
+    /// The rules for the message have exceeded their evaluation budget (`tune.eval.max-time`): the client gets the
+    /// proxy's error page for 500.
     pub fn exhausted(view: EvalContext<'_>) -> Self {
         let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
         let (outcome, manner) = (Outcome::new(Cause::Internal, phase), Manner::Prompt);
@@ -19,7 +19,7 @@ impl Ending<'_> {
     }
 }
 
-/// What a rule that ended the evaluation means for the message that was looked at.
+/// Returns how the message ends after a rule has ended the evaluation.
 pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
     let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
     let answered = |cause, status, text, manner| {
@@ -59,30 +59,30 @@ pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
         }
         Final::Exhausted => Ending::exhausted(view),
     };
-    // To put the answer together may have cost too much as well.
+    // Evaluating the answer itself may have exceeded the budget as well.
     if view.state.exhausted.get() { Ending::exhausted(view) } else { ending }
 }
 
-/// Bytes of the longest text that may be put together.
+/// Returns the maximum length of an evaluated text, in bytes.
 fn limit(view: EvalContext<'_>) -> usize {
     view.session.generation().program.global.bufsize
 }
 
-/// The status and the text of an answer. In the place of one that was put together and fits in no buffer comes the proxy's
-/// page for an internal error.
+/// Returns the ending with the answer's status and text. If the evaluated text fits in no buffer, the client gets the
+/// proxy's error page for 500.
 fn with_text<'r>(
     view: EvalContext<'_>,
     answer: &'r Answer,
     answered: impl FnOnce(u16, Option<Reply<'r>>) -> Ending<'r>,
 ) -> Ending<'r> {
-    // What comes from the configuration is as large as it was when that was read.
+    // Literal text of the configuration does not count: its length is fixed once the configuration is parsed.
     match text(view, answer) {
         Some(reply) if reply.text.len() - answer.fixed_length() > limit(view) => answered(500, None),
         reply => answered(answer.status, reply),
     }
 }
 
-/// The text of an answer; `None`: it is the proxy's page.
+/// Returns the text of an answer; `None`: the proxy's page is used.
 pub fn text<'r>(view: EvalContext<'_>, answer: &'r Answer) -> Option<Reply<'r>> {
     match &answer.body {
         Body::Default => None,
@@ -92,7 +92,7 @@ pub fn text<'r>(view: EvalContext<'_>, answer: &'r Answer) -> Option<Reply<'r>> 
     }
 }
 
-/// The text of a redirect.
+/// Returns the text of a redirect.
 fn location<'r>(view: EvalContext<'_>, redirect: &'r Redirect) -> Reply<'r> {
     match &redirect.written {
         Some(text) => text.lend(),

@@ -1,5 +1,5 @@
-//! Reverse HTTP, where connections are opened to: a rule gives a client's connection to a server (`attach-srv`), whose requests
-//! are sent over it from then on. Must never serve a request of the client's.
+//! Reverse HTTP on the accepting side: a rule attaches a client's connection to a server (`attach-srv`), and that
+//! server's requests are sent over it from then on. Must never serve a request of the client.
 
 use std::rc::Rc;
 use std::task::Poll;
@@ -18,8 +18,8 @@ use crate::worker::Worker;
 use crate::worker::attachments::Kind;
 use crate::worker::presence::Presence;
 
-/// Waits until the connection has begun with HTTP/2, as long as for a request, and gives it to its server. One that begins
-/// otherwise ends. `None`: the session was killed.
+/// Waits, for the duration of the request timeout, until the connection has started HTTP/2, and passes it to its
+/// server. A connection that starts with anything else is closed. `None`: the session was killed.
 pub async fn serve(session: &StreamTask, mut client: Client, attached: Attached) -> Option<bool> {
     let begun = rt::unless(|| session.is_killed(), begins(session, &mut client)).await?;
     if begun {
@@ -43,8 +43,8 @@ async fn begins(session: &Session, client: &mut Client) -> bool {
     .await
 }
 
-/// Goes on with the connection as one to the server. Its places are held until it ends: there are never more than its frontend
-/// takes.
+/// Continues the connection as a connection to the server. Its connection slots are held until it ends, so that the
+/// `maxconn` of its frontend is never exceeded.
 fn give(session: &Session, client: Client, attached: Attached) {
     let (backend, index) = attached.server;
     let (proxy, worker) = (session.proxy_at(backend), &session.worker);
@@ -62,7 +62,7 @@ fn give(session: &Session, client: Client, attached: Attached) {
     rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Load::on(worker), joining, connection, requests));
 }
 
-/// A connection is a part of its worker's load, and a soft stop waits for its end.
+/// Counts a connection as load of its worker, and makes a soft stop wait for its end.
 struct Load(Rc<Worker>);
 
 impl Load {
@@ -78,14 +78,15 @@ impl Drop for Load {
     }
 }
 
-/// A connection that becomes one of its server's.
+/// A connection that is being attached to a server.
 struct Joining {
-    /// Index of its backend, and of it there.
+    /// Indices of the backend and of the server in that backend.
     server: (usize, usize),
-    /// That of the server when the connection was given to it: one that goes out of service, or changes, gets nothing of this.
+    /// Generation of the server when the connection was attached. The connection is unusable once the server is taken
+    /// out of service or is changed.
     generation: u32,
     kind: Kind,
-    /// How long it may take to say what it takes.
+    /// Maximum time until the SETTINGS of the peer have been received.
     limit: Option<Duration>,
     /// `idle-ping` of the server.
     interval: Option<Duration>,
@@ -93,7 +94,7 @@ struct Joining {
 }
 
 impl Joining {
-    /// Whether the server takes connections: it is there, and not in maintenance.
+    /// Whether the server accepts connections: it still exists and is not in maintenance.
     fn is_wanted(&self, worker: &Worker) -> bool {
         let (backend, index) = self.server;
         let process = &worker.process;
@@ -103,7 +104,7 @@ impl Joining {
     }
 }
 
-/// Serves a connection of a server until it has ended. Requests find it once its server has told its settings.
+/// Serves a connection to a server until it ends. Requests use it once the peer's SETTINGS have been received.
 async fn carry(load: Load, joining: Joining, mut connection: ServerConnection, requests: Requests) {
     let mut timer = rt::Timer::new();
     timer.arm(joining.limit.map(|limit| rt::now() + limit));
@@ -112,7 +113,7 @@ async fn carry(load: Load, joining: Joining, mut connection: ServerConnection, r
         if connection.poll(cx).is_ready() {
             return Poll::Ready(false);
         }
-        // What has come as early data may have been sent before by somebody else.
+        // Early data may be a replay: the connection is used only after the handshake is complete.
         if requests.is_settled() && !requests.is_early() {
             return Poll::Ready(true);
         }
@@ -126,7 +127,7 @@ async fn carry(load: Load, joining: Joining, mut connection: ServerConnection, r
     join(load, joining, presence, connection, requests).await;
 }
 
-/// Serves a connection that the requests of this worker find, until it has ended or goes to another one.
+/// Serves a connection that is available to the requests of this worker, until it ends or is moved to another worker.
 async fn join(load: Load, joining: Joining, presence: Presence, mut connection: ServerConnection, requests: Requests) {
     let worker = &load.0;
     let (pool, kind) = (&worker.process.pool, &joining.kind);
@@ -160,7 +161,7 @@ async fn join(load: Load, joining: Joining, presence: Presence, mut connection: 
             rt::spawn(rt::Class::Normal, rt::NO_TAG, join(load, joining, presence, connection, requests));
         } else {
             drop(presence);
-            // Whoever waits for it has to look for another one.
+            // Requests that wait for this connection have to look for another one.
             worker.arrivals.wake(&kind);
         }
     };

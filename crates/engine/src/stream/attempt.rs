@@ -1,5 +1,5 @@
-//! One attempt to connect to a server that was chosen: where from, where to, what the connection begins with. Must never
-//! choose a server, nor decide whether there is another attempt.
+//! One attempt to connect to a chosen server: source address, destination address, and the preamble of the connection
+//! (PROXY header, SOCKS4, TLS). Must never choose a server, nor decide whether to retry.
 
 use conn::transport::{self, Opening};
 use std::borrow::Cow;
@@ -31,42 +31,42 @@ use crate::stream::connect::{Request, Waited};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::metrics::{self, Handshake};
 
-/// How an attempt ended.
+/// Result of an attempt.
 pub enum Attempt {
-    /// With a link.
+    /// The connection is established.
     Connected(Link),
-    /// The server, or what is in front of it, refused.
+    /// The server, or a proxy in front of it, refused the connection.
     Refused,
-    /// It took too long.
+    /// A timeout expired.
     Expired,
-    /// The client left meanwhile.
+    /// The client disconnected during the attempt.
     Gone,
-    /// Nothing was sent: something is missing on this machine.
+    /// Nothing was sent: a local resource is exhausted.
     Unable,
 }
 
-/// Ports of a range that are tried in one attempt, at most: some may be in use by other sockets.
+/// Maximum number of ports of a range that are tried in one attempt: some may be in use by other sockets.
 const PORTS_AT_MOST: usize = 16;
 
-/// What a request needs of a connection to a server; empty where all of them are alike.
+/// Requirements of a request on its connection to a server; empty if all connections to the server are alike.
 #[derive(Default)]
 pub struct Plan {
-    /// Where it leads, when that depends on the client.
+    /// Destination address, if it depends on the client.
     destination: Option<SocketAddr>,
-    /// Where it comes from, when that depends on the client.
+    /// Source address, if it depends on the client.
     source: Option<SocketAddr>,
-    /// Both of them as bytes, then the PROXY header.
+    /// Both addresses and the other distinguishing values as bytes, followed by the PROXY header.
     bytes: Option<Buffer>,
-    /// Where the header begins.
+    /// Offset of the PROXY header in `bytes`.
     header_at: usize,
-    /// The name that its TLS handshake asks for.
+    /// Server name that its TLS handshake sends (SNI).
     sni: Option<Box<str>>,
-    /// The generation of the server that it is made for.
+    /// Generation of the server for which the plan was made.
     generation: u32,
 }
 
 impl Plan {
-    /// What an idle connection has to be.
+    /// Returns the key that an idle connection has to match.
     pub fn pool_key(&self) -> PoolKey<'_> {
         self.bytes.as_ref().map_or(PoolKey::COMMON, |bytes| PoolKey::new(bytes.data()))
     }
@@ -76,27 +76,27 @@ impl Plan {
     }
 }
 
-/// A connection that is being made.
+/// A connection attempt that is in progress.
 pub struct Launched {
-    /// It.
     pub connecting: Opening,
-    /// What is particular about it.
+    /// Key of the connection in the pool.
     pub pool_key: Option<Box<OwnedPoolKey>>,
-    /// The generation of the server that it is made for.
+    /// Generation of the server for which the connection is made.
     pub generation: u32,
-    /// The name that its TLS handshake asks for.
+    /// Server name that its TLS handshake sends (SNI).
     pub sni: Option<Box<str>>,
     destination: Address,
     header_at: usize,
 }
 
-/// What the handshake with a server asks for.
+/// Returns the name that the TLS handshake with a server asks for.
 fn asked(sni: Option<&str>, destination: &Address) -> Asked {
     asked_name(sni, destination.inet().map(|address| address.ip()))
 }
 
 impl Launched {
-    /// This side of TLS for a second attempt, which speaks HTTP/1.1 where the server lets it choose. `None`: the server does not.
+    /// Creates the client side of TLS for a second attempt, which offers HTTP/1.1 alone if the server's `alpn` contains
+    /// h2. `None`: it contains h2, but not HTTP/1.1.
     pub fn begin_tls(&self, tls: &ServerTls) -> Option<Connection> {
         let offers = |protocol: &[u8]| tls.client.offers(protocol);
         let alpn = offers(b"h2").then(|| [b"http/1.1".to_vec()]);
@@ -107,23 +107,23 @@ impl Launched {
         Connection::of_client(&tls.client, asked, alpn.as_ref().map(<[_; 1]>::as_slice)).ok()
     }
 
-    /// What sends the PROXY header, where TLS follows it.
+    /// Returns the writer of the PROXY header that precedes TLS.
     pub fn greeting(&self) -> Greeting {
         Greeting::through(&self.destination, false, false)
     }
 
-    /// The PROXY header that it begins with.
+    /// Returns the PROXY header of the connection.
     pub fn header(&self) -> &[u8] {
         let bytes = self.pool_key.as_ref().map_or(&[][..], |kept| kept.bytes());
         bytes.get(self.header_at..).unwrap_or_default()
     }
 }
 
-/// The header that was wanted does not fit.
+/// The PROXY header does not fit in the buffer.
 pub struct HeaderTooLong;
 
 impl Request<'_> {
-    /// Works out what a connection to `server` must be for this request.
+    /// Determines the connection to `server` that this request needs.
     pub(super) fn plan(&mut self, server: &Server) -> Result<Plan, HeaderTooLong> {
         let shared = &self.session.worker.process;
         let generation = shared.pool.generation(server.serial);
@@ -136,7 +136,7 @@ impl Request<'_> {
             if !is_named {
                 return Ok(Plan { generation, sni, ..Plan::default() });
             }
-            // As the name of a check's connection.
+            // Encoded like the name of a health check's connection.
             let mut bytes = rt::buffer();
             if !(bytes.push(b"n") && bytes.push(&name)) {
                 return Err(HeaderTooLong);
@@ -150,7 +150,7 @@ impl Request<'_> {
         let source = server.connecting.source.as_ref().and_then(|source| self.presented(source));
         let namespace = self.namespace().map_or("", |(name, _)| name);
         let told = if server.connecting.namespace == Some(Namespace::Told) { namespace } else { "" };
-        // Each with its length in front, so that no two plans have the same bytes.
+        // Each variable-length value has a length prefix, so that different plans never have the same bytes.
         let noted = [destination, source].into_iter().all(|address| note(address, &mut bytes))
             && bytes.push(&told.len().to_be_bytes())
             && bytes.push(told.as_bytes())
@@ -168,7 +168,7 @@ impl Request<'_> {
         Ok(Plan { destination, source, bytes: Some(bytes), header_at, generation, sni })
     }
 
-    /// `pool-conn-name`: what the connection of this request is called. False: nothing.
+    /// Evaluates `pool-conn-name`: the name of this request's connection. Returns false if there is none.
     pub(super) fn evaluate_name(&self, named: &Expression, name: &mut Vec<u8>) -> bool {
         let state = self.state.borrow();
         EvalContext::request(self.session, &state).lend(|context| {
@@ -177,14 +177,14 @@ impl Request<'_> {
         })
     }
 
-    /// `sni`: what the handshake of this request's connection asks for. `None`: nothing.
+    /// Evaluates `sni`: the server name for the handshake of this request's connection. `None`: there is none.
     fn evaluate_sni(&self, sni: &Expression) -> Option<Box<str>> {
         let mut name = Vec::new();
         let is_there = self.evaluate_name(sni, &mut name);
         String::from_utf8(name).ok().filter(|name| is_there && !name.is_empty()).map(String::into_boxed_str)
     }
 
-    /// The address that a server's wildcards and offsets stand for.
+    /// Resolves the wildcard address and the port offset of a server. `None`: the server's address is fixed.
     fn followed(&mut self, address: &ServerAddress) -> Option<SocketAddr> {
         let ServerAddress::Inet { ip, port } = address else { return None };
         if !ip.is_unspecified() && matches!(port, ServerPort::Exact(_)) {
@@ -199,8 +199,8 @@ impl Request<'_> {
         Some(SocketAddr::new(ip, port))
     }
 
-    /// The namespace that the client is in: what its PROXY header tells, else where its listening socket is. `None`: the
-    /// process's own, or one that the configuration does not name.
+    /// Returns the client's network namespace: that of its PROXY header, otherwise that of its listening socket.
+    /// `None`: it is the process's own, or the configuration does not name it.
     pub(super) fn namespace(&self) -> Option<(&str, &Arc<rt::net::Namespace>)> {
         let outgoing = &self.session.worker.process.outgoing;
         if !outgoing.has_namespaces() {
@@ -213,7 +213,7 @@ impl Request<'_> {
         }
     }
 
-    /// The address that `usesrc` shows; none where the client or its request has none.
+    /// Returns the source address for `usesrc`. `None`: neither the client nor its request has one.
     fn presented(&self, source: &Source) -> Option<SocketAddr> {
         match source.presented.as_ref()? {
             Presented::Client => self.state.borrow().client(self.session),
@@ -228,7 +228,7 @@ impl Request<'_> {
         }
     }
 
-    /// Starts to connect. The error is how the attempt ended at once.
+    /// Starts to connect. The error is the result of an attempt that has failed immediately.
     pub(super) fn launch(&self, server: &Server, mut plan: Plan) -> Result<Launched, Attempt> {
         let worker = &self.session.worker;
         let route = worker.process.outgoing.route(server.serial).ok_or(Attempt::Refused)?;
@@ -241,8 +241,7 @@ impl Request<'_> {
         Ok(Launched { connecting, destination, pool_key: plan.keep(port), header_at, generation, sni })
     }
 
-    /// Connects, and has the connection begin as the plan says.
-    /// `special`: what is to be spoken instead of what others get.
+    /// Connects, and sends the preamble of the plan. `special`: protocol that replaces the server's usual one (`ws`).
     pub(super) async fn connect(&mut self, server: &Server, plan: Plan, special: Option<MuxProtocol>) -> Attempt {
         let launched = match self.launch(server, plan) {
             Ok(launched) => launched,
@@ -285,7 +284,7 @@ impl Request<'_> {
         }
     }
 
-    /// Has a new connection shake hands.
+    /// Performs the TLS handshake on a new connection.
     async fn secure(
         &mut self,
         link: Link,
@@ -320,7 +319,7 @@ impl Request<'_> {
                 }
                 Some(Handshake::Made { resumed: state.resumed })
             }
-            // Early data may be sent: how the handshake ends is seen with the answer.
+            // Early data can be sent: the result of the handshake is recorded with the answer.
             (Waited::Done(Ok(())), None) => None,
             _ => Some(Handshake::Failed),
         };
@@ -346,12 +345,12 @@ impl Request<'_> {
         }
     }
 
-    /// Remembers what went wrong with an attempt.
+    /// Records the error of an attempt.
     fn note_error(&self, error: ConnectionError) {
         self.state.borrow_mut().attempts.link = Some(LinkFacts { error, ..LinkFacts::default() });
     }
 
-    /// Starts to connect, from the first port of the source's range that can be had.
+    /// Starts to connect, from the first available port of the source's range.
     fn start(
         &self,
         server: &Server,
@@ -366,7 +365,7 @@ impl Request<'_> {
         let to = through.as_ref().unwrap_or(destination);
         let mut options = self.options(server, route, to, plan);
         let Some(ports) = &route.ports else { return Ok((self.open(to, &options)?, None)) };
-        // Each is given back behind the others only when one was found: no port is tried twice.
+        // Ports that failed are returned to the range only at the end: no port is tried twice.
         let mut tried = Vec::new();
         let mut missing = Missing::Port;
         while tried.len() < PORTS_AT_MOST
@@ -378,7 +377,7 @@ impl Request<'_> {
             match self.open(to, &options) {
                 Ok(connecting) => return Ok((connecting, Some(port))),
                 Err(Missing::Here(shortage @ (Shortage::Ports | Shortage::Source))) => {
-                    // A port that was bound and cannot connect, as in TIME_WAIT, is reported as HAProxy reports it.
+                    // A port that was bound but cannot connect, as in TIME_WAIT, is reported as HAProxy reports it.
                     if shortage == Shortage::Ports {
                         missing = Missing::Here(shortage);
                     }
@@ -390,7 +389,8 @@ impl Request<'_> {
         Err(missing)
     }
 
-    /// A free port of the source's range. Where idle connections have the last of them, `evicts` has one of these make way.
+    /// Takes a free port of the source's range. If idle connections hold the last ones and `evicts` is set, one of
+    /// these connections is closed.
     fn take_port(&self, server: &Server, ports: &Arc<SourcePorts>, evicts: bool) -> Option<SourcePort> {
         let worker = &self.session.worker;
         let evict = || evicts && worker.links.evict(&worker.process.pool, server.serial);
@@ -414,14 +414,14 @@ impl Request<'_> {
             options.mark = orders.server_mark.or(options.mark);
             options.service_class = orders.server_class;
         }
-        // Only what is sent first can travel with the handshake.
+        // Fast Open needs data to send with the SYN: only then is it enabled.
         if server.connecting.fast_open && (self.proxy.mode == Mode::Http || server.connecting.header.is_some()) {
             options.to_mut().fast_open = true;
         }
         options
     }
 
-    /// Starts to connect. Where descriptors are short, an idle connection makes way.
+    /// Starts to connect. If file descriptors are exhausted, an idle connection is closed first.
     fn open(&self, to: &Address, options: &ConnectOptions) -> Result<Opening, Missing> {
         let worker = &self.session.worker;
         let pool = &worker.process.pool;
@@ -438,7 +438,7 @@ impl Request<'_> {
         Ok(connecting)
     }
 
-    /// Tells the log what is missing.
+    /// Logs which resource is missing.
     fn report(&self, missing: Missing) -> Attempt {
         self.note_error(missing.error());
         let name = &self.proxy.name;
@@ -468,14 +468,14 @@ impl Request<'_> {
     }
 }
 
-/// Why a connection could not even be started.
+/// Reason why a connection could not be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
-    /// Something of this machine.
+    /// A resource of this machine.
     Here(Shortage),
     /// A free port of the source's range.
     Port,
-    /// Nothing: the server's side refused at once.
+    /// None is missing: the server refused immediately.
     Server(ErrorKind),
 }
 
@@ -497,7 +497,7 @@ impl Missing {
     }
 }
 
-/// Where a server is for this plan.
+/// Returns the address of a server for this plan.
 fn address_of(server: &ServerAddress, plan: &Plan) -> Option<Address> {
     match plan.destination {
         Some(destination) => Some(destination.into()),
@@ -505,7 +505,7 @@ fn address_of(server: &ServerAddress, plan: &Plan) -> Option<Address> {
     }
 }
 
-/// Appends an address with its length in front. False: there is no room.
+/// Appends an address with a length prefix. False: the buffer has no space for it.
 #[must_use]
 fn note(address: Option<SocketAddr>, out: &mut Buffer) -> bool {
     let Some(address) = address else { return out.push(&[0]) };
@@ -516,7 +516,7 @@ fn note(address: Option<SocketAddr>, out: &mut Buffer) -> bool {
     ip && out.push(&address.port().to_be_bytes())
 }
 
-/// An address in a field that is a list: occurrence 1 is its first value over all lines, -1 the last one.
+/// Returns an address of a list-based field: occurrence 1 is its first value over all lines, -1 the last one.
 fn nth_address(request: &Head, name: &[u8], occurrence: i32) -> Option<IpAddr> {
     let values = || request.all(name).flat_map(|line| line.split(|byte| *byte == b','));
     let skipped = usize::try_from(occurrence.unsigned_abs()).ok()?.checked_sub(1)?;

@@ -1,5 +1,5 @@
-//! What is left of a request when it is answered before its end. Owns how that is read, and for how long. Must never
-//! write to the client.
+//! The unread rest of a request that is answered before its end: how and for how long it is read. Must never write to
+//! the client.
 
 use std::task::Poll;
 
@@ -12,10 +12,11 @@ use crate::stream::client::Client;
 use crate::stream::metrics;
 use crate::worker::SharedStreamState;
 
-/// Starts the body's flow, see [`RequestBody::start`]. Bytes that came with the head are counted, unless they were.
+/// Starts the flow of the body, see [`RequestBody::start`]. Counts the bytes that were received with the head, unless
+/// they are counted already.
 ///
 /// # Errors
-/// As there.
+/// Those of [`RequestBody::start`].
 pub fn start(
     up: &mut RequestBody,
     (body, coding): (UnreadBody, Coding),
@@ -29,7 +30,7 @@ pub fn start(
         None => body,
     };
     let came = up.start(body, &mut client.conn, coding, prepare)?;
-    // A filter may have changed how long it is.
+    // A filter may have changed the length of the body.
     up.go_on_as(state.borrow().request.framing);
     if came > 0 {
         let state = &mut *state.borrow_mut();
@@ -38,15 +39,15 @@ pub fn start(
     Ok(())
 }
 
-/// What is left of a request on the client's connection when it is answered before its end.
+/// The unread rest of a request on the client's connection that is answered before its end.
 pub trait Remainder {
-    /// Whether all of it was read.
+    /// Whether the request was read completely.
     fn is_read(&self) -> bool;
 
-    /// Whether its end can be found: where not, the answer closes the connection.
+    /// Whether its end can be determined. If not, the connection is closed after the answer.
     fn may_end(&self) -> bool;
 
-    /// Reads and drops it. `None`: it did not come to its end.
+    /// Reads and discards the rest. `None`: its end was not reached.
     fn read(self, session: &Session, client: &mut Client) -> impl Future<Output = Option<BodyEnd>>;
 }
 
@@ -73,7 +74,7 @@ impl Remainder for RequestBody {
         RequestBody::may_end(self)
     }
 
-    /// Bounded by `timeout client` from one piece of payload to the next.
+    /// Bounded by `timeout client` between two pieces of payload.
     async fn read(mut self, session: &Session, client: &mut Client) -> Option<BodyEnd> {
         self.abandon_sink();
         let limit = session.proxy().timeouts.client;
@@ -100,7 +101,7 @@ impl Remainder for RequestBody {
     }
 }
 
-/// A request whose end cannot be known.
+/// A request whose end cannot be determined.
 pub struct Endless;
 
 impl Remainder for Endless {

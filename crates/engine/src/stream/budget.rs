@@ -6,11 +6,12 @@ use crate::stream_state::spent::Spent;
 use crate::worker::Worker;
 
 impl Spent {
-    /// Charges what the current worker has done since it looked at the clock last in the same call of its task. `long`: a
-    /// step follows that may take long. False: `budget`, the stream's whole, is used up.
+    /// Charges the work of the current worker since it last read the clock in the same call of its task. `long`: a
+    /// potentially long step follows. False: `budget`, the total of the stream, is exhausted.
     ///
-    /// Only processor time counts in full, so that a machine that stood still ends no request. To read it is a system call,
-    /// which is left out for short steps while little was spent; their time counts up to a part of the budget each.
+    /// Only processor time counts in full, so that a suspended machine ends no request. Reading it is a system call,
+    /// which is skipped for short steps while little was spent; wall-clock time of each such step is charged up to an
+    /// eighth of the budget.
     pub fn charge(&self, worker: &Worker, budget: Duration, long: bool) -> bool {
         let part = budget / 8;
         let since = rt::measure();

@@ -1,5 +1,5 @@
-//! `option http-buffer-request` and `wait-for-body`: a message waits until its body is here, or as much of it as a buffer
-//! holds. Must never take a byte of the body away.
+//! `option http-buffer-request` and `wait-for-body`: a message waits until its body is complete or fills the buffer.
+//! Must never consume a byte of the body.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// How long a body is waited for.
+/// Time limits of the wait for a body.
 struct Limits {
-    /// Until then for all of it.
+    /// Deadline for the whole body.
     deadline: Option<Moment>,
-    /// So long from one piece of payload to the next: `timeout client`.
+    /// Maximum inactivity between two pieces of payload: `timeout client`.
     silence: Option<Duration>,
 }
 
@@ -37,11 +37,11 @@ impl Limits {
     }
 }
 
-/// Waits for the body of the request in `state`. `proxy` is who asks for that: its `timeout http-request` counts, from
-/// the moment from which the head's counted.
+/// Waits for the body of the request in `state`. `timeout http-request` of `proxy` applies, counted from the same time
+/// as that of the head.
 ///
 /// # Errors
-/// The body does not come, or is none.
+/// The body is incomplete or malformed.
 pub async fn wait(
     session: &Session,
     client: &mut Client,
@@ -52,18 +52,18 @@ pub async fn wait(
     wait_until(session, client, state, deadline, (0, None)).await
 }
 
-/// Until when the body of a request may come by `timeout http-request` of `proxy`.
+/// Returns the deadline for the body of a request by `timeout http-request` of `proxy`.
 pub fn deadline(session: &Session, client: &Client, state: &SharedStreamState, proxy: &Proxy) -> Option<Moment> {
     let known = state.borrow();
     let begin = known.timings.first_byte.filter(|_| client.served > 0).unwrap_or(known.timings.start);
     proxy.timeouts.http_request.or(session.proxy().timeouts.client).map(|limit| begin + limit)
 }
 
-/// The same until a moment; `least` bytes of it, where that is not 0, are enough. With `large` a body that fits into no
-/// buffer gets one of that size.
+/// Waits for the body until `deadline`. If `least` is not 0, the wait ends after that number of bytes. A body that fits
+/// in no regular buffer gets one of size `large`, if that is given.
 ///
 /// # Errors
-/// The body does not come, or is none.
+/// The body is incomplete or malformed.
 pub async fn wait_until(
     session: &Session,
     client: &mut Client,
@@ -77,7 +77,8 @@ pub async fn wait_until(
         return Ok(());
     }
     let mut coming = Coming::new(framing, least);
-    // What came with the head is judged when the body's flow starts: breaking the coding there is no request at all.
+    // Bytes received with the head are validated when the flow of the body starts: a malformed coding there is answered
+    // as a bad request.
     if coming.take(client.conn.received()).is_err() || coming.is_over() {
         return Ok(());
     }
@@ -143,14 +144,14 @@ fn poll(
     }
 }
 
-/// Takes in the body of a request that waits for something else meanwhile.
+/// Receives the body of a request that waits for something else.
 #[derive(Default)]
 pub struct Intake {
     coming: Option<Coming>,
 }
 
 impl Intake {
-    /// Reads the received bytes. Ready: the client has left before the end of the body.
+    /// Reads available bytes. Ready: the client has disconnected before the end of the body.
     pub fn poll(&mut self, cx: &mut Context<'_>, conn: &mut Downstream, state: &SharedStreamState) -> Poll<()> {
         let framing = conn.behind().framing_of(state.borrow().request.framing);
         if !framing.has_body() || framing == Framing::UntilClose {
@@ -158,7 +159,7 @@ impl Intake {
         }
         let coming = self.coming.get_or_insert_with(|| {
             let mut coming = Coming::new(framing, 0);
-            // What breaks the coding is judged when the body's flow starts.
+            // A malformed coding is reported when the flow of the body starts.
             let _ = coming.take(conn.received());
             conn.begin_buffering();
             coming
@@ -174,7 +175,7 @@ impl Intake {
                         return Poll::Pending;
                     }
                 }
-                // The rest of the body will never come.
+                // The rest of the body will never be received.
                 Poll::Ready(Ok(Some(0))) if conn.is_connection() => return Poll::Ready(()),
                 Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(_)) => return Poll::Pending,
@@ -188,8 +189,8 @@ impl Intake {
     }
 }
 
-/// A client that waits to be asked for its body is asked: a proxy that buffers cannot leave that to the server. False: it is
-/// gone.
+/// Sends 100 (Continue) to a client that expects it: a proxy that buffers the body cannot leave that to the server.
+/// False: the client has disconnected.
 async fn invite(session: &Session, client: &mut Client, state: &SharedStreamState) -> bool {
     {
         let request = &mut state.borrow_mut().request;

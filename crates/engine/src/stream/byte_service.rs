@@ -1,5 +1,5 @@
-//! A session in TCP mode that a service of the process serves (`tcp-request content use-service`): transfers bytes between the
-//! client and the service. Must never look at them.
+//! A session in TCP mode that is served by a service of the process (`tcp-request content use-service`): transfers
+//! bytes between the client and the service. Must never interpret them.
 
 use std::future::poll_fn;
 use std::io::IoSlice;

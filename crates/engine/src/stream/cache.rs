@@ -1,5 +1,6 @@
-//! What caches do for a stream (configuration manual, section 6): which requests they may answer (`cache-use`), which responses they may
-//! store (`cache-store`), and the answer that is made of a stored one. Must never hold a response.
+//! Caches as a stream uses them (configuration manual, section 6): which requests they may answer (`cache-use`), which
+//! responses they may store (`cache-store`), and the answer that is generated from a stored response. Must never hold a
+//! response.
 
 use std::cell::Cell;
 use std::future::Future as _;
@@ -27,21 +28,21 @@ use crate::stream_state::cache_use::CacheUse;
 use crate::stream_state::{ServiceName, StreamState};
 use crate::worker::SharedStreamState;
 
-/// How long one request may take that fetches a response in the place of an old one, before another one goes.
+/// Maximum duration of a request that refreshes a stale response, before another request does so.
 const REFRESH: Duration = Duration::from_secs(60);
 
-/// How long a request waits for a file.
+/// Maximum time that a request waits for a response to be read from a file.
 const READ: Duration = Duration::from_secs(1);
 
-/// How the cache is named in place of a server.
+/// Name of the cache in place of a server.
 pub(super) const SHOWN: ServiceName = ServiceName::Known("<CACHE>");
 
-/// Methods whose success changes what is asked for (RFC 9111, section 4.4).
+/// Whether a successful request with this method invalidates stored responses (RFC 9111, section 4.4).
 fn is_unsafe(method: Method) -> bool {
     !matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace | Method::Connect)
 }
 
-/// Whether the target of a request names another host than its Host field: which one a server takes is not known.
+/// Whether the request target names another host than the Host field: which one a server uses is not known.
 fn names_two_hosts(request: &Head) -> bool {
     let target = request.target();
     if target.starts_with(b"/") {
@@ -51,7 +52,8 @@ fn names_two_hosts(request: &Head) -> bool {
     named.is_some_and(|named| !request.host().is_some_and(|host| host.eq_ignore_ascii_case(named)))
 }
 
-/// What a request asks for, in text that is lent: responses are shared by requests that have all of this in common.
+/// Returns the cache key of a request, in a text buffer borrowed from the worker. Requests with the same key share
+/// stored responses.
 fn key(session: &Session, request: &Head) -> Vec<u8> {
     let scheme: &[u8] = if session.is_secure() { b"https://" } else { b"http://" };
     let target = origin_form(request.target());
@@ -59,13 +61,13 @@ fn key(session: &Session, request: &Head) -> Vec<u8> {
     let mut key = session.worker.take_text();
     key.extend_from_slice(scheme);
     key.extend_from_slice(host);
-    // A blank ends the host, in which none can be.
+    // A space ends the host, which cannot contain one.
     key.push(b' ');
     key.extend_from_slice(target);
     key
 }
 
-/// Performs a rule on a request.
+/// Performs the action of a rule on a request.
 pub fn request(session: &Session, state: &mut StreamState, action: &Action) -> Help {
     match action {
         Action::UseCache { cache, hints } => look_up(session, state, (*cache, *hints)),
@@ -81,12 +83,12 @@ pub fn request(session: &Session, state: &mut StreamState, action: &Action) -> H
     }
 }
 
-/// Whether a status says that a server has failed (RFC 5861, section 4).
+/// Whether a status means that the server has failed (RFC 5861, section 4).
 fn is_failure(status: i32) -> bool {
     matches!(status, 500 | 502 | 503 | 504)
 }
 
-/// Whether an answer with that status makes way for an old response (`stale-if-error`).
+/// Whether an answer with that status is replaced by a stale response (`stale-if-error`).
 pub fn has_fallback(session: &Session, state: &StreamState, status: u16) -> bool {
     is_failure(status.into()) && fallback(session, state).is_some()
 }
@@ -99,13 +101,13 @@ fn fallback(session: &Session, state: &StreamState) -> Option<(usize, Arc<Object
     Some((index, object))
 }
 
-/// What answers a request whose server has failed with that status, where an old response may.
+/// Returns the stale response that answers a request whose server has failed with that status, if one may.
 pub fn stale_answer(session: &Session, state: &mut StreamState, status: i32) -> Option<Started> {
     let (index, object) = fallback(session, state).filter(|_| is_failure(status))?;
     takes_over(session, state, index, object)
 }
 
-/// A stored response answers a request that was sent to a server.
+/// Answers a request that was sent to a server with a stored response.
 pub(super) fn takes_over(
     session: &Session,
     state: &mut StreamState,
@@ -115,36 +117,36 @@ pub(super) fn takes_over(
     answers(session, state, index, object);
     state.response.clear();
     withdraw(state);
-    // Those that wait for this one look for themselves.
+    // Requests that wait for this one look up again.
     state.cache.as_mut()?.lead.take();
     let service = take_hit(session, state).map(|stored| Box::new(stored) as Box<dyn Service>);
     Some(Started { service, shown: SHOWN, ruled: true })
 }
 
-/// A response of that cache answers a request.
+/// Records that a response of the cache answers the request.
 fn answers(session: &Session, state: &mut StreamState, index: usize, object: Arc<Object>) {
     count(session, state, |counters| &counters.cache_hits);
     (state.cache_hit, state.hit) = (Some(index), Some(object));
 }
 
-/// What the cache has asked beside its client is taken back.
+/// Removes the conditional fields that the cache has added to the request.
 fn withdraw(state: &mut StreamState) {
     if state.cache.as_mut().is_some_and(|cache_use| cache_use.conditional) {
         validation::withdraw(&mut state.request);
     }
 }
 
-/// The rule `cache-use`: looks for a response.
+/// The rule `cache-use`: looks up a response.
 fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, bool)) -> Help {
     let Some(cache) = session.worker.process.live.caches.get(index) else { return Help::None };
     let request = &state.request;
-    // Who has given credentials gets a response from here only where RFC 9111 permits it (section 3.5).
+    // A request with credentials gets a stored response only if RFC 9111 permits it (section 3.5).
     let authorized = request.contains(b"authorization");
     if request.version() != Version::Http11 || authorized && !cache.plan().standard || names_two_hosts(request) {
         return Help::None;
     }
     let method = request.known_method();
-    // What a body says is no part of the key, and a switch of protocols is none of a cache's business.
+    // The content of a body is not part of the key, and a protocol switch is never cached.
     let plain = !request.framing.has_body() && !request.upgrade;
     let signature = if cache.plan().varies { Signature::of(request) } else { Some(Signature::default()) };
     let may_store = method == Method::Get && plain && !has_directive(request, b"cache-control", b"no-store");
@@ -164,7 +166,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     }
     if let Found::Hit(object) = found {
         session.worker.keep_text(key);
-        // What another cache wanted to ask a server is not asked.
+        // A conditional request of another cache is withdrawn.
         withdraw(state);
         state.cache = None;
         answers(session, state, index, object);
@@ -194,7 +196,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
             Help::Reads
         }
         None if asked.only_if_cached => return Help::Unsatisfied,
-        // It neither waits for another request nor has others wait for it.
+        // It neither waits for another request nor lets others wait for it.
         None if authorized => Help::None,
         None => settle(session, state, cache, (&mut cache_use, index, hints), found, true),
     };
@@ -202,7 +204,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     help
 }
 
-/// What a cache has for a request that says what it asks for; `authorized`: with credentials.
+/// Looks up a response for a request with these cache directives; `authorized`: the request has credentials.
 fn find(cache: &Cache, (key, signature): (&[u8], &Signature), asked: &Asked, authorized: bool) -> Found {
     let found = match cache.plan().standard {
         true => cache.look_up_for(key, signature, rt::now(), &asked.wants),
@@ -217,7 +219,7 @@ fn find(cache: &Cache, (key, signature): (&[u8], &Signature), asked: &Asked, aut
     }
 }
 
-/// Where the response to a request lies in the file of a cache.
+/// Returns the place of the response in the file of a cache.
 fn lies(session: &Session, cache: &Cache, (cache_use, index): (&CacheUse, usize)) -> Option<Place> {
     if !cache.has_disk() || !session.worker.process.disks.get(index)?.is_ready() {
         return None;
@@ -225,7 +227,7 @@ fn lies(session: &Session, cache: &Cache, (cache_use, index): (&CacheUse, usize)
     cache.place(&cache_use.key, cache_use.signature.as_ref()?, rt::now())
 }
 
-/// Reads the response that lies in a file, for a second at most. Whether it answers.
+/// Reads a response from a file, for one second at most, and returns whether it answers.
 pub async fn read(session: &Session, timer: &mut rt::Timer, state: &SharedStreamState) -> Help {
     let lying = state.borrow_mut().cache.as_mut().and_then(|own| Some((own.lies.take()?, own.key.clone())));
     let Some(((index, place), key)) = lying else { return Help::None };
@@ -255,7 +257,7 @@ pub async fn read(session: &Session, timer: &mut rt::Timer, state: &SharedStream
     Help::Answers
 }
 
-/// Decides how a request goes on after a lookup. `waits`: it may wait for another request.
+/// Decides how a request continues after a lookup. `waits`: it may wait for another request.
 fn settle(
     session: &Session,
     state: &mut StreamState,
@@ -266,7 +268,7 @@ fn settle(
 ) -> Help {
     let now = rt::now();
     let found = match found {
-        // One request fetches another one, the others are served meanwhile.
+        // One request refreshes the response; the others are answered with the stale one until it is done.
         Found::Stale(object) if cache_use.may_store => match cache.join(&cache_use.key, now, now + REFRESH) {
             Role::Leads(lead) => {
                 cache_use.lead.set(Some(lead));
@@ -308,15 +310,15 @@ fn settle(
     }
 }
 
-/// The cache that a request waits for, and the key of what it asks for.
+/// Returns the cache for which a request waits, and the request's key in it.
 pub fn awaited(session: &Session, state: &StreamState) -> Option<(Arc<Cache>, Box<[u8]>)> {
     let cache_use = state.cache.as_deref()?;
     let cache = session.worker.process.live.caches.get(cache_use.awaits?)?;
     Some((Arc::clone(cache), cache_use.key.clone()))
 }
 
-/// The other request has been answered, or takes too long: looks again. `waits_on`: where nothing is found, one request goes to a server and
-/// the others wait for it.
+/// Looks up again after the other request was answered or has taken too long. `waits_on`: if nothing is found, one
+/// request goes to a server and the others wait for it.
 pub fn look_again(session: &Session, state: &mut StreamState, waits_on: bool) -> Help {
     let Some(mut cache_use) = state.cache.take() else { return Help::None };
     let index = cache_use.awaits.take();
@@ -330,7 +332,7 @@ pub fn look_again(session: &Session, state: &mut StreamState, waits_on: bool) ->
     help
 }
 
-/// Counts for the proxy whose rule it is.
+/// Counts for the proxy that defines the rule.
 fn count(session: &Session, state: &StreamState, which: impl Fn(&ContentCounters) -> &Count) {
     let proxies = &session.worker.counters().proxies;
     match state.backend.filter(|backend| *backend != session.frontend) {
@@ -339,12 +341,12 @@ fn count(session: &Session, state: &StreamState, which: impl Fn(&ContentCounters
     }
 }
 
-/// What there is to send before the response.
+/// Takes the hints to send before the response.
 pub fn take_hints(state: &mut StreamState) -> Option<Arc<Object>> {
     state.cache.as_mut()?.hints.take()
 }
 
-/// What was found for a request, which answers it.
+/// Takes the response that was found for a request and answers it.
 pub(super) fn take_hit(session: &Session, state: &mut StreamState) -> Option<Stored> {
     let object = state.hit.take()?;
     let cache = state.cache_hit.and_then(|index| session.worker.process.live.caches.get(index));
@@ -352,14 +354,14 @@ pub(super) fn take_hit(session: &Session, state: &mut StreamState) -> Option<Sto
     Some(Stored::new(object, ranges))
 }
 
-/// The rule `cache-store`: stores the response, or forgets what a request has changed.
+/// The rule `cache-store`: stores the response, or invalidates the responses that the request has changed.
 pub fn store(session: &Session, state: &mut StreamState, head: &mut Head, index: usize) {
     let Some(cache) = session.worker.process.live.caches.get(index) else { return };
     let Some(cache_use) = state.cache.as_deref().filter(|_| state.cache_hit.is_none()) else { return };
-    // Those that wait go on once it is stored, or now.
+    // Waiting requests continue once the response is stored, or now.
     let mut lead = cache_use.lead.take();
     if let Some(lead) = &mut lead {
-        // Where a server fails, the others try one after the other.
+        // After a server error, the waiting requests try one after the other.
         lead.set_known(head.status() < 500);
     }
     let method = state.request.known_method();
@@ -399,7 +401,7 @@ pub fn store(session: &Session, state: &mut StreamState, head: &mut Head, index:
         }
         return;
     }
-    // How old it is says the cache.
+    // The cache generates its own Age field.
     head.remove_all(b"age");
     if let Some(storing) = cache.begin(&cache_use.key, &signature, object, length) {
         filter::keep(session, state, index, storing.led_by(lead));
@@ -409,8 +411,8 @@ pub fn store(session: &Session, state: &mut StreamState, head: &mut Head, index:
     }
 }
 
-/// Whether nothing but the end of its connection ends a body: one that was cut off looks the same (RFC 9111, section 3.3). An application
-/// says where its output ends.
+/// Whether the body is delimited only by the end of the connection: a truncated one would look the same (RFC 9111,
+/// section 3.3). A FastCGI application marks the end of its output.
 fn ends_with_connection(session: &Session, state: &StreamState, head: &Head) -> bool {
     let is_fcgi = || {
         let proxy = state.backend.map(|backend| session.generation().proxy(backend));
@@ -419,8 +421,8 @@ fn ends_with_connection(session: &Session, state: &StreamState, head: &Head) -> 
     head.framing == Framing::UntilClose && !is_fcgi()
 }
 
-/// Keys of what else an unsafe request has changed (RFC 9111, section 4.4): what Location and Content-Location name, on the same
-/// host.
+/// Returns the keys of other responses that an unsafe request invalidates (RFC 9111, section 4.4): the targets of
+/// Location and Content-Location on the same host.
 fn others_changed(key: &[u8], head: &Head) -> Vec<Box<[u8]>> {
     let Some(end) = key.iter().position(|byte| *byte == b' ') else { return Vec::new() };
     let origin = &key[..end];
@@ -441,17 +443,17 @@ fn others_changed(key: &[u8], head: &Head) -> Vec<Box<[u8]>> {
     targets.map(|target| [origin, b" ", target].concat().into()).collect()
 }
 
-/// Whether a response says how a stored one has become, without being one to store.
+/// Whether a response may update a stored one, without being stored itself.
 fn updates(method: Method, status: u16) -> bool {
     matches!((method, status), (Method::Get | Method::Head, 304) | (Method::Head, 200))
 }
 
-/// A response of the server says that what is stored is the same, or not (RFC 9111, sections 4.3.4 and 4.3.5). `asked`: by the
-/// cache, and for nothing else.
+/// Updates or removes a stored response after a response of the server (RFC 9111, sections 4.3.4 and 4.3.5). `asked`:
+/// the cache itself has made the request conditional.
 pub(super) fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head, asked: bool) {
     let Some(signature) = &cache_use.signature else { return };
     cache.freshen(&cache_use.key, signature, |object| {
-        // A response to HEAD tells the length of what it is the head of.
+        // The Content-Length of a response to HEAD is that of the corresponding GET.
         let told = head.first(b"content-length").and_then(freshness::seconds).filter(|_| head.status() != 304);
         let is_whole = told.is_none_or(|length| length == object.length);
         let says_which = head.contains(b"etag") || head.contains(b"last-modified");
@@ -470,7 +472,7 @@ pub(super) fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head, asked: b
     });
 }
 
-/// What is stored of a response, and the length of its body; `None`: it must not be.
+/// Returns the response to store and the length of its body; `None`: it must not be stored.
 fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, Option<u64>)> {
     let plan = cache.plan();
     let times = (rt::now(), rt::wall().seconds);
@@ -483,7 +485,7 @@ fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, O
         let own = cache_use.signature?;
         let codings = Codings::of_response(head)?;
         if varies.coding && !codings.are_among(own.codings) {
-            // The client gets it, because the server has nothing better.
+            // The client gets it nevertheless: the server has nothing better.
             return None;
         }
         variant = (varies, Signature { codings, ..own });
@@ -517,10 +519,10 @@ fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, O
     Some((object, length))
 }
 
-/// Tags of a response at most.
+/// Maximum number of tags per response.
 const TAGS: usize = 64;
 
-/// The tags that a field names, between blanks and commas.
+/// Returns the tags in a field, separated by blanks and commas.
 fn tags(head: &Head, field: &[u8]) -> Box<[Box<[u8]>]> {
     let all = head.all(field).flat_map(|value| value.split(|byte| matches!(byte, b' ' | b',' | b'\t')));
     all.filter(|tag| !tag.is_empty()).take(TAGS).map(Into::into).collect()

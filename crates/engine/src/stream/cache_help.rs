@@ -1,18 +1,18 @@
-//! The help of a cache for a request. Must never look for a response.
+//! Result of a cache lookup for a request. Must never look up a response.
 
-/// What a cache does for a request.
+/// Result of a cache lookup for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Help {
-    /// It answers.
+    /// The cache answers the request.
     Answers,
-    /// It has hints for the client.
+    /// The cache has hints for the client (early hints).
     Hints,
-    /// Another request asks a server for the same.
+    /// Another request is fetching the same response from a server.
     Waits,
-    /// It has to be read from a file.
+    /// The response has to be read from a file.
     Reads,
-    /// Nothing, and the client wants no response of a server.
+    /// Nothing was found, and the client accepts only a stored response (`only-if-cached`).
     Unsatisfied,
-    /// Nothing.
+    /// Nothing was found.
     None,
 }

@@ -1,4 +1,4 @@
-//! Heads that broke a rule of HTTP/1 are kept for `show errors`. Must never decide what becomes of them.
+//! Keeps heads that violated HTTP/1 for `show errors`. Must never decide how such a message is answered.
 
 use conn::found::Fault;
 
@@ -20,13 +20,13 @@ fn capture(session: &Session, server: Option<(usize, Option<usize>)>, fault: Fau
     }
 }
 
-/// A request was refused; `bytes` is what came of it.
+/// Captures a rejected request; `bytes`: the received part of it.
 #[cold]
 pub(crate) fn request(session: &Session, fault: Fault, bytes: &[u8]) {
     session.worker.process.captures.add(capture(session, None, fault, bytes));
 }
 
-/// A server's answer was refused.
+/// Captures a rejected response of a server.
 #[cold]
 pub(crate) fn response(session: &Session, state: &StreamState, fault: Fault, bytes: &[u8]) {
     let Some(backend) = state.backend else { return };

@@ -1,4 +1,5 @@
-//! Bytes of a TCP session or a tunnel, both ways until both sides have closed. Must never look at the bytes.
+//! Transfers the bytes of a TCP session or a tunnel in both directions until both sides have closed. Must never
+//! interpret the bytes.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -18,23 +19,24 @@ use crate::stream::metrics;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// The statistics get what went of a tunnel that often, and whenever much went: not with every few bytes.
+/// Interval at which the statistics of a tunnel are updated. They are also updated after large transfers, but not after
+/// every few bytes.
 const COUNTED_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a side may stay silent.
+/// Maximum inactivity of each side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SilenceLimits {
     client: Option<Duration>,
     server: Option<Duration>,
-    /// Once a direction has ended, for the client's side.
+    /// Limit for the client's side after a direction has ended.
     client_fin: Option<Duration>,
-    /// Once a direction has ended, for the server's side.
+    /// Limit for the server's side after a direction has ended.
     server_fin: Option<Duration>,
-    /// The server's end is the end of both directions: a tunnel that HTTP has opened.
+    /// The server's end ends both directions: set for a tunnel that was opened by HTTP.
     ends_with_server: bool,
     /// `option independent-streams` of the frontend.
     independent_client: bool,
-    /// The same of the backend.
+    /// `option independent-streams` of the backend.
     independent_server: bool,
 }
 
@@ -44,7 +46,7 @@ impl SilenceLimits {
         Self { ends_with_server: true, ..Self::of_session(frontend, backend, own) }
     }
 
-    /// For a session in TCP mode: `timeout tunnel` supersedes the two others where it is set.
+    /// For a session in TCP mode: `timeout tunnel` supersedes the other two if it is set.
     pub fn of_tunnel(frontend: &Proxy, backend: &Proxy) -> Self {
         Self::of_session(frontend, backend, OwnTimeouts::default())
     }
@@ -65,7 +67,7 @@ impl SilenceLimits {
     }
 }
 
-/// Carries bytes both ways until both sides have closed, one fails or a limit strikes.
+/// Transfers bytes in both directions until both sides have closed, one fails or a limit is reached.
 pub async fn carry(
     duplex: Duplex,
     client: &mut Client,
@@ -92,7 +94,7 @@ pub async fn carry(
     if is_late || (outcome == Outcome::default() && client_ended) {
         client.drop_connection();
     } else if outcome.cause == Cause::Server && !is_told {
-        // An orderly end would say that the server has sent everything.
+        // An orderly close would make the client believe that it has received everything.
         client.cut_short();
     }
     outcome
@@ -106,7 +108,7 @@ struct Carriage<'a> {
     limits: &'a SilenceLimits,
     session: &'a Session,
     state: &'a SharedStreamState,
-    /// When the statistics last got what went.
+    /// Time of the last update of the statistics.
     counted: Moment,
     client_side: Activity,
     server_side: Activity,
@@ -137,7 +139,7 @@ impl Carriage<'_> {
         }
     }
 
-    /// A tunnel is inactive only when both directions are.
+    /// Records the transferred bytes. A tunnel is inactive only if both directions are.
     fn note(&mut self, up: Moved, down: Moved) {
         let now = rt::now();
         if let Some(progress) = up.read_progress() {
@@ -178,7 +180,7 @@ impl Carriage<'_> {
             let now = rt::now();
             let (client_ended, server_ended) = (self.duplex.client_ended(), self.duplex.server_ended());
             let (client, server) = if client_ended || server_ended {
-                // A side that is neither read nor written to has nothing to be late with.
+                // A side that is neither read from nor written to cannot time out.
                 let client = self.limits.client_fin;
                 let server = self.limits.server_fin;
                 (
@@ -210,12 +212,12 @@ impl Carriage<'_> {
     }
 }
 
-/// Since when a side of a tunnel is silent. `has_ended`: it sends nothing more.
+/// Returns since when a side of a tunnel is inactive. `has_ended`: it has closed its sending side.
 fn silence(side: &Activity, has_ended: bool) -> Moment {
     if has_ended { side.idle_since() } else { side.silent_since() }
 }
 
-/// Who ended a tunnel that failed. `side` is the source of the direction that failed.
+/// Returns the outcome of a tunnel that failed. `side` is the source of the direction that failed.
 fn blame(side: Side, error: &FlowError) -> Outcome {
     let cause = match (side, error) {
         (Side::Client, FlowError::Write(_)) | (Side::Server, FlowError::Read(_)) => Cause::Server,

@@ -1,4 +1,5 @@
-//! The end of a client's connection: waits until what was written has arrived. Must never decide how the connection ends.
+//! The end of a client's connection: waits until all written data has been acknowledged. Must never decide how the
+//! connection ends.
 
 use std::cell::Cell;
 use std::task::Poll;
@@ -9,21 +10,22 @@ use conn::ending::Ending;
 use crate::session::Session;
 use crate::stream::client::Client;
 
-/// Connections of a worker that wait at most. Others are closed at once: their clients get the end as well, but may lose what they have
-/// not received yet.
+/// Maximum number of lingering connections per worker. Others are closed immediately: their clients see the end as
+/// well, but may lose data that they have not received yet.
 const MOST: usize = 4096;
-/// How long a client may take nothing of what it has not got, where no timeout says it.
+/// Maximum time for which a client may make no progress with the data that it has not received, if no timeout is
+/// configured.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 thread_local! {
     static WAITING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One of those that wait.
+/// Slot of a lingering connection.
 struct Place(());
 
 impl Place {
-    /// `None`: there are as many as there may be, or memory is scarce.
+    /// Takes a slot. `None`: the limit is reached, or memory is scarce.
     fn take() -> Option<Self> {
         let count = WAITING.get();
         if count >= MOST || rt::memory_is_scarce() {
@@ -40,7 +42,8 @@ impl Drop for Place {
     }
 }
 
-/// Ends the connection of a client whose last request has ended. `None`: it is closed; else the wait for its end.
+/// Ends the connection of a client after its last request. `None`: it is closed already; otherwise the future that
+/// waits for its end.
 pub fn begin(session: &Session, client: Client) -> Option<rt::Recycled<impl Future<Output = ()> + use<>>> {
     let ending = client.end()?;
     let place = Place::take()?;

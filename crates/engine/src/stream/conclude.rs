@@ -1,4 +1,4 @@
-//! The end of a stream: its state becomes a log line, and is given back. Must never wait.
+//! The end of a stream: logs it and releases its state. Must never wait.
 
 use config::spec::{LogStep, Mode};
 use expression::record::{Origin, Record};
@@ -12,7 +12,7 @@ use crate::stream::{otel, stages};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
-/// Ends a stream.
+/// Logs a stream if that is due, and releases its state.
 pub fn conclude(session: &Session, state: SharedStreamState) {
     if let Ok(mut known) = state.try_borrow_mut() {
         stages::ended(session, &mut known);
@@ -31,10 +31,10 @@ pub fn conclude(session: &Session, state: SharedStreamState) {
     session.end(state);
 }
 
-/// A request of a client with several streams became no stream: writes its line (`tune.h2.log-errors`).
+/// Logs a request on a multiplexed connection that did not become a stream (`tune.h2.log-errors`).
 #[cold]
 pub fn log_malformed(session: &Session) {
-    // Lines of the default format begin with what is known of a request.
+    // The default log format requires a known request.
     if !session.is_logged() || session.log().moment() == LogMoment::Request {
         return;
     }
@@ -49,16 +49,16 @@ pub fn log_malformed(session: &Session) {
     session.worker.keep_stream_state(state);
 }
 
-/// Asks where the client has connected to, if lines tell it.
+/// Determines the client's destination address if log lines contain it.
 pub fn learn_destination(session: &Session) {
     if session.log().tells_destination() {
         session.destination();
     }
 }
 
-/// A step of a stream was made: writes a line if `log-steps` wants one there, or if the format's line is due. That of the
-/// default format is, once the request is known; others whose formats tell nothing of the stream's end, or with `option
-/// logasap`, once the connection to the server stands (TCP) or the answer's head is there (HTTP).
+/// Logs a step of a stream if `log-steps` contains it, or if the line of the format is due: that of the default format
+/// once the request is known; with `option logasap`, or if the format contains nothing about the end of the stream,
+/// once the connection to the server is established (TCP) or the answer's head has been received (HTTP).
 pub fn log_step(session: &Session, state: &SharedStreamState, origin: Origin) {
     if !session.is_logged() {
         return;
@@ -79,7 +79,8 @@ pub fn log_step(session: &Session, state: &SharedStreamState, origin: Origin) {
     }
 }
 
-/// The answer's head is about to go to the client: a line that is due with it counts these bytes.
+/// Logs before the answer's head is sent to the client: a line that is due at this step counts the head's bytes as
+/// sent.
 pub fn log_answer(session: &Session, state: &SharedStreamState, head: usize) {
     if !session.is_logged() {
         return;
@@ -89,7 +90,7 @@ pub fn log_answer(session: &Session, state: &SharedStreamState, head: usize) {
     state.borrow_mut().bytes.bytes_out -= head as u64;
 }
 
-/// What is due at a step without `log-steps`.
+/// Returns the line that is due at a step without `log-steps`.
 fn due(mode: Mode, origin: Origin) -> Option<LogMoment> {
     match (origin, mode) {
         (Origin::Request, Mode::Http) | (Origin::Accept, Mode::Tcp) => Some(LogMoment::Request),
@@ -98,7 +99,7 @@ fn due(mode: Mode, origin: Origin) -> Option<LogMoment> {
     }
 }
 
-/// A rule wants a line now, by its own profile if it has one (`do-log`).
+/// Logs for the rule `do-log`, with its own profile if it has one.
 pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
     let EvalContext { session, state, .. } = view;
     if !session.is_logged() {
@@ -136,17 +137,17 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
     });
 }
 
-/// Whether something went wrong (`option dontlog-normal`, `option log-separate-errors`).
+/// Returns whether something went wrong (`option dontlog-normal`, `option log-separate-errors`).
 fn verdict(session: &Session, state: &StreamState) -> Verdict {
     let http = session.proxy().mode == Mode::Http;
-    // What a rule has refused before it was known as a request was no invalid one.
+    // A request that a rule has denied before it was parsed is not invalid.
     if http && !state.has_request && !state.denied {
         return Verdict::Invalid;
     }
     if is_normal(session, state) { Verdict::Normal } else { Verdict::Failed }
 }
 
-/// A connection on which nothing was transferred (`option dontlognull`).
+/// Whether nothing was transferred on the connection (`option dontlognull`).
 fn is_null(state: &StreamState) -> bool {
     state.bytes.bytes_in == 0 && state.bytes.bytes_out == 0 && state.timings.first_byte.is_none()
 }
@@ -165,12 +166,12 @@ fn log(session: &Session, state: &StreamState, origin: Origin) {
     with_record(session, state, |record| {
         let mut record = Record { origin, ..*record };
         match origin {
-            // Nothing is known of the request there.
+            // Nothing is known of the request at this step.
             Origin::Accept => {
                 (record.method, record.status, record.timers.request) = (b"", 0, -1);
                 record.bytes_from_client = 0;
             }
-            // Rules have yet to look at it.
+            // The rules have not been evaluated yet.
             Origin::Request => (record.timers.request, record.bytes_from_client) = (-1, 0),
             // There is no stream that could have captured anything.
             Origin::SessionError => {

@@ -1,5 +1,5 @@
-//! From a backend to a connected server: the balance's choice, the queue, the idle links, the connection attempts.
-//! Must never read or write a message.
+//! From a backend to a connected server: load balancing, the queue, idle links, connection attempts. Must never read or
+//! write a message.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -41,7 +41,7 @@ use crate::worker::{SharedStreamState, Slot, Worker};
 /// Maximum delay before the same server is tried again.
 const TURNAROUND: Duration = Duration::from_secs(1);
 
-/// Who asks.
+/// Context of a request that needs a server.
 pub struct Request<'a> {
     /// The session.
     pub session: &'a Session,
@@ -51,7 +51,7 @@ pub struct Request<'a> {
     pub proxy: &'a Proxy,
     /// The client's connection: watched, never read.
     pub client: &'a mut Downstream,
-    /// A client that has closed its direction without a word has asked for nothing (TCP mode).
+    /// TCP mode: a client that closes its sending direction without having sent anything gets no server.
     pub waits_for_bytes: bool,
     /// The flow of the request's body.
     pub body: Option<&'a mut RequestBody>,
@@ -63,9 +63,9 @@ pub struct Request<'a> {
     pub exclude: Option<usize>,
     /// Hash for load balancing.
     pub hash: Option<u32>,
-    /// The server that it has to be.
+    /// The server to which the request is bound (persistence).
     pub bound: Option<Bound>,
-    /// Only a fresh connection will do.
+    /// Only a new connection may be used.
     pub fresh: bool,
     /// The session's first request.
     pub first: bool,
@@ -73,24 +73,24 @@ pub struct Request<'a> {
     pub features: Features,
 }
 
-/// How far a request got without waiting, where that was not to its end.
+/// How far [`Request::begin`] got without waiting, if it did not complete.
 pub enum Begun {
-    /// It has a server's slot.
+    /// A slot of a server was obtained.
     Slot(Slot),
-    /// The balance has said this.
+    /// The result of load balancing is not a slot.
     Assigned(Assignment<Local>),
-    /// Memory is short: it waits for some first, with the slot that it holds.
+    /// Memory is scarce: the request waits for memory first, with the slot that it holds.
     Waits(Option<Slot>),
-    /// Too many uploads of its client are at work: it waits for its turn.
+    /// Too many uploads of the client's address are in progress: the request waits for its turn.
     Crowded(Turn),
 }
 
 impl Request<'_> {
-    /// What nearly every request needs: a server that has room, and an idle link to it, which are put into `place`. `held` is a slot
-    /// that is kept from an earlier attempt.
+    /// Handles the common case without waiting: gets a slot of a server with free capacity and an idle link to it, and
+    /// stores them in `place`. `held` is the slot of an earlier attempt.
     ///
     /// # Errors
-    /// It takes more: [`Request::obtain`] goes on from there.
+    /// The request has to wait or to connect: [`Request::obtain`] continues from there.
     pub fn begin(&mut self, held: Option<Slot>, place: &mut Option<Target>) -> Result<(), Begun> {
         if held.is_none() && self.exclude.is_none() {
             self.session.worker.proxy_state(self.proxy.index).note_request(rt::now());
@@ -131,10 +131,10 @@ impl Request<'_> {
         Err(Begun::Slot(slot))
     }
 
-    /// Gets a server and a link to it, at once or as [`Request::obtain`] does.
+    /// Gets a server and a link to it, without waiting if possible, otherwise by [`Request::obtain`].
     ///
     /// # Errors
-    /// The refusal that the log and the client get.
+    /// The refusal that is logged and sent to the client.
     pub async fn place(&mut self) -> Result<Target, Refusal> {
         let mut place = None;
         match self.begin(None, &mut place) {
@@ -143,11 +143,11 @@ impl Request<'_> {
         }
     }
 
-    /// Gets a server and a link to it: waits in its queue, takes an idle link or connects, retries and redispatches as
+    /// Gets a server and a link to it: waits in the queue, takes an idle link or connects, retries and redispatches as
     /// configured.
     ///
     /// # Errors
-    /// The refusal that the log and the client get.
+    /// The refusal that is logged and sent to the client.
     pub async fn obtain(&mut self, begun: Begun) -> Result<Target, Refusal> {
         let Some(backend) = &self.proxy.backend else { return Err(Refusal::new(Cause::Server, Phase::Connect, 503)) };
         let mut exclude = self.exclude;
@@ -182,7 +182,7 @@ impl Request<'_> {
                     return Ok(Target { slot, link });
                 }
                 Attempt::Gone => return Err(self.give_up(slot, Refusal::new(Cause::Client, Phase::Connect, -1))),
-                // As HAProxy: where a UNIX socket refuses, that is known at once, and so are all retries.
+                // As in HAProxy: a UNIX socket refuses immediately, and retries follow without a pause.
                 Attempt::Refused => {
                     (Cause::Server, !self.session.worker.process.outgoing.is_behind_unix_socket(server))
                 }
@@ -217,7 +217,7 @@ impl Request<'_> {
         }
     }
 
-    /// An idle link to the server, or an attempt to make one. The error is final.
+    /// Takes an idle link to the server, or attempts to connect. The error is final.
     async fn link_to(&mut self, backend: &Backend, server: &Server) -> Result<Attempt, Refusal> {
         if server.redirect.is_some() && self.may_be_redirected() {
             return Err(Refusal::new(Cause::Local, Phase::Connect, REDIRECT));
@@ -233,7 +233,7 @@ impl Request<'_> {
             self.count(server, ServerEvent::Reuse);
             return Ok(Attempt::Connected(link));
         }
-        // Clients that reset their connections at once cost no connection to a server.
+        // No connection to a server is made for a client that has already reset its own.
         if self.client.is_reset() {
             return Ok(Attempt::Gone);
         }
@@ -267,22 +267,22 @@ impl Request<'_> {
         })
     }
 
-    /// What is spoken for the request, where that is not what others get (`ws`).
+    /// Returns the protocol for the request if it differs from that of other requests (`ws`).
     fn special_protocol(&self, server: &Server) -> Option<MuxProtocol> {
         let websockets = server.connecting.websockets?;
         let is_asked = self.proxy.mode == Mode::Http && websocket::is_asked(&self.state.borrow().request);
         is_asked.then_some(websockets)
     }
 
-    /// Whether `redir` applies to the request. The method that counts is the client's: whatever rules have made of it, the
-    /// client repeats that one.
+    /// Whether `redir` applies to the request. The client's method counts, even if rules have changed it: the client
+    /// repeats its own request.
     fn may_be_redirected(&self) -> bool {
         let state = self.state.borrow();
         let safe = matches!(state.client_method(), Method::Get | Method::Head);
         self.proxy.mode == Mode::Http && safe && redirect::path(state.request.target()).is_some()
     }
 
-    /// Gives the place back before the log tells of the load.
+    /// Releases the slot before the log reports the load.
     fn give_up(&self, slot: Slot, refusal: Refusal) -> Refusal {
         self.state.borrow_mut().attempts.counts = Some(slot.release());
         refusal
@@ -344,14 +344,14 @@ impl Request<'_> {
         metrics::queued(&self.session.worker, self.proxy, server, waiting, sessions);
     }
 
-    /// The server that it has to be, which the balance does not choose then.
+    /// Returns the server to which the request is bound, without load balancing.
     fn binding(&self, exclude: Option<usize>) -> Option<Bound> {
         self.bound.filter(|bound| exclude.is_none() || bound.stays)
     }
 
-    /// What the choice of a server depends on.
+    /// Returns the inputs of the server selection.
     pub(super) fn context(&self, exclude: Option<usize>) -> PickContext {
-        // A request that failed there once goes where there is capacity.
+        // After a failure there, the preference no longer applies: the request goes where there is capacity.
         let prefer = self.prefer.filter(|_| exclude.is_none());
         let bound = self.binding(exclude);
         let (class, offset) = self.orders().map_or((0, 0), |orders| (orders.class, orders.offset));
@@ -366,19 +366,19 @@ impl Request<'_> {
         }
     }
 
-    /// What rules have ordered for the stream, where there are rules.
+    /// Returns what rules have set for the stream; `None`: there are no rules.
     #[inline]
     fn orders(&self) -> Option<Orders> {
         self.features.have(Features::RULES).then(|| self.state.borrow().orders.get())
     }
 
-    /// Has the balance choose a server.
+    /// Selects a server by load balancing.
     fn choose(&self, exclude: Option<usize>) -> Assignment<Local> {
         let proxy_state = self.session.worker.proxy_state(self.proxy.index);
         ProxyState::assign_with(proxy_state.clone(), &self.context(exclude))
     }
 
-    /// Gets a slot of the server that was chosen, waiting in the queue where all are taken.
+    /// Gets a slot of the selected server, and waits in the queue if all are in use.
     async fn settle(&mut self, mut assignment: Assignment<Local>, exclude: Option<usize>) -> Result<Slot, Refusal> {
         if matches!(assignment, Assignment::QueueFull) && self.may_leave() {
             let left = self.bound.take().map(|bound| bound.server);
@@ -411,7 +411,7 @@ impl Request<'_> {
         }
     }
 
-    /// Whether a request that is bound to a server whose queue is full may go to another one.
+    /// Whether a request that is bound to a server with a full queue may go to another one.
     fn may_leave(&self) -> bool {
         let redispatches = self.proxy.backend.as_ref().is_some_and(|own| own.redispatch != Redispatch::Never);
         redispatches && self.bound.is_some_and(|bound| !bound.stays)
@@ -451,7 +451,7 @@ impl Request<'_> {
         }
     }
 
-    /// An idle link that this request may use (`http-reuse`).
+    /// Takes an idle link that this request may use (`http-reuse`).
     pub(super) fn idle_link(&mut self, backend: &Backend, server: &Server, wanted: PoolKey<'_>) -> Option<Link> {
         if self.proxy.mode != Mode::Http || self.fresh {
             return None;
@@ -479,15 +479,16 @@ impl Request<'_> {
         make_room(&self.session.worker, self.proxy, server)
     }
 
-    /// Whether a client that closed its direction has sent anything: one that has not wants nothing any more.
+    /// Whether the client has sent anything, if that is required: a client that closes its sending direction without
+    /// having sent anything needs no server.
     fn has_asked(&mut self) -> bool {
         !self.waits_for_bytes || self.client.has_sent()
     }
 
-    /// The pause before the same server is tried again.
+    /// Pauses before the same server is tried again.
     async fn turn_around(&mut self, pauses: bool) -> Result<(), Refusal> {
         if !pauses {
-            // Retries that cost nothing must not keep the worker for themselves.
+            // Retries without a pause must not monopolize the worker.
             rt::yield_now().await;
             return Ok(());
         }
@@ -499,7 +500,7 @@ impl Request<'_> {
         }
     }
 
-    /// Waits for `ready`, a deadline, or the client to go.
+    /// Waits for `ready`, the deadline, or the client's disconnection.
     pub(super) async fn wait<T>(
         &mut self,
         deadline: Option<Moment>,
@@ -539,8 +540,8 @@ impl Request<'_> {
     }
 }
 
-/// A server's `maxconn` bounds its connections, idle ones included: one of these makes way. The error: there are as
-/// many as `strict-maxconn` permits, and all are in use.
+/// Enforces a server's `maxconn` on its connections, including idle ones: closes an idle one if necessary. The error:
+/// there are as many connections as `strict-maxconn` permits, and all are in use.
 pub(super) fn make_room(worker: &Worker, proxy: &Proxy, server: &Server) -> Result<Option<Reservation>, ()> {
     let Some(maxconn) = server.maxconn else { return Ok(None) };
     let pool = &worker.process.pool;
@@ -551,14 +552,14 @@ pub(super) fn make_room(worker: &Worker, proxy: &Proxy, server: &Server) -> Resu
     if !server.strict_maxconn {
         return Ok(None);
     }
-    // The limit may have been changed meanwhile; one that follows the load is below `maxconn` now and then.
+    // The limit may have been changed at runtime. A dynamic limit (`minconn`) is temporarily below `maxconn`.
     let now = worker.process.live.proxies[proxy.index].load(server.index).map_or(maxconn, |load| load.0.limit);
     let most = if server.minconn.is_some() { now.max(maxconn) } else { now };
     pool.reserve(server.serial, most as usize).map(Some).ok_or(())
 }
 
-/// Whether a retry goes to another server: where `option redispatch` says so, and at once where no hash would choose
-/// the same one again.
+/// Whether a retry goes to another server: as `option redispatch` says, and immediately if no hash would select the
+/// same server again.
 pub fn goes_elsewhere(backend: &Backend, state: &StreamState, bound: Option<Bound>) -> bool {
     let tied = backend.recogniser.is_some() || bound.is_some();
     let at_once = !tied && backend.redispatch != Redispatch::Never;
@@ -566,12 +567,12 @@ pub fn goes_elsewhere(backend: &Backend, state: &StreamState, bound: Option<Boun
     !stays && (at_once || backend.redispatch.applies(state.attempts.retries, retries(backend, state)))
 }
 
-/// Sets the maximum number of retries.
+/// Returns the maximum number of retries.
 fn retries(backend: &Backend, state: &StreamState) -> u32 {
     state.orders.get().retries.unwrap_or(backend.retries)
 }
 
-/// The hash of what `balance hash` makes of a request.
+/// Returns the hash of the key that `balance hash` evaluates for a request.
 pub fn hash_of_key(view: EvalContext<'_>, backend: &Backend, key: &Expression) -> Option<u32> {
     let recogniser = backend.recogniser.as_ref()?;
     view.lend(|context| {
@@ -581,12 +582,12 @@ pub fn hash_of_key(view: EvalContext<'_>, backend: &Backend, key: &Expression) -
     })
 }
 
-/// How a wait ended.
+/// Result of a wait.
 pub(super) enum Waited<T> {
-    /// With what was waited for.
+    /// Completed with this value.
     Done(T),
-    /// Too late.
+    /// The deadline has expired.
     Expired,
-    /// The client left.
+    /// The client has disconnected.
     Gone,
 }

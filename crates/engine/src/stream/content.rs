@@ -1,5 +1,5 @@
-//! Rules on the bytes of a session before it goes on (`tcp-request content`, `tcp-response content`): waits until they can
-//! be decided, at most for the `inspect-delay`. Must never consume a byte.
+//! Rules on the first bytes of a session (`tcp-request content`, `tcp-response content`): waits until they can be
+//! decided, for the `inspect-delay` at most. Must never consume a byte.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ use crate::stream::sticking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// What a rule did to a session that it ended.
+/// Applies the rule that ended a session to the client's connection.
 fn cut(stream: &mut Transport, ended: &Final) {
     if let Final::SilentDrop(hops) = ended {
         // If the system does not permit a silent drop, the connection is closed anyway.
@@ -40,32 +40,32 @@ fn cut(stream: &mut Transport, ended: &Final) {
     }
 }
 
-/// How a session is logged that a rule ended.
+/// Returns the outcome of a session that was ended by a rule.
 pub fn outcome(state: &SharedStreamState, ended: &Final, phase: Phase) -> Outcome {
     let failed = matches!(ended, Final::Exhausted);
     let state = &mut *state.borrow_mut();
-    // What makes no sense is an error of who has sent it.
+    // Malformed input is an error of its sender, not a denial.
     (state.denied, state.failed) = (!failed && !matches!(ended, Final::Fault(_)), failed);
     Outcome::new(if failed { Cause::Internal } else { Cause::Proxy }, phase)
 }
 
-/// Rules on bytes, and how long they wait for these.
+/// Rules on bytes, and the maximum time that they wait for these (`inspect-delay`).
 pub type OnBytes<'a> = (&'a [Rule], Option<Duration>);
 
-/// Where a session goes whose rules have ended.
+/// How a session continues after its rules have passed.
 pub enum Passed {
-    /// On.
+    /// In the same mode.
     Goes,
-    /// On in HTTP mode.
+    /// In HTTP mode.
     Upgraded,
-    /// To a service.
+    /// By a service.
     Served(Box<ServiceRow>),
 }
 
-/// Runs rules on a session in TCP mode: `input` gets what the client sends meanwhile.
+/// Runs the rules on a session in TCP mode. `input` receives the bytes that the client sends during the wait.
 ///
 /// # Errors
-/// How the session has ended.
+/// The outcome of the ended session.
 pub fn request<'a>(
     session: &'a Session,
     client: &'a mut Transport,
@@ -93,7 +93,7 @@ pub fn request<'a>(
             if !wait.receive(cx, client, input) {
                 match inspection.poll_time(cx, timer, &wait) {
                     Ok(Poll::Ready(())) => {}
-                    // A client that has closed its direction alone waits for what the server sends.
+                    // A client that has closed only its sending direction waits for the server's data.
                     Ok(Poll::Pending) => match client.poll_hangup(cx) {
                         Poll::Ready(Hangup::Error) => break Err(LEFT.outcome),
                         _ => return Poll::Pending,
@@ -103,7 +103,7 @@ pub fn request<'a>(
             }
         };
         if input.is_empty() {
-            // Who has sent nothing holds no buffer.
+            // A client that has sent nothing holds no buffer.
             *input = Buffer::empty();
         }
         Poll::Ready(match ended? {
@@ -121,13 +121,13 @@ pub fn request<'a>(
     })
 }
 
-/// How a request of HTTP ends that rules on its bytes do not let pass.
+/// How an HTTP request ends that `tcp-request content` rules do not let pass.
 pub enum Stopped {
-    /// Its connection ends.
+    /// Its connection is closed.
     Cut(Outcome),
-    /// A script has ended it, with an answer or without.
+    /// A script has ended it, with or without an answer.
     Ended(Box<Ending<'static>>),
-    /// The client has left.
+    /// The client has disconnected.
     Left,
 }
 
@@ -137,7 +137,7 @@ impl From<Outcome> for Stopped {
     }
 }
 
-/// The same on a request of HTTP, whose head is there.
+/// Runs the rules on an HTTP request whose head has been received.
 ///
 /// # Errors
 /// How the request has ended.
@@ -164,7 +164,7 @@ pub async fn http_request(
         }
     });
     let Ok(ended) = inspected.await else { return Err(Stopped::Left) };
-    // What would go over to HTTP is there already.
+    // The session is in HTTP mode already: a switch of modes has no effect.
     if let Some(ended) = ended?.filter(|ended| !matches!(ended, Final::SwitchMode(_))) {
         if let Some(verdict) = inspection.said.take() {
             let ending = script::end(EvalContext::request(session, &state.borrow()), verdict, ended);
@@ -181,35 +181,35 @@ pub async fn http_request(
     Ok(())
 }
 
-/// The rules on a request on their way.
+/// State of the rules on a request.
 struct Inspection<'s> {
     session: &'s Session,
     state: &'s SharedStreamState,
     rules: &'s [Rule],
     progress: Progress,
-    /// What is looked up at the moment.
+    /// The name resolution in progress.
     asked: Option<Asked<'s>>,
-    /// The action of a script that runs.
+    /// The script action that is running.
     script: Option<Box<dyn Action>>,
-    /// What that of a script has ended the message with, where the script says how.
+    /// The verdict of a script action that ended the message with an answer of its own.
     said: Option<Verdict>,
 }
 
-/// What rules make of what is there.
+/// Result of the rules on the available bytes.
 enum Decision<'s> {
-    /// What ends the session, unless it passes.
+    /// The rules are decided: the session ends with this, or passes.
     Made(Option<&'s Final>),
-    /// Something may still come.
+    /// The rules wait for more bytes, or for an asynchronous operation.
     Open,
-    /// The other tasks come first; the task is queued.
+    /// The rules have yielded to other tasks; the task is queued.
     Later,
 }
 
-/// A name that is looked up.
+/// A name resolution.
 struct Asked<'s> {
     lookup: &'s NameLookup,
     found: Pin<Box<dyn Future<Output = Option<IpAddr>> + 's>>,
-    /// Only what is known already counts: that comes at once.
+    /// Only cached addresses are used: the result is available immediately.
     known: bool,
 }
 
@@ -218,7 +218,7 @@ impl<'s> Inspection<'s> {
         Self { session, state, rules, progress: Progress::default(), asked: None, script: None, said: None }
     }
 
-    /// Goes on with what is there.
+    /// Continues the rules with the available bytes.
     fn decide(&mut self, cx: &mut Context<'_>, data: &[u8], complete: bool) -> Decision<'s> {
         loop {
             let bytes = Bytes::new(data, complete);
@@ -240,7 +240,7 @@ impl<'s> Inspection<'s> {
             if let Some(asked) = &mut self.asked {
                 match asked.found.as_mut().poll(cx) {
                     Poll::Ready(Some(ip)) => view.lend(|context| asked.lookup.store(context, ip)),
-                    // After that time the address is done without.
+                    // After the delay, the rules continue without the address.
                     Poll::Pending if complete && !asked.known => {}
                     Poll::Pending => return Decision::Open,
                     Poll::Ready(None) => {}
@@ -268,7 +268,7 @@ impl<'s> Inspection<'s> {
         }
     }
 
-    /// Ready when the delay is over.
+    /// Ready when the delay has expired.
     fn poll_time(&self, cx: &mut Context<'_>, timer: &mut rt::Timer, wait: &Wait) -> Result<Poll<()>, Outcome> {
         match &self.asked {
             _ if self.script.is_some() => Ok(Poll::Pending),
@@ -278,21 +278,22 @@ impl<'s> Inspection<'s> {
     }
 }
 
-/// Both ends of a session in TCP mode while an answer is looked at.
+/// Both ends of a session in TCP mode while the server's answer is inspected.
 pub struct Ends<'a> {
     /// Source address.
     pub client: &'a mut Transport,
     /// The server.
     pub server: &'a mut Transport,
-    /// The session's one timer.
+    /// The session's timer.
     pub timer: &'a mut rt::Timer,
 }
 
-/// Runs the rules of `proxy` on what the server answers, and before them what `before` has agents asked. What the client
-/// sends goes on meanwhile. The tunnel goes on with what has come; `false`: nothing more is to come from the server.
+/// Runs the rules of `proxy` on the server's answer, preceded by the lists in `before`, which ask agents. Data of the
+/// client is forwarded during the wait. The tunnel continues with the received bytes; `false`: nothing more is to be
+/// received from the server.
 ///
 /// # Errors
-/// How the session has ended.
+/// The outcome of the ended session.
 pub async fn response(
     session: &Session,
     ends: Ends<'_>,
@@ -348,7 +349,7 @@ pub async fn response(
                     running = actions::begin(session, wait);
                     continue;
                 }
-                // Names are asked for on behalf of requests alone.
+                // Names are resolved only for requests.
                 Content::Undecided | Content::Asks(_) => {}
             }
             drop(known);
@@ -372,25 +373,25 @@ pub async fn response(
     started.map(|_| true).map_err(|_| Outcome::new(Cause::Internal, Phase::Data))
 }
 
-/// A wait for bytes to look at.
+/// State of a wait for bytes to inspect.
 struct Wait {
-    /// From then on what is missing stays missing.
+    /// The end of the delay: the rules then decide with the bytes received.
     deadline: Moment,
-    /// A client that is silent until then is given up.
+    /// Deadline after which an inactive client is disconnected.
     most: Option<Moment>,
-    /// No more bytes come, or there is no room for them.
+    /// No more bytes can be received, or the buffer is full.
     ended: bool,
     /// The connection has failed.
     failed: bool,
 }
 
 impl Wait {
-    /// Whether nothing is waited for any more.
+    /// Whether no more bytes are waited for.
     fn is_over(&self) -> bool {
         self.ended || rt::now() >= self.deadline
     }
 
-    /// Reads what has come. True: something has changed.
+    /// Reads available bytes. True: something has changed.
     fn receive(&mut self, cx: &mut Context<'_>, stream: &mut Transport, input: &mut Buffer) -> bool {
         if self.ended {
             return false;
@@ -408,7 +409,7 @@ impl Wait {
             match stream.poll_read(cx, input) {
                 Poll::Ready(Ok(read)) if read > 0 => return true,
                 Poll::Pending => return false,
-                // An end or an error shows again at the next read.
+                // The next read reports the end or the error again.
                 Poll::Ready(read) => self.failed = read.is_err(),
             }
         }
@@ -416,7 +417,7 @@ impl Wait {
         true
     }
 
-    /// Ready when the delay is over, and at that other moment.
+    /// Ready when the delay has expired, or at the time `other`.
     fn poll_time(
         &self,
         cx: &mut Context<'_>,

@@ -1,6 +1,6 @@
-//! Streams of one address that are at work at a time: how many there may be, and in which order others of it begin. So an address that
-//! asks for as much as it can waits for itself, and leaves places to others. Beyond a half it gets what others leave free. Must never
-//! end a stream that has begun.
+//! Limits the number of concurrently active streams per client address, and orders those that wait. An address with
+//! many streams thus waits for its own streams, and leaves places to other addresses. Above its half of all places, it
+//! gets only what others leave free. Must never end a stream that has begun.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -11,42 +11,42 @@ use std::time::Duration;
 
 use policy::program::{Backend, Global};
 
-/// Connections to one address of a server that a machine can make, about: as many as it has local ports.
+/// Approximate number of connections that a machine can make to one address of a server: its number of local ports.
 const PORTS: u32 = 28_000;
-/// Streams of an address that may be at work on a worker, however few connections the process takes.
+/// Minimum number of active streams per address and worker, regardless of `maxconn` of the process.
 const LEAST: usize = 64;
-/// The same for all workers together.
+/// Minimum number of active streams per address on all workers together.
 const LEAST_IN_ALL: u32 = 256;
 
-/// The part of all places that an address leaves free at least, once it has a half.
+/// Divisor: an address above its half leaves at least this fraction of all places free.
 const RESERVE: usize = 16;
-/// How often the first stream that waits looks whether others have left a place.
+/// Interval at which the first waiting stream checks whether other addresses have left a place.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How many places an address may take on one worker.
+/// Number of places that an address may take on one worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limit {
-    /// The places that it gets in any case: a half of all, divided among the workers.
+    /// Number of places that it always gets: half of all, divided by the number of workers.
     pub least: usize,
-    /// All that there are.
+    /// Number of all places.
     pub all: usize,
 }
 
-/// Where places are counted.
+/// Scope in which places are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Streams of connections that carry several, whatever they ask for.
+    /// Streams of multiplexed connections, for any backend.
     Streams,
-    /// Requests to a backend whose bodies are still to come.
+    /// Requests to a backend (its index) whose bodies are not complete yet.
     Uploads(usize),
 }
 
-/// The clients that are counted as one: an address, or the half of one that a network of IPv6 has in common.
+/// The clients that are counted as one: an IPv4 address, or the /64 network of an IPv6 address.
 type Key = (Scope, IpAddr);
 
 thread_local! {
     static LANES: RefCell<BTreeMap<Key, Rc<Lane>>> = const { RefCell::new(BTreeMap::new()) };
-    /// Streams at work, of all addresses ([`Scope::Streams`]).
+    /// Number of active streams of all addresses ([`Scope::Streams`]).
     static STREAMS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -54,10 +54,10 @@ thread_local! {
 struct Lane {
     key: Key,
     open: Cell<usize>,
-    /// Of the stream that has asked last.
+    /// Limit of the stream that last had to wait.
     limit: Cell<Limit>,
     waiting: RefCell<VecDeque<Rc<Waiter>>>,
-    /// Entries of `waiting` whose stream has left.
+    /// Number of entries in `waiting` whose stream has left.
     left: Cell<usize>,
 }
 
@@ -73,52 +73,53 @@ struct Waiter {
     waker: Cell<Option<Waker>>,
 }
 
-/// A handle of a lane, which is forgotten with the last one.
+/// A reference to a lane, which is removed with its last reference.
 pub struct Member(Rc<Lane>);
 
-/// One stream at work. Dropping it lets the next one of its address begin.
+/// Place of an active stream. Dropping it admits the next one of its address.
 pub struct Place(Member);
 
-/// A stream that waits for its turn.
+/// A stream that waits for a place.
 pub struct Turn {
     member: Member,
     waiter: Rc<Waiter>,
 }
 
-/// The answer to a stream that asks for a place.
+/// Result of a request for a place.
 pub enum Entrance {
-    /// It begins.
+    /// The stream is admitted.
     Begins(Place),
-    /// It waits.
+    /// The stream waits.
     Waits(Turn),
-    /// As many wait as may be at work.
+    /// The queue is full: the number of waiting streams equals [`Limit::least`].
     Full,
 }
 
-/// The limit of streams of an address at work on one of `workers`: of the connections to servers that the process can have. All
-/// are those of that worker.
+/// Returns the limit of concurrently active streams per address on one of `workers`, derived from the number of server
+/// connections that the process can have. `all` is per worker.
 pub fn streams_at_once(global: &Global, workers: usize) -> Limit {
     let half = (global.maxconn.min(PORTS) / 2).max(LEAST_IN_ALL);
     let least = (half as usize / workers.max(1)).max(LEAST);
     Limit { least, all: 2 * least }
 }
 
-/// The limit of uploads of an address at work on one of `workers`: of the sum of the servers' `maxconn`. `None`: a server has no `maxconn`.
+/// Returns the limit of concurrent uploads per address on one of `workers`, derived from the sum of the servers'
+/// `maxconn`. `None`: a server has no `maxconn`.
 pub fn uploads_at_once(backend: &Backend, workers: usize) -> Option<Limit> {
     let all = backend.servers.iter().try_fold(0_usize, |all, server| Some(all + server.maxconn? as usize))?;
     Some(Limit { least: (all / 2 / workers.max(1)).max(1), all })
 }
 
 impl Limit {
-    /// Whether an address that has `own` of the `used` places may take another one beyond its half: it leaves as many free as the others
-    /// have, so that they may become twice as many, and a few where there are none.
+    /// Whether an address with `own` of the `used` places may take another one above its half. It must leave free as
+    /// many as the others have, so that they can double, and at least a sixteenth of all.
     pub fn leaves_room(self, used: usize, own: usize) -> bool {
         let reserve = used.saturating_sub(own).max(self.all / RESERVE).max(1);
         used.saturating_add(reserve) < self.all
     }
 }
 
-/// The part of an address that identifies a client: of IPv6, the network of 64 bits.
+/// Returns the part of an address that identifies a client: for IPv6, the /64 network.
 fn origin(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -127,7 +128,7 @@ fn origin(address: SocketAddr) -> IpAddr {
 }
 
 impl Member {
-    /// The streams of an address.
+    /// Returns the lane of an address.
     pub fn of(scope: Scope, address: SocketAddr) -> Self {
         let key = (scope, origin(address));
         let new = || {
@@ -141,18 +142,18 @@ impl Member {
         Self(Rc::clone(&self.0))
     }
 
-    /// Streams at work.
+    /// Returns the number of active streams.
     pub fn open(&self) -> usize {
         self.0.open.get()
     }
 
-    /// A stream begins, however many are at work.
+    /// Admits a stream unconditionally.
     pub fn begin(&self) -> Place {
         self.0.add();
         Place(self.share())
     }
 
-    /// A stream begins where the limit allows it, and else waits where fewer than the least of that do.
+    /// Admits a stream if the limit allows it; otherwise lets it wait if fewer than [`Limit::least`] are waiting.
     pub fn enter(&self, limit: Limit) -> Entrance {
         match self.begin_or_wait(limit, || limit.leaves_room(STREAMS.get(), self.open())) {
             Ok(place) => Entrance::Begins(place),
@@ -161,8 +162,8 @@ impl Member {
         }
     }
 
-    /// A stream begins where fewer than the least of the limit are at work, or if others leave room and nothing waits. Else it waits for
-    /// its turn.
+    /// Admits a stream if fewer than [`Limit::least`] are active, or if others leave capacity and none is waiting. The
+    /// error creates its turn in the queue.
     pub fn begin_or_wait(&self, limit: Limit, has_room: impl FnOnce() -> bool) -> Result<Place, impl FnOnce() -> Turn> {
         if self.open() < limit.least || self.waiting() == 0 && has_room() {
             return Ok(self.begin());
@@ -195,7 +196,7 @@ impl Lane {
         }
     }
 
-    /// The first stream that waits. Those that have left before it are forgotten.
+    /// Returns the first waiting stream. Removes the entries before it whose streams have left.
     fn next(&self) -> Option<Rc<Waiter>> {
         let mut waiting = self.waiting.borrow_mut();
         while let Some(waiter) = waiting.front() {
@@ -208,7 +209,7 @@ impl Lane {
         None
     }
 
-    /// The first stream that waits looks whether it may begin.
+    /// Wakes the first waiting stream to check whether it may begin.
     fn wake_next(&self) {
         if let Some(waker) = self.next().and_then(|next| next.waker.take()) {
             waker.wake();
@@ -218,9 +219,9 @@ impl Lane {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // The map has one as well.
+        // The map holds a reference as well.
         if Rc::strong_count(&self.0) == 2 {
-            // Threads that end have dropped the map.
+            // A thread that ends has dropped the map.
             let _ = LANES.try_with(|lanes| lanes.try_borrow_mut().map(|mut lanes| lanes.remove(&self.0.key)));
         }
     }
@@ -233,8 +234,8 @@ impl Drop for Place {
         if lane.waiting.borrow().is_empty() {
             return;
         }
-        // An address that has more than its half gets no place for the one that it gives back while others have some: the next one looks
-        // whether they leave room.
+        // Above its half, an address does not get back the place that it releases while others have some: its next
+        // stream checks whether they leave capacity.
         let is_alone = lane.key.0 == Scope::Streams && STREAMS.get() == lane.open.get();
         if (lane.open.get() < lane.limit.get().least || is_alone)
             && let Some(next) = lane.next()
@@ -251,8 +252,8 @@ impl Drop for Place {
 }
 
 impl Turn {
-    /// Ready with the place once it is this stream's turn, or if it is the first that waits and others leave room. After that it
-    /// stays pending for ever.
+    /// Ready with the place once it is granted, or if this stream is the first that waits and others leave capacity.
+    /// After that it stays pending.
     fn poll(&self, cx: &Context<'_>, has_room: impl FnOnce(&Self) -> bool) -> Poll<Place> {
         if self.waiter.phase.get() == Phase::Granted {
             self.waiter.phase.set(Phase::Left);
@@ -269,12 +270,13 @@ impl Turn {
         Poll::Ready(place)
     }
 
-    /// Whether no other one waits before it.
+    /// Whether it is the first that waits.
     fn is_next(&self) -> bool {
         self.member.0.next().is_some_and(|next| Rc::ptr_eq(&next, &self.waiter))
     }
 
-    /// Waits for the place. `has_room`: whether others leave room, which the first that waits asks now and then; `look` is its timer.
+    /// Waits for the place. `has_room`: whether others leave capacity, which the first waiting stream checks
+    /// periodically with the timer `look`.
     pub fn poll_place(
         &self,
         cx: &mut Context<'_>,
@@ -291,17 +293,17 @@ impl Turn {
         polled
     }
 
-    /// The limit that it waits under.
+    /// Returns the limit under which it waits.
     pub fn limit(&self) -> Limit {
         self.member.0.limit.get()
     }
 
-    /// Places that its address has.
+    /// Returns the number of places that its address has.
     pub fn own(&self) -> usize {
         self.member.open()
     }
 
-    /// Whether streams of other addresses leave room for it ([`Scope::Streams`]).
+    /// Whether streams of other addresses leave capacity for it ([`Scope::Streams`]).
     pub fn has_room_for_stream(&self) -> bool {
         self.limit().leaves_room(STREAMS.get(), self.own())
     }
@@ -338,7 +340,7 @@ mod tests {
         Member::of(Scope::Streams, address.parse().unwrap())
     }
 
-    /// No place but the least.
+    /// A limit without places above the least.
     fn limit(least: usize) -> Limit {
         Limit { least, all: 0 }
     }
@@ -371,7 +373,7 @@ mod tests {
         let turns: Vec<_> = (0..3).map(|_| turn(&greedy, 3).unwrap()).collect();
         assert!(matches!(greedy.enter(limit(3)), Entrance::Full));
         assert!(place(&other, 3).is_some());
-        // Ports make no difference. Streams that begin without asking count.
+        // The port is not part of the key. Unconditionally admitted streams count.
         assert!(place(&member("10.0.0.1:2"), 3).is_none());
         places.push(greedy.begin());
         assert!(turns.iter().all(|turn| granted(turn).is_none()));
@@ -379,7 +381,7 @@ mod tests {
         assert!(granted(&turns[1]).is_none());
         places.push(granted(&turns[0]).unwrap());
         assert!(granted(&turns[0]).is_none());
-        // What leaves before its turn or without having taken it is passed over.
+        // A stream that leaves before its turn, or without having taken it, is skipped.
         let mut turns = turns.into_iter().skip(1);
         drop(turns.next());
         drop(places);
@@ -410,7 +412,7 @@ mod tests {
         assert_eq!(origin("[::ffff:10.0.0.1]:1".parse().unwrap()), "10.0.0.1".parse::<IpAddr>().unwrap());
     }
 
-    /// Beyond a half, an address gets what others leave, and leaves them as much as they have.
+    /// Above its half, an address gets what others leave, and leaves them as much as they have.
     #[test]
     fn an_address_gets_what_others_leave() {
         const LIMIT: Limit = Limit { least: 50, all: 100 };
@@ -423,13 +425,13 @@ mod tests {
         let mut places: Vec<_> = std::iter::from_fn(|| begin(&greedy)).collect();
         assert_eq!(places.len(), 80);
         let Entrance::Waits(turn) = greedy.enter(LIMIT) else { panic!("it waits") };
-        // Others begin as before: what ends beyond the half goes to them.
+        // Others are admitted as before: places released above the half go to them.
         others.extend((0..20).map(|_| begin(&other).unwrap()));
         places.truncate(60);
         assert!(granted(&turn).is_none());
         others.truncate(4);
         places.push(granted(&turn).unwrap());
-        // Nothing beside it: it leaves a few.
+        // Without other addresses, it leaves a few places free.
         drop(others);
         places.extend(std::iter::from_fn(|| begin(&greedy)));
         assert_eq!(places.len(), 94);

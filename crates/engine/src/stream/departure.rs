@@ -1,4 +1,4 @@
-//! The client's connection after a request: it goes on, or how it is to end. Must never close one.
+//! The client's connection after a request: whether it continues, or how it is to end. Must never close one.
 
 use conn::exchange::RequestBody;
 use conn::h1::BodyEnd;
@@ -7,8 +7,8 @@ use crate::stream::client::Client;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// How the connection of a client ends whose request failed. Closing it with unread bytes is a reset, and that
-/// would take from the client what it has not received yet of an earlier answer.
+/// Sets how the connection of a client ends after a failed request. Closing it with unread input sends a reset, which
+/// would discard the part of an earlier answer that the client has not received yet.
 pub fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) {
     let by_client = matches!(outcome.cause, Cause::Client | Cause::ClientTimeout);
     let quiet = uploaded && client.conn.is_surely_settled();
@@ -19,14 +19,15 @@ pub fn leave(client: &mut Client, outcome: Outcome, uploaded: bool) {
     }
 }
 
-/// The client's connection goes on after the end of a request. Without one, it ends as [`end_after`] has said.
+/// Continues the client's connection after the end of a request. Without an end, the connection ends as set by
+/// [`end_after`].
 pub fn depart(client: &mut Client, end: Option<BodyEnd>) {
     if let Some(end) = end {
         client.keep(end);
     }
 }
 
-/// The connection of a client ends after the answer that the state describes.
+/// Ends the connection of a client after the answer described by the state.
 #[cold]
 pub fn end_after(client: &mut Client, state: &SharedStreamState, up: &RequestBody) -> Option<BodyEnd> {
     client.end_after(state.borrow().bytes.bytes_out, up.source_ended());

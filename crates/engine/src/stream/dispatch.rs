@@ -1,4 +1,4 @@
-//! A request on its way: its backend, a server's link, the exchange, what becomes of both connections. Must never touch a body.
+//! Forwards a request: backend, link, exchange, reuse or end of both connections. Must never touch a body.
 
 use std::sync::Arc;
 
@@ -42,16 +42,16 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot};
 
-/// What a request needs to be sent on cost more to evaluate than it may.
+/// Evaluating the expressions that forwarding needs has exceeded the budget of the request.
 const EXHAUSTED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
 
-/// A fault of Weir itself.
+/// An internal error of Weir.
 const FAULT: Outcome = Outcome::new(Cause::Internal, Phase::Request);
 
-/// The head of a request does not fit.
+/// The head of the request does not fit in the buffer.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
 
-/// Sends a request to its backend and carries the answer back.
+/// Forwards a request to its backend, and the answer to the client.
 pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
     let Some((route, state, body)) = route::route(session, client, state, body).await else { return };
     if client.is_withdrawn {
@@ -97,7 +97,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         let ended = plan.exchange(session, client, (&state, bound), &mut up, target).await;
         let Some(target) = place.take() else { return cut(session, state, FAULT) };
         if matches!(ended.end, End::Replay | End::Retry { .. }) && !up.rewind() {
-            // The part of its body that was sent is not kept.
+            // The part of the body that was sent is not recorded.
             return cut(session, state, FAULT);
         }
         match ended.end {
@@ -128,7 +128,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     }
 }
 
-/// Ends a request whose exchange has made a tunnel, or has failed.
+/// Ends a request whose exchange has opened a tunnel, or has failed.
 async fn end_apart(
     session: &Session,
     client: &mut Client,
@@ -147,55 +147,55 @@ async fn end_apart(
     serving::fail_at_server(session, client, state, failed, up).await;
 }
 
-/// Ends a request that its client has reset before it was looked at. As in HAProxy, its rules have run and it has no server.
+/// Ends a request that its client has reset before it was evaluated. As in HAProxy, it has no server.
 #[cold]
 fn withdraw(session: &Session, client: &Client, state: SharedStreamState) {
     finish(&state, Outcome::new(Cause::Client, Phase::Request), if client.conn.was_whole() { -1 } else { 400 });
     conclude::conclude(session, state);
 }
 
-/// Ends a request of which its client is told nothing.
+/// Ends a request without an answer to the client.
 fn end_silently(session: &Session, client: &mut Client, state: SharedStreamState) {
     metrics::bytes(session, &mut state.borrow_mut());
     session.end(state);
     leave(client, Outcome::default(), true);
 }
 
-/// What holds for all attempts of a request.
+/// Properties that all attempts of a request share.
 struct Plan<'s> {
     route: Route<'s>,
     filters: Option<Filters>,
-    /// Agents are asked once it has a server (`on-server-session`).
+    /// SPOE agents are asked once the request has a server (`on-server-session`).
     asks_agents: bool,
-    /// The server is asked to close behind the answer.
+    /// The server is asked to close the connection after the answer.
     close_server: bool,
     /// Hash for load balancing.
     hash: Option<u32>,
-    /// What the rules of its FastCGI application say, where its backend has one.
+    /// Result of the rules of the FastCGI application, if the backend has one.
     fcgi: Option<Prepared>,
 }
 
-/// How the next attempt differs from the first one.
+/// Differences of the next attempt from the first one.
 struct Turn {
     /// The slot that it keeps.
     held: Option<Slot>,
-    /// Only a fresh connection will do.
+    /// Only a new connection may be used.
     fresh: bool,
     /// The server to avoid.
     exclude: Option<usize>,
 }
 
-/// What an exchange has left.
+/// Result of an exchange.
 struct Exchanged {
     end: End,
     remains: Remains,
-    /// Head and first bytes of a tunnel's answer.
+    /// Head and first bytes of the answer that opened a tunnel.
     tunnelled: Option<Box<(Buffer, Buffer)>>,
     ending: Option<Box<Ending<'static>>>,
 }
 
 impl<'s> Plan<'s> {
-    /// Makes the request's head ready for servers, and finds out what attempts have to know.
+    /// Prepares the request's head for servers, and determines the properties of all attempts.
     fn of(session: &Session, client: &Client, state: &SharedStreamState, route: Route<'s>) -> Self {
         let Route { proxy, backend, features } = route;
         let filters =
@@ -222,21 +222,21 @@ impl<'s> Plan<'s> {
         Self { route, filters, asks_agents, close_server, hash, fcgi }
     }
 
-    /// Asks the agents of both sides about a request that has a server now.
+    /// Asks the agents of both sides about a request that now has a server.
     async fn tell_agents(&self, session: &Session, client: &mut Client, state: &SharedStreamState) {
         let frontend = session.proxy();
         let backend = Some(self.route.proxy).filter(|proxy| proxy.index != frontend.index);
         for proxy in [Some(frontend), backend].into_iter().flatten() {
             let Some(events) = &proxy.rules.spoe else { continue };
-            // An agent ends no request.
+            // An agent cannot end the request.
             let _ = request_rules::rule(session, client, state, &events.server_session).await;
         }
     }
 
-    /// Starts the flow of the request's body, or of what it has in the place of one.
+    /// Starts the flow of the request's body, or of the data that replaces it.
     ///
     /// # Errors
-    /// What is here of it breaks its coding.
+    /// The received part of the body is malformed.
     fn start_body(
         &self,
         up: &mut RequestBody,
@@ -259,7 +259,7 @@ impl<'s> Plan<'s> {
         Ok(())
     }
 
-    /// What asks for a server and a link to it.
+    /// Returns the context that gets a server and a link to it.
     fn request<'r>(
         &self,
         session: &'r Session,
@@ -290,15 +290,15 @@ impl<'s> Plan<'s> {
         }
     }
 
-    /// Whether the request's head says that its connection to the server closes.
+    /// Whether the request's head contains `Connection: close` for the server.
     fn says_close(&self) -> bool {
         self.close_server && !self.route.proxy.http.pretend_keepalive
     }
 
-    /// A link to a server was obtained: the request's head is written for it.
+    /// Writes the request's head for the server of the link that was obtained.
     ///
     /// # Errors
-    /// It does not fit, or cannot be told to an application.
+    /// The head does not fit in the buffer, or cannot be encoded for an application.
     fn write_head(
         &self,
         session: &Session,
@@ -326,7 +326,7 @@ impl<'s> Plan<'s> {
         encode_head(state, proxy, (server, format), self.says_close(), up.head_mut()).map_err(|_| UNFIT)
     }
 
-    /// A server may refuse the request when its body is on the way: it is kept for another attempt (RFC 9113, section 8.7).
+    /// Records the body: a server may refuse the request while it is being sent (RFC 9113, section 8.7).
     fn keep_body(&self, up: &mut RequestBody) -> Coding {
         let limits = &self.route.backend.limits;
         let may_retry = limits.retry_on.contains(RetryOn::CONN_FAILURE) && !limits.never_retry;
@@ -336,7 +336,7 @@ impl<'s> Plan<'s> {
         Coding::Removed
     }
 
-    /// One exchange with the server of `target`, or with that of a hedge that overtakes it, which takes its place there.
+    /// Runs one exchange with the server of `target`. A hedged attempt that wins replaces its server and link.
     async fn exchange(
         &self,
         session: &Session,
@@ -377,7 +377,7 @@ impl<'s> Plan<'s> {
     }
 }
 
-/// Notes that an exchange with a server has failed, and gives the place there back.
+/// Records that an exchange with a server has failed, and releases the server's slot.
 fn note_failure(
     session: &Session,
     proxy: &Proxy,
@@ -398,11 +398,11 @@ fn note_failure(
 
 /// How an exchange failed.
 pub struct Failed {
-    /// How it is logged.
+    /// Outcome for the log.
     pub outcome: Outcome,
-    /// The status of the answer; 0: something of an answer was sent, or nothing is to be.
+    /// The status of the answer; 0: a part of an answer was sent, or none is to be sent.
     pub status: u16,
-    /// The client gets that status' page, or what a rule has put in its place.
+    /// The client gets the page for that status, or the answer with which a rule has replaced it.
     pub page: bool,
 }
 
@@ -430,7 +430,7 @@ pub async fn fail(
     leave(client, outcome, up.source_ended());
 }
 
-/// The hash that the balance chooses a server by.
+/// Returns the hash for load balancing.
 fn recognise(session: &Session, backend: &Backend, state: &StreamState, client: &Client) -> Option<u32> {
     let recogniser = backend.recogniser.as_ref()?;
     let request = &state.request;
@@ -438,8 +438,7 @@ fn recognise(session: &Session, backend: &Backend, state: &StreamState, client: 
     recogniser.hash(&Subject { source: state.source(session), request: Some(request), bytes })
 }
 
-/// The request is sent again (`retry-on`): to the same server at once, whose slot it keeps, or with a redispatch to
-/// another one than this.
+/// Prepares a retry (`retry-on`) with the same server, whose slot it keeps, or after a redispatch with another one.
 fn again(
     session: &Session,
     proxy: &Proxy,
@@ -470,8 +469,8 @@ fn again(
     }
 }
 
-/// The server has answered: the link is kept or closed, and the stream ends where the answer went to the client. Else its state is
-/// returned: something else answers the request.
+/// Keeps or closes the link of a server that has answered. The stream ends if the answer was sent to the client;
+/// otherwise its state is returned, because something else answers the request.
 fn answered(
     session: &Session,
     client: &mut Client,
@@ -483,7 +482,7 @@ fn answered(
         give_back(session, plan, &state, target, ended.remains.link_is_reusable);
         return Some(state);
     }
-    // The request was read to its end, and the client's connection goes on.
+    // The request was read to its end, and the client's connection continues.
     let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { end_after(client, &state, up) };
     give_back(session, plan, &state, target, ended.remains.link_is_reusable);
     conclude::conclude(session, state);
@@ -491,7 +490,7 @@ fn answered(
     None
 }
 
-/// The server has answered: its link is kept or closed, and its place is free.
+/// Keeps or closes the link of a server that has answered, and releases its slot.
 fn give_back(session: &Session, plan: &Plan<'_>, state: &SharedStreamState, target: Target, reusable: bool) {
     let Target { slot, mut link } = target;
     let Route { proxy, backend, features } = plan.route;
@@ -505,12 +504,12 @@ fn give_back(session: &Session, plan: &Plan<'_>, state: &SharedStreamState, targ
     private::note(session, asked);
     kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     if reusable && link.carrier.may_follow() {
-        // A share of a connection that others use does not become private: a request with a login opens one of its own.
+        // A shared connection does not become private: a request with authentication opens a connection of its own.
         link.private |= asked == Asked::Connection && link.carrier.descriptor().is_some();
         keep_link(session, state, backend, (&slot, link));
     } else {
         if plan.close_server {
-            // The server was asked to close: nothing is lost when we do it first, and no port lingers.
+            // The server was asked to close: nothing is lost if Weir closes first, and no port remains in TIME_WAIT.
             link.carrier.set_linger_zero();
         }
         drop(link);
@@ -518,12 +517,12 @@ fn give_back(session: &Session, plan: &Plan<'_>, state: &SharedStreamState, targ
     state.borrow_mut().attempts.counts = Some(slot.release());
 }
 
-/// Whether one of both sides wants a direction spliced.
+/// Whether one of both sides has splicing enabled for a direction.
 pub fn splices(frontend: &Proxy, backend: &Proxy, direction: impl Fn(&SpliceSpec) -> bool) -> bool {
     [frontend, backend].iter().any(|proxy| proxy.options.splice.auto || direction(&proxy.options.splice))
 }
 
-/// Whether the server is asked to close behind the answer.
+/// Whether the server is asked to close the connection after the answer.
 fn closes_server(frontend: &Proxy, backend: &Proxy) -> bool {
     backend.close_mode != CloseMode::KeepAlive || frontend.close_mode == CloseMode::ServerClose
 }
@@ -545,7 +544,7 @@ fn terms(session: &Session, route: Route<'_>, state: &SharedStreamState, link: &
         close_server,
         reused: link.answers > 0,
         has_body: request.framing.has_body(),
-        // What the request may be sent again for, now that it was so often.
+        // Failures after which the request may be sent again, after its previous attempts.
         retry_on: if has_retries { backend.limits.retry_on } else { RetryOn::NONE },
         may_retry: has_retries && backend.limits.retry_on.contains(RetryOn::CONN_FAILURE),
         replayable: is_replayable(request) && !backend.limits.never_retry && !never_retry,
@@ -564,8 +563,7 @@ fn terms(session: &Session, route: Route<'_>, state: &SharedStreamState, link: &
     }
 }
 
-/// A request whose repetition is the same as a single one (RFC 9110, section 9.2.2), and of which
-/// nothing but the head was sent.
+/// Whether the request is idempotent (RFC 9110, section 9.2.2), and nothing but its head was sent.
 fn is_replayable(request: &Head) -> bool {
     request.known_method().is_idempotent() && !request.framing.has_body()
 }
@@ -573,7 +571,7 @@ fn is_replayable(request: &Head) -> bool {
 /// Writes the head of the request for a server.
 ///
 /// # Errors
-/// It does not fit.
+/// The head does not fit in the buffer.
 pub fn encode_head(
     state: &SharedStreamState,
     backend: &Proxy,
@@ -589,7 +587,7 @@ pub fn encode_head(
     own.encode(format, &state.borrow().request, head)
 }
 
-/// What becomes of the trailers of one direction.
+/// Returns the handling of the trailers of one direction.
 pub fn trailers(dropped: bool, spelling: Option<&Arc<Spelling>>) -> Trailers {
     match (dropped, spelling) {
         (true, _) => Trailers::Drop,

@@ -1,4 +1,4 @@
-//! Early data to servers: which requests may go so, in which protocol, and what a refusal comes to. Must never send any.
+//! Early data to servers: the eligible requests and protocols, and the effects of a rejection. Must never send any.
 
 use config::spec::{Mode, RetryOn};
 use policy::program::{MuxProtocol, Server, ServerTls};
@@ -8,32 +8,32 @@ use crate::stream::connect::Request;
 use crate::stream_state::{EarlyRequest, StreamState};
 
 impl Request<'_> {
-    /// The name that the handshake of a new connection asks for; with early data, where the request may go so and its
-    /// protocol is known. `special`: what is to be spoken instead of what others get.
+    /// Returns the name for the handshake of a new connection, with early data if the request may be sent as such and
+    /// the protocol is known. `special`: protocol that replaces the server's usual one (`ws`).
     pub(super) fn with_early_data(
         &self,
         asked: Asked,
         (server, tls): (&Server, &ServerTls),
         special: Option<MuxProtocol>,
     ) -> Asked {
-        // The server has to say first that it takes such a request (RFC 8441).
+        // The server first has to announce that it supports such a request (RFC 8441).
         if special == Some(MuxProtocol::Http2) || !self.may_be_early_at(tls) {
             return asked;
         }
         match special.or(server.connecting.protocol) {
-            // Whatever the handshake agrees on.
+            // The protocol is fixed, regardless of ALPN.
             Some(_) => asked.with_early_data(true),
             None => tls.client.with_early_data(asked),
         }
     }
 
-    /// Whether the request may share a connection to the server whose handshake is not over.
+    /// Whether the request may share a connection to the server whose handshake is not complete.
     pub(super) fn may_be_early(&self, server: &Server) -> bool {
         server.connecting.tls.as_deref().is_some_and(|tls| self.may_be_early_at(tls))
     }
 
-    /// Whether the request may go to the server as early data: it has come so from the client, and tells the server that, or
-    /// `retry-on` lists that it may be sent a second time and it asks for nothing but an answer (RFC 8470, section 4).
+    /// Whether the request may be sent to the server as early data: it was received as early data itself, and is marked
+    /// as such; or `retry-on` allows it to be sent a second time, and its method is safe (RFC 8470, section 4).
     fn may_be_early_at(&self, tls: &ServerTls) -> bool {
         let state = self.state.borrow();
         let is_http = self.proxy.mode == Mode::Http;
@@ -47,7 +47,7 @@ impl Request<'_> {
     }
 }
 
-/// Whether a request goes out before the handshake of its connection is over.
+/// Records whether a request is sent before the handshake of its connection is complete.
 pub(super) fn note(state: &mut StreamState, is_early: bool) {
     let early = &mut state.attempts.early;
     if *early != EarlyRequest::Refused {
@@ -55,8 +55,8 @@ pub(super) fn note(state: &mut StreamState, is_early: bool) {
     }
 }
 
-/// A server has not begun with a request. One that has gone out as early data does not go so again, and what the server speaks
-/// is found out anew.
+/// Handles that a server has not processed a request. If it was sent as early data, it is not sent so again, and the
+/// server's protocol is negotiated anew.
 pub(super) fn note_refusal(state: &mut StreamState, server: Option<&Server>) {
     if state.attempts.early != EarlyRequest::Sent {
         return;

@@ -1,4 +1,5 @@
-//! The end that a rule puts to a message: the answer, its manner, and how it is logged. Must never send an answer.
+//! Ends a message on behalf of a rule: the answer, the manner in which it is sent, and the outcome for the log.
+//! Must never send an answer.
 
 use conn::h1::prepared;
 use policy::rule::Reply;
@@ -6,31 +7,31 @@ use policy::rule::Reply;
 use crate::decoding::ACCEPTED;
 use crate::stream_state::{Cause, Outcome, Phase};
 
-/// What a rule makes of a message.
+/// How a rule ends a message.
 pub struct Ending<'r> {
-    /// How it is logged.
+    /// Outcome for the log.
     pub outcome: Outcome,
-    /// The answer's status; 0: none is given, and the connection ends.
+    /// Status of the answer; 0: there is no answer, and the connection ends.
     pub status: u16,
-    /// The whole answer as text; `None`: the proxy's page for that status.
+    /// Text of the whole answer; `None`: the proxy's page for that status.
     pub text: Option<Reply<'r>>,
-    /// How it comes.
+    /// How the answer is sent.
     pub manner: Manner,
     /// A rule has refused the message.
     pub denied: bool,
-    /// A rule could not do what it had to.
+    /// A rule could not be performed.
     pub failed: bool,
-    /// A rule asks the client who it is.
+    /// A rule requires the client to authenticate.
     pub challenged: bool,
 }
 
 impl Ending<'_> {
-    /// For who keeps it longer than the rule can be borrowed.
+    /// Copies the borrowed text.
     pub fn into_owned(self) -> Ending<'static> {
         Ending { text: self.text.map(Reply::into_owned), ..self }
     }
 
-    /// An answer of a server that does not pass: the client gets the proxy's page for that status.
+    /// Rejects an answer of a server: the client gets the proxy's page for that status.
     pub fn refused(status: u16) -> Self {
         let outcome = Outcome::new(Cause::Proxy, Phase::Headers);
         Self { outcome, status, text: None, manner: Manner::Prompt, denied: true, failed: false, challenged: false }
@@ -38,51 +39,51 @@ impl Ending<'_> {
 }
 
 impl Ending<'static> {
-    /// A script gives this answer.
+    /// Answers with the text of a script.
     pub fn given(phase: Phase, status: u16, text: Vec<u8>) -> Self {
         let (outcome, text) = (Outcome::new(Cause::Local, phase), Some(Reply::new(text)));
         Self { outcome, status, text, manner: Manner::Prompt, denied: false, failed: false, challenged: false }
     }
 
-    /// A cache answers.
+    /// Answers from a cache.
     pub fn cached() -> Self {
         let (outcome, manner) = (Outcome::new(Cause::Local, Phase::Request), Manner::Cached);
         Self { outcome, status: 200, text: None, manner, denied: false, failed: false, challenged: false }
     }
 
-    /// No cache answers a client that wants nothing else (RFC 9111, section 5.2.1.7).
+    /// Answers 504: no cache has a response for a client that accepts nothing else (RFC 9111, section 5.2.1.7).
     pub fn unsatisfied() -> Self {
         let (outcome, manner) = (Outcome::new(Cause::Local, Phase::Request), Manner::Prompt);
         Self { outcome, status: 504, text: None, manner, denied: false, failed: false, challenged: false }
     }
 
-    /// The content coding of a request's body is not known (RFC 9110, section 15.5.16).
+    /// Answers 415: the content coding of a request's body is not supported (RFC 9110, section 15.5.16).
     pub fn unsupported_coding() -> Self {
         let (outcome, manner) = (Outcome::new(Cause::Proxy, Phase::Request), Manner::Prompt);
         let text = Some(Reply::new(prepared::unsupported_coding(ACCEPTED)));
         Self { outcome, status: 415, text, manner, denied: false, failed: false, challenged: false }
     }
 
-    /// The client is forgotten (`silent-drop`).
+    /// Drops the client silently (`silent-drop`).
     pub fn silent(hops: Option<u8>) -> Self {
         let (outcome, manner) = (Outcome::new(Cause::Proxy, Phase::Request), Manner::Silent(hops));
         Self { outcome, status: 0, text: None, manner, denied: true, failed: false, challenged: false }
     }
 }
 
-/// How an answer comes.
+/// How an answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// At once.
+    /// Immediately.
     Prompt,
     /// After `timeout tarpit`.
     Late,
-    /// From a service of that number, which is streamed.
+    /// Streamed by the service with that number.
     Streamed(usize),
-    /// From a cache, which has found it.
+    /// From the cache that has found it.
     Cached,
-    /// Not at all: the connection ends.
+    /// There is none: the connection ends.
     Never,
-    /// Not at all, and the client is not told either; or by a reset that lives so many hops.
+    /// There is none, and the connection is dropped without a packet; with a number, by a reset with that time to live.
     Silent(Option<u8>),
 }

@@ -1,5 +1,5 @@
-//! One attempt to get an answer: writes the request to a server's link, reads the answer and carries it to the client,
-//! both directions at once. Owns what is in flight between the two; must never choose a server.
+//! One attempt to get an answer: writes the request to a server's link, reads the answer and forwards it to the client,
+//! in both directions concurrently. Owns the data in flight between the two; must never choose a server.
 
 mod head;
 mod inspect;
@@ -34,38 +34,38 @@ use crate::stream::tracking;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// A source that pauses in the middle of a long body gets its low-water mark back after so long.
+/// Time without a read after which the low-water mark of a source is lowered again in the middle of a long body.
 const BULK_PAUSE: Duration = Duration::from_millis(2);
 
-/// How far the answer of a service is before its exchange.
+/// Progress of a service's answer before its exchange.
 pub enum Begun {
-    /// Nothing was done.
+    /// Not started.
     Nothing,
     /// The rules have let its head pass.
     Ruled,
-    /// A rule has put something in its place.
+    /// A rule has replaced it.
     Replaced(Box<Ending<'static>>),
-    /// It is on its way to a client that stays, whose request has no body.
+    /// It is being sent to a client that keeps its connection, and whose request has no body.
     Sent {
-        /// What is left of its head.
+        /// The unsent part of its head.
         head: Buffer,
-        /// Bytes of its body that are left.
+        /// Number of unsent bytes of its body.
         left: u64,
     },
 }
 
-/// Where the request stands.
+/// State of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Upload {
     Flowing,
-    /// The server does not take the rest, or has answered; what the client still sends is read and dropped.
+    /// The server does not accept the rest, or has answered; further input of the client is read and discarded.
     Dropped,
-    /// The server takes no more, but the request may have to be sent to another one.
+    /// The server accepts no more, but the request may have to be sent to another one.
     Halted,
     Done,
 }
 
-/// Where the answer stands.
+/// State of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Awaited,
@@ -73,7 +73,7 @@ enum Answer {
     Done,
 }
 
-/// One attempt.
+/// An exchange with a server: one attempt of a request.
 pub struct Exchange<'a> {
     session: &'a Session,
     client: &'a mut Client,
@@ -86,41 +86,41 @@ pub struct Exchange<'a> {
     answer: Answer,
     down: exchange::Answer,
     down_step: FlowStep,
-    /// The answer's head is there, and rules look at it and at what comes behind it: at most until then.
+    /// Set while rules inspect the answer's head and the bytes after it: the deadline of the inspection.
     inspecting: Option<Moment>,
-    /// How far those have come.
+    /// Progress of these rules.
     inspected: Progress,
-    /// The action of a script that looks at what the answer begins with.
+    /// The script action that inspects the first bytes of the answer.
     running: Option<Box<dyn Action>>,
-    /// A rule makes the answer wait.
+    /// Set while a rule delays the answer.
     paused_rules: Option<Box<response_rules::PausedRules>>,
-    /// Rules have let the answer's head pass, and it has not begun: a filter of a script waits.
+    /// The rules have let the answer's head pass, but it has not begun: a script's filter is pending.
     is_ruled: bool,
-    /// The framing of the answer before filters of scripts saw it.
+    /// The framing of the answer before scripts' filters saw it.
     came_as: wire::http::Framing,
-    /// A second attempt runs beside this one.
+    /// A second attempt runs concurrently with this one.
     race: Option<Box<rival::Race>>,
-    /// There may be a whole head in what was received.
+    /// The received bytes may contain a whole head.
     unparsed: bool,
     began: Moment,
     client_side: Activity,
     server_side: Activity,
-    /// A byte of an answer came.
+    /// A byte of an answer was received.
     answered: bool,
-    /// Interim answers that came.
+    /// Number of interim responses received.
     interim: u32,
-    /// One of them went on to the client.
+    /// One of them was forwarded to the client.
     interim_sent: bool,
-    /// The client closed its direction, and that is no reason to stop.
+    /// The client has closed its sending direction, and the exchange continues.
     half_closed: bool,
-    /// The whole request was taken by the server.
+    /// The server has received the whole request.
     sent: bool,
     /// The server's link may serve another request after this one.
     reusable: bool,
-    /// But the server has done too much there that a sound one would not do.
+    /// The server has exceeded the limit of glitches: its link is not reused.
     odd: bool,
     keep_client: bool,
-    /// What a rule puts in the place of the server's answer.
+    /// The answer by which a rule replaces the server's.
     ending: Option<Box<Ending<'static>>>,
 }
 
@@ -128,18 +128,18 @@ const fn failed<T>(cause: Cause, phase: Phase, status: u16) -> Result<T, End> {
     Err(End::Failed { outcome: Outcome::new(cause, phase), status, page: status > 0 })
 }
 
-/// Whether chunk lines are too long for what they carry.
+/// Whether chunk lines are too long in relation to their payload.
 fn is_endless(error: &FlowError) -> bool {
     matches!(error, FlowError::Malformed(error) if error.violation == Violation::ChunkOverhead)
 }
 
-/// Logged with that status, but the connection just ends.
+/// Fails with that status in the log, but closes the connection without an answer.
 const fn cut<T>(cause: Cause, phase: Phase, status: u16) -> Result<T, End> {
     Err(End::Failed { outcome: Outcome::new(cause, phase), status, page: false })
 }
 
 impl<'a> Exchange<'a> {
-    /// Starts with the request's flow: its encoded head, and the first bytes of its body.
+    /// Creates an exchange. The request's flow contains its encoded head and the first bytes of its body.
     pub fn new(
         session: &'a Session,
         client: &'a mut Client,
@@ -184,14 +184,15 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Goes on with an attempt that has sent the request already, and has got this of its answer.
+    /// Continues with an attempt that has sent the request already, and has received `input` of its answer.
     pub fn resume(&mut self, input: Buffer) {
         (self.upload, self.sent, self.up_step) = (Upload::Done, true, FlowStep::Finished);
         (self.answered, self.unparsed) = (!input.is_empty(), !input.is_empty());
         *self.down.input_mut() = input;
     }
 
-    /// Goes on with an answer of a service from where it is. How the exchange ends, where it does at once.
+    /// Continues with the answer of a service from its current state. Returns the result of the exchange if it ends
+    /// immediately.
     pub fn take_up(&mut self, begun: Begun) -> Option<End> {
         self.answered = !matches!(begun, Begun::Nothing);
         match begun {
@@ -207,10 +208,10 @@ impl<'a> Exchange<'a> {
         None
     }
 
-    /// Runs to its end, or until a second server is to be asked.
+    /// Runs the exchange to its end, or until a second server is to be asked.
     pub async fn run(&mut self) -> End {
         match std::future::poll_fn(|cx| self.poll(cx)).await {
-            // A page in the middle of an interim answer would be taken for a part of that.
+            // An error page in the middle of an interim response would be taken for a part of that.
             End::Failed { outcome, status, .. } if self.down.is_queued() => {
                 End::Failed { outcome, status, page: false }
             }
@@ -218,24 +219,24 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The answer without a body that has come ends the exchange, and nobody gets it.
+    /// Ends the exchange with an answer without a body, which is not forwarded.
     fn end_here(&mut self, keep_server: bool) {
         self.reusable = keep_server && !self.terms.close_server && self.down.received().is_empty();
         self.answer = if self.upload == Upload::Done { Answer::Done } else { Answer::Awaited };
     }
 
-    /// The link may serve another request.
+    /// Whether the link may serve another request.
     fn link_is_reusable(&self) -> bool {
         self.reusable && !self.odd && self.sent && self.answer == Answer::Done
     }
 
-    /// The client's connection goes on. Also where it has closed its direction: there may be another request before
-    /// the end.
+    /// Whether the client's connection continues, even if the client has closed its sending direction: there may be
+    /// another request before the end.
     fn client_goes_on(&self) -> bool {
         self.keep_client && self.upload == Upload::Done
     }
 
-    /// What is left of it once it has ended.
+    /// Returns the state of both connections after the exchange.
     pub fn remains(&self) -> Remains {
         Remains {
             client_goes_on: self.client_goes_on(),
@@ -244,12 +245,12 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The head of a tunnel's answer, and what the server sent behind it.
+    /// Takes the head of the answer that opened a tunnel, and the bytes that the server sent after it.
     pub fn take_tunnel(&mut self) -> (Buffer, Buffer) {
         self.down.into_tunnel()
     }
 
-    /// What a rule puts in the place of the server's answer.
+    /// Takes the answer by which a rule replaces the server's.
     pub fn take_ending(&mut self) -> Option<Box<Ending<'static>>> {
         self.ending.take()
     }
@@ -274,7 +275,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// What has come of standard error goes to the log before the stream's own line.
+    /// Logs the received part of the standard error stream before the stream's own line.
     fn log_errors(&mut self) {
         if let Some(backend) = &self.session.proxy_at(self.terms.backend).backend {
             fcgi::log_errors(self.session, backend, &mut self.upstream);
@@ -289,8 +290,8 @@ impl<'a> Exchange<'a> {
         if self.answer == Answer::Flowing {
             self.advance_answer(cx)?;
         }
-        // An answer may come before the end of the request; the rest goes on, or is at least read: else the client
-        // would never see the answer.
+        // The answer may be complete before the request. The rest of the request is forwarded, or at least read:
+        // otherwise the client would never see the answer.
         if self.answer == Answer::Done && (self.upload == Upload::Done || !self.keep_client) {
             return Ok(Some(End::Answered));
         }
@@ -305,7 +306,7 @@ impl<'a> Exchange<'a> {
             Upload::Dropped => self.up.poll_drain(cx, &mut self.client.conn, &mut moved),
         };
         if self.up_step == FlowStep::Held {
-            // While it was held back, nothing was read.
+            // Nothing was read while a filter held the flow back.
             self.client_side.reading_resumes(rt::now());
         }
         if moved.read > 0 {
@@ -326,7 +327,8 @@ impl<'a> Exchange<'a> {
         match result {
             Ok(step) => {
                 if step == FlowStep::AwaitsSink && self.up_step != step {
-                    // The server's time begins with the wait, however long nothing was to be written.
+                    // The server's timeout runs from the start of the wait, regardless of how long there was nothing to
+                    // write.
                     self.server_side.writing_waits(rt::now());
                 }
                 self.up_step = step;
@@ -338,7 +340,7 @@ impl<'a> Exchange<'a> {
             }
             Err(FlowError::Write(_)) if self.answer == Answer::Done => cut(Cause::Server, Phase::Last, 0),
             Err(FlowError::Write(_)) => {
-                // The server takes no more: perhaps it has answered already. That answer decides.
+                // The server accepts no more; it may have answered already. Its answer decides.
                 if self.answer == Answer::Awaited && self.up.is_recorded() && self.terms.retry_on != RetryOn::NONE {
                     (self.upload, self.up_step) = (Upload::Halted, FlowStep::AwaitsSink);
                 } else {
@@ -350,18 +352,18 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// What the client still sends is read for its own sake.
+    /// Reads and discards further input of the client.
     fn drop_upload(&mut self) {
         self.up.abandon_sink();
         (self.upload, self.up_step) = if self.up.source_ended() {
             (Upload::Done, FlowStep::Finished)
         } else {
-            // The client is read from in the next poll, which comes at once: nothing else may wake it any more.
+            // The client is read in the next poll, which follows immediately: nothing else may wake the task.
             (Upload::Dropped, FlowStep::Exhausted)
         };
     }
 
-    /// The answer goes to the client: the request is not sent again.
+    /// Commits to this answer: the request is not sent again.
     fn settle(&mut self) {
         self.up.forget_record();
         if self.upload == Upload::Halted {
@@ -377,18 +379,19 @@ impl<'a> Exchange<'a> {
             && self.budget_allows()
     }
 
-    /// Whether a request that its server has not begun with may be sent again: as one whose connection was refused.
+    /// Whether a request that its server has not processed may be sent again, under the same conditions as after a
+    /// refused connection.
     fn may_begin_again(&self) -> bool {
         let is_whole = !self.terms.has_body || self.up.is_recorded();
         self.terms.may_retry && !self.interim_sent && is_whole && self.budget_allows()
     }
 
-    /// `retry-budget`: what is asked counts, so that it has to be the last question.
+    /// Whether `retry-budget` permits another attempt. The call counts as one, so that it has to be the last condition.
     fn budget_allows(&self) -> bool {
         self.session.worker.proxy_state(self.terms.backend).may_retry(rt::now())
     }
 
-    /// It fails like this, without a valid answer, where it is not to be sent again.
+    /// Fails without a valid answer, or requests a retry if that is configured for this failure.
     fn fails<T>(&self, failure: RetryOn, cause: Cause, status: u16) -> Result<T, End> {
         if self.retries(failure) { Err(End::Retry { bad_answer: true }) } else { failed(cause, Phase::Headers, status) }
     }
@@ -399,7 +402,7 @@ impl<'a> Exchange<'a> {
         }
         let malformed = error.is_malformed() || matches!(error, FlowError::Refused);
         match self.answer {
-            // HAProxy waits for the end of such a line until the client is late, and answers then.
+            // HAProxy waits for the end of such a line until the client's timeout, and answers then.
             Answer::Awaited if is_endless(error) || matches!(error, FlowError::Refused) => {
                 failed(Cause::Invalid, Phase::Headers, 400)
             }
@@ -436,7 +439,7 @@ impl<'a> Exchange<'a> {
         match result {
             Ok(step) => {
                 if step == FlowStep::AwaitsSink && self.down_step != step {
-                    // Likewise the client's.
+                    // Likewise for the client's timeout.
                     self.client_side.writing_waits(rt::now());
                 }
                 self.down_step = step;
@@ -445,7 +448,7 @@ impl<'a> Exchange<'a> {
                     if let Some(trailers) = self.down.take_received_trailers() {
                         self.state.borrow_mut().response.trailers = Some(trailers);
                     }
-                    // Bytes behind the answer were not asked for.
+                    // Bytes after the answer were not requested.
                     self.reusable &= !self.down.has_surplus();
                 }
                 Ok(())

@@ -157,7 +157,8 @@ pub(super) fn count(text: &str) -> Option<u64> {
     number(text.get(1..5)?.as_bytes()).map(u64::from)
 }
 
-/// Hides a password with the rounds and the salt of a hidden one: four digits each behind the `_`.
+/// Hashes a password with the rounds and the salt of a hash of the form `_` + four digits of rounds + four digits of
+/// salt.
 pub(super) fn extended(password: &[u8], like: &str) -> Option<String> {
     let (start, count, salt) = (like.get(..9)?, like.get(1..5)?, like.get(5..9)?);
     let count = number(count.as_bytes())?.max(1);

@@ -134,7 +134,7 @@ fn handshake<'a>(context: &Context<'a>, _: &'a Arguments) -> Option<Value<'a>> {
     })
 }
 
-/// What ends with the request's head counts once that has been looked at: not in the rules on it.
+/// Timers that end with the request's head are -1 in rules on requests: the head counts as received after these.
 fn head<'a>(context: &Context<'a>, which: impl Fn(&Timers) -> i64) -> Option<Value<'a>> {
     match context.direction {
         Direction::Request => stream(context).map(|_| Value::Int(-1)),

@@ -30,7 +30,7 @@ pub struct LogFormat {
 enum Shape {
     /// One for every line.
     One(Items),
-    /// The default format (section 8.2.1): of a client on a UNIX socket only the socket can be told.
+    /// The default format (section 8.2.1): for a client on a UNIX socket, it contains only the socket.
     Connect { inet: Items, unix: Items },
 }
 

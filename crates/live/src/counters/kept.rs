@@ -40,7 +40,7 @@ impl Kept {
     }
 }
 
-/// What a file says.
+/// Contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptCounts {
     pub lines: Vec<Kept>,

@@ -1,5 +1,5 @@
-//! The client's connection of a session: its timer, the requests served, and what follows after a request. Must never read a
-//! request.
+//! The client's connection of a session: its timer, the number of requests served, and what follows after a request.
+//! Must never read a request.
 
 use base::moment::{Moment, WallTime};
 use conn::downstream::Downstream;
@@ -19,36 +19,36 @@ pub struct Client {
     pub timer: rt::Timer,
     /// Requests served before this one.
     pub served: u32,
-    /// When the wait for this request began: the accept, or the end of the previous answer.
+    /// When the wait for this request began: at the accept, or at the end of the previous answer.
     pub since: Moment,
-    /// The same on the wall clock.
+    /// Wall-clock time of `since`.
     pub since_date: WallTime,
-    /// When the connection could carry its first request: what came before does not count against that one's time.
+    /// When the connection could carry its first request: earlier time does not count for that request.
     pub ready: Moment,
-    /// The stream of the next request, where it has begun before.
+    /// The stream of the next request, if it has begun before that.
     pub(in crate::stream) begun: Begun,
-    /// The client has reset the request before it was looked at.
+    /// The client has reset the request before it was evaluated.
     pub is_withdrawn: bool,
     /// A close-delimited answer (RFC 9112, section 6.3) or a tunnel has begun and is not complete.
     cut_short: bool,
-    /// What follows on the connection once the request has ended.
+    /// The next step on the connection after the request has ended.
     pub(in crate::stream) reuse: Reuse,
 }
 
-/// Stream that has begun before its request.
+/// A stream that has begun before its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Begun {
-    /// None.
+    /// There is none.
     #[default]
     Nothing,
-    /// The choice of the protocol has waited for more after its first byte.
+    /// The selection of the protocol had to wait for more bytes after the first one.
     Early,
-    /// It began in TCP mode: the first request goes on with it.
+    /// The stream began in TCP mode: the first request continues it.
     Tcp,
 }
 
 impl Client {
-    /// A client that has just been accepted.
+    /// Creates the state of a client that was just accepted.
     pub fn new(session: &Session, transport: Transport) -> Self {
         Self {
             conn: Downstream::new(transport),
@@ -64,7 +64,7 @@ impl Client {
         }
     }
 
-    /// The client of one stream of a connection that carries several; the connection has served that many before.
+    /// Creates the client of one stream on a multiplexed connection that has served that number of streams before.
     pub fn of_stream(conn: Downstream, served: u32) -> Self {
         let (now, date) = (rt::now(), rt::wall());
         Self {
@@ -81,28 +81,29 @@ impl Client {
         }
     }
 
-    /// The connection goes on with the next request, where it is the request's own.
+    /// Continues the connection with the next request, if it belongs to the request alone.
     pub fn keep(&mut self, end: BodyEnd) {
         self.reuse = Reuse::Again(end);
     }
 
-    /// The connection ends, but the client may still be sending: it gets the answer first.
+    /// Ends the connection while the client may still be sending: the client receives the answer first.
     pub fn linger(&mut self) {
         self.reuse = Reuse::Linger;
     }
 
-    /// Closes the connection once the client has got what was written: it has broken the protocol, and what it still sends is refused.
+    /// Closes the connection once the client has received all written data: it has violated the protocol, and further
+    /// input is refused.
     pub fn refuse_more(&mut self) {
         self.reuse = Reuse::Refuse;
     }
 
-    /// Closes the connection at once: the client has closed it or is to get no answer, or all input was read and the answer is on
-    /// its way.
+    /// Closes the connection immediately: the client has closed it or is to get no answer, or all input was read and
+    /// the answer has been sent.
     pub fn drop_connection(&mut self) {
         self.reuse = Reuse::Drop;
     }
 
-    /// Makes the end invisible to the client (`silent-drop`).
+    /// Drops the connection without notifying the client (`silent-drop`).
     pub fn forget(&mut self, hops: Option<u8>) {
         self.conn.forget(hops);
         self.drop_connection();
@@ -114,7 +115,7 @@ impl Client {
         self.conn.set_resets(true);
     }
 
-    /// Whether a close-delimited answer is on its way.
+    /// Whether a close-delimited answer is in progress.
     pub fn is_undelimited(&self) -> bool {
         self.cut_short
     }
@@ -126,16 +127,16 @@ impl Client {
         }
     }
 
-    /// The connection ends after an answer, all of which was written: it had that many bytes. `is_read`: the request was read to its
-    /// end.
+    /// Ends the connection after an answer of that number of bytes, all of which were written. `is_read`: the request
+    /// was read to its end.
     pub fn end_after(&mut self, sent: u64, is_read: bool) {
-        /// An answer that leaves at once, whatever the client's window is (RFC 6928).
+        /// Maximum length of an answer that is sent at once, regardless of the client's window (RFC 6928).
         const LITTLE: u64 = 8 << 10;
         self.complete_undelimited();
         if !is_read || !self.conn.is_settled() {
             self.linger();
         } else if self.served == 0 && sent <= LITTLE {
-            // Nothing unread: closing cannot reset what is on its way to the client.
+            // There is no unread input: closing cannot reset data in flight to the client.
             self.drop_connection();
         }
     }
@@ -157,12 +158,12 @@ impl Client {
         self.conn.end(manner, rt::now())
     }
 
-    /// What follows on the connection. Unless the request's end has said so, it closes.
+    /// Takes what follows on the connection. By default, it closes.
     pub(in crate::stream) fn finish(&mut self) -> Reuse {
         std::mem::take(&mut self.reuse)
     }
 
-    /// The state of the next request, and whether its stream began in TCP mode.
+    /// Returns the state for the next request, and whether its stream began in TCP mode.
     pub fn begin(&mut self, session: &StreamTask) -> (SharedStreamState, bool) {
         let begun = self.begun;
         match self.take_begun(session) {
@@ -171,7 +172,7 @@ impl Client {
         }
     }
 
-    /// Takes the stream that has begun before, once.
+    /// Takes the stream that has begun before its request, once.
     pub fn take_begun(&mut self, session: &StreamTask) -> Option<SharedStreamState> {
         if std::mem::take(&mut self.begun) == Begun::Nothing { None } else { session.current() }
     }

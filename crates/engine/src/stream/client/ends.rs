@@ -1,4 +1,4 @@
-//! Ends of streams, tasks and sessions: counts, log lines, and places that are given back. Must never decide that one ends.
+//! The end of streams, tasks and sessions: statistics, log lines, and released slots. Must never decide that one ends.
 
 use crate::session::Session;
 use crate::session::task::StreamTask;
@@ -7,8 +7,8 @@ use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::{SharedStreamState, Worker};
 
 impl StreamTask {
-    /// Concludes the stream of a task that was killed. It ends like none that was cut off: always in the same proxy_state, as
-    /// HAProxy logs it.
+    /// Concludes the stream of a task that was killed. Unlike a truncated stream, it is always logged in the same
+    /// phase, as in HAProxy.
     pub fn conclude_killed(&self) {
         let Some(state) = self.current() else { return };
         if let Ok(mut known) = state.try_borrow_mut() {
@@ -20,7 +20,8 @@ impl StreamTask {
         conclude::conclude(self, state);
     }
 
-    /// Concludes the stream of a task that panicked and was dropped: what is known of it is counted and logged as internal.
+    /// Concludes the stream of a task that panicked and was dropped: it is counted, and logged as an internal error
+    /// with its last known state.
     pub fn conclude_panicked(&self) {
         let Some(state) = self.current() else { return };
         if let Ok(mut state) = state.try_borrow_mut() {
@@ -32,17 +33,17 @@ impl StreamTask {
 }
 
 impl Session {
-    /// Whether the answer that goes out now has to tell the client that it is the last one.
+    /// Whether the answer that is being sent has to announce that it is the last one on the connection.
     pub fn is_leaving(&self) -> bool {
         self.is_stopping() && self.departure().is_some_and(|at| rt::now() >= at) || tracking::wears_out(self)
     }
 
-    /// Ends a stream: its state is given back.
+    /// Ends a stream, and releases its state.
     pub fn end(&self, state: SharedStreamState) {
         end(&self.worker, state);
     }
 
-    /// Its connection has ended.
+    /// Ends the session after its connection has ended.
     pub(super) fn close(&self) {
         self.release();
         if let Some(tracking) = self.known_tracking() {
@@ -52,9 +53,9 @@ impl Session {
     }
 }
 
-/// Ends a stream: its state is given back, and its task serves none any more.
+/// Ends a stream, releases its state, and detaches it from its task.
 fn end(worker: &Worker, state: SharedStreamState) {
-    // Filters see the state as it ends.
+    // Filters see the final state.
     let filters = state.try_borrow_mut().ok().and_then(|mut known| known.filters.take());
     if let Some(filters) = filters {
         filter::end(worker, filters);

@@ -1,4 +1,4 @@
-//! The beginning of a client's connection: headers of a proxy in front (`accept-proxy`, `accept-netscaler-cip`), then TLS. The
+//! The start of a client's connection: headers of a proxy (`accept-proxy`, `accept-netscaler-cip`), then TLS. The
 //! results are stored in the session; a connection that fails here is logged and closed. Must never read a byte itself.
 
 use std::borrow::Cow;

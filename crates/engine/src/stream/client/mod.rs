@@ -1,4 +1,4 @@
-//! The client's side: how its session begins, is served and ends. Must never look into a message.
+//! The client's side: starts, serves and ends its session. Must never parse a message.
 
 mod connection;
 mod ends;

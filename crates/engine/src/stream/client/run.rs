@@ -1,5 +1,5 @@
-//! Runs a session from its handshakes to its end: PROXY header, TLS, rules on sessions, then its streams. Must never look into a
-//! message.
+//! Runs a session from its handshakes to its end: PROXY header, TLS, rules on sessions, then its streams. Must never
+//! parse a message.
 
 use base::buffer::Buffer;
 use base::slab::Key;
@@ -16,11 +16,11 @@ use crate::stream::rules::run_connection;
 use crate::stream::{attaching, closing, conclude, http, metrics, several, tcp, tracking};
 use crate::worker::Worker;
 
-/// No header of a balancer in front is expected.
+/// No header of a proxy is expected.
 const NO_HEADER: ExpectedHeader = ExpectedHeader { netscaler: None, proxy: false };
 
-/// Runs a session to its end, or until it is killed: everything that it holds is dropped then. The client lies in the
-/// future once: an argument of an asynchronous function would lie there twice.
+/// Runs a session to its end, or until it is killed: everything that it holds is then dropped. The client is stored in
+/// the future once: an argument of an `async fn` would be stored there twice.
 pub(super) fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport) -> impl Future<Output = ()> {
     let mut client = Client::new(&session, stream);
     async move {
@@ -36,7 +36,7 @@ pub(super) fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport)
             ended = rt::boxed(attaching::serve(&session, client, attached)).await;
         } else {
             let chosen = rt::unless(|| session.is_killed(), http::choose(&session, &mut client)).await;
-            // The state of a stream of TCP is concluded once its connection is closed.
+            // The state of a TCP stream is concluded after its connection is closed.
             let served = match chosen {
                 None => None,
                 Some(None) => Some(None),
@@ -71,7 +71,8 @@ pub(super) fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport)
     }
 }
 
-/// Does what the listening address asks for before the connection is served. False: the connection has ended.
+/// Performs the steps that the listening address requires before the connection is served. False: the connection has
+/// ended.
 #[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
 fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<Output = bool> + 'a {
     async move {
@@ -79,7 +80,7 @@ fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<O
         let mut expected = session.rare.get().and_then(|rare| rare.expected.take()).unwrap_or(NO_HEADER);
         if let Some(special) = session.bind().map(|bind| &bind.listening).filter(|listening| is_special(listening)) {
             if let Segments::ReducedBy(bytes) = special.socket.segments {
-                // A kernel that refuses leaves the size as it is.
+                // If the kernel refuses, the segment size stays unchanged.
                 if let Some((transport, _)) = client.conn.bytes() {
                     let _ = transport.reduce_segments(bytes);
                 }
@@ -110,7 +111,7 @@ fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<O
     }
 }
 
-/// Reads the header of a balancer in front; what came behind it is input. False: the connection has ended.
+/// Reads the header of a proxy; the bytes after it become input. False: the connection has ended.
 async fn receive_header(
     (session, transport, input): (&StreamTask, &mut Transport, &mut Buffer),
     expected: ExpectedHeader,
@@ -119,14 +120,16 @@ async fn receive_header(
     received.map(|received| *input = received).is_some()
 }
 
-/// Shakes hands with the client; what has come behind a header is the beginning of that. False: the connection has ended.
+/// Performs the TLS handshake with the client; bytes received after a header are its beginning. False: the connection
+/// has ended.
 async fn secure(session: &StreamTask, client: &mut Client) -> bool {
     let Some((transport, input)) = client.conn.bytes() else { return false };
     let early = std::mem::replace(input, Buffer::empty());
     handshake::secure(session, transport, early).await
 }
 
-/// Runs the rules on a connection, or on its session. `None`: it is refused; else the headers that have to come first.
+/// Runs the rules on a connection (`before_session`), or on its session. `None`: it is rejected; otherwise the headers
+/// that are expected first.
 pub(super) fn admit(session: &Session, client: &mut Transport, before_session: bool) -> Option<ExpectedHeader> {
     let rules = &session.proxy().rules;
     let rules = if before_session { &rules.connection } else { &rules.session };
@@ -136,17 +139,17 @@ pub(super) fn admit(session: &Session, client: &mut Transport, before_session: b
     let mut expected = NO_HEADER;
     let ended = run_connection(session, rules, &mut |header| match header {
         Expected::Proxy => expected.proxy = true,
-        // Without a number of its own, the address wants 0.
+        // If the address has no number of its own, 0 is expected.
         Expected::NetScaler => {
             let of_address = session.bind().and_then(|bind| bind.listening.header.netscaler);
             expected.netscaler = Some(of_address.unwrap_or(0));
         }
     });
     let Some(ended) = ended else { return Some(expected) };
-    // What the system does not let happen so happens all the same.
+    // If the system refuses, the connection is closed nevertheless.
     let _ = match ended {
         Final::SilentDrop(hops) => client.forget(*hops),
-        // A reset leaves nothing behind on either side, where an orderly end waits for the client's.
+        // A reset leaves no state on either side, whereas an orderly close waits for the client's.
         _ if before_session => client.set_linger_zero(),
         _ => Ok(()),
     };
@@ -157,19 +160,19 @@ pub(super) fn admit(session: &Session, client: &mut Transport, before_session: b
     None
 }
 
-/// Whether something has to be done with connections of an address before they are served.
+/// Whether connections of an address need preparation before they are served.
 fn is_special(listening: &Listening) -> bool {
     listening.header.is_some() || matches!(listening.socket.segments, Segments::ReducedBy(_))
 }
 
-/// The task of a session has ended.
+/// Ends the task of a session.
 pub(super) fn leave(task: &StreamTask) {
     task.close();
     task.leave();
 }
 
-/// A task panicked and was dropped: what is known of its stream is counted and logged as internal, and its session ends
-/// where it was that one's own.
+/// Handles a task that panicked and was dropped: its stream is counted, and logged as an internal error with its last
+/// known state, and its session ends if it belongs to the task alone.
 pub fn conclude_panicked(worker: &Worker, tag: u64) {
     let Some(task) = worker.leave(Key::from_bits(tag)) else { return };
     task.conclude_panicked();
@@ -186,7 +189,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// Idle clients are what a proxy has most of. Code that needs more than this per session boxes what is rare.
+    /// Most sessions of a proxy are idle. Code that needs more memory per session boxes rarely used parts.
     #[test]
     fn an_idle_session_is_small() {
         let (task, shared) = (future_of(run_unless_killed), size_of::<StreamTask>());

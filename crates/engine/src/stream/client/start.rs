@@ -1,4 +1,5 @@
-//! The beginning of a session: its place on the worker, the rules on connections, its task. Must never read from its connection.
+//! The start of a session: its slots on the worker, the rules on connections, its task. Must never read from its
+//! connection.
 
 use std::rc::Rc;
 
@@ -15,7 +16,8 @@ use crate::session::task::StreamTask;
 use crate::stream::metrics;
 use crate::worker::Worker;
 
-/// Starts the session of an accepted connection on this worker. What the rules on connections refuse never becomes a task.
+/// Starts the session of an accepted connection on this worker. A connection that is rejected by `tcp-request
+/// connection` rules never becomes a task.
 pub fn start(
     worker: &Rc<Worker>,
     handle: &Rc<FrontendHandle>,
@@ -32,7 +34,7 @@ pub fn start(
     begin(worker, handle, bind, (stream, peer), (slots, None));
 }
 
-/// Starts the session of a connection that we have opened, and on which its server asks (reverse HTTP).
+/// Starts the session of a connection that Weir has opened and on which the peer sends requests (reverse HTTP).
 pub fn start_reversed(
     worker: &Rc<Worker>,
     handle: &Rc<FrontendHandle>,
@@ -61,12 +63,12 @@ fn begin(
     if session.proxy().rules.connection.is_empty() {
         spawn(session, stream);
     } else {
-        // A panic is that of the session, not of the listener's task.
+        // A panic is attributed to the session, not to the listener's task.
         rt::contain(session.tag(), || screen(session, stream));
     }
 }
 
-/// Runs the rules on connections, and goes on with a connection that they let pass.
+/// Runs the rules on connections, and continues with a connection that passes.
 fn screen(session: LocalRc<StreamTask>, mut stream: Transport) {
     match admit(&session, &mut stream, true) {
         Some(expected) => {

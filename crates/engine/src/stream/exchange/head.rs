@@ -1,5 +1,5 @@
-//! The answer's head: read, judged, written anew, and what it says about both connections. Interim answers go on on the
-//! way. Must never touch a body.
+//! The answer's head: receives, validates, evaluates and encodes it, and derives the reuse of both connections.
+//! Forwards interim responses. Must never touch a body.
 
 use std::task::{Context, Poll};
 
@@ -32,19 +32,19 @@ use crate::stream::websocket;
 use crate::stream::{metrics, tracing};
 use crate::stream_state::{Cause, EarlyRequest, Phase, StreamState};
 
-/// Heads that are read before other connections are served.
+/// Maximum number of heads that are read before other tasks run.
 const HEADS_IN_A_TURN: usize = 256;
 
-/// Interim answers of one request: a server that sends more of them never answers.
+/// Maximum number of interim responses per request: a server that sends more never answers.
 const MOST_INTERIM: u32 = 1000;
 
-/// Features by which a stream may have filters.
+/// Features that may add filters to a stream.
 const FILTERED: Features = Features::FILTERS.with(Features::RULES);
 
-/// Features by which an answer's head may change before it is forwarded.
+/// Features that may change an answer's head before it is forwarded.
 const JUDGED: Features = Features::RESPONSE_RULES.with(Features::PERSISTENCE);
 
-/// Whether the server's answer makes a tunnel of both connections.
+/// Whether the server's answer turns both connections into a tunnel.
 fn opens_tunnel(state: &StreamState) -> bool {
     let status = state.server_status.unwrap_or_else(|| state.response.status());
     let connect = state.request.known_method() == Method::Connect && (200..300).contains(&status);
@@ -60,7 +60,7 @@ impl Exchange<'_> {
         }
         if let Upstream::Service(service) = &mut self.upstream {
             let polled = {
-                // A script that answers may ask for what is known of its stream.
+                // A script that answers may access the state of its stream.
                 let mut response = std::mem::take(&mut self.state.borrow_mut().response);
                 let polled = service::poll_head(&mut **service, cx, &self.state.borrow().request, &mut response);
                 self.state.borrow_mut().response = response;
@@ -81,7 +81,7 @@ impl Exchange<'_> {
                 if self.down.is_queued() {
                     self.flush_interim(cx)?;
                 }
-                // Nothing more is read for a client that does not take what there is.
+                // Nothing more is read while the client does not accept the pending output.
                 if self.down.is_queued() || (!self.unparsed && !self.read_head(cx)?) {
                     return Ok(false);
                 }
@@ -103,7 +103,7 @@ impl Exchange<'_> {
         Ok(false)
     }
 
-    /// Begins the answer once the rules on its bytes let it pass.
+    /// Begins the answer once the rules on its bytes have let it pass. True: it opens a tunnel.
     fn inspect_and_begin(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         if !self.is_ruled {
             if self.paused_rules.is_none() {
@@ -128,7 +128,7 @@ impl Exchange<'_> {
         Ok(tunnel)
     }
 
-    /// Has scripts' filters see the answer's head. False: one of them waits.
+    /// Runs the filters of scripts on the answer's head. False: one of them is pending.
     fn pass_scripts(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let filters = self.state.borrow().filters.clone();
         let Some(filters) = filters.filter(|filters| filter::are_scripted(Some(filters))) else { return Ok(true) };
@@ -148,7 +148,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Reads what there is. False: nothing for now.
+    /// Reads available bytes. False: there are none at present.
     fn read_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         match self.down.poll_receive(cx, &mut self.upstream) {
             Poll::Pending => Ok(false),
@@ -161,13 +161,13 @@ impl Exchange<'_> {
         }
     }
 
-    /// The handshake of a connection whose request went out before is over, in one way or the other.
+    /// Records the result of a handshake during which the request was sent as early data.
     fn meet_handshake(&self, state: &mut StreamState) {
         if state.attempts.early != EarlyRequest::Sent || state.attempts.server_tls.is_some() {
             return;
         }
         if self.upstream.is_shared() {
-            // Counted by the connection.
+            // The shared connection counts it.
             state.attempts.server_tls = self.upstream.handshake_info().cloned();
             return;
         }
@@ -191,7 +191,8 @@ impl Exchange<'_> {
         early::note_refusal(state, server);
     }
 
-    /// Whether a server's word that it has not begun with the request holds for the client: no server has begun with it before.
+    /// Whether the server's statement that it has not processed the request can be forwarded to the client: no server
+    /// has processed it before.
     fn passes_refusal(&self) -> bool {
         let backend = self.session.proxy_at(self.terms.backend).backend.as_ref();
         let was_begun = self.state.borrow().attempts.retries > 0
@@ -199,8 +200,9 @@ impl Exchange<'_> {
         !was_begun && !self.interim_sent
     }
 
-    /// Whether a server wants a request after the handshake that has gone out before it. Where the client has not sent it
-    /// early itself, that is nothing to tell the client (RFC 8470, section 5.2).
+    /// Whether a server rejects a request as early data with 425 (Too Early), and it is to be sent again after the
+    /// handshake. If the client has not sent it as early data, the status must not be forwarded (RFC 8470, section
+    /// 5.2).
     fn is_too_early(&self, state: &mut StreamState, status: u16) -> bool {
         let is = status == 425
             && state.attempts.early == EarlyRequest::Sent
@@ -212,7 +214,7 @@ impl Exchange<'_> {
         is
     }
 
-    /// The server's link ended before its answer's head did.
+    /// Handles the end of the server's link before the end of the answer's head.
     pub(super) fn server_gone(&mut self) -> Result<bool, End> {
         self.meet_handshake(&mut self.state.borrow_mut());
         if self.upstream.is_refused() && self.may_begin_again() {
@@ -236,7 +238,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Writes what there is of interim answers.
+    /// Writes pending interim responses.
     #[cold]
     fn flush_interim(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         if !self.down.is_queued() {
@@ -254,7 +256,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Parses one head; that of an interim answer goes on.
+    /// Parses one head, and forwards it if it is an interim response.
     fn parse_head(&mut self) -> Result<Found, End> {
         let state = &mut *self.state.borrow_mut();
         let method = state.request.known_method();
@@ -284,7 +286,7 @@ impl Exchange<'_> {
         if self.interim > MOST_INTERIM {
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
-        // HTTP/1.0 knows no interim answers.
+        // HTTP/1.0 has no interim responses.
         if state.request.version() == Version::Http11 {
             let spelling = self.session.proxy().http.client_spelling.as_deref();
             if self.down.queue_interim(self.client.conn.head_format(), &state.response, spelling).is_err() {
@@ -300,7 +302,8 @@ impl Exchange<'_> {
         Ok(Found::Interim)
     }
 
-    /// Notes what the server's connection has seen. Whether it is to end at once because of its glitches.
+    /// Records the glitches and the protocol state of the server's connection, with `more` glitches in addition.
+    /// Returns whether the connection is to be closed immediately because of its glitches.
     pub(super) fn note_link(&mut self, state: &mut StreamState, more: u32) -> bool {
         let Some(link) = &mut state.attempts.link else { return false };
         if let Some(shared) = self.upstream.shared() {
@@ -319,12 +322,12 @@ impl Exchange<'_> {
         limits.kills(link.protocol.glitches)
     }
 
-    /// The answer to a request for an upgrade, whichever version it came by.
+    /// Validates the answer to an upgrade request, for any HTTP version.
     fn judge_upgrade(&self, state: &mut StreamState) -> Result<Found, End> {
         let is_stream = self.upstream.is_stream();
         match state.response.status() {
             200..300 if is_stream => websocket::complete(&state.request, &mut state.response),
-            // As HAProxy: what is still to come of the request would be taken for what follows the switch.
+            // As in HAProxy: the rest of the request would be taken for data after the protocol switch.
             101 if self.upload != Upload::Done => return failed(Cause::Proxy, Phase::Headers, 502),
             101 => {
                 let client_judges = self.client.conn.is_connection();
@@ -338,7 +341,7 @@ impl Exchange<'_> {
         Ok(Found::Final)
     }
 
-    /// Takes notice of an answer before rules look at it.
+    /// Processes an answer before its rules run: retries, cache validation, health and statistics.
     fn meet_answer(&mut self) -> Result<(), End> {
         let state = &mut *self.state.borrow_mut();
         let status = state.response.status();
@@ -367,7 +370,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// The connection of the client ends after the answer that begins.
+    /// Marks the answer as the last one of the client's connection.
     #[cold]
     fn begin_last(&mut self, undelimited: bool) {
         self.down.close_behind(self.upload == Upload::Done);
@@ -376,7 +379,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// What the rules put in an answer's place, or that there is none.
+    /// Replaces the server's answer by that of a rule, or by none.
     pub(in crate::stream) fn replace_answer(&mut self, ending: Box<Ending<'static>>) -> End {
         if let Manner::Silent(hops) = ending.manner {
             // If the system does not permit a silent drop, the connection is closed anyway.
@@ -389,7 +392,7 @@ impl Exchange<'_> {
             // A script has ended it: it has no status, as in HAProxy.
             self.state.borrow_mut().status = 0;
         }
-        // The log must not take the server's answer for the one that the client gets.
+        // The log must not contain the server's answer in place of the client's.
         let state = &mut *self.state.borrow_mut();
         state.response.clear();
         state.compression = None;
@@ -397,8 +400,8 @@ impl Exchange<'_> {
         End::Failed { outcome, status, page: status > 0 }
     }
 
-    /// Whether anything of the answer comes after its head, and be it the end alone. Payload that an application sends with a head that
-    /// has none is read, so that its connection can be used again.
+    /// Whether anything follows the head of the answer, even if only the end of the stream. Payload that an application
+    /// sends after a head without a body is read, so that its connection can be reused.
     fn ends_apart(&self) -> bool {
         !self.down.received().is_empty() || self.upstream.ends_apart()
     }
@@ -423,7 +426,7 @@ impl Exchange<'_> {
         tracing::answered(self.session, state);
         let http = &self.session.proxy().http;
         let served_here = self.upstream.is_service();
-        // A client that was not asked for its body may leave it out. A server has decided that itself.
+        // A client that got no 100 (Continue) may omit its body. A server has decided that itself.
         let body_is_sure = !served_here || self.up.may_end();
         let onward = Onward {
             for_head_alone: state.wants_head_alone(),
@@ -446,7 +449,7 @@ impl Exchange<'_> {
             return failed(Cause::Refused, Phase::Headers, 502);
         }
         if served_here {
-            // No head came over a wire: what the client is sent is what its service has said.
+            // There was no head on the wire: the encoded head counts as received from the service.
             state.bytes.received += self.down.queued().saturating_sub(interim) as u64;
         }
         if tunnel {
@@ -455,7 +458,7 @@ impl Exchange<'_> {
         }
         self.down.set_trailers(trailers(http.drop_response_trailers, http.client_spelling.as_ref()));
         if filters.is_some() {
-            // Rules on the answer may have limited what the client still sends.
+            // Response rules may have limited the client's further upload.
             filter::install(filters.as_ref(), Direction::Response, &mut self.down, plan.has_body());
             if self.upload == Upload::Flowing {
                 filter::install(filters.as_ref(), Direction::Request, self.up, true);

@@ -1,5 +1,5 @@
-//! Rules on the bytes of an answer (`tcp-response content`) whose head is there: waits until they can be decided, at most
-//! for the `inspect-delay`. Must never consume a byte.
+//! Rules on the bytes of an answer (`tcp-response content`) whose head has been received: waits until they can be
+//! decided, for the `inspect-delay` at most. Must never consume a byte.
 
 use std::task::{Context, Poll};
 
@@ -17,7 +17,7 @@ use crate::stream::script;
 use crate::stream_state::{Cause, Phase};
 
 impl Exchange<'_> {
-    /// Runs the rules of the backend. False: something that they ask for may still come.
+    /// Runs the rules of the backend. False: they wait for more bytes, or for an asynchronous operation.
     pub(super) fn inspect(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let session = self.session;
         let backend = self.state.borrow().backend.map(|index| session.proxy_at(index));
@@ -62,7 +62,7 @@ impl Exchange<'_> {
                     return Ok(false);
                 }
                 Content::Runs(wait) => self.running = actions::begin(session, wait),
-                // Names are asked for on behalf of requests alone.
+                // Names are resolved only for requests.
                 Content::Asks(_) => break,
                 Content::Undecided if complete => break,
                 Content::Undecided => match self.read_more(cx) {
@@ -75,16 +75,16 @@ impl Exchange<'_> {
         Ok(true)
     }
 
-    /// Reads bytes that follow the head; the rules wait for them until their deadline. Ready with false: no more come, or there is no
-    /// room for them.
+    /// Reads bytes that follow the head; the rules wait for them until their deadline. Ready with false: there are no
+    /// more, or the buffer is full.
     fn read_more(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         self.down.poll_more(cx, &mut self.upstream).map(|read| read.is_some())
     }
 
-    /// A rule does not let the answer pass.
+    /// Ends the exchange with the rule that rejected the answer.
     fn refuse(&mut self, ending: &Final) -> Result<bool, End> {
         let phase = match ending {
-            // What the server said does not count: it is as if it had said nothing.
+            // The server's answer does not count: the result is that of a server that has not answered.
             Final::Close => return failed(Cause::Server, Phase::Headers, 502),
             Final::SilentDrop(hops) => return Err(self.replace_answer(Box::new(Ending::silent(*hops)))),
             _ => Phase::Data,

@@ -1,4 +1,4 @@
-//! What ends an exchange that does not come to its end by itself: time, and a client that leaves. Must never move a byte.
+//! Events that end an exchange prematurely: timeouts, and a client that disconnects. Must never move a byte.
 
 use std::task::{Context, Poll};
 
@@ -13,7 +13,8 @@ use crate::stream::activity::Activity;
 use crate::stream::activity::WATCH_AFTER;
 use crate::stream_state::{Cause, Outcome, Phase};
 
-/// Since when a side is silent that has to send something (`reads`) or to take something (`writes`); `None`: neither.
+/// Returns since when a side is inactive that has to send something (`reads`) or to accept something (`writes`);
+/// `None`: neither.
 fn silence(reads: bool, writes: bool, side: &Activity) -> Option<Moment> {
     match (reads, writes) {
         (_, true) => Some(side.takes_nothing_since()),
@@ -22,7 +23,7 @@ fn silence(reads: bool, writes: bool, side: &Activity) -> Option<Moment> {
     }
 }
 
-/// Returns the earlier of two moments, either of which may be missing.
+/// Returns the earlier of two times, either of which may be missing.
 #[inline]
 fn earlier(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {
     match (one, other) {
@@ -32,7 +33,7 @@ fn earlier(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {
 }
 
 impl Exchange<'_> {
-    /// Looks at the client and at the time; arms the timer for what comes next.
+    /// Checks the timeouts and the client's connection, and arms the timer for the next deadline.
     pub(super) fn poll_limits(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             let now = rt::now();
@@ -80,7 +81,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Whether it waits for anything that few exchanges wait for.
+    /// Whether a wait is pending that few exchanges have.
     #[inline]
     fn has_special_waits(&self) -> bool {
         self.terms.hedge_at.is_some()
@@ -93,10 +94,10 @@ impl Exchange<'_> {
             | self.up.is_bulk()
     }
 
-    /// Looks at what few exchanges wait for, and returns the next deadline among these waits.
+    /// Checks the waits that few exchanges have, and returns the next deadline among them.
     ///
     /// # Errors
-    /// One of them is over: the result of the exchange's poll.
+    /// One of them is over: the error is the result of the exchange's poll.
     #[cold]
     fn poll_special_waits(&mut self, cx: &mut Context<'_>, now: Moment) -> Result<Option<Moment>, Poll<End>> {
         let overdue = self.overdue_at();
@@ -104,7 +105,7 @@ impl Exchange<'_> {
             self.terms.hedge_at = None;
             return Err(Poll::Ready(End::Overdue));
         }
-        // An action wakes the task itself.
+        // A running action wakes the task itself.
         let inspecting = self.inspecting.filter(|_| self.running.is_none());
         let inspecting = inspecting.or_else(|| self.paused_rules.as_ref()?.deadline());
         let resumes = earlier(earlier(self.rival_deadline(), self.held_until()), inspecting);
@@ -131,14 +132,14 @@ impl Exchange<'_> {
         Ok(next)
     }
 
-    /// The first moment at which a direction goes on that a filter holds back.
+    /// Returns when the first direction resumes that a filter holds back.
     fn held_until(&self) -> Option<Moment> {
         let up = if self.up_step == FlowStep::Held { self.up.held_until() } else { None };
         let down = if self.down_step == FlowStep::Held { self.down.held_until() } else { None };
         earlier(up, down)
     }
 
-    /// Since when the client is silent, if we wait for it.
+    /// Returns since when the client is inactive, if the exchange waits for it.
     fn client_silent_since(&self) -> Option<Moment> {
         let reads = self.upload != Upload::Done && self.up_step == FlowStep::AwaitsSource;
         let writes = match self.answer {
@@ -149,14 +150,14 @@ impl Exchange<'_> {
         silence(reads, writes, &self.client_side)
     }
 
-    /// Since when the server is silent, if we wait for it.
+    /// Returns since when the server is inactive, if the exchange waits for it.
     fn server_silent_since(&self) -> Option<Moment> {
         if self.running.is_some() || self.paused_rules.as_ref().is_some_and(|paused| !paused.awaits_server()) {
-            // Who waits is us.
+            // The wait is for Weir itself.
             return None;
         }
         let writes = self.writes_to_server();
-        // As HAProxy: a server that has not got its whole request yet may wait for it, even in the middle of its answer.
+        // As in HAProxy: a server without the complete request may wait for the rest, even in the middle of its answer.
         let reads = self.upload != Upload::Flowing
             && match self.answer {
                 Answer::Awaited => !self.down.is_queued(),
@@ -166,7 +167,7 @@ impl Exchange<'_> {
         silence(reads, writes, &self.server_side)
     }
 
-    /// Whether the server does not take what is left of the request.
+    /// Whether the server does not accept the rest of the request.
     fn writes_to_server(&self) -> bool {
         self.upload == Upload::Flowing && self.up_step == FlowStep::AwaitsSink
     }
@@ -183,7 +184,7 @@ impl Exchange<'_> {
     pub(super) fn server_expired(&self) -> End {
         let (phase, status) = match self.answer {
             Answer::Awaited if self.retries(RetryOn::RESPONSE_TIMEOUT) => return End::Retry { bad_answer: false },
-            // As HAProxy: it is the connection that has failed.
+            // As in HAProxy: it is the connection that has failed.
             Answer::Awaited if self.writes_to_server() => {
                 return End::Failed { outcome: Outcome::new(Cause::Server, Phase::Headers), status: 502, page: true };
             }
@@ -193,32 +194,32 @@ impl Exchange<'_> {
         End::Failed { outcome: Outcome::new(Cause::ServerTimeout, phase), status, page: status > 0 }
     }
 
-    /// How far an answer is whose client fails.
+    /// Returns the phase of an answer whose client fails.
     pub(super) fn flowing_phase(&self) -> Phase {
         if self.down.has_come() { Phase::Last } else { Phase::Data }
     }
 
-    /// Tells the server that nothing more comes, on a connection of this request alone.
+    /// Closes the sending direction of the server's connection, if it is exclusive to this request.
     #[cold]
     fn pass_half_close(&mut self) {
         self.reusable = false;
         if let Upstream::H1(transport) = &mut self.upstream {
-            // A connection that has failed shows that in the other direction.
+            // The read direction reports a failed connection.
             let _ = transport.shutdown_write();
         }
     }
 
-    /// The client closed its direction or is gone altogether.
+    /// Handles that the client has closed its sending direction or has disconnected.
     fn client_gone(&mut self, hangup: Hangup) -> Option<End> {
         let awaited = self.answer == Answer::Awaited;
         let phase = match hangup {
-            // A request whose body is not complete is cut short; its flow tells.
+            // The flow of an incomplete request body reports the truncation.
             Hangup::PeerClosed if matches!(self.upload, Upload::Flowing | Upload::Halted) => return None,
             Hangup::PeerClosed if !self.terms.abort_on_close => {
                 self.half_closed = true;
                 return None;
             }
-            // The end of the answer's connection is the server's to choose, as the end of the request's is the client's.
+            // The server decides when a close-delimited answer ends, the client when its request does.
             Hangup::PeerClosed if self.client.is_undelimited() && self.upload == Upload::Done => {
                 self.half_closed = true;
                 self.pass_half_close();

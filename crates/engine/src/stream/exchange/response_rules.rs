@@ -1,5 +1,5 @@
-//! Rules on an answer's head (`http-response`, then `http-after-response`): they may make it wait, for time to pass or for
-//! its body. Must never write a byte of it.
+//! Rules on an answer's head (`http-response`, then `http-after-response`): they may delay it, for a period or for its
+//! body. Must never write a byte of it.
 
 use std::task::{Context, Poll};
 
@@ -22,58 +22,58 @@ use crate::stream::rules::{Progress, Stop, has_rules_after, run_after, run_respo
 use crate::stream::script;
 use crate::stream_state::StreamState;
 
-/// An answer that waits for a rule.
+/// State of an answer that is delayed by a rule.
 pub(super) struct PausedRules {
-    /// Whose rules they are.
+    /// The stage whose rules are delayed.
     stage: Stage,
     progress: Progress,
     held: Held,
 }
 
-/// Whose rules run, in their order.
+/// The stages of the rules, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Stage {
-    /// What the frontend's filters ask agents.
+    /// SPOE agents of the frontend.
     Agents,
-    /// The backend's.
+    /// `http-response` rules of the backend.
     Backend,
-    /// The frontend's.
+    /// `http-response` rules of the frontend.
     Frontend,
 }
 
-/// What it waits for.
+/// The event for which a rule waits.
 enum Held {
-    /// Time to pass.
+    /// A time.
     Until(Moment),
-    /// Its body, until that moment.
+    /// The answer's body, until `deadline`.
     Body { deadline: Moment, coming: Coming, large: Option<usize> },
     /// The next event-loop iteration.
     Turn,
     /// An action of a script, or an agent.
     Script(Box<dyn Action>),
-    /// Nothing any more.
+    /// None: the wait is over.
     Over,
 }
 
-/// How a wait has ended.
+/// Result of a wait.
 enum Waited {
-    /// The rules go on.
+    /// The rules continue.
     Goes,
-    /// What it waited for has not come in time.
+    /// The event has not occurred in time.
     Late,
-    /// No further rule of the set counts.
+    /// No further rule of the set is evaluated.
     Stops,
-    /// The answer ends.
+    /// The answer is replaced or dropped.
     Ends(Box<Ending<'static>>),
 }
 
 impl PausedRules {
-    /// Whether the server has to send what it waits for.
+    /// Whether the wait is for data of the server.
     pub(super) fn awaits_server(&self) -> bool {
         matches!(self.held, Held::Body { .. })
     }
 
-    /// When it goes on whatever comes.
+    /// Returns the time at which the wait ends in any case.
     pub(super) fn deadline(&self) -> Option<Moment> {
         match &self.held {
             Held::Until(moment) | Held::Body { deadline: moment, .. } => Some(*moment),
@@ -82,19 +82,19 @@ impl PausedRules {
     }
 }
 
-/// What the rules make of an answer.
+/// Result of the rules on an answer.
 pub(super) enum Ruled {
-    /// It goes on.
+    /// The answer is forwarded.
     Passes,
-    /// Something takes its place, or nothing does.
+    /// The answer is replaced or dropped.
     Ends(Box<Ending<'static>>),
-    /// It is too early to tell.
+    /// The rules are not decided yet.
     Waits,
-    /// Its body has not come in time.
+    /// Its body was not received in time.
     Late,
 }
 
-/// What takes the place of an answer whose cookie a cache could store, where the backend minds (`option checkcache`).
+/// Returns the answer that replaces one whose cookie a cache could store, if the backend has `option checkcache`.
 pub fn expose(session: &Session, state: &mut StreamState) -> Option<Box<Ending<'static>>> {
     let worker = &session.worker;
     let proxy = session.proxy_at(state.backend?);
@@ -108,8 +108,8 @@ pub fn expose(session: &Session, state: &mut StreamState) -> Option<Box<Ending<'
     Some(Box::new(Ending::refused(502)))
 }
 
-/// What persistence wants of the answer, then the `http-after-response` rules of both sides. What takes its place, where something
-/// does.
+/// Applies persistence to the answer, then the `http-after-response` rules of both sides. Returns the answer that
+/// replaces it, if any.
 pub fn finish_rules(session: &Session, state: &mut StreamState) -> Option<Box<Ending<'static>>> {
     if !has_rules_after(session, state) {
         persistence::answer_in_place(session, state);
@@ -129,7 +129,7 @@ pub fn finish_rules(session: &Session, state: &mut StreamState) -> Option<Box<En
 }
 
 impl Exchange<'_> {
-    /// Runs the rules of both sides over the answer's head, from where they are.
+    /// Runs the rules of both sides on the answer's head, from their current position.
     pub(super) fn rule(&mut self, cx: &mut Context<'_>) -> Ruled {
         let session = self.session;
         let frontend = session.proxy();
@@ -160,7 +160,7 @@ impl Exchange<'_> {
                 Poll::Ready(Waited::Goes) => {}
                 Poll::Ready(Waited::Stops) => paused_rules.progress = Progress::STOPPED,
             }
-            // No timeout ran meanwhile.
+            // No timeout ran during the wait.
             self.server_side.reading_resumes(rt::now());
             from = Some((paused_rules.stage, paused_rules.progress));
         }
@@ -173,7 +173,7 @@ impl Exchange<'_> {
         for (stage, rules) in stages {
             let Some(rules) = rules else { continue };
             let mut progress = match from {
-                // Its rules have run.
+                // Its rules have run already.
                 Some((known, _)) if known > stage => continue,
                 Some((known, progress)) if known == stage => progress,
                 _ => Progress::default(),
@@ -189,7 +189,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The rules of a stage. `None`: they let the answer pass.
+    /// Runs the rules of a stage. `None`: they let the answer pass.
     fn rules_of(
         &mut self,
         cx: &mut Context<'_>,
@@ -243,14 +243,14 @@ impl Exchange<'_> {
         Box::new(ending(view, ended).into_owned())
     }
 
-    /// A script has ended the answer.
+    /// Records that a script has ended the answer.
     fn ended(&self, ending: Box<Ending<'static>>) -> Ruled {
         let state = &mut *self.state.borrow_mut();
         (state.denied, state.failed) = (ending.denied, ending.failed);
         Ruled::Ends(ending)
     }
 
-    /// Goes on with an action of a script.
+    /// Polls an action of a script.
     fn poll_script(&self, cx: &mut Context<'_>, action: &mut dyn Action) -> Poll<Waited> {
         let (session, behind) = (self.session, self.down.behind(&self.upstream));
         let access = StreamAccess::of_message(session, self.state, Direction::Response, behind);
@@ -265,7 +265,7 @@ impl Exchange<'_> {
         })
     }
 
-    /// What a rule makes the answer wait for.
+    /// Starts the wait that a rule demands.
     fn hold(&self, view: EvalContext<'_>, wait: &Wait) -> Held {
         match wait {
             Wait::Pause(period) => {
@@ -278,7 +278,7 @@ impl Exchange<'_> {
                 let framing = view.response.map_or(wire::http::Framing::None, |head| head.framing);
                 let behind = self.down.behind(&self.upstream);
                 let mut coming = Coming::new(behind.framing_of(framing), body.least);
-                // What breaks the coding is refused when it flows.
+                // A malformed coding is reported when the body is forwarded.
                 if coming.take(behind.data).is_err() || coming.is_over() {
                     return Held::Over;
                 }
@@ -286,12 +286,12 @@ impl Exchange<'_> {
                 Held::Body { deadline: rt::now() + body.limit, coming, large }
             }
             Wait::Script(_) | Wait::Agent(_) => actions::begin(self.session, wait).map_or(Held::Over, Held::Script),
-            // Of requests.
+            // These are waits of requests.
             Wait::Hint(..) | Wait::Lookup(_) | Wait::Handshake | Wait::Decompressed(_) => Held::Over,
         }
     }
 
-    /// Ready when what is waited for is over.
+    /// Ready when the wait is over.
     fn wait(&mut self, cx: &mut Context<'_>, held: &mut Held) -> Poll<Waited> {
         match held {
             Held::Script(action) => self.poll_script(cx, &mut **action),

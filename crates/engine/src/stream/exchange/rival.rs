@@ -1,5 +1,5 @@
-//! An exchange while a second attempt runs beside it (`hedge-requests`): which of the two goes on. Must never choose a
-//! server, and never touch what a client gets.
+//! An exchange with a concurrent second attempt (`hedge-requests`): selects the attempt that continues. Must never
+//! choose a server, and never change what a client receives.
 
 use std::task::{Context, Poll};
 
@@ -8,39 +8,39 @@ use crate::stream::client::Client;
 use crate::stream::hedging::{self, Rival, Won};
 use conn::exchange::{Standing, standing};
 
-/// Both attempts.
+/// State of both attempts.
 pub struct Race {
     rival: Box<Rival>,
-    /// How the second one stands.
+    /// State of the second attempt.
     second: Standing,
-    /// How the first one stands, which is the exchange's own.
+    /// State of the first attempt, which is the exchange's own.
     first: Standing,
 }
 
 impl Exchange<'_> {
-    /// The client, for a second attempt.
+    /// Returns the client, for a second attempt.
     pub fn client(&mut self) -> &mut Client {
         self.client
     }
 
-    /// A second attempt runs from here on.
+    /// Starts the race with a second attempt.
     pub fn join(&mut self, rival: Option<Box<Rival>>) {
         let (first, second) = (Standing::Awaited, Standing::Awaited);
         self.race = rival.map(|rival| Box::new(Race { rival, second, first }));
     }
 
-    /// The second attempt, which has won.
+    /// Takes the second attempt after it has won.
     pub fn take_winner(&mut self) -> Option<Won> {
         let race = *self.race.take()?;
         race.rival.into_won(race.first)
     }
 
-    /// When a second attempt is due, while nothing of an answer has come.
+    /// Returns when a second attempt is due, as long as no byte of an answer has been received.
     pub(super) fn overdue_at(&self) -> Option<base::moment::Moment> {
         self.terms.hedge_at.filter(|_| self.sent && !self.answered && self.answer == Answer::Awaited)
     }
 
-    /// Lets both go on. `None`: the exchange goes on alone.
+    /// Polls both attempts. `None`: the exchange continues alone.
     pub(super) fn poll_race(&mut self, cx: &mut Context<'_>) -> Option<Poll<End>> {
         let mut race = self.race.take()?;
         if race.first == Standing::Awaited {
@@ -70,16 +70,16 @@ impl Exchange<'_> {
         None
     }
 
-    /// The second attempt ends.
+    /// Ends the second attempt.
     fn give_up_race(&mut self, race: Race) {
         hedging::judge(self.session, self.terms.backend, &race.rival, race.second);
         self.unparsed = !self.down.received().is_empty();
     }
 
-    /// Reads what comes of the first answer until it can be judged.
+    /// Reads the first answer until its status is known.
     fn look(&mut self, cx: &mut Context<'_>) -> Standing {
         let mut read = 0;
-        // A service has no rival.
+        // A service has no second attempt.
         if self.upstream.is_service() {
             return Standing::Gone;
         }
@@ -94,7 +94,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// `timeout server` has struck: what one of them has is better than nothing.
+    /// Handles an expired `timeout server`: an answer that reports a failure is better than none.
     pub(super) fn expire(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         match self.race.take() {
             Some(race) if race.first == Standing::Poor => {
@@ -113,7 +113,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// When the second attempt has to be looked at.
+    /// Returns the next deadline of the second attempt.
     pub(super) fn rival_deadline(&self) -> Option<base::moment::Moment> {
         let race = self.race.as_ref()?;
         race.rival.deadline().filter(|_| race.second == Standing::Awaited)

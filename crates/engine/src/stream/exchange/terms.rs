@@ -1,4 +1,4 @@
-//! The terms of an exchange, how it ended, and what is left of it. Must never run one.
+//! The parameters of an exchange, its result, and the state of both connections after it. Must never run one.
 
 use std::time::Duration;
 
@@ -12,50 +12,51 @@ use crate::stream_state::Outcome;
 /// Outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The answer went to the client.
+    /// The answer was forwarded to the client.
     Answered,
-    /// The connection is a tunnel from here on; the head of the answer is not sent yet.
+    /// The connection is a tunnel from now on; the head of the answer is not sent yet.
     Tunnel,
-    /// The reused link died before a byte of the answer: the request goes to a fresh one.
+    /// The reused link was closed before a byte of the answer was received: the request is sent on a new one.
     Replay,
-    /// It failed in a way that `retry-on` lists, and nothing of an answer went to the client: it is to be sent again.
+    /// The attempt failed in a way that `retry-on` lists, and no part of an answer was forwarded to the client: it is
+    /// to be sent again.
     Retry {
-        /// The answer was none: the server closed before its head, or it made no sense.
+        /// There was no valid answer: the server closed before its head, or it was malformed.
         bad_answer: bool,
     },
-    /// It failed.
+    /// The attempt failed.
     Failed {
-        /// How it is logged.
+        /// Outcome for the log.
         outcome: Outcome,
-        /// The status in the log when nothing of an answer was sent.
+        /// The status in the log if no part of an answer was sent.
         status: u16,
-        /// The client gets that status' page, if it got nothing of an answer.
+        /// The client gets the page for that status if no part of an answer was sent.
         page: bool,
     },
-    /// The server says that what a cache has stored is the same: that answers, and nothing was sent.
+    /// The server has confirmed that a cached response is still valid: the cache answers, and nothing was sent.
     Validated,
-    /// Nothing of an answer has come in the time that its server has for that: a second one may be asked. The exchange
-    /// goes on when it is run again.
+    /// No byte of an answer was received within the server's time: a second attempt may be started. The exchange
+    /// continues when it is run again.
     Overdue,
     /// The second attempt has won: [`super::Exchange::take_winner`].
     Overtaken,
-    /// The reused link died before a byte of the answer, and the request must not be sent twice: the client's
-    /// connection ends without a word, so that the client decides.
+    /// The reused link was closed before a byte of the answer was received, and the request must not be sent twice: the
+    /// client's connection is closed without an answer, so that the client decides.
     Silent,
 }
 
-/// What is left of an exchange. What is left of the request's flow must be read if the client's connection is to go on.
+/// State after an exchange. The rest of the request must be read if the client's connection is to continue.
 #[derive(Debug, Clone, Copy)]
 pub struct Remains {
-    /// The client's connection goes on.
+    /// The client's connection continues.
     pub client_goes_on: bool,
     /// The link may serve another request.
     pub link_is_reusable: bool,
-    /// Nothing of the final answer was sent to the client.
+    /// No part of the final answer was sent to the client.
     pub nothing_sent: bool,
 }
 
-/// What the exchange needs to know.
+/// Parameters of an exchange.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
     /// `timeout client`.
@@ -66,25 +67,25 @@ pub struct Terms {
     pub splice_response: bool,
     /// `option abortonclose`.
     pub abort_on_close: bool,
-    /// The client's connection ends behind this answer.
+    /// The client's connection is closed after this answer.
     pub close_client: bool,
-    /// We asked the server to close behind this answer.
+    /// The server was asked to close after this answer.
     pub close_server: bool,
     /// The link was used before.
     pub reused: bool,
-    /// The request may be sent a second time where a reused link was dead.
+    /// The request may be sent a second time if a reused link was closed.
     pub replayable: bool,
     /// `option independent-streams` of the frontend.
     pub independent_client: bool,
-    /// The same of the backend.
+    /// `option independent-streams` of the backend.
     pub independent_server: bool,
-    /// It has a body.
+    /// The request has a body.
     pub has_body: bool,
-    /// Failures after which it may be sent again.
+    /// Failures after which the request may be sent again.
     pub retry_on: RetryOn,
-    /// The connections of its backend may be tried again, and this one was not as often as that.
+    /// `retry-on` lists `conn-failure`, and the maximum number of retries is not reached.
     pub may_retry: bool,
-    /// From then on a second server may be asked.
+    /// Time from which a second attempt may be started.
     pub hedge_at: Option<Moment>,
     /// Index of the backend.
     pub backend: usize,
@@ -92,7 +93,7 @@ pub struct Terms {
     pub ruled: bool,
     /// The optional features of frontend and backend.
     pub features: Features,
-    /// What a FastCGI application writes to standard error is logged.
+    /// The standard error stream of a FastCGI application is logged.
     pub logs_errors: bool,
     /// Limits of a response's head.
     pub limits: HeadLimits,

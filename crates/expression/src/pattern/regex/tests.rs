@@ -397,7 +397,7 @@ fn repetitions_that_divide_a_text_come_to_the_limit() {
     }
 }
 
-/// What is asked of PCRE2 at each match looks no further than the match may go.
+/// At each match, PCRE2 searches no further than the match may extend.
 #[test]
 fn as_many_matches_with_groups_as_pairs_take_few_steps() {
     for (pattern, text) in [

@@ -17,7 +17,7 @@ use engine::worker::{Process, Worker};
 /// Servers that are added to most backends, at most: no room is kept for more.
 const FEW: usize = 4;
 
-/// What is said where no place is left.
+/// Message if a table of servers is full.
 const FULL: &str = "Too many servers were added to this process: reload it.";
 
 /// Handles `add server help`, or adds a server.
