@@ -413,7 +413,7 @@ pub fn interim(session: &Session, state: &StreamState) {
     }
 }
 
-/// Adds bytes that were received after the end of a request in the log: they count for the protocol only.
+/// Adds bytes of a request that were read after its log line was written: they count for the protocol only.
 pub fn dropped(session: &Session, bytes: usize) {
     session.counters().front.protocol.received.add(bytes as u64);
 }
