@@ -1,5 +1,5 @@
 //! Events of sessions and streams for traces (management manual, section 9.3, "trace"): their subject and their text. Must
-//! never cost a request more than one check while nothing is traced.
+//! never cost a request more than one check per event while nothing is traced.
 
 use config::spec::Mode;
 use live::trace::{Event, Level, Subject, events};
