@@ -1,7 +1,7 @@
-//! The filters of a stream's messages, in the order of the configuration (configuration manual, section 9). A kind of filter is a
-//! file in this folder that implements [`Filter`]; it is attached when the stream begins, or gets its backend, and processes
-//! heads and bodies of both directions. For streams of proxies without filters the cost is one check of an empty list. Must never
-//! know what a filter does.
+//! The filters of a stream's messages, in the order of the configuration (configuration manual, section 9). Each kind of filter
+//! is a file in this folder that implements [`Filter`]; a filter is attached when the stream begins, or gets its backend, and
+//! processes heads and bodies of both directions. For streams of proxies without filters the cost is one check of an empty
+//! list. Must never depend on a kind of filter.
 //!
 //! The methods of a filter, in the order of their calls:
 //!
@@ -70,7 +70,7 @@ pub struct Scene {
     pub http: bool,
     /// The backend is known.
     pub has_backend: bool,
-    /// Output of `filter trace`.
+    /// Output function of `filter trace`.
     pub tell: Option<fn(&[u8])>,
 }
 
@@ -178,7 +178,7 @@ pub trait Filter {
         let _ = (cache, storing);
     }
 
-    /// Whether a rule has added it for `replace-body`.
+    /// Whether it was added by a rule with `replace-body`.
     fn replaces(&self) -> bool {
         false
     }

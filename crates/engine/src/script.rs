@@ -1,5 +1,5 @@
-//! Scripts: what the engine lends to an action that a script registered, and what that may say of its stream. Must never
-//! know a language, nor hold anything while no script is loaded.
+//! Scripts: the stream access that the engine gives to an action of a script, and the results that an action returns. Must
+//! never depend on a language, nor hold memory while no script is loaded.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,51 +14,51 @@ use crate::session::Session;
 use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 
-/// What an action says of its message.
+/// Result of an action for its message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The rules go on.
+    /// Continue with the next rule.
     Continue,
-    /// No further rule of the set counts.
+    /// Skip the remaining rules of the set.
     Stop,
-    /// The message is refused.
+    /// Deny the message.
     Deny,
-    /// The message makes no sense.
+    /// The message is invalid.
     Invalid,
     /// The action failed.
     Fail,
-    /// The stream ends without an answer.
+    /// End the stream without an answer.
     Abort,
-    /// The client gets this answer: its status, and all of its text.
+    /// Send this response to the client: status and complete text.
     Reply(u16, Vec<u8>),
 }
 
 impl Verdict {
-    /// Whether the script itself has ended the message, with an answer or without.
+    /// Whether the script itself has ended the message, with or without an answer.
     pub(crate) fn says_how(&self) -> bool {
         matches!(self, Self::Abort | Self::Reply(..))
     }
 }
 
-/// One run of an action. Dropping it ends it.
+/// One run of an action. Dropping it cancels the run.
 pub trait Action {
-    /// Goes on until the action has ended or has to wait. A call returns within milliseconds.
+    /// Continues the action until it ends or has to wait. A call returns within milliseconds.
     fn poll(&mut self, cx: &mut Context<'_>, stream: &StreamAccess<'_>) -> Poll<Verdict>;
 }
 
-/// Begins a run of an action with these arguments.
+/// Starts a run of an action with these arguments.
 pub type ActionFactory = Arc<dyn Fn(Arc<[Box<str>]>) -> Box<dyn Action> + Send + Sync>;
 
-/// Where the state of the stream is.
+/// Access to the state of the stream.
 #[derive(Clone, Copy)]
 pub(crate) enum Held<'a> {
-    /// By itself; the answer's head with it.
+    /// Shared state, which includes the response's head.
     Shared(&'a SharedStreamState),
-    /// Lent, apart from the head of an answer that is about to be sent.
+    /// A borrowed state; the head of the response that is about to be sent is borrowed separately.
     Apart(&'a StreamState, &'a RefCell<&'a mut Head>),
 }
 
-/// A stream as an action sees it, for one call.
+/// Access to a stream, passed to an action for one call.
 pub struct StreamAccess<'a> {
     pub(crate) session: &'a Session,
     pub(crate) held: Held<'a>,
@@ -67,17 +67,17 @@ pub struct StreamAccess<'a> {
     pub(crate) bytes: Option<Bytes<'a>>,
 }
 
-/// What a script may order for its stream.
+/// Settings of a stream that a script may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// The level of its line; `None`: none is written.
+    /// Log level of its line; `None`: no line is written.
     LogLevel(Option<LogLevel>),
     /// Sets the priority class.
     Class(i64),
     /// Sets the priority offset, in milliseconds.
     Offset(i64),
-    /// The mark of packets to the client.
+    /// Mark of packets to the client.
     Mark(i64),
-    /// The service class of packets to the client.
+    /// Differentiated services field of packets to the client.
     ServiceClass(i64),
 }

@@ -40,19 +40,19 @@ fn nanos_of(time: WallTime) -> u64 {
 /// State that only few sessions have.
 #[derive(Default)]
 pub(crate) struct Rare {
-    /// The headers that rules on connections want to come first.
+    /// Headers that have to be received first, as rules on connections require.
     pub(crate) expected: Cell<Option<ExpectedHeader>>,
-    /// What the balancer in front has told (`accept-proxy`).
+    /// PROXY protocol header received from the proxy in front (`accept-proxy`).
     proxy_header: OnceCell<Header>,
-    /// What its TLS handshake has found.
+    /// Result of its TLS handshake.
     tls: OnceCell<Arc<HandshakeInfo>>,
     /// Its entries in stick tables.
     tracking: RefCell<Tracking>,
     /// Time at which the handshakes of the lower layers were complete, until the first stream takes it.
     handshake: Cell<Option<Moment>>,
-    /// We have opened its connection (reverse HTTP): the task that keeps it up is told when it has ended.
+    /// Set if we have opened its connection (reverse HTTP): notifies the task that maintains the connection when it ends.
     pub(crate) reversed: OnceCell<Guard>,
-    /// The server that rules have given its connection to.
+    /// Server to which rules have assigned its connection.
     attached: Cell<Option<Attached>>,
     /// Server connections that only this session may use.
     private: RefCell<PrivateLinks>,
@@ -63,7 +63,7 @@ pub(crate) struct Rare {
 /// One connection from a client.
 pub struct Session {
     pub worker: Rc<Worker>,
-    /// View of its frontend, in the configuration that it began with.
+    /// Handle of its frontend, in the configuration that was current at its accept.
     handle: Rc<FrontendHandle>,
     /// Index of its `bind` line.
     bind: u32,
@@ -94,7 +94,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Of a connection that was accepted or opened just now.
+    /// Creates the session of a connection that was just accepted or opened.
     #[inline]
     pub(crate) fn new(
         worker: &Rc<Worker>,
@@ -123,17 +123,17 @@ impl Session {
         }
     }
 
-    /// Its own links to servers, where it has had any. All of its streams use them.
+    /// Returns its private server connections, which all of its streams use, if it has had any.
     pub fn private_links(&self) -> Option<&RefCell<PrivateLinks>> {
         self.rare.get().map(|rare| &rare.private)
     }
 
-    /// Returns its own server connections, creating their storage if necessary.
+    /// Returns its private server connections, creating their storage if necessary.
     pub fn own_private_links(&self) -> &RefCell<PrivateLinks> {
         &self.rare.get_or_init(Box::default).private
     }
 
-    /// Returns the configuration that it began with, and keeps to its end.
+    /// Returns its configuration, which stays the same until its end.
     pub fn generation(&self) -> &Generation {
         &self.handle.generation
     }
@@ -159,23 +159,23 @@ impl Session {
         &self.handle.proxy
     }
 
-    /// The optional features of its streams before they have a backend.
+    /// Returns the optional features of its streams before they have a backend.
     #[inline]
     pub fn features(&self) -> Features {
         self.handle.features
     }
 
-    /// Whether its streams may have lines.
+    /// Whether its streams may write log lines.
     pub fn is_logged(&self) -> bool {
         self.handle.is_logged
     }
 
-    /// Returns the log route of its frontend, in its configuration.
+    /// Returns the log route of its frontend.
     pub fn log(&self) -> &LogRoute {
         &self.handle.log
     }
 
-    /// Returns its worker's counters of the frontend.
+    /// Returns its worker's counters for the frontend.
     pub fn counters(&self) -> &FrontCounters {
         &self.handle.counters
     }
@@ -191,7 +191,7 @@ impl Session {
         self.ordered.set(protocol.or(self.ordered.get()));
     }
 
-    /// Returns the protocol that its client has to speak; `None`: it is detected.
+    /// Returns the protocol that its client has to use; `None`: it is detected.
     pub fn protocol(&self) -> Option<MuxProtocol> {
         self.ordered.get().or_else(|| self.bind()?.listening.protocol)
     }
@@ -216,7 +216,7 @@ impl Session {
         self.rare.get_or_init(Box::default).handshake.set(Some(now));
     }
 
-    /// Stores the header of a proxy in front.
+    /// Stores the PROXY protocol header of a proxy in front.
     pub fn keep_proxy_header(&self, header: Header) {
         let _ = self.rare.get_or_init(Box::default).proxy_header.set(header);
     }
@@ -251,7 +251,7 @@ impl Session {
         &self.rare.get_or_init(Box::default).tracking
     }
 
-    /// Returns its entries in stick tables, if it may have any.
+    /// Returns its entries in stick tables, if their storage was created.
     #[inline]
     pub fn known_tracking(&self) -> Option<&RefCell<Tracking>> {
         self.rare.get().map(|rare| &rare.tracking)
@@ -283,32 +283,32 @@ impl Session {
         }
     }
 
-    /// Whether its connection was opened from here (reverse HTTP).
+    /// Whether we have opened its connection (reverse HTTP).
     pub(crate) fn is_reversed(&self) -> bool {
         self.rare.get().is_some_and(|rare| rare.reversed.get().is_some())
     }
 
-    /// Gives its connection to a server, by a rule (reverse HTTP).
+    /// Assigns its connection to a server, by a rule (reverse HTTP).
     pub(crate) fn attach(&self, attached: Attached) {
         self.rare.get_or_init(Box::default).attached.set(Some(attached));
     }
 
-    /// The server that rules have given its connection to.
+    /// Takes the server to which rules have assigned its connection.
     pub(crate) fn take_attached(&self) -> Option<Attached> {
         self.rare.get().and_then(|rare| rare.attached.take())
     }
 
-    /// Takes its slots, which continue with its connection.
+    /// Takes its slots, which are then owned by its connection.
     pub(crate) fn take_slots(&self) -> Option<Entry> {
         self.slots.take()
     }
 
-    /// When the handshakes of the layers below were done, for the first stream that asks.
+    /// Takes the time at which the handshakes of the lower layers were complete; only the first stream gets it.
     pub fn take_handshake(&self) -> Option<Moment> {
         self.rare.get().and_then(|rare| rare.handshake.take())
     }
 
-    /// Gives back its places, before the connection itself has ended.
+    /// Releases its slots before the connection itself has ended.
     pub fn release(&self) {
         self.slots.take();
     }

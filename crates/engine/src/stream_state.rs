@@ -71,17 +71,17 @@ pub struct StreamState {
     pub request: Head,
     /// Head of the response.
     pub response: Head,
-    /// The request's head is complete.
+    /// Whether the request's head is complete.
     pub has_request: bool,
-    /// Content rules have let it pass: it is known to be a request.
+    /// Content rules have let it pass: it is a valid request.
     pub inspected: bool,
-    /// The task that serves it, where it can be reached ([`crate::session::task`]).
+    /// Key of the task that serves it ([`crate::session::task`]); `None`: it cannot be accessed by others.
     pub task: Option<Key>,
-    /// Number of streams that the process had before it.
+    /// Number of streams of the process before it.
     pub number: u32,
-    /// Its line was written before its end.
+    /// Its log line was written before its end.
     pub logged: bool,
-    /// Settings that rules have made for it.
+    /// Settings made by rules.
     pub orders: Cell<Orders>,
     /// Its unique ID (`unique-id-format`), once evaluated.
     pub unique_id: OnceCell<Box<[u8]>>,
@@ -95,15 +95,15 @@ pub struct StreamState {
     pub variables: RefCell<Store>,
     /// Data that scripts store for it.
     pub kept_by_scripts: Cell<Option<Box<dyn Any>>>,
-    /// State of `filter otel`.
+    /// State of `filter otel`, its spans included.
     pub told: Cell<Option<Box<Instrumentation>>>,
-    /// What it tells of itself (`otel-trace`).
+    /// Its span and attempts (`otel-trace`).
     pub trace: Option<Box<StreamTrace>>,
     /// The optional features of its frontend, and of its backend once it has one.
     pub features: Features,
     /// How it ended.
     pub outcome: Outcome,
-    /// It is the first request of its connection.
+    /// Whether it is the first request of its connection.
     pub first: bool,
     /// Status of the server's response.
     pub server_status: Option<u16>,
@@ -145,13 +145,13 @@ pub struct StreamState {
     pub attempts: Attempts,
     /// Number of requests of its connection before it.
     pub client_streams: u32,
-    /// Query handle of the client's connection, where the connection itself is not at hand.
+    /// Query handle of the client's connection, if the stream does not own the connection.
     pub client_kernel: Kernel,
-    /// What it has cost.
+    /// CPU time and evaluations.
     pub costs: Costs,
-    /// The rule that ended an evaluation last.
+    /// The last rule that ended an evaluation.
     pub last_rule: Cell<Option<RulePlace>>,
-    /// The rule whose evaluation waits.
+    /// The rule whose evaluation is suspended.
     pub waiting_rule: Cell<Option<RulePlace>>,
     /// Part of `bytes` that was added to the statistics.
     pub counted: Flow,
@@ -168,9 +168,9 @@ pub struct StreamState {
 /// The costs of a stream.
 #[derive(Default)]
 pub struct Costs {
-    /// What the session's task had cost when the stream began, and how often it had been called.
+    /// Cost and number of polls of the session's task when the stream began.
     pub before: rt::TaskCost,
-    /// Expressions were evaluated on its behalf.
+    /// Whether expressions were evaluated for it.
     pub evaluated: Cell<bool>,
     /// The cost of its rules and expressions.
     pub rules: Spent,
@@ -178,7 +178,7 @@ pub struct Costs {
     pub log: Spent,
 }
 
-/// What became of a stream's way to a server.
+/// State of a stream's attempts to reach a server.
 #[derive(Default)]
 pub struct Attempts {
     /// Source address of the server connection, if the log format contains it.
@@ -217,7 +217,7 @@ pub enum EarlyRequest {
     Unsent,
     /// It was sent before the handshake was complete.
     Sent,
-    /// The server requires it after the handshake (RFC 8470, section 5.2).
+    /// The server refused it: the request has to be sent after the handshake (RFC 8470, section 5.2).
     Refused,
 }
 
@@ -344,7 +344,7 @@ impl StreamState {
         (200..300).contains(&status) && self.client_method() == Method::Connect
     }
 
-    /// The stream goes to the servers of a backend. Returns the features of both proxies.
+    /// Assigns a backend. Returns the combined features of both proxies.
     #[inline]
     pub fn choose_backend(&mut self, backend: &Proxy) -> Features {
         self.backend = Some(backend.index);
@@ -352,7 +352,7 @@ impl StreamState {
         self.features
     }
 
-    /// What was taken for a request was none.
+    /// Discards the request: the received data was not one.
     pub fn forget_request(&mut self) {
         self.request.clear();
         self.has_request = false;
@@ -441,7 +441,7 @@ impl StreamState {
             tracking,
             tracked,
         } = self;
-        // By name, so that a new one is not missed: these are cleared by `forget_rules` and `forget_features`.
+        // Named in full, so that a new field is not missed: these are cleared by `forget_rules` and `forget_features`.
         let _ = (orders, unique_id, identifying, exhausted, captures, variables, last_rule, waiting_rule, tracking);
         let _ = (ends, kept_by_scripts, told, trace, filters, cache, hit, cache_hit, compression, service, stores);
         request.clear();
@@ -455,7 +455,7 @@ impl StreamState {
         (*bytes, *counted, *early_body, *replaced_body) = (Flow::default(), Flow::default(), 0, None);
         (*attempts, *client_streams, *tracked) = (Attempts::default(), 0, Tracked::default());
         (*client_kernel, costs.before) = (Kernel::Unknown, rt::TaskCost::default());
-        // Optional features and evaluations alone change the other fields.
+        // The other fields are changed by optional features and evaluations only.
         let has_features = !std::mem::take(features).are_none();
         if has_features | costs.evaluated.take() {
             self.forget_rules();
@@ -464,7 +464,7 @@ impl StreamState {
         debug_assert!(self.is_plain(), "a field was changed without a feature");
     }
 
-    /// Clears what optional features have noted.
+    /// Clears the state of optional features.
     fn forget_features(&mut self) {
         (self.told, self.trace, self.filters) = (Cell::default(), None, None);
         (self.cache, self.hit, self.cache_hit) = (None, None, None);
@@ -472,7 +472,7 @@ impl StreamState {
         self.stores.clear();
     }
 
-    /// Whether no optional feature has left anything.
+    /// Whether no optional feature has left any state.
     fn is_plain(&mut self) -> bool {
         let Self { told, trace, filters, cache, hit, cache_hit, compression, service, stores, .. } = self;
         let noted = told.get_mut().is_some() || trace.is_some() || filters.is_some() || !stores.is_empty();

@@ -17,7 +17,7 @@ pub(super) struct Ends {
     written: Option<Written>,
 }
 
-/// Text about a source and a destination.
+/// Encoded text of a source and a destination.
 struct Written {
     ends: (Option<SocketAddr>, Option<SocketAddr>),
     text: Vec<u8>,
@@ -33,7 +33,7 @@ impl Session {
         });
     }
 
-    /// Reads from the addresses; `None`: nothing is known yet.
+    /// Reads from the stored addresses; `None`: none are stored.
     fn known<T>(&self, read: impl FnOnce(&Ends) -> Option<T>) -> Option<T> {
         let ends = self.ends.take();
         let found = ends.as_deref().and_then(read);
@@ -54,7 +54,7 @@ impl Session {
         self.client.set(client.or(self.client()));
     }
 
-    /// Rules of the session may change what its connection's ends are from here on.
+    /// Saves the addresses of the connection before rules of the session change them.
     pub(crate) fn keep_ends(&self) {
         let ends = (self.client(), Some(self.destination()));
         self.change(|known| {

@@ -1,4 +1,4 @@
-//! The links to servers that belong to one session. Must never share one.
+//! The server connections that belong to one session. Must never share one.
 
 use std::task::Context;
 
@@ -6,7 +6,7 @@ use conn::link::Link;
 use live::Preference;
 use policy::program::{Backend, Proxy, Server};
 
-/// A session's own idle links, which all of its streams use, and the server that it last had one to. Few sessions have any.
+/// Idle server connections of one session, which all of its streams use, and the server of the last one. Few sessions have any.
 #[derive(Default)]
 pub struct PrivateLinks {
     kept: Option<Box<Kept>>,
@@ -15,19 +15,19 @@ pub struct PrivateLinks {
 
 struct Kept {
     links: Vec<(usize, Link)>,
-    /// Index of the backend, index and serial number of the server of the last one.
+    /// Last connection: index of the backend, index and serial number of the server.
     last: (usize, usize, usize),
 }
 
-/// How the last exchange authenticated the client, or asked it to.
+/// Authentication of the client that the last exchange contained or requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Asked {
-    /// It did not.
+    /// None.
     #[default]
     Nothing,
-    /// With an answer that the next request is to follow to the same server.
+    /// A challenge: the next request is to be sent to the same server.
     Once,
-    /// In a way that binds the login to the connection (NTLM, Negotiate).
+    /// A scheme that authenticates the connection, not the request (NTLM, Negotiate).
     Connection,
 }
 

@@ -1,6 +1,6 @@
 //! The tasks that serve the streams of sessions: a session's own, which serves one stream after the other, and one for each
-//! stream of a connection that carries several. Owns what others reach a running stream by: its state, its waker, the order
-//! to end. Must never serve a stream.
+//! stream of a multiplexed connection. Owns the access of others to a running stream: its state, its waker, the order to end.
+//! Must never serve a stream.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -14,26 +14,26 @@ use super::Session;
 use crate::stream_state::Cause;
 use crate::worker::SharedStreamState;
 
-/// The place of a task that has none: a worker has fewer tasks.
+/// Key of a task that has no slot; a worker never has that many tasks.
 const NOWHERE: Key = Key { slot: u32::MAX, generation: u32::MAX };
 
-/// Whose streams a task serves.
+/// The session whose streams a task serves.
 enum Owner {
-    /// Those of its own session.
+    /// The task owns the session.
     Own(Session),
-    /// One of the session that this task owns.
+    /// The session is owned by this other task.
     Other(LocalRc<StreamTask>),
 }
 
-/// A task that serves streams, one at a time. Dereferences to their session.
+/// A task that serves streams, one at a time. Dereferences to its session.
 pub struct StreamTask {
     owner: Owner,
-    /// The stream that it serves now.
+    /// The stream that is served now.
     pub(crate) state: Cell<Option<SharedStreamState>>,
     waker: Cell<Option<Waker>>,
-    /// Its place on the worker; [`NOWHERE`]: none yet, or none any more.
+    /// Its slot in the worker's list of tasks; [`NOWHERE`]: not registered.
     key: Cell<Key>,
-    /// Set when its stream is to end at once, whatever it does; the connection as well where it is the task's own.
+    /// Set when its stream has to end at once; if the task owns the session, its connection ends as well.
     pub(crate) killed: Cell<Option<Cause>>,
 }
 
@@ -44,7 +44,7 @@ impl Deref for StreamTask {
     fn deref(&self) -> &Session {
         match &self.owner {
             Owner::Own(session) => session,
-            // One task owns the session, and all others name that one.
+            // `another` never stores a task that does not own its session: this recursion has depth 1.
             Owner::Other(task) => task,
         }
     }
@@ -56,13 +56,13 @@ impl StreamTask {
         Self { owner, state: Cell::default(), waker: Cell::default(), key, killed: Cell::default() }
     }
 
-    /// The task of a session, which it owns from here on.
+    /// Creates the task of a session, which it owns.
     #[inline]
     pub fn own(session: Session) -> Self {
         Self::of(Owner::Own(session))
     }
 
-    /// A task of its own for one stream of that session, entered on the session's worker.
+    /// Creates a task for one further stream of that session, and registers it on the session's worker.
     pub fn another(session: &LocalRc<Self>) -> LocalRc<Self> {
         let owner = match &session.owner {
             Owner::Own(_) => session.clone(),
@@ -74,12 +74,12 @@ impl StreamTask {
         task
     }
 
-    /// Gives a task its place on the worker, which reserved one.
+    /// Registers a task in its worker's list, in a slot that was reserved before.
     pub fn enter(task: &LocalRc<Self>) {
         task.key.set(task.worker.enter(task.clone()));
     }
 
-    /// Gives the place back.
+    /// Removes it from its worker's list.
     pub fn leave(&self) {
         self.waker.take();
         let key = self.key.replace(NOWHERE);
@@ -88,17 +88,17 @@ impl StreamTask {
         }
     }
 
-    /// The tag of its task.
+    /// Returns its key in the worker's list, as a number.
     pub fn tag(&self) -> u64 {
         self.key.get().to_bits()
     }
 
-    /// Whether the session ends with this task.
+    /// Whether it owns the session, which then ends with this task.
     pub fn owns_session(&self) -> bool {
         matches!(self.owner, Owner::Own(_))
     }
 
-    /// Begins a stream: its state is reachable from here until it is concluded.
+    /// Begins a stream, whose state can be accessed through this task until the stream is concluded.
     pub fn begin(&self) -> SharedStreamState {
         let state = self.worker.take_stream_state();
         let handshake = self.take_handshake();
@@ -112,14 +112,14 @@ impl StreamTask {
         state
     }
 
-    /// The stream that is served now.
+    /// Returns the stream that is served now.
     pub fn current(&self) -> Option<SharedStreamState> {
         let state = self.state.take();
         self.state.set(state.clone());
         state
     }
 
-    /// Keeps the waker of the task that calls.
+    /// Stores the waker of the calling task.
     pub fn register(&self) -> impl Future<Output = ()> + '_ {
         std::future::poll_fn(|cx| {
             self.waker.set(Some(cx.waker().clone()));
@@ -135,7 +135,7 @@ impl StreamTask {
         }
     }
 
-    /// Ends its stream at once, whatever that does (`shutdown session`, `on-marked-down`). False: it has none.
+    /// Ends its stream at once (`shutdown session`, `on-marked-down`). Returns false if it has none.
     pub fn kill(&self, why: Cause) -> bool {
         let has_stream = self.current().is_some();
         if has_stream {
@@ -145,13 +145,13 @@ impl StreamTask {
         has_stream
     }
 
-    /// Ends it at once: it has kept the worker from all others for too long.
+    /// Ends the task at once because it has not yielded to other tasks for too long.
     pub fn cut_off(&self) {
         self.killed.set(Some(Cause::Internal));
         self.wake();
     }
 
-    /// Whether it is to end at once.
+    /// Whether it has to end at once.
     #[inline]
     pub fn is_killed(&self) -> bool {
         self.killed.get().is_some()

@@ -22,7 +22,7 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::{SharedStreamState, Worker};
 
-/// The length of the body is unknown.
+/// Failure of a request whose body has no known length.
 const ENDLESS: Failure = Failure { outcome: Outcome::new(Cause::Invalid, Phase::Headers), status: 400, page: true };
 
 /// Runs the rules of the application of a backend, if it has one.

@@ -1,5 +1,5 @@
-//! Fields that tell servers where a request came from and went to, and what it is called: `option forwarded` (RFC 7239),
-//! `option forwardfor`, `option originalto`, `unique-id-header`; and `Early-Data` (RFC 8470). Must never look at other fields than those.
+//! Request fields that describe the origin, the destination and the identity of a request: `option forwarded` (RFC 7239),
+//! `option forwardfor`, `option originalto`, `unique-id-header`; and `Early-Data` (RFC 8470). Must never access other fields.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,10 +14,10 @@ use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::worker::SharedStreamState;
 
-/// Adds what frontend and backend ask for, in HAProxy's order.
+/// Adds the fields that frontend and backend are configured to add, in HAProxy's order.
 pub fn add(session: &Session, backend: &Proxy, state: &SharedStreamState) {
     let (front, back) = (&session.proxy().http, &backend.http);
-    // Someone may have repeated the request: the server has to know.
+    // A request in early data may be a replay: the server has to be informed.
     if session.tls().is_some_and(tls::HandshakeInfo::is_early) && !state.borrow().request.contains(b"early-data") {
         state.borrow_mut().request.append(b"early-data", b"1");
     }
@@ -47,7 +47,8 @@ pub fn add(session: &Session, backend: &Proxy, state: &SharedStreamState) {
     }
 }
 
-/// One address in a field; the backend's name for it wins, and it is added unless both would rather not.
+/// Adds a field with one address. The backend's field name has precedence; with `if-none` in each of the options, an existing
+/// field is kept.
 fn add_address(front: Option<&AddressField>, back: Option<&AddressField>, address: Option<IpAddr>, request: &mut Head) {
     let Some(chosen) = back.or(front) else { return };
     let Some(address) = address else { return };
@@ -81,8 +82,7 @@ fn is_excepted(rule: &AddressField, address: IpAddr) -> bool {
     }
 }
 
-/// Our element goes behind those of others, in the last field there is; if anything in them is not valid, into a field
-/// of its own.
+/// Appends our element to the last `Forwarded` field; adds a field of its own if the existing ones are not all valid.
 fn add_forwarded(
     parameters: &ForwardedSpec,
     ends: (Option<SocketAddr>, Option<SocketAddr>),
@@ -98,7 +98,7 @@ fn add_forwarded(
     }
 }
 
-/// What expressions give for parts of an element; `None`: there is no expression. Inside: it gives nothing of use.
+/// Parts of an element that are set by expressions. `None`: there is no expression; inner `None`: its value is not usable.
 #[derive(Default)]
 struct Own {
     parts: [Option<Option<String>>; ForwardedPart::COUNT],
@@ -132,12 +132,12 @@ impl Own {
     }
 }
 
-/// What hides a name or a port (RFC 7239, section 6.3), without the underscore in front.
+/// Whether a text is valid as an obfuscated identifier or port (RFC 7239, section 6.3), without its leading underscore.
 fn is_hidden(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
-/// A text as what hides something, unless it is that already. `None`: it cannot be.
+/// Returns a text as an obfuscated identifier, with a leading underscore. `None`: it contains other characters.
 fn hidden(text: String) -> Option<String> {
     match text.strip_prefix('_') {
         Some(rest) if is_hidden(rest) => Some(text),
@@ -145,14 +145,14 @@ fn hidden(text: String) -> Option<String> {
     }
 }
 
-/// A text as the name of a node.
+/// Returns a text as a node name: an address, `unknown`, or an obfuscated identifier.
 fn node_name(text: String) -> Option<String> {
     let bracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let is_address = text.parse::<Ipv4Addr>().is_ok() || bracketed.is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok());
     if is_address || text == UNKNOWN { Some(text) } else { hidden(text) }
 }
 
-/// A text as the port of a node.
+/// Returns a text as a node port: a number from 1 to 65535, or an obfuscated port.
 fn node_port(text: String) -> Option<String> {
     let digits = !text.is_empty() && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits && text.parse::<u16>().is_ok_and(|port| port > 0) { Some(text) } else { hidden(text) }
@@ -186,11 +186,11 @@ fn element(
     parts.join(";")
 }
 
-/// The name of an unknown node.
+/// Node name of an unknown node.
 const UNKNOWN: &str = "unknown";
 
-/// RFC 7239, section 6: quotes around whatever has a colon in it, or might have. A name and a port of their own come before
-/// the address'.
+/// Encodes a node (RFC 7239, section 6), in quotes if it contains a colon, or may contain one. `name` and `port` from
+/// expressions have precedence over those of the address.
 fn node(address: Option<SocketAddr>, name: Option<Option<&str>>, port: Option<Option<Option<&str>>>) -> String {
     let name: Cow<'_, str> = match (name, address.map(|address| address.ip())) {
         (Some(name), _) => name.unwrap_or(UNKNOWN).into(),

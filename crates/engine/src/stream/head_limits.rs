@@ -1,9 +1,9 @@
-//! Limits of heads of HTTP/1, on either side. Must never read a head.
+//! Limits of HTTP/1 heads, of requests and of responses. Must never read a head.
 
 use conn::h1::HeadLimits;
 use policy::program::Global;
 
-/// What a head may be like, on either side (`tune.bufsize`, `tune.maxrewrite`, `tune.http.maxhdr`).
+/// Returns the limits of HTTP/1 heads, for clients and servers (`tune.bufsize`, `tune.maxrewrite`, `tune.http.maxhdr`).
 pub fn head_limits(global: &Global) -> HeadLimits {
     let max_head = global.bufsize.saturating_sub(global.maxrewrite);
     HeadLimits {

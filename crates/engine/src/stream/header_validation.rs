@@ -1,5 +1,5 @@
-//! What a proxy does to a request before it goes on: the names of its fields are looked at
-//! (`option http-restrict-req-hdr-names`), its body is waited for (`option http-buffer-request`). Must never add a field.
+//! Checks of a request before it is forwarded: the names of its fields (`option http-restrict-req-hdr-names`), and whether its
+//! body has to be received first (`option http-buffer-request`). Must never add a field.
 
 use config::spec::{BalanceSpec, RestrictNames};
 use policy::program::{Backend, Proxy};
@@ -9,10 +9,10 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Looks at the names of a request's fields for one proxy; `before` is the one that has done so already.
+/// Checks the names of a request's fields for one proxy. `before`: the proxy that has already checked them.
 ///
 /// # Errors
-/// The request ends here.
+/// The request is rejected.
 #[inline]
 pub fn screen(state: &SharedStreamState, proxy: &Proxy, before: Option<&Proxy>) -> Result<(), Failure> {
     let rule = proxy.http.restrict_names;
@@ -27,7 +27,7 @@ pub fn screen(state: &SharedStreamState, proxy: &Proxy, before: Option<&Proxy>) 
     Err(Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true })
 }
 
-/// Whether a proxy waits for the body of a request, where that has one; `before` is who may have waited for it already.
+/// Whether a proxy has to wait for the body of a request. `before`: the proxy that may already have waited for it.
 #[inline]
 pub fn awaits_body(state: &SharedStreamState, proxy: &Proxy, before: Option<&Proxy>) -> bool {
     let request = &state.borrow().request;
@@ -36,7 +36,7 @@ pub fn awaits_body(state: &SharedStreamState, proxy: &Proxy, before: Option<&Pro
         && !before.is_some_and(|before| before.index == proxy.index || before.http.buffer_request)
 }
 
-/// Whether the balance may find what it recognises the request by in its body (`balance url_param … check_post`).
+/// Whether the load balancing key may be in the request's body (`balance url_param … check_post`).
 fn balances_by_body(proxy: &Proxy, request: &Head) -> bool {
     proxy.backend.as_ref().is_some_and(checks_post) && request.method() == b"POST"
 }
@@ -45,7 +45,7 @@ fn checks_post(backend: &Backend) -> bool {
     matches!(backend.balance, BalanceSpec::UrlParam { check_post: true, .. })
 }
 
-/// False: the request must be refused.
+/// Applies the rule to the names. Returns false if the request must be rejected.
 fn restrict_names(rule: RestrictNames, request: &mut Head) -> bool {
     let is_plain = |name: &[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
     match rule {

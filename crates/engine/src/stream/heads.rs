@@ -1,5 +1,5 @@
-//! A request's head on its way to a server or a service: what proxies add to it, and the filters that see it. Must never choose
-//! a server.
+//! A request's head before it is sent to a server or a service: the fields that proxies add, and the filters that process it.
+//! Must never choose a server.
 
 use conn::downstream::Downstream;
 use expression::sample::Direction;
@@ -14,19 +14,20 @@ use crate::stream_state::failure::{Failure, Refused};
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// A filter of a script refuses the request.
+/// A scripted filter has rejected the request.
 const REFUSED: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
-/// A filter of a script has ended the stream.
+/// A scripted filter has ended the stream.
 const ENDED: Failure = Failure { outcome: Outcome::new(Cause::Local, Phase::Request), ..REFUSED };
 
-/// Whether [`pass`] may change the head of a request, or refuse the request.
+/// Whether [`pass`] may change the head of a request, or reject the request.
 #[inline]
 pub(super) fn change(session: &Session, features: Features) -> bool {
     const USED: Features = Features::FIELDS.with(Features::SPANS).with(Features::FILTERS).with(Features::RULES);
     features.have(USED) || session.tls().is_some_and(tls::HandshakeInfo::is_early)
 }
 
-/// Adds what the proxies say, and has filters of scripts see the head. Why it must not go on, where it must not.
+/// Adds the fields that the proxies add, and passes the head to scripted filters. Returns the reason if the request was
+/// rejected.
 pub(super) async fn pass(
     session: &Session,
     client: &mut Downstream,
@@ -43,7 +44,7 @@ pub(super) async fn pass(
     if is_scripted { rt::boxed(pass_scripts(session, client, state)).await } else { None }
 }
 
-/// Has filters see the head of a request that a service answers. Why it must not be answered, where it must not.
+/// Passes the head of a request that a service answers to the filters. Returns the reason if the request was rejected.
 pub(super) async fn pass_to_service(
     session: &Session,
     client: &mut Downstream,
@@ -58,7 +59,7 @@ pub(super) async fn pass_to_service(
     None
 }
 
-/// Has filters of scripts see the head. Why it must not go on, where one of them says so.
+/// Passes the head to scripted filters. Returns the reason if one of them rejects the request or ends the stream.
 async fn pass_scripts(session: &Session, client: &mut Downstream, state: &SharedStreamState) -> Option<Refused> {
     let filters = state.borrow().filters.clone()?;
     filter::negotiate(session, &filters, state);
@@ -77,8 +78,8 @@ async fn pass_scripts(session: &Session, client: &mut Downstream, state: &Shared
     })
 }
 
-/// Whether a request is the last one on its connection to a server: a rule says so (`set-header connection close`), or it
-/// has a chunked body in HTTP/1.0, which has no such thing (RFC 9112, section 6.1).
+/// Whether a request is the last one on its server connection: a rule has requested that (`set-header connection close`), or it
+/// has a chunked body in HTTP/1.0, which does not define transfer codings (RFC 9112, section 6.1).
 pub(super) fn asks_for_a_last_one(request: &Head) -> bool {
     request.asks_to_close() || request.version() == Version::Http10 && request.framing == Framing::Chunked
 }

@@ -1,5 +1,5 @@
-//! `hedge-requests`, Weir's own: a request whose server takes too long is sent to a second one as well. Decides which requests
-//! qualify, starts the second attempt and reports it. Must never wait, neither for a server nor for a slot.
+//! `hedge-requests`, an extension of Weir: a request whose server takes too long is also sent to a second server. Decides which
+//! requests qualify, starts the second attempt and reports it. Must never wait, neither for a server nor for a slot.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

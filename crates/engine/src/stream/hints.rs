@@ -1,4 +1,4 @@
-//! Early hints (RFC 8297): the links of a Link field (RFC 8288) that are sent in a 103 response. Must never follow one.
+//! Early hints (RFC 8297): the links of a Link field (RFC 8288) that are sent in a 103 response. Must never follow a link.
 
 /// Link relations that are sent as hints.
 const RELATIONS: &[&[u8]] = &[b"preload", b"preconnect", b"dns-prefetch", b"modulepreload", b"prefetch"];

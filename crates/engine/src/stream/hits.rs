@@ -1,5 +1,5 @@
-//! Stored responses that go out with one write: all of both messages is here, and nothing has to look at what goes on. What a client
-//! takes in part only, or a rule has put something else in the place of, goes on as an exchange. Must never wait.
+//! Stored responses that are sent with one write: the request is complete, and nothing processes the response's body. A
+//! response that the client accepts only in part, or that a rule has replaced, continues as an exchange. Must never wait.
 
 use std::io::IoSlice;
 use std::task::Poll;
@@ -23,16 +23,16 @@ use crate::stream::tracing;
 use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 
-/// Bytes of a body at most: what the socket of a client that reads has room for.
+/// Maximum length of a body in bytes: it fits into the socket buffer of a client that reads.
 const MOST: u64 = 16 * 1024;
 
-/// Pieces of a body at most.
+/// Maximum number of slices of a body.
 const PIECES: usize = 8;
 
-/// Answers a request by a stored response.
+/// Answers a request with a stored response.
 ///
 /// # Errors
-/// How far the answer is that has to go on as an exchange.
+/// The response has to continue as an exchange, from this state.
 pub(super) async fn answer(
     session: &Session,
     client: &mut Client,
@@ -47,7 +47,8 @@ pub(super) async fn answer(
     write(client, state, stored, (head, left)).await
 }
 
-/// Whether nothing stands between the response and the client.
+/// Whether the response can be sent with one write: the request has no body, nothing processes the response's body, and no rule
+/// waits.
 fn is_prompt(session: &Session, client: &Client, state: &StreamState, stored: &Stored, body: &UnreadBody) -> bool {
     let frontend = session.proxy();
     let backend = state.backend.map(|index| session.proxy_at(index));
@@ -60,7 +61,7 @@ fn is_prompt(session: &Session, client: &Client, state: &StreamState, stored: &S
         && [Some(frontend), backend].into_iter().flatten().all(|proxy| proxy.rules.let_answers_go_on())
 }
 
-/// Makes the head that goes out: it, and the bytes of the body behind it.
+/// Encodes the head of the response. Returns it and the length of the body that follows.
 fn begin(
     session: &Session,
     client: &Client,
@@ -94,7 +95,7 @@ fn begin(
     Ok((head, left))
 }
 
-/// Has the rules on answers see the head.
+/// Runs the response rules over the head.
 fn pass_rules(session: &Session, state: &mut StreamState) -> Result<(), Begun> {
     let frontend = session.proxy();
     let backend = state.backend.filter(|index| *index != frontend.index).map(|index| session.proxy_at(index));
@@ -104,10 +105,10 @@ fn pass_rules(session: &Session, state: &mut StreamState) -> Result<(), Begun> {
         let mut progress = Progress::default();
         loop {
             match run_response(session, state, (&mut head, Behind::NONE), rules, &mut progress) {
-                // They are few: the other tasks come behind them.
+                // The rules are few: other tasks are served after them.
                 Stop::Yield => {}
                 Stop::Final(ended) => return Some(ended),
-                // None of them waits.
+                // `let_answers_go_on` excludes rules that wait.
                 Stop::End | Stop::Cache(_) | Stop::Store(_) | Stop::Wait(_) => return None,
             }
         }
@@ -127,7 +128,7 @@ fn pass_rules(session: &Session, state: &mut StreamState) -> Result<(), Begun> {
     ended.map_or(Ok(()), |ending| Err(Begun::Replaced(ending)))
 }
 
-/// Writes head and body, as much of them as the client takes now.
+/// Writes head and body, as far as the client accepts them now.
 async fn write(
     client: &mut Client,
     state: &SharedStreamState,
@@ -140,7 +141,7 @@ async fn write(
         let lent = if left > 0 { stored.lend(&mut slices[1..]) } else { 0 };
         std::future::poll_fn(|cx| match client.conn.poll_write_slices(cx, &slices[..=lent]) {
             Poll::Ready(Ok(written)) => Poll::Ready(written),
-            // It shows again to the exchange.
+            // The exchange gets the same error again.
             Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(0),
         })
         .await

@@ -1,5 +1,5 @@
-//! A client's connection: the choice of its protocol, and HTTP/1 from top to bottom: wait, serve a request, wait for the next. Between
-//! two requests the session holds no buffer and no large future. Must never know what a request says.
+//! A client's connection: the choice of its protocol, and the loop of HTTP/1: wait for a request, serve it, wait for the next.
+//! Between two requests the session holds no buffer and no large future. Must never interpret a request.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -24,7 +24,8 @@ enum Wait {
     Stopping,
 }
 
-/// Serves a client whose connection has come in TCP mode until it ends. The stream that began then is the session's.
+/// Serves a client's connection that was accepted in TCP mode and upgraded to HTTP, until it ends. Continues with the stream
+/// that began in TCP mode.
 pub async fn serve_upgraded(session: &LocalRc<StreamTask>, client: &mut Client) {
     session.upgrade(None);
     client.begun = Begun::Tcp;
@@ -37,13 +38,13 @@ pub async fn serve_upgraded(session: &LocalRc<StreamTask>, client: &mut Client) 
         Some(Protocol::Tcp) | None => {}
     }
     if let Some(state) = client.take_begun(session) {
-        // Nothing came of it.
+        // The connection ended before a request was served.
         session.end(state);
     }
 }
 
-/// Chooses the protocol of a connection. In HTTP mode, waits for as many of its first bytes as that takes, within the time of a request.
-/// `None`: the connection has ended before, and is logged.
+/// Chooses the protocol of a connection. In HTTP mode, waits for the bytes that are required for it, for at most the time of
+/// `timeout http-request`. `None`: the connection has ended before, and is logged.
 #[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
 pub fn choose<'a>(
     session: &'a LocalRc<StreamTask>,
@@ -86,14 +87,14 @@ pub fn choose<'a>(
     }
 }
 
-/// Returns the protocols that a connection in HTTP mode may begin in.
+/// Returns the protocols that a connection in HTTP mode may begin with.
 fn expected(session: &Session, client: &mut Client) -> Expected {
     let info = client.conn.bytes().and_then(|(transport, _)| transport.handshake_info());
     let alpn = info.and_then(|info| info.alpn.as_deref());
     Expected::by(session.protocol(), alpn, !session.proxy().http.disable_h2_upgrade)
 }
 
-/// Waits for further bytes of what may become the beginning of a connection in `protocol`.
+/// Waits for further bytes of a possible connection preface of `protocol`.
 async fn look(session: &StreamTask, client: &mut Client, protocol: multiplexed::Protocol) -> Option<Protocol> {
     let first_byte = rt::now();
     let limit = session.proxy().timeouts.request();
@@ -120,7 +121,7 @@ async fn look(session: &StreamTask, client: &mut Client, protocol: multiplexed::
             state.borrow_mut().timings.first_byte = Some(first_byte);
             Some(protocol)
         }
-        // As in HAProxy, a client that is late is not logged.
+        // As in HAProxy, a timeout of the client is not logged.
         Choice::Refused if seen.is_none() && client.begun == Begun::Nothing => None,
         Choice::Refused | Choice::Open(_) => {
             refuse(session, client);
@@ -129,8 +130,8 @@ async fn look(session: &StreamTask, client: &mut Client, protocol: multiplexed::
     }
 }
 
-/// Ends a fresh connection whose client sent nothing in time. As in HAProxy, one that has to begin with the preface of HTTP/2 is not
-/// logged.
+/// Ends a new connection whose client sent nothing in time. As in HAProxy, a connection that has to begin with the preface of
+/// HTTP/2 is not logged.
 async fn expire(session: &StreamTask, client: &mut Client) {
     if session.proxy().http.ignore_probes {
         return;
@@ -142,18 +143,18 @@ async fn expire(session: &StreamTask, client: &mut Client) {
     }
 }
 
-/// Ends a connection that does not begin in the protocol that it has to.
+/// Ends a connection that does not begin with an expected protocol.
 #[cold]
 fn refuse(session: &StreamTask, client: &mut Client) {
     if session.proxy().http.ignore_probes && !client.conn.has_received() {
-        // It has ended without a byte.
+        // The connection has ended without any data.
         client.drop_connection();
     } else {
         request::refuse_silently(session, client);
     }
 }
 
-/// Serves a client of HTTP/1, whose first request has begun to come, until its connection ends.
+/// Serves a client's HTTP/1 connection, whose first request has begun to arrive, until the connection ends.
 #[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
 pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> impl Future<Output = ()> + 'a {
     async move {
@@ -177,7 +178,7 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
                     return;
                 }
                 if rt::slice_is_over() {
-                    // A client that sends one request after the other is served beside the others, not before them.
+                    // Other tasks are served between the requests of a client that pipelines them.
                     rt::yield_now().await;
                 }
                 if client.conn.try_receive() {
@@ -188,12 +189,12 @@ pub fn serve<'a>(session: &'a LocalRc<StreamTask>, client: &'a mut Client) -> im
     }
 }
 
-/// A client that was answered less than this long ago may be sending its next request when the process stops. So may one whose
-/// answer was under way then, and could not say that the connection ends.
+/// A client that got its answer less than this time ago may be sending its next request when the process stops. The same is
+/// true if its answer was being sent at that time, without `Connection: close`.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// Waits for the first byte of a request, holding nothing but the session: what follows from it is found out anew by each
-/// look, which costs less than to keep it. A soft stop ends the wait of a client that has had an answer.
+/// Waits for the first byte of a request, and holds nothing but the session: the deadlines are computed again at each call,
+/// which costs less than storing them. A soft stop ends the wait of a client that has got an answer.
 fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Poll<Wait> {
     private::discard_disturbed(session, cx);
     if client.conn.poll_readable(cx).is_ready() {
@@ -201,7 +202,7 @@ fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Po
             return Poll::Ready(Wait::Readable);
         }
     } else if client.served > 0 && rt::memory_is_scarce() {
-        // A client without a request makes way for those with one.
+        // Clients without a request are closed in favour of those with one.
         return Poll::Ready(Wait::Stopping);
     }
     let proxy = session.proxy();
@@ -220,7 +221,7 @@ fn poll_idle(session: &Session, client: &mut Client, cx: &mut Context<'_>) -> Po
         if leaves && let Some(departure) = session.departure() {
             let settled = (client.since + SETTLED).max(departure);
             if now >= settled {
-                // A request that came since the events of this turn were taken is still served.
+                // A request that has arrived since this iteration's events were polled is still served.
                 return Poll::Ready(if client.conn.is_readable() { Wait::Readable } else { Wait::Stopping });
             }
             next = Some(next.map_or(settled, |next| next.min(settled)));

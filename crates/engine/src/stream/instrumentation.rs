@@ -1,5 +1,5 @@
-//! Spans that `filter otel` defines: its scopes run at the events of a stream, and by rules. Each name refers to one open span of
-//! the stream. Must never wait, nor change more of a request than the fields that carry a context.
+//! Spans of `filter otel`: its scopes are run at the events of a stream, and by rules. Each name refers to one open span of the
+//! stream. Must never wait, nor change other fields of a request than those that carry a context.
 
 use std::sync::Arc;
 
@@ -308,7 +308,7 @@ impl Course {
         true
     }
 
-    /// Adds to a span.
+    /// Adds links, attributes and events to a span, and sets its status and baggage.
     fn change(&mut self, plan: &OtelSpan, context: &sample::Context<'_>) {
         let links: Vec<Known> = plan.links.iter().filter_map(|link| self.find(link)).collect();
         for (key, samples) in &plan.baggage {
@@ -348,7 +348,7 @@ impl Course {
         }
     }
 
-    /// Extracts a context; without fields, a stored one remains.
+    /// Extracts a context from the request's fields; without valid fields, a stored one is kept.
     fn extract(&mut self, state: &StreamState, carrier: &OtelCarrier) {
         let Some([parent, kept, baggage]) = &carrier.fields else { return };
         let mut parents = state.request.all(parent);

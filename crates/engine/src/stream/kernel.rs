@@ -1,5 +1,5 @@
-//! What the kernel knows of a stream's two connections, for queries after the streams were moved. Must never
-//! hold a connection.
+//! The kernel's information about a stream's two connections, also after the connections were given away. Must never hold a
+//! connection.
 
 use expression::sample::{Transport, Value};
 use rt::net::SocketQuery;
@@ -7,7 +7,7 @@ use rt::net::SocketQuery;
 use crate::session::Session;
 use crate::stream_state::StreamState;
 
-/// A fact about one of the connections.
+/// Returns a value about one of the connections.
 pub fn ask(session: &Session, state: &StreamState, fact: Transport) -> Option<Value<'static>> {
     let known = match fact {
         Transport::ServerRtt | Transport::ServerRttVariance => state.attempts.server_kernel.known(),
@@ -27,12 +27,12 @@ pub fn ask(session: &Session, state: &StreamState, fact: Transport) -> Option<Va
     }))
 }
 
-/// The server's connection is closed, or becomes another stream's.
+/// Called when the server connection is closed, or is given to another stream.
 pub fn part_from_server(session: &Session, state: &mut StreamState, server: SocketQuery) {
     state.attempts.server_kernel.part(server, session.log().asks_kernel());
 }
 
-/// The client's connection is closed before the stream's line is written.
+/// Called when the client's connection is closed before the stream's log line is written.
 pub fn part_from_client(session: &Session, state: &mut StreamState) {
     state.client_kernel.part(session.socket(), session.log().asks_kernel());
 }

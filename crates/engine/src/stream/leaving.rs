@@ -1,5 +1,4 @@
-//! Clients that leave while their request waits for something else than them, before a server is chosen. Must never know what is
-//! waited for.
+//! Clients that disconnect while their request waits, before a server is chosen. Must never depend on the reason of the wait.
 
 use std::task::{Context, Poll};
 
@@ -11,18 +10,19 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Ends a request whose client has left: no answer is sent.
+/// Ends a request whose client has disconnected: no answer is sent.
 pub const LEFT: Failure = Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: -1, page: false };
 
-/// A watch over a client.
+/// Detects that a client disconnects.
 #[derive(Debug, Clone, Copy)]
 pub struct Watch {
-    /// A client that has closed its direction alone has left (`option abortonclose`).
+    /// A client that has only closed its sending direction counts as disconnected (`option abortonclose`).
     aborts_half_closed: bool,
 }
 
 impl Watch {
-    /// Over the client of a request: `option abortonclose` of its backend decides, or of the frontend where there is none yet.
+    /// Watches the client of a request. `option abortonclose` of its backend applies, or that of the frontend if no backend is
+    /// chosen yet.
     pub fn new(session: &Session, state: &SharedStreamState) -> Self {
         let backend = state.borrow().backend.and_then(|index| session.proxy_at(index).backend.as_ref());
         let aborts_half_closed = match backend {
@@ -32,7 +32,7 @@ impl Watch {
         Self { aborts_half_closed }
     }
 
-    /// Ready when the client has left.
+    /// Ready when the client has disconnected.
     pub fn poll(self, cx: &mut Context<'_>, client: &mut Downstream) -> Poll<()> {
         match client.poll_closed(cx) {
             Poll::Ready(hangup) if self.counts(hangup) => Poll::Ready(()),
@@ -40,16 +40,16 @@ impl Watch {
         }
     }
 
-    /// Whether a client whose connection ended so has left.
+    /// Whether a client with that state of its connection counts as disconnected.
     pub fn counts(self, hangup: Hangup) -> bool {
         self.aborts_half_closed || hangup == Hangup::Error
     }
 }
 
-/// Waits for what `wait` is ready with, unless the client leaves before that.
+/// Polls `wait` until it is ready or the client disconnects.
 ///
 /// # Errors
-/// The client has left.
+/// The client has disconnected.
 pub async fn unless_left<T>(
     session: &Session,
     client: &mut Downstream,
@@ -71,7 +71,7 @@ pub async fn unless_left<T>(
     result
 }
 
-/// A request has waited: it counts as received now, unless it has waited for a server already.
+/// Called after a request has waited: the present becomes its time of reception, unless it was queued for a server before.
 pub fn note_wait(state: &SharedStreamState) {
     let timings = &mut state.borrow_mut().timings;
     if timings.queued.is_none() {

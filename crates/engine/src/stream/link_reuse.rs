@@ -1,4 +1,4 @@
-//! Which links to servers stay open after an answer, and where they are kept. Must never choose a server.
+//! Reuse of server connections: which ones stay open after an answer, and in which pool. Must never choose a server.
 
 use std::rc::Rc;
 use std::task::Poll;
@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::stream::private;
 use crate::worker::{SharedStreamState, Slot, Worker};
 
-/// Keeps the link for later requests: in the session if it is private, else in the worker's pool (`http-reuse`,
+/// Keeps the connection for later requests: in the session if it is private, otherwise in the worker's pool (`http-reuse`,
 /// `pool-low-conn`, `max-reuse`, configuration manual, section 5.2).
 pub(super) fn keep_link(
     session: &Session,
@@ -28,14 +28,14 @@ pub(super) fn keep_link(
     if link.private || backend.http_reuse == HttpReuse::Never && !server.is_reversed() {
         let most = session.proxy().frontend.as_ref().map_or(0, |frontend| frontend.limits.private_links);
         let backend = state.borrow().backend.unwrap_or_default();
-        // A session's own link is there for the next request, which does not wait.
+        // A private connection must be usable for the next request at once.
         if link.carrier.is_at_rest() {
             private::put(session, backend, server, link, most);
         }
     } else if let Some(descriptor) = link.carrier.descriptor() {
         let worker = &session.worker;
-        // The kernel gives the lowest number that is free: links with larger ones would let idle links have more than
-        // their share of all descriptors.
+        // The kernel assigns the lowest free descriptor number: if connections with larger numbers were kept, idle connections
+        // would exceed their share of all descriptors.
         if u64::try_from(descriptor)
             .is_ok_and(|number| number >= session.generation().program.global.pool_low_descriptors)
         {
@@ -52,11 +52,11 @@ pub(super) fn keep_link(
     }
 }
 
-/// How long an application that has answered may take to say that the request has ended (`FCGI_END_REQUEST`), until its
-/// connection is closed.
+/// Time that an application has after its response to send the end of the request (`FCGI_END_REQUEST`), until its connection is
+/// closed.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// Keeps a link once the application has said that the request, whose answer was passed on, has ended.
+/// Keeps a connection once the application has ended the request, whose response was already forwarded.
 fn keep_later(worker: &Rc<Worker>, server: usize, mut link: Link) {
     if !worker.process.pool.has_room(server) {
         return;
@@ -75,17 +75,17 @@ fn keep_later(worker: &Rc<Worker>, server: usize, mut link: Link) {
     });
 }
 
-/// Whether it is unlikely that a request wants a link that was opened for a session's first request, although idle ones lay there:
-/// a site whose clients ask once each would otherwise keep a link for each of them.
+/// Whether a connection that was opened for a session's first request, although idle ones were available, is unlikely to be
+/// reused: otherwise a site whose clients send one request each would keep a connection for each of them.
 fn is_one_too_many(worker: &Worker, backend: &Backend, server: &Server, link: &Link) -> bool {
     matches!(backend.http_reuse, HttpReuse::Safe | HttpReuse::Aggressive)
         && link.pool_key.is_none()
         && worker.process.pool.idle_of(server.serial, worker.id) > 0
 }
 
-/// Whether as many connections to the server lie idle as were ever in use at once, and this one is for some requests
-/// only. Connections that any request may take never are more than that; those that differ would grow to one for each
-/// kind of request.
+/// Whether this connection can be used by some requests only, and the number of idle connections to the server has reached its
+/// maximum of concurrent sessions. Connections for all requests never exceed that maximum; without this check, those with
+/// different keys would grow to one for each key.
 fn exceeds_need(session: &Session, server: &Server, link: &Link) -> bool {
     if link.pool_key.as_ref().is_none_or(|kept| kept.bytes().is_empty()) {
         return false;

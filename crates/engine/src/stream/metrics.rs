@@ -1,5 +1,5 @@
-//! Counts for the statistics: what happened to a connection, a request, a server, noted where it happens or where the
-//! stream ends. Must never decide anything, and never wait.
+//! Counters for the statistics: events of connections, requests and servers, counted when they happen or when the stream ends.
+//! Must never decide anything, and never wait.
 
 use std::cell::Cell;
 
@@ -25,7 +25,7 @@ impl Worker {
     }
 }
 
-/// A connection was accepted.
+/// Counts an accepted connection.
 pub fn connection(session: &Session) {
     let worker = &session.worker;
     let (counters, now, index) = (session.counters(), rt::now(), session.frontend);
@@ -47,7 +47,7 @@ pub fn connection(session: &Session) {
     }
 }
 
-/// A rule has refused a connection, or the session that it was to become.
+/// Counts a connection, or its session, that a rule has rejected.
 pub fn denied(session: &Session, before_session: bool) {
     let what = if before_session { "connection denied" } else { "session denied" };
     tracing::session(session, &events::SESSION_ERR, what);
@@ -57,7 +57,7 @@ pub fn denied(session: &Session, before_session: bool) {
     }
 }
 
-/// To evaluate the rules on a connection cost more than it may.
+/// Counts a connection whose rules exceeded their evaluation cost limit.
 pub fn exhausted(session: &Session) {
     let proxy = session.counters();
     for counters in [Some(&proxy.front), proxy.binds.get(session.bind_index())].into_iter().flatten() {
@@ -65,7 +65,7 @@ pub fn exhausted(session: &Session) {
     }
 }
 
-/// A connection begins its session: what its address asks for before that has gone well.
+/// Counts a session, which begins after the handshakes that its `bind` line requires.
 pub fn session(session: &Session) {
     tracing::session(session, &events::SESSION_NEW, "new session");
     let worker = &session.worker;
@@ -79,7 +79,7 @@ pub fn session(session: &Session) {
     }
 }
 
-/// A session has ended.
+/// Counts the end of a session.
 pub fn session_ended(session: &Session) {
     tracing::session(session, &events::SESSION_END, "session ended");
     if let Some(bind) = session.counters().binds.get(session.bind_index()) {
@@ -87,13 +87,13 @@ pub fn session_ended(session: &Session) {
     }
 }
 
-/// A request, or what was taken for one, has come.
+/// Counts a request, valid or not.
 pub fn request(session: &Session) {
     session.worker.counters().process.requests.increment();
     upgraded(session);
 }
 
-/// The same of a stream that began in TCP mode: the process has counted it.
+/// Counts a request of a stream that began in TCP mode, which the process has already counted.
 pub fn upgraded(session: &Session) {
     let worker = &session.worker;
     let (front, index) = (&session.counters().front, session.frontend);
@@ -104,19 +104,19 @@ pub fn upgraded(session: &Session) {
     front.request_rate.add(rt::now(), 1, || worker.proxies(index).map(|proxy| &proxy.front.request_rate));
 }
 
-/// A monitoring request was answered with that status.
+/// Counts a monitoring request that was answered with that status.
 pub fn monitored(session: &Session, status: u16) {
     let front = &session.counters().front;
     front.intercepted.increment();
     front.answers[usize::from(status) / 100].increment();
 }
 
-/// A session in TCP mode is a request of the process.
+/// Counts a session in TCP mode as a request of the process.
 pub fn tcp(session: &Session) {
     session.worker.counters().process.requests.increment();
 }
 
-/// A backend was chosen.
+/// Counts a session of the backend that was chosen.
 pub fn backend(worker: &Worker, proxy: &Proxy) {
     let (index, now) = (proxy.index, rt::now());
     let back = worker.counters().proxies[index].back();
@@ -126,7 +126,8 @@ pub fn backend(worker: &Worker, proxy: &Proxy) {
     back.session_rate.add(now, 1, || known().map(|back| &back.session_rate));
 }
 
-/// A server was chosen by the balance and took the request; the counts include it.
+/// Counts a request that was assigned to a server. `entered` includes this request; `balanced`: the server was chosen by load
+/// balancing.
 pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Loads, balanced: bool) {
     let counters = worker.counters();
     let (counters, back) = (counters.server(server.serial), counters.proxies[proxy.index].back());
@@ -139,8 +140,9 @@ pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Loads, b
     back.note_session(rt::now());
 }
 
-/// A request waits: so many do now, in the queue of the backend and of a server; `sessions` are all of the backend's, those
-/// that wait included. `balanced`: the balance chose the server.
+/// Counts a queued request. `server`: its server, if it has one, and the length of that queue; `waiting`: length of the
+/// backend's queue; `sessions`: sessions of the backend, queued ones included; `balanced`: the server was chosen by load
+/// balancing.
 pub fn queued(
     worker: &Worker,
     proxy: &Proxy,
@@ -162,15 +164,15 @@ pub fn queued(
     }
 }
 
-/// How a TLS handshake went.
+/// Result of a TLS handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
-    /// There is a session.
+    /// It succeeded.
     Made {
-        /// It goes on with one that was there before.
+        /// It has resumed an earlier session.
         resumed: bool,
     },
-    /// There is none.
+    /// It failed.
     Failed,
 }
 
@@ -185,7 +187,7 @@ impl Handshake {
     }
 }
 
-/// A client has shaken hands, or not.
+/// Counts a TLS handshake with a client.
 pub fn client_handshake(session: &Session, handshake: Handshake) {
     let (worker, counters, now) = (&session.worker, session.counters(), rt::now());
     handshake.count(&counters.front);
@@ -200,7 +202,7 @@ pub fn client_handshake(session: &Session, handshake: Handshake) {
     }
 }
 
-/// The same with a server.
+/// Counts a TLS handshake with a server.
 pub fn server_handshake(worker: &Worker, (proxy, server): (usize, usize), handshake: Handshake) {
     let counters = worker.counters();
     handshake.count(counters.proxies[proxy].back());
@@ -212,29 +214,29 @@ pub fn server_handshake(worker: &Worker, (proxy, server): (usize, usize), handsh
     }
 }
 
-/// What happens on the way to a server.
+/// An event during the attempts to reach a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A connection is begun.
+    /// A connection attempt begins.
     Connect,
-    /// An idle one is used.
+    /// An idle connection is reused.
     Reuse,
     /// The server is tried again.
     Retry,
-    /// Another one is tried.
+    /// Another server is tried.
     Redispatch,
-    /// There is no connection for the request for good.
+    /// The request has failed for lack of a connection.
     Failure,
-    /// The answer was none, and the request is sent again.
+    /// The response was invalid or missing, and the request is sent again.
     BadAnswer,
-    /// An agent has left without an answer.
+    /// An agent has disconnected without an answer.
     AgentLeft,
-    /// An agent is not waited for any more.
+    /// The wait for an agent was abandoned.
     AgentAbandoned,
 }
 
-/// A server has a session: an idle connection is used, or a new one is on its way. One that the system refuses at once (there is no
-/// such UNIX socket) is none, as in HAProxy.
+/// Counts a session of a server: an idle connection is reused, or a new one is being established. A connection that the system
+/// refuses at once (there is no such UNIX socket) is not counted, as in HAProxy.
 #[inline]
 pub fn server_session(worker: &Worker, server: &Server) {
     session_of(worker, server, worker.counters().server(server.serial));
@@ -249,7 +251,7 @@ fn session_of(worker: &Worker, server: &Server, counters: &ObjectCounters) {
     counters.session_rate.add(now, 1, || known().map(|counters| &counters.session_rate));
 }
 
-/// Counts a step for the server and its backend.
+/// Counts an event for the server and its backend.
 #[inline]
 pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: ServerEvent) {
     let counters = worker.counters();
@@ -274,7 +276,7 @@ pub fn step(worker: &Worker, proxy: &Proxy, server: Option<&Server>, step: Serve
     own.into_iter().for_each(count);
 }
 
-/// Whom a stream is counted for.
+/// The counters to which a stream is added.
 struct Parties<'a> {
     front: &'a ObjectCounters,
     bind: Option<&'a ObjectCounters>,
@@ -298,7 +300,7 @@ impl<'a> Parties<'a> {
         }
     }
 
-    /// Counts for all of them.
+    /// Updates all of them.
     #[inline]
     fn each(&self, count: impl Fn(&'a ObjectCounters)) {
         count(self.front);
@@ -319,7 +321,7 @@ impl<'a> Parties<'a> {
     }
 }
 
-/// Counts the bytes that went since the last time, so that a long stream shows while it runs.
+/// Adds the bytes since the last call, so that the counters of a long stream are updated while it runs.
 pub fn bytes(session: &Session, state: &mut StreamState) {
     add_bytes(session, &Parties::of(session, state), state);
     tracking::bytes(session, state);
@@ -334,7 +336,7 @@ fn add_bytes(session: &Session, parties: &Parties<'_>, state: &mut StreamState) 
     }
     state.counted = now;
     if session.has_several() {
-        // What the protocol's counters are made of holds bytes of HTTP/1 and HTTP/2.
+        // HTTP/1 counters are computed by subtraction: these sums contain bytes of HTTP/1 and HTTP/2.
         parties.front.protocol.received.subtract(bytes_in);
         parties.front.protocol.sent.subtract(bytes_out);
     }
@@ -356,7 +358,7 @@ fn add_bytes(session: &Session, parties: &Parties<'_>, state: &mut StreamState) 
     process.bytes_out_rate.add(rt::now(), units, || worker.all().map(|worker| &worker.process.bytes_out_rate));
 }
 
-/// Bytes of a message that is under way: a large one shows before its end.
+/// Adds the bytes of a message in progress, if they are many: a large message is counted before its end.
 #[inline]
 pub fn flowing(session: &Session, state: &mut StreamState) {
     const WORTH_COUNTING: u64 = 64 * 1024;
@@ -366,7 +368,8 @@ pub fn flowing(session: &Session, state: &mut StreamState) {
     }
 }
 
-/// Bytes of a body that the kernel moved: a request's go from the frontend's peer to the backend's, an answer's back.
+/// Adds body bytes that were moved by the kernel: a request's from the client to the server, a response's from the server to
+/// the client.
 pub fn spliced(session: &Session, state: &StreamState, answer: bool, bytes: usize) {
     let bytes = bytes as u64;
     let parties = Parties::of(session, state);
@@ -380,7 +383,7 @@ pub fn spliced(session: &Session, state: &StreamState, answer: bool, bytes: usiz
     session.worker.counters().process.spliced_out.add(bytes);
 }
 
-/// A stream has ended.
+/// Counts the end of a stream.
 pub fn stream(session: &Session, state: &mut StreamState) {
     let parties = Parties::of(session, state);
     add_bytes(session, &parties, state);
@@ -397,7 +400,7 @@ pub fn stream(session: &Session, state: &mut StreamState) {
     }
 }
 
-/// How long the answer was waited for; for the dashboard.
+/// Adds the response time, for the dashboard.
 fn latency(parties: &Parties<'_>, state: &StreamState) {
     let (now, timings) = (rt::now(), &state.timings);
     let Some(begin) = timings.first_byte.or(timings.connected.map(|_| timings.start)) else { return };
@@ -409,20 +412,20 @@ fn latency(parties: &Parties<'_>, state: &StreamState) {
     }
 }
 
-/// A server has announced its answer.
+/// Counts an interim response of a server.
 pub fn interim(session: &Session, state: &StreamState) {
     if let Some(server) = Parties::of(session, state).server {
         server.answers[1].increment();
     }
 }
 
-/// Bytes of a request that were read behind its end in the log: the protocol alone has seen them.
+/// Adds bytes of a request that were read after its log line was written: they count for the protocol only.
 pub fn dropped(session: &Session, bytes: usize) {
     session.counters().front.protocol.received.add(bytes as u64);
 }
 
-/// What came was no request: the protocol alone has seen its bytes, and those of the answer. A connection that ended
-/// without a byte was no stream of it.
+/// Counts data that was not a request: its bytes, and those of the answer, count for the protocol only. A connection that ended
+/// without a byte is not a stream of it.
 #[cold]
 pub fn no_request(session: &Session, state: &StreamState, received: usize, sent: usize) {
     let protocol = &session.counters().front.protocol;
@@ -436,20 +439,20 @@ pub fn no_request(session: &Session, state: &StreamState, received: usize, sent:
     session.worker.counters().process.bytes_out.add(sent as u64);
 }
 
-/// A change of a head did not fit.
+/// Counts a change of a head that did not fit.
 #[cold]
 pub fn failed_rewrite(session: &Session, state: &StreamState) {
     Parties::of(session, state).each(|counters| counters.failed_rewrites.increment());
 }
 
-/// The class of the answer; a server is counted for what came from it, whatever rules made of that.
+/// Counts the class of the response's status; for the server, the status that it has sent, before rules.
 #[inline]
 fn answer(parties: &Parties<'_>, state: &StreamState) {
     let class_of = |status: i32| match status {
         100..600 => status as usize / 100,
         _ => 0,
     };
-    // The client got no answer where the status is 0.
+    // Status 0: the client got no response.
     if state.status != 0 {
         let class = class_of(state.status);
         parties.front.answers[class].increment();
@@ -465,27 +468,27 @@ fn answer(parties: &Parties<'_>, state: &StreamState) {
     }
 }
 
-/// A server of HTTP/1 has done what a sound one would not do.
+/// Adds glitches of a server's HTTP/1 connection.
 #[cold]
 pub fn server_glitches(session: &Session, backend: usize, glitches: u32) {
     session.worker.counters().proxies[backend].serving().http2.glitches.add(u64::from(glitches));
 }
 
-/// A connection of HTTP/2 that is open, and what is counted of it.
+/// Guard that counts an open HTTP/2 connection and its streams.
 pub struct Http2Connection<'a> {
     counters: &'a Http2Counters,
     streams: Cell<u64>,
 }
 
 impl<'a> Http2Connection<'a> {
-    /// It has begun.
+    /// Counts a connection that begins.
     pub fn new(counters: &'a Http2Counters) -> Self {
         counters.open_connections.increment();
         counters.connections.increment();
         Self { counters, streams: Cell::new(0) }
     }
 
-    /// What has happened on it. Glitches are counted where their consequences are.
+    /// Adds the events of the connection. Glitches are counted where their consequences are handled.
     pub fn count(&self, counts: &Counts) {
         let counters = self.counters;
         let rows = [
@@ -518,14 +521,14 @@ impl Drop for Http2Connection<'_> {
     }
 }
 
-/// A client's connection of several streams, in the counters of its protocol.
+/// A client's multiplexed connection, in the counters of its protocol.
 pub enum ClientConnection<'a> {
     /// HTTP/2.
     H2(Http2Connection<'a>),
 }
 
 impl<'a> ClientConnection<'a> {
-    /// It has begun, and is none of HTTP/1.
+    /// Counts a connection that begins, and removes it from those of HTTP/1.
     pub fn begin(session: &'a Session, protocol: Protocol) -> Self {
         session.counters().front.protocol.connections.subtract(1);
         match protocol {
@@ -533,7 +536,7 @@ impl<'a> ClientConnection<'a> {
         }
     }
 
-    /// Counts what has happened on it.
+    /// Adds the events of the connection.
     pub fn count(&self, counts: &ClientCounts) {
         match (self, counts) {
             (Self::H2(connection), ClientCounts::H2(counts)) => connection.count(counts),
@@ -541,7 +544,7 @@ impl<'a> ClientConnection<'a> {
     }
 }
 
-/// Who was at fault. `in_frontend`: no other proxy had the request.
+/// Counts a failed stream by its cause. `in_frontend`: it was in no other proxy.
 #[cold]
 fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
     let (cause, phase) = (state.outcome.cause, state.outcome.phase);
@@ -556,14 +559,14 @@ fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
             }
         }
         (_, _) if state.denied => parties.each(|counters| counters.denied_responses.increment()),
-        // A rule has answered: that is no error.
+        // A response by a rule is not an error.
         (Cause::Local, Phase::Request) => parties.front.intercepted.add(u64::from(in_frontend)),
         (_, Phase::Request) | (Cause::Invalid, _) => {
             for counters in [Some(parties.front), parties.bind].into_iter().flatten() {
                 counters.request_errors.increment();
             }
         }
-        // Who leaves before there is a connection has not aborted a transfer.
+        // A client that disconnects before there is a connection has not aborted a transfer.
         (Cause::Client, Phase::Connect) => {}
         (Cause::Client | Cause::ClientTimeout, _) => {
             parties.behind().for_each(|counters| counters.client_aborts.increment());
@@ -582,7 +585,7 @@ fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
     }
 }
 
-/// Times in milliseconds, as the log tells them.
+/// Adds the times, in milliseconds, as they are logged.
 #[inline]
 fn times(back: &ObjectCounters, server: Option<&ObjectCounters>, state: &StreamState) {
     let values = state.timings.averaged(rt::now());

@@ -1,5 +1,5 @@
-//! `http-request mirror`, Weir's own: chooses the server of another backend for the copy of a request, and sends it in a task.
-//! Must never make the request wait, change it, or affect its response.
+//! `http-request mirror`, an extension of Weir: chooses the server of another backend for the copy of a request, and sends it
+//! in a task. Must never make the request wait, change it, or affect its response.
 
 use std::io;
 use std::pin::Pin;
@@ -57,8 +57,8 @@ pub fn request(session: &Session, state: &mut StreamState, mirror: Mirror) {
     }
 }
 
-/// Sends a copy of a request that is ready for its server; its body is received through the feed. Returns false if it is not
-/// sent.
+/// Sends a copy of a request that is ready for its server; its body is received through the feed. Returns false if the copy is
+/// not sent.
 pub fn send(session: &Session, state: &StreamState, index: usize, feed: Option<SharedFeed>) -> bool {
     let proxy_state = session.worker.proxy_state(index);
     let begun = Job::new(session, state, index, feed);
@@ -125,7 +125,7 @@ fn hash(session: &Session, state: &StreamState, backend: &Backend) -> Option<u32
     }
 }
 
-/// Returns the SNI of its TLS handshake.
+/// Returns the SNI for the copy's TLS handshake.
 fn sni(session: &Session, state: &StreamState, tls: Option<&ServerTls>) -> Option<Box<str>> {
     let sni = tls?.sni.as_ref()?;
     EvalContext::request(session, state).lend(|context| {
@@ -176,7 +176,7 @@ impl Job {
         })
     }
 
-    /// Sends it, and counts the result.
+    /// Sends the copy, and counts the result.
     async fn run(mut self) {
         let generation = Arc::clone(&self.generation);
         let proxy = generation.proxy(self.proxy);

@@ -1,4 +1,4 @@
-//! Streams: one request and its answer, or one TCP session. Each phase owns its own records.
+//! Streams: one request and its response, or one TCP session. Each phase owns its own records.
 
 mod actions;
 pub mod activity;

@@ -1,5 +1,5 @@
-//! What a stream shows of its server's health (configuration manual, section 5.2, "observe"). Must never decide what follows
-//! from that.
+//! Evidence of a stream for its server's health (configuration manual, section 5.2, "observe"). Must never decide the
+//! consequences.
 
 use live::health::Symptom;
 
@@ -7,17 +7,17 @@ use crate::check::{Sign, observe};
 use crate::session::Session;
 use crate::stream_state::{Cause, Phase, StreamState};
 
-/// A server answered with that status.
+/// Reports that a server answered with that status.
 pub(super) fn answer(session: &Session, state: &StreamState, status: u16) {
     sign(session, state, Symptom::of_status(status).map_or(Sign::Answered, Sign::Ill));
 }
 
-/// An answer did not come as it should have, and the request is sent again.
+/// Reports an invalid or missing response, after which the request is sent again.
 pub(super) fn bad_answer(session: &Session, state: &StreamState) {
     sign(session, state, Sign::Ill(Symptom::Read));
 }
 
-/// A stream ended.
+/// Reports the end of a stream.
 #[inline]
 pub(super) fn end(session: &Session, state: &StreamState) {
     if state.denied || state.failed {
@@ -25,10 +25,10 @@ pub(super) fn end(session: &Session, state: &StreamState) {
     }
     let symptom = match (state.outcome.cause, state.outcome.phase) {
         (Cause::Server, Phase::Headers) => Symptom::Read,
-        // Once its head is here, who has no patience is a rule (`wait-for-body`).
+        // After the response's head, the timeout is that of a rule (`wait-for-body`).
         (Cause::ServerTimeout, Phase::Headers) if state.timings.response.is_none() => Symptom::Timeout,
         (Cause::Proxy, Phase::Headers) => Symptom::Head,
-        // What is no body shows as much as what is no head; one that is cut off may be due to the network.
+        // An invalid body counts like an invalid head; a truncated one does not: the network may be the cause.
         (Cause::Proxy, Phase::Data) => Symptom::Body,
         _ => return,
     };

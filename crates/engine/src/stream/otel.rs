@@ -1,6 +1,6 @@
 //! Spans of a stream (`otel-trace`): one for the stream itself, one for each attempt to reach a server, with attributes by the
-//! semantic conventions of OpenTelemetry. Owns the trace context that is sent to servers. Must never wait, nor change anything
-//! else of a stream.
+//! semantic conventions of OpenTelemetry. Owns the trace context that is sent to servers. Must never wait, nor change other
+//! state of a stream.
 
 use base::Moment;
 use policy::program::{OtelFormat, OtelTrace, Proxy, ServerAddress};
@@ -196,7 +196,7 @@ pub fn begin_attempt(session: &Session, state: &mut StreamState, server: usize) 
 
 #[cold]
 fn begin_known_attempt(session: &Session, state: &mut StreamState, server: usize) {
-    // A second attempt that has won is there already.
+    // The span of a second attempt that has won was started before.
     let known = state.trace.as_mut().and_then(|trace| trace.attempt.as_mut());
     if known.is_some_and(|known| std::mem::take(&mut known.won)) {
         return;
@@ -221,7 +221,7 @@ pub fn fail_attempt(session: &Session, state: &SharedStreamState, cause: Cause) 
     end_attempt(session, &mut state.borrow_mut(), Ended::Failed(why));
 }
 
-/// Starts the span of a second attempt beside the first one, before the request's head is written for it.
+/// Starts the span of a second, concurrent attempt, before the request's head is encoded for it.
 pub fn begin_rival(state: &mut StreamState, server: usize) {
     if let Some(trace) = &mut state.trace {
         let rival = trace.attempt(server);

@@ -1,4 +1,4 @@
-//! Error pages as answers within a session. Must never decide which error it is.
+//! Error pages as responses to streams. Must never choose the status.
 
 use std::borrow::Cow;
 
@@ -14,8 +14,8 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::{has_rules_after, run_after};
 use crate::stream_state::StreamState;
 
-/// The answer to a stream's request: that text with canonical fields, changed by `http-after-response`
-/// rules, with the connection lines that this client needs.
+/// Prepares a response: that text with canonical fields, changed by `http-after-response` rules, with the connection fields
+/// that this client needs.
 pub fn to_stream<'t>(session: &Session, state: &StreamState, reply: Reply<'t>, keep: bool) -> Prepared<'t> {
     let spelling = session.proxy().http.client_spelling.as_deref();
     let bare = state.wants_head_alone();
@@ -32,7 +32,7 @@ pub fn to_stream<'t>(session: &Session, state: &StreamState, reply: Reply<'t>, k
         !state.opens_tunnel(head.status())
     };
     let answer = prepared::compose(&reply.text, (&state.request, bare), spelling, keep, edit);
-    // Where the rules fail, it goes out as it was.
+    // If the rules fail, the text is sent unchanged.
     let answer = match failed {
         true => prepared::compose(&reply.text, (&state.request, bare), spelling, keep, |_| true),
         false => answer,
@@ -40,8 +40,8 @@ pub fn to_stream<'t>(session: &Session, state: &StreamState, reply: Reply<'t>, k
     answer.unwrap_or(Prepared { bytes: reply.text, keep: false, status: None })
 }
 
-/// The page for a status: the backend's own, else the frontend's, else that of every proxy. The session is that of the
-/// view.
+/// Returns the page for a status: the backend's own, otherwise the frontend's, otherwise the standard page. `view` belongs to
+/// the session.
 pub fn of<'s>(session: &'s Session, view: EvalContext<'_>, status: u16) -> Reply<'s> {
     let backend = view.state.backend.map(|index| session.proxy_at(index));
     let own = backend.into_iter().chain([session.proxy()]).find_map(|proxy| proxy.errors.own(status));
@@ -49,23 +49,24 @@ pub fn of<'s>(session: &'s Session, view: EvalContext<'_>, status: u16) -> Reply
         None => ErrorPages::standard(status).lend(),
         Some(Page::Text(text)) => text.lend(),
         Some(Page::Described(answer)) => {
-            // As soon as there is an answer of a server, the request is not looked at any more, nor is what the page is to
-            // take the place of.
+            // Once a server has responded, the page's expressions can read neither the request nor the response that the page
+            // replaces.
             let answered = view.state.timings.response.is_some();
             let direction = if answered { Direction::Response } else { Direction::Request };
-            // What the page is the answer to counts no more; the page itself may cost too much as well.
+            // The failed evaluation is reset; that of the page may exceed the limit as well.
             view.state.exhausted.set(false);
             match text(EvalContext { direction, response: None, ..view }, answer) {
                 _ if view.state.exhausted.get() => ErrorPages::standard(500).lend(),
                 Some(reply) if reply.text.len() <= session.generation().program.global.bufsize => reply,
-                // It fits in no buffer.
+                // The page exceeds the buffer size.
                 _ => ErrorPages::standard(500).lend(),
             }
         }
     }
 }
 
-/// The answer with that status to what was no request: the page as it is, but for the case of its fields' names.
+/// Returns the answer with that status to data that was not a request: the page unchanged, except for the case of its field
+/// names.
 pub fn refusal(session: &Session, status: u16) -> Vec<u8> {
     let proxy = session.proxy();
     let mut bytes = prepared::lowercase_names(proxy.errors.page(status));
@@ -75,7 +76,7 @@ pub fn refusal(session: &Session, status: u16) -> Vec<u8> {
     bytes
 }
 
-/// An answer was sent: its memory is used again.
+/// Recycles the memory of an answer that was sent.
 pub fn keep_text(session: &Session, answer: Prepared<'_>) {
     if let Cow::Owned(bytes) = answer.bytes {
         session.worker.keep_text(bytes);

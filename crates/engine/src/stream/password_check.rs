@@ -13,7 +13,7 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Whether a request may have to wait here, by a cheap check.
+/// Whether a request may have to wait for a check, by an inexpensive test.
 pub fn may_wait(state: &SharedStreamState, proxy: &Proxy) -> bool {
     let says = |name: &[u8]| state.borrow().request.contains(name);
     !proxy.slow_userlists.is_empty() && (says(b"authorization") || says(b"proxy-authorization"))

@@ -18,7 +18,7 @@ use crate::stream::sticking;
 use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 
-/// Returns the server that a request is bound to. Cookies for the proxy alone are removed.
+/// Returns the server that a request is bound to. Cookies that are meant for the proxy only are removed.
 pub fn bind_request(
     session: &Session,
     client: &Client,
@@ -144,7 +144,7 @@ impl Lookup for Servers<'_> {
     fn find(&self, value: &[u8]) -> Found {
         self.proxy_state.cookies.with_values(self.plan, |values| match values.servers(value) {
             [] => Found::Unknown,
-            // Whether it is down is determined when its slot is requested.
+            // Whether it is down is checked when its slot is requested.
             [only] if !self.forced => Found::Server(*only),
             several => match several.iter().find(|server| self.proxy_state.is_usable(**server)) {
                 Some(server) => Found::Server(*server),

@@ -1,4 +1,4 @@
-//! The links to servers that belong to one client's session: those of `http-reuse never`, and those on which a client has
+//! Server connections that belong to one client's session: those of `http-reuse never`, and those on which a client has
 //! authenticated. Must never share one.
 
 use std::task::Context;
@@ -16,7 +16,7 @@ impl Asked {
     /// Derives it from a request and its answer.
     #[inline]
     pub fn by(state: &StreamState) -> Self {
-        // 401 and 407, and two statuses that the exact look leaves out.
+        // 401 and 407, and two statuses that the exact check excludes.
         let may_ask = state.response.status().wrapping_sub(401) & !6 == 0;
         if may_ask | authentication::may_authenticate(&state.request, &state.response) {
             Self::exactly(state)
@@ -27,7 +27,7 @@ impl Asked {
 
     #[cold]
     fn exactly(state: &StreamState) -> Self {
-        // A rule may have hidden what the server said.
+        // A rule may have changed the server's status.
         let challenged = authentication::challenges(&state.response) != Bond::None;
         if challenged || authenticates(state) {
             return Self::Connection;
@@ -37,24 +37,24 @@ impl Asked {
     }
 }
 
-/// Whether a request, as it goes to its server, logs its connection in.
+/// Whether a request, as it is sent to its server, authenticates its connection.
 pub fn authenticates(state: &StreamState) -> bool {
     authentication::credentials(&state.request) == Bond::Connection
 }
 
-/// The idle link of a session to a server that fits, if there is one that is open and silent.
+/// Returns an idle connection of the session to that server that fits, and that is open and without pending events.
 pub fn take(session: &Session, serial: usize, fits: impl Fn(&Link) -> bool) -> Option<Link> {
     session.private_links()?.borrow_mut().take(serial, fits)
 }
 
-/// Lays a link of a session down; where `most` lie there already it is closed (`max-session-srv-conns`).
+/// Keeps a connection of a session. It is closed if the session already keeps `most` of them (`max-session-srv-conns`).
 pub fn put(session: &Session, backend: usize, server: &Server, link: Link, most: usize) {
     if most > 0 {
         session.own_private_links().borrow_mut().put(backend, server, link, most);
     }
 }
 
-/// An answer came to a session. Who was once asked to authenticate on a connection stays with it.
+/// Records the authentication state after a response. [`Asked::Connection`] is kept until the session ends.
 pub fn note(session: &Session, asked: Asked) {
     let links = match asked {
         Asked::Nothing => session.private_links(),
@@ -65,12 +65,12 @@ pub fn note(session: &Session, asked: Asked) {
     }
 }
 
-/// The server that a request for this backend prefers: one that the session still has a connection to.
+/// Returns the server that a request for this backend prefers: the last one, if the session still has a connection to it.
 pub fn preference(session: &Session, proxy: &Proxy, backend: &Backend) -> Option<Preference> {
     session.private_links()?.borrow().preference(proxy, backend)
 }
 
-/// Any event on an idle link ends it.
+/// Closes idle connections on which any event has occurred.
 pub fn discard_disturbed(session: &Session, cx: &mut Context<'_>) {
     if let Some(links) = session.private_links() {
         links.borrow_mut().discard_disturbed(cx);

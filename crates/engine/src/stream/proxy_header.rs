@@ -1,4 +1,4 @@
-//! The PROXY header that a connection to a server begins with (configuration manual, section 5.2, "send-proxy-v2"). Must
+//! The PROXY protocol header at the beginning of a server connection (configuration manual, section 5.2, "send-proxy-v2"). Must
 //! never send it.
 
 use base::buffer::Buffer;
@@ -13,7 +13,7 @@ use crate::stream::connect::Request;
 use crate::stream::evaluate::EvalContext;
 
 impl Request<'_> {
-    /// Appends the header of a connection for this request.
+    /// Appends the header for a connection that carries this request.
     pub(super) fn write_header(&mut self, header: &ProxyHeader, out: &mut Buffer) -> Result<(), HeaderTooLong> {
         let ends: Ends = self.state.borrow().client(self.session).zip(self.state.borrow().destination(self.session));
         if !header.binary {
@@ -57,7 +57,7 @@ impl Request<'_> {
     }
 }
 
-/// Appends what is told of the client's TLS; of one that speaks plainly that there is none.
+/// Appends the field about the client's TLS; without TLS, it contains no flags.
 fn write_ssl(encoder: &mut EncoderV2<'_>, wanted: ProxySsl, tls: Option<&HandshakeInfo>) {
     let Some(tls) = tls else { return encoder.ssl(0, 0, |_| {}) };
     let shown = match (tls.peer.is_empty(), tls.resumed) {

@@ -1,4 +1,4 @@
-//! The facts of a stream that log formats tell. Must never write a line.
+//! The values of a stream for log formats. Must never write a line.
 
 use base::moment::WallTime;
 use config::spec::Mode;
@@ -10,20 +10,19 @@ use policy::program::{Proxy, Server, ServerAddress};
 use crate::session::Session;
 use crate::stream_state::{Cause, Phase, StreamState};
 
-/// Whether nothing went wrong with a stream so far.
+/// Whether a stream has had no error, retry or redispatch so far.
 pub fn is_normal(session: &Session, state: &StreamState) -> bool {
     let ended_well = matches!(state.outcome.cause, Cause::Normal | Cause::Local);
     let is_error = session.is_http() && state.status >= 500;
     ended_well && state.attempts.retries == 0 && !state.attempts.redispatched && !is_error
 }
 
-/// What a log format would tell of the stream at this moment.
+/// Passes the current values of the stream for log formats to `use_record`.
 pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOnce(&Record<'_>)) {
     let worker = &session.worker;
     let proxy = session.proxy();
     let backend = state.backend.map(|index| session.proxy_at(index));
-    // A denied request has no server, nor one that its client left unfinished; what is shown is the one that its cookie
-    // leads to.
+    // A denied request, and one that its client left incomplete, have no server; the one of its cookie is shown.
     let unfinished = state.outcome.cause == Cause::Client && state.outcome.phase == Phase::Request;
     let shown = state.server.or_else(|| state.persistence.server.filter(|_| state.denied || unfinished));
     let server = backend.unwrap_or(proxy).backend.as_ref().zip(shown);
@@ -34,7 +33,7 @@ pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOn
     let client =
         state.client(session).map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
     let captures = state.captures.borrow();
-    // What was no request has none.
+    // Data that was not a request has no captures.
     let shows_captures = state.has_request || proxy.mode != Mode::Http;
     let request_captures =
         if shows_captures { padded(&captures.request, proxy, |plan| plan.request.len()) } else { Vec::new() };
@@ -60,7 +59,7 @@ pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOn
         request_date: request_date(state),
         timers: state.timings.timers(rt::now()),
         status: state.status,
-        // As HAProxy: what a compressed answer was before.
+        // As in HAProxy: the bytes before compression.
         bytes_to_client: if state.compression.is_some() { state.bytes.received } else { state.bytes.bytes_out },
         bytes_from_client: state.bytes.bytes_in,
         termination: [cause, phase, presented, returned],
@@ -86,13 +85,13 @@ pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOn
     use_record(&record);
 }
 
-/// What slots hold, as many as there are.
+/// Returns the captured values, one for each declared capture.
 fn padded<'k>(kept: &'k [Kept], proxy: &Proxy, slots: impl FnOnce(&CapturePlan) -> usize) -> Vec<Option<&'k [u8]>> {
     let slots = proxy.frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()).map_or(0, slots);
     (0..slots).map(|index| kept.get(index).and_then(Kept::get)).collect()
 }
 
-/// Where the server is.
+/// Returns the server's address.
 fn server_address(session: &Session, state: &StreamState, server: &Server) -> Endpoint {
     match &*session.worker.process.outgoing.address(server) {
         ServerAddress::Inet { ip, port } => {
@@ -107,7 +106,7 @@ fn server_address(session: &Session, state: &StreamState, server: &Server) -> En
     }
 }
 
-/// When the request's first byte came; the start where none did.
+/// Returns the time of the request's first byte; the stream's start if there was none.
 fn request_date(state: &StreamState) -> WallTime {
     match state.timings.first_byte {
         Some(first) => state.start_date.saturating_add(first.saturating_since(state.timings.start)),

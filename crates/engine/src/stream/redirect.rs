@@ -1,4 +1,4 @@
-//! Redirects to a server itself (`redir`, configuration manual, section 5.2). Must never choose the server.
+//! Redirects to a server (`redir`, configuration manual, section 5.2). Must never choose the server.
 
 use conn::h1::prepared;
 use policy::program::Server;

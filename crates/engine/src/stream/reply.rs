@@ -1,6 +1,6 @@
-//! Answers that Weir gives in a server's place: to what was no request, and to requests that could not be served. Owns how
-//! such an answer ends: the rest of the request is read, or the connection closes. Must never decide that something went
-//! wrong: its callers did.
+//! Responses that Weir generates: to data that was not a request, and to requests that could not be served. Owns the end of
+//! such an exchange: the rest of the request is read, or the connection is closed. Must never decide that an error has
+//! occurred: its callers do.
 
 use std::task::Poll;
 
@@ -23,25 +23,25 @@ use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
 use conn::h1::prepared::Prepared;
 
-/// An answer in a server's place.
+/// A response that Weir generates.
 pub struct Answer<'t> {
     /// Its status.
     pub status: u16,
-    /// The whole of it as text; `None`: the proxy's page for that status.
+    /// Its complete text; `None`: the proxy's page for that status.
     pub text: Option<Reply<'t>>,
-    /// Its stream is counted and logged.
+    /// Whether its stream is counted and logged.
     pub logged: bool,
 }
 
 impl<'t> Answer<'t> {
-    /// An answer with that text, or the proxy's page for that status.
+    /// Creates an answer with that text, or with the proxy's page for that status.
     pub fn new(status: u16, text: Option<Reply<'t>>) -> Self {
         Self { status, text, logged: true }
     }
 }
 
 impl Refused {
-    /// The answer that the filter gives. The error says what the client gets.
+    /// Returns the response of the filter. The error names the page to be sent instead.
     fn answer(self, state: &SharedStreamState) -> Result<Answer<'static>, Failure> {
         let Self { failure, text } = self;
         match (text, u16::try_from(failure.status)) {
@@ -54,7 +54,7 @@ impl Refused {
     }
 }
 
-/// Ends a request that a filter does not let go on.
+/// Ends a request that a filter has rejected.
 pub async fn reply_refused(
     session: &Session,
     client: &mut Client,
@@ -68,7 +68,7 @@ pub async fn reply_refused(
     }
 }
 
-/// The same before the body of the request flows.
+/// Like [`reply_refused`], before the body of the request is forwarded.
 pub async fn reply_refused_unread(
     session: &Session,
     client: &mut Client,
@@ -82,14 +82,14 @@ pub async fn reply_refused_unread(
     }
 }
 
-/// Notes how a stream ended, and the status that the client gets; -1 for none.
+/// Records the outcome of a stream and the status that is sent to the client; -1: none.
 pub fn finish(state: &SharedStreamState, outcome: Outcome, status: i32) {
     let state = &mut *state.borrow_mut();
     state.outcome = outcome;
     state.status = status;
 }
 
-/// Ends a request without an answer. Where a script has wanted that, it has no status, as in HAProxy.
+/// Ends a request without a response. As in HAProxy, the status is 0 if a script has requested that.
 pub fn cut(session: &Session, state: SharedStreamState, outcome: Outcome) {
     finish(&state, outcome, if outcome.cause == Cause::Local { 0 } else { -1 });
     state.borrow_mut().timings.request = None;
@@ -114,7 +114,7 @@ pub async fn reply_error(
     }
 }
 
-/// The same before the body of the request flows.
+/// Like [`reply_error`], before the body of the request is forwarded.
 pub async fn reply_error_unread(
     session: &Session,
     client: &mut Client,
@@ -135,8 +135,7 @@ pub async fn reply_error_unread(
     }
 }
 
-/// A client that leaves a request unfinished is logged with the backend that the request would have gone to, and with its
-/// cookie there, as HAProxy logs it.
+/// Assigns a backend to a request that its client left incomplete, and reads its cookie, for the log line, as in HAProxy.
 fn blame_client(session: &Session, client: &Client, state: &SharedStreamState) {
     if state.borrow().backend.is_none() {
         let backend = switch(session, client, state);
@@ -149,8 +148,8 @@ fn blame_client(session: &Session, client: &Client, state: &SharedStreamState) {
     persistence::note_cookie(session, client, state);
 }
 
-/// Answers a request whose body does not flow yet. Most have none and are answered at once; the caller's future has no
-/// room for the others, which get their own.
+/// Answers a request whose body is not forwarded yet. Requests without a body, the most frequent case, are answered in the
+/// caller's future; a body gets a future of its own, so that the caller's stays small.
 pub async fn reply_unread(
     session: &Session,
     client: &mut Client,
@@ -176,7 +175,8 @@ pub async fn reply_unread(
     }
 }
 
-/// Ends a request whose body breaks the chunked coding in what came with its head: it never was one.
+/// Ends a request whose body violates the chunked coding in the data received with its head: it is logged as an invalid
+/// request.
 pub async fn reply_broken(session: &Session, client: &mut Client, state: SharedStreamState) {
     state.borrow_mut().forget_request();
     tracking::wrong_body(session, &client.conn, &state);
@@ -184,7 +184,7 @@ pub async fn reply_broken(session: &Session, client: &mut Client, state: SharedS
     reply_malformed(session, client, state, 400).await
 }
 
-/// Answers what was no request, or came too late for one, with the page that no rule changes. The connection ends.
+/// Answers data that was not a request, or a late request, with the page, without running rules. The connection ends.
 pub async fn reply_malformed(session: &Session, client: &mut Client, state: SharedStreamState, status: u16) {
     let page = page::refusal(session, status);
     let sent = write(session, client, &page, false).await;
@@ -198,13 +198,13 @@ pub async fn reply_malformed(session: &Session, client: &mut Client, state: Shar
     }
 }
 
-/// Sends the head of an interim answer. False: the client does not take it.
+/// Sends the head of an interim response. Returns false if the client does not accept it.
 pub async fn send_interim(session: &Session, client: &mut Client, head: &[u8]) -> bool {
     write(session, client, head, false).await
 }
 
-/// Ends a request with an answer, before its own end as the case may be. What is left of it is read and dropped, so that
-/// the connection can go on; where its end cannot be found, the answer says that the connection closes.
+/// Ends a request with a response, possibly before the request itself is complete. Its remaining bytes are read and discarded,
+/// so that the connection can be reused; if its end cannot be found, the response announces that the connection closes.
 pub async fn reply<R: Remainder>(
     session: &Session,
     client: &mut Client,
@@ -217,7 +217,7 @@ pub async fn reply<R: Remainder>(
         tracking::own_answer(session, &mut state.borrow_mut());
     }
     let answer = prepare(session, &state.borrow(), answer, rest.may_end());
-    // Everything that the client has sent was read: closing cannot reset what is on its way to it.
+    // All data from the client was read: closing the connection cannot reset it before the response is delivered.
     let closes = !answer.keep && rest.is_read() && client.conn.is_settled();
     let sent = write(session, client, &answer.bytes, closes).await;
     if sent && !answer.bytes.is_empty() {
@@ -252,8 +252,8 @@ pub async fn reply<R: Remainder>(
     }
 }
 
-/// Writes to the client; the last bytes wait for the connection's end, where that follows at once. False: the client does
-/// not take it.
+/// Writes to the client. `then_closes`: the connection is closed next, and the last bytes may be sent together with that.
+/// Returns false if the client does not accept them.
 async fn write(session: &Session, client: &mut Client, page: &[u8], then_closes: bool) -> bool {
     let mut sent = 0;
     let mut armed = false;
@@ -276,7 +276,7 @@ async fn write(session: &Session, client: &mut Client, page: &[u8], then_closes:
     .await
 }
 
-/// What the client gets. `may_end`: the request's end can be found.
+/// Returns the response for the client. `may_end`: the request's end can be found.
 fn prepare<'t>(
     session: &'t Session,
     state: &StreamState,
@@ -298,22 +298,22 @@ fn prepare<'t>(
     page::to_stream(session, state, reply, keep)
 }
 
-/// Whether the client has ended it.
+/// Whether the stream was ended by the client.
 fn is_of_client(state: &StreamState) -> bool {
     matches!(state.outcome.cause, Cause::Client | Cause::ClientTimeout)
 }
 
-/// The server that the request got.
+/// Returns the server that was assigned to the request.
 fn server<'a>(proxy: &'a Proxy, state: &StreamState) -> Option<&'a Server> {
     proxy.backend.as_ref().zip(state.server).and_then(|(backend, index)| backend.servers.get(index))
 }
 
-/// Whether the client's connection may go on behind an answer.
+/// Whether the client's connection may be reused after a response.
 pub fn keeps_client(session: &Session, request: &Head) -> bool {
     wants_keep_alive(request) && session.proxy().close_mode != CloseMode::Close && !session.is_leaving()
 }
 
-/// Whether the client said that its connection may go on (RFC 9112, section 9.3).
+/// Whether the client allows its connection to be reused (RFC 9112, section 9.3).
 fn wants_keep_alive(request: &Head) -> bool {
     match request.version() {
         Version::Http11 => !request.connection.close,

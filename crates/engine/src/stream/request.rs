@@ -1,4 +1,4 @@
-//! One HTTP request's head, from its first byte until it is known where it goes. Must never touch a body.
+//! The head of an HTTP request, from its first byte to its dispatch. Must never access a body.
 
 use std::task::Poll;
 
@@ -21,13 +21,13 @@ use crate::stream::{capturing, conclude, content, dispatch, metrics, otel, stage
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
-/// How a request's head came.
+/// Result of receiving a request's head.
 enum Received {
     Head(UnreadBody),
     Nothing,
-    /// The client went away between two requests.
+    /// The client has disconnected between two requests.
     Silence,
-    /// The client has done too much that a sound one would not do.
+    /// The client has exceeded the limit of glitches.
     Cut,
     Failed {
         outcome: Outcome,
@@ -35,7 +35,7 @@ enum Received {
     },
 }
 
-/// Notes when the stream has begun, and what its connection has carried before it.
+/// Records the time at which the stream began, and the number of requests of its connection before it.
 fn note_begin(client: &Client, state: &mut StreamState) {
     state.timings.start = client.since;
     state.start_date = client.since_date;
@@ -47,7 +47,7 @@ fn note_begin(client: &Client, state: &mut StreamState) {
     }
 }
 
-/// Serves the request that has begun to come.
+/// Serves the request that has begun to arrive.
 pub async fn serve(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
     note_begin(client, &mut state.borrow_mut());
@@ -56,7 +56,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
         state.borrow_mut().number = session.worker.process.number_stream();
     }
     let body = match received {
-        // Its rules have run, and the process has counted it.
+        // It began in TCP mode: its rules have run, and the process has counted it.
         Received::Head(body) if begun => {
             metrics::upgraded(session);
             otel::begin(session, &mut state.borrow_mut());
@@ -91,7 +91,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
                 finish_upgrade(&state);
             } else {
                 stages::request_counted(session, &mut state.borrow_mut());
-                // As HAProxy: who is late has made no error.
+                // As in HAProxy, a timeout is not an error of the client.
                 if outcome.cause != Cause::ClientTimeout {
                     tracking::wrong_request(session, &state.borrow());
                 }
@@ -108,19 +108,19 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
     dispatch::dispatch(session, client, state, body).await;
 }
 
-/// Features by which a frontend answers a request before its rules, or notes it.
+/// Features by which a frontend answers a request before its rules, or records it.
 const OWN_ANSWERS: Features =
     Features::CAPTURES.with(Features::MONITORING).with(Features::PROOFS).with(Features::EARLY_LOG);
 
-/// An answer that a frontend gives before its rules.
+/// A response of a frontend before its rules.
 enum OwnAnswer {
-    /// To a monitoring request.
+    /// Response to a monitoring request.
     Monitoring,
-    /// The proof of a certificate's name.
+    /// Key authorization for an ACME challenge.
     Proof(Reply<'static>),
 }
 
-/// Captures what the frontend wants of a request, and finds the answer that the frontend gives itself.
+/// Captures values of a request, and returns the response of the frontend itself, if there is one.
 #[cold]
 fn own_answer(session: &Session, state: &SharedStreamState) -> Option<OwnAnswer> {
     if let Some(plan) = session.proxy().frontend.as_ref().and_then(|frontend| frontend.captures.as_ref()) {
@@ -151,12 +151,12 @@ async fn answer_itself(
     }
 }
 
-/// Ends a request that rules on its bytes do not let pass.
+/// Ends a request that content rules have rejected.
 async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamState, stopped: Stopped, body: UnreadBody) {
     match stopped {
         Stopped::Cut(outcome) => {
             client.drop_connection();
-            // There is no request yet.
+            // Content rules run before the request counts as received.
             state.borrow_mut().forget_request();
             cut(session, state, outcome);
         }
@@ -165,7 +165,7 @@ async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamStat
     }
 }
 
-/// Ends a request before the rules of HTTP.
+/// Ends a request before its HTTP rules.
 async fn end(session: &StreamTask, client: &mut Client, state: SharedStreamState, over: Over<'_>, body: UnreadBody) {
     state.borrow_mut().inspected = true;
     stages::request_counted(session, &mut state.borrow_mut());
@@ -182,7 +182,7 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
     };
     let mut scan = Scan::default();
     let timeouts = &session.proxy().timeouts;
-    // The first request's time runs from the accept, that of the others from their first byte.
+    // The time of the first request begins at the accept, that of others at their first byte.
     let begin = if client.served == 0 { client.ready } else { rt::now() };
     let deadline = timeouts.request().map(|limit| begin + limit);
     let mut armed = false;
@@ -227,7 +227,7 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
     .await
 }
 
-/// What came is no request.
+/// Records invalid data in place of a request.
 #[cold]
 fn refuse(session: &Session, state: &SharedStreamState, status: u16) -> Received {
     if !session.has_several() {
@@ -239,15 +239,15 @@ fn refuse(session: &Session, state: &SharedStreamState, status: u16) -> Received
     Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status }
 }
 
-/// The client has sent what an option alone lets pass. Whether that was too much.
+/// Counts a glitch: a request that is accepted only by an option. Returns whether the client has exceeded the limit.
 #[cold]
 fn odd(session: &Session) -> bool {
     tracking::glitches(session, 1);
     tracking::is_worn_out(session)
 }
 
-/// Ends a connection that does not begin in the protocol that it has to. As in HAProxy there was no request, and the client gets no
-/// answer.
+/// Ends a connection that does not begin with an expected protocol. As in HAProxy, it is not counted as a request, and the
+/// client gets no response.
 pub fn refuse_silently(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
     note_begin(client, &mut state.borrow_mut());
@@ -261,13 +261,14 @@ pub fn refuse_silently(session: &StreamTask, client: &mut Client) {
     conclude::conclude(session, state);
 }
 
-/// A stream that began in TCP mode was no request: the proxy has refused it, whatever the client is told.
+/// Ends a stream that began in TCP mode and was not followed by a request: it is logged as rejected by the proxy, regardless of
+/// the page sent to the client.
 fn finish_upgrade(state: &SharedStreamState) {
     state.borrow_mut().backend = None;
     finish(state, Outcome::new(Cause::Proxy, Phase::Request), 0);
 }
 
-/// The client of a fresh connection sent nothing in time.
+/// Ends a new connection whose client sent nothing in time.
 pub async fn expired(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
     conclude::learn_destination(session);
@@ -286,7 +287,7 @@ pub async fn expired(session: &StreamTask, client: &mut Client) {
     reply_malformed(session, client, state, 408).await;
 }
 
-/// What begins with a slash is compared with the path and query alone, anything else with the whole target.
+/// Compares a URI that begins with a slash with the path and query of the target, others with the whole target.
 fn is_monitor(proxy: &Proxy, state: &SharedStreamState) -> bool {
     let Some(uri) = &proxy.monitor_uri else { return false };
     let request = &state.borrow().request;
@@ -294,10 +295,10 @@ fn is_monitor(proxy: &Proxy, state: &SharedStreamState) -> bool {
     target == &**uri
 }
 
-/// Where servers of ACME look for proofs (RFC 8555, section 8.3).
+/// Path of ACME challenges (RFC 8555, section 8.3).
 const PROOFS: &[u8] = b"/.well-known/acme-challenge/";
 
-/// The answer to a server that looks for a proof of a certificate that Weir keeps itself.
+/// Returns the response to an ACME server that validates a challenge of a certificate that Weir maintains.
 fn proof(session: &Session, state: &SharedStreamState) -> Option<Reply<'static>> {
     let acme = &session.worker.process.upkeep.acme;
     if !acme.is_asked() {

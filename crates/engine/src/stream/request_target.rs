@@ -1,6 +1,6 @@
-//! The parts of a request's target (RFC 9112, section 3.2). Must never change one.
+//! Parts of a request's target (RFC 9112, section 3.2). Must never change one.
 
-/// The path and query of a target, whether it names a host before them or not (RFC 9112, section 3.2).
+/// Returns path and query of a target in origin form or absolute form (RFC 9112, section 3.2).
 pub(super) fn origin_form(target: &[u8]) -> &[u8] {
     match wire::http::target::path(target) {
         Some(at) if at == target.len() => b"/",

@@ -1,5 +1,5 @@
-//! Reverse HTTP: requests for a server that opens its connections itself (`server ... rhttp@`). A connection is one worker's; a
-//! request whose worker has none waits until another one gives it one of its own. Must never open one.
+//! Reverse HTTP: requests for a server that opens its connections itself (`server ... rhttp@`). Each connection belongs to one
+//! worker; a request whose worker has none waits until another worker passes one on. Must never open a connection.
 
 use std::rc::Rc;
 
@@ -17,10 +17,10 @@ use crate::worker::attachments::Kind;
 use crate::worker::waiting::Waiting;
 
 impl Request<'_> {
-    /// A share of a connection that the server has opened, whatever `http-reuse` says.
+    /// Returns a stream of a connection that the server has opened, regardless of `http-reuse`.
     ///
     /// # Errors
-    /// There is none, or none in time: nobody here can do anything about that, so that nothing is tried again.
+    /// There is no connection, or none in time. None can be opened from here, so the attempt is not repeated.
     pub(super) async fn reversed_link(&mut self, server: &Server) -> Result<Attempt, Refusal> {
         let mut name = Vec::new();
         let is_named = server.connecting.name.as_ref().is_some_and(|named| self.evaluate_name(named, &mut name));
@@ -59,12 +59,12 @@ impl Request<'_> {
         }
     }
 
-    /// A share of a connection that this worker has.
+    /// Takes a stream of one of this worker's connections.
     fn share(&self, kind: &Kind) -> Option<Link> {
         let worker = &self.session.worker;
         let link = worker.links.take(&worker.process.pool, kind.server, (false, &|is_early| !is_early), kind.key())?;
         if private::authenticates(&self.state.borrow()) {
-            // No connection can be opened for it: this one ends with it.
+            // No connection can be opened for an authenticated client: this one is closed after the request.
             link.carrier.retire();
         }
         Some(link)

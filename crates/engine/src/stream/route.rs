@@ -1,5 +1,5 @@
-//! The way of a request to its backend: what the frontend and the backend ask of it, and the choice between backends. Must
-//! never ask for a server.
+//! Routing of a request to its backend: the rules of frontend and backend, and the choice of the backend. Must never request a
+//! server.
 
 use config::spec::Mode;
 use conn::h1::UnreadBody;
@@ -21,21 +21,21 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Where a request goes.
+/// Destination of a request.
 #[derive(Clone, Copy)]
 pub struct Route<'s> {
     /// The backend's proxy.
     pub proxy: &'s Proxy,
     /// The backend of that proxy.
     pub backend: &'s Backend,
-    /// The optional features of frontend and backend.
+    /// The combined features of frontend and backend.
     pub features: Features,
 }
 
-/// What goes on of a request: its state and its body.
+/// State and body of a request that continues.
 type Passed = (SharedStreamState, UnreadBody);
 
-/// Finds the backend of a request and runs what both sides ask of it. `None`: the request has ended.
+/// Chooses the backend of a request, and runs the rules of frontend and backend. `None`: the request has ended.
 pub async fn route<'s>(
     session: &'s Session,
     client: &mut Client,
@@ -49,7 +49,7 @@ pub async fn route<'s>(
         false => (state, body),
     };
     let chosen = state.borrow().backend;
-    // A session that came in TCP mode may have its backend already.
+    // A session in TCP mode that was upgraded may have its backend already.
     let target = chosen.or_else(|| switch(session, client, &state));
     if state.borrow().exhausted.get() {
         rt::boxed(request_rules::exhausted(session, client, state, body)).await;
@@ -64,7 +64,7 @@ pub async fn route<'s>(
     };
     let features = state.borrow_mut().choose_backend(own);
     if own.mode != Mode::Http {
-        // Its servers speak something else.
+        // Its servers do not accept HTTP requests.
         refuse_mode(session, state);
         return None;
     }
@@ -109,8 +109,8 @@ pub async fn route<'s>(
     Some((Route { proxy: own, backend, features }, state, body))
 }
 
-/// Screens a request for what `proxy` asks, and runs its rules; `before` is the frontend whose rules have run, where `proxy` is the
-/// backend. `None`: the request has ended.
+/// Validates a request for `proxy`, and runs its rules. `before`: the frontend whose rules have run, if `proxy` is the backend.
+/// `None`: the request has ended.
 async fn pass(
     session: &Session,
     client: &mut Client,
@@ -153,7 +153,7 @@ async fn pass(
     Some((state, body))
 }
 
-/// Ends a request for a backend in TCP mode, which only comes out where the connection was upgraded.
+/// Ends a request for a backend in TCP mode; only upgraded connections can get one.
 fn refuse_mode(session: &Session, state: SharedStreamState) {
     finish(&state, Outcome::new(Cause::Internal, Phase::Request), 500);
     state.borrow_mut().timings.request = None;

@@ -1,4 +1,4 @@
-//! Access of a script's action to its stream, and the meaning of its verdicts. Must never know a language.
+//! Access of a script's action to its stream, and the effects of its verdicts. Must never depend on a language.
 
 use std::cell::RefCell;
 
@@ -23,7 +23,7 @@ const CLASSES: i64 = 2047;
 const OFFSETS: i64 = 524_287;
 
 impl<'a> StreamAccess<'a> {
-    /// Of a message whose head is in the stream's state; `behind` is what has come after it.
+    /// Creates the access to a message whose head is in the stream's state. `behind`: the data received after the head.
     pub(crate) fn of_message(
         session: &'a Session,
         state: &'a SharedStreamState,
@@ -33,7 +33,7 @@ impl<'a> StreamAccess<'a> {
         Self { session, held: Held::Shared(state), direction, behind, bytes: None }
     }
 
-    /// Of the bytes of a session.
+    /// Creates the access to the data of a session in TCP mode.
     pub(crate) fn of_bytes(
         session: &'a Session,
         state: &'a SharedStreamState,
@@ -43,23 +43,23 @@ impl<'a> StreamAccess<'a> {
         Self { session, held: Held::Shared(state), direction, behind: Behind::NONE, bytes: Some(bytes) }
     }
 
-    /// Of an answer that is about to be sent.
+    /// Creates the access to a response that is about to be sent.
     pub(crate) fn of_answer(session: &'a Session, state: &'a StreamState, head: &'a RefCell<&'a mut Head>) -> Self {
         let (held, direction) = (Held::Apart(state, head), Direction::Response);
         Self { session, held, direction, behind: Behind::NONE, bytes: None }
     }
 
-    /// Of a request that a service answers.
+    /// Creates the access to a request that a service answers.
     pub fn of_service(session: &'a Session, state: &'a SharedStreamState) -> Self {
         Self::of_message(session, state, Direction::Request, Behind::NONE)
     }
 
-    /// Of what a filter sees of a stream.
+    /// Creates the access of a filter to a stream.
     pub fn of_filter(session: &'a Session, state: &'a SharedStreamState, direction: Direction) -> Self {
         Self::of_message(session, state, direction, Behind::NONE)
     }
 
-    /// How the body of the request or of the answer is framed; `None`: there is no such head.
+    /// Returns the framing of the body of the request or of the response; `None`: there is no such head.
     pub fn framing(&self, of_request: bool) -> Option<Framing> {
         self.with_state(|state| match of_request {
             true => state.has_request.then_some(state.request.framing),
@@ -67,7 +67,8 @@ impl<'a> StreamAccess<'a> {
         })?
     }
 
-    /// Has the body of the message framed in another way. Only before its head has gone on. False: the head is not at hand.
+    /// Changes the framing of the message's body, which is possible only before its head is sent. Returns false if the head
+    /// cannot be accessed.
     pub fn set_framing(&self, of_request: bool, framing: Framing) -> bool {
         let Held::Shared(state) = self.held else { return false };
         if of_request != (self.direction == Direction::Request) || self.framing(of_request).is_none() {
@@ -79,22 +80,22 @@ impl<'a> StreamAccess<'a> {
         true
     }
 
-    /// Whether an action may wait here: nothing does while a head is on its way to the client (`http-after-response`).
+    /// Whether an action may wait: not while a head is being sent to the client (`http-after-response`).
     pub fn may_wait(&self) -> bool {
         matches!(self.held, Held::Shared(_))
     }
 
-    /// The session of the stream.
+    /// Returns the session of the stream.
     pub fn session(&self) -> &Session {
         self.session
     }
 
-    /// Which way its message goes.
+    /// Returns the direction of its message.
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
-    /// Lends what expressions may see; `None` where the stream's state is in use.
+    /// Passes the context for expressions to `with`; `None`: the stream's state is in use.
     pub fn lend<T>(&self, with: impl FnOnce(&sample::Context<'_>) -> T) -> Option<T> {
         match self.held {
             Held::Shared(state) => {
@@ -108,8 +109,8 @@ impl<'a> StreamAccess<'a> {
         }
     }
 
-    /// The same with no more of a body than HAProxy's buffer holds of it beside the head and the reserve (`tune.maxrewrite`), so
-    /// that a message about both fits into a frame.
+    /// Like [`Self::lend`], but limits the body to the part that fits into HAProxy's buffer together with the head and the
+    /// reserve (`tune.maxrewrite`), so that a message with both fits into a frame.
     pub(crate) fn lend_beside_head<T>(&self, with: impl FnOnce(&sample::Context<'_>) -> T) -> Option<T> {
         let global = &self.session.generation().program.global;
         let head = self.with_state(|state| match self.direction {
@@ -137,7 +138,7 @@ impl<'a> StreamAccess<'a> {
         }
     }
 
-    /// Changes the head of the request, or of the answer. `None`: it is not at hand.
+    /// Changes the head of the request, or of the response. `None`: it cannot be accessed.
     pub fn change(&self, of_request: bool, change: &Change<'_>) -> Option<Result<(), Unfit>> {
         let room = self.session.generation().program.global.bufsize;
         if of_request == (self.direction == Direction::Response) {
@@ -153,7 +154,7 @@ impl<'a> StreamAccess<'a> {
                     return None;
                 }
                 if change.is_about_the_line(&state.request) {
-                    // The log has the request's line as it came.
+                    // The log contains the request line as it was received.
                     let line = || (state.request.method().into(), state.request.target().into());
                     state.captures.borrow_mut().line.get_or_insert_with(line);
                 }
@@ -166,17 +167,17 @@ impl<'a> StreamAccess<'a> {
         }
     }
 
-    /// Whether the stream is a request whose head is there.
+    /// Whether the stream is a request whose head is complete.
     pub(crate) fn has_request(&self) -> bool {
         self.with_state(|state| state.has_request).unwrap_or(false)
     }
 
-    /// The number of the stream.
+    /// Returns the number of the stream.
     pub(crate) fn number(&self) -> u32 {
         self.with_state(|state| state.number).unwrap_or_default()
     }
 
-    /// Lends what the stream has had of its agents; `None`: it has no filters.
+    /// Passes the state of the stream's agents to `with`; `None`: the stream has no filters.
     pub(crate) fn with_agents<T>(&self, with: impl FnOnce(&mut StreamAgents) -> T) -> Option<T> {
         self.with_state(|state| {
             let filters = state.filters.as_ref()?;
@@ -191,13 +192,13 @@ impl<'a> StreamAccess<'a> {
         }
     }
 
-    /// Orders something for the stream.
+    /// Changes a setting of the stream.
     pub fn order(&self, order: Order) {
         let set = |state: &StreamState| match order {
             Order::LogLevel(level) => state.order(|orders| orders.log_level = Some(level)),
             Order::Class(class) => state.order(|orders| orders.class = class.clamp(-CLASSES, CLASSES) as i16),
             Order::Offset(offset) => state.order(|orders| orders.offset = offset.clamp(-OFFSETS, OFFSETS) as i32),
-            // Where the system does not permit it, nothing changes.
+            // If the system does not permit it, nothing changes.
             Order::Mark(mark) => {
                 let _ = self.session.socket().set_mark(mark as u32);
             }
@@ -208,7 +209,7 @@ impl<'a> StreamAccess<'a> {
         self.with_state(set);
     }
 
-    /// The proxy whose log the stream writes to.
+    /// Returns the index of the proxy whose log the stream is written to.
     pub fn proxy(&self) -> usize {
         self.session.frontend
     }
@@ -219,24 +220,24 @@ impl<'a> StreamAccess<'a> {
     }
 }
 
-/// A request that is refused.
+/// The request is denied.
 pub(crate) static DENIED_REQUEST: Final = denied(403);
-/// An answer that is refused.
+/// The response is denied.
 pub(crate) static DENIED_ANSWER: Final = denied(502);
-/// A request that makes no sense.
+/// The request is invalid.
 static INVALID: Final = Final::Fault(400);
-/// An answer that makes no sense.
+/// The response is invalid.
 static INVALID_ANSWER: Final = Final::Fault(502);
-/// An action that failed: an error of the proxy itself, as the Lua manual says.
+/// The action failed: an internal error of the proxy, as specified by the Lua manual.
 pub(crate) static FAILED: Final = Final::Exhausted;
-/// A stream that ends without an answer.
+/// The stream ends without a response.
 pub(crate) static ABORTED: Final = Final::Reject;
 
 const fn denied(status: u16) -> Final {
     Final::Deny(Answer { status, content_type: None, body: Body::Default, fields: Vec::new() })
 }
 
-/// What a verdict means for a message of that direction; `Ok`: whether further rules count.
+/// Returns the effect of a verdict on a message of that direction; `Ok`: whether further rules are run.
 pub(crate) fn judge(verdict: &Verdict, direction: Direction) -> Result<bool, &'static Final> {
     let is_request = direction == Direction::Request;
     Err(match verdict {
@@ -251,7 +252,7 @@ pub(crate) fn judge(verdict: &Verdict, direction: Direction) -> Result<bool, &'s
     })
 }
 
-/// The end of a message that an action has ended.
+/// Returns the end of a message that an action has ended.
 pub(crate) fn end(view: EvalContext<'_>, verdict: Verdict, ended: &Final) -> Ending<'static> {
     let phase = if view.direction == Direction::Request { Phase::Request } else { Phase::Headers };
     match verdict {

@@ -1,4 +1,4 @@
-//! The server of a request with a link to it, or why there is none. Must never choose a server.
+//! The server of a request and a connection to it, or the reason why there is none. Must never choose a server.
 
 use conn::link::Link;
 
@@ -6,29 +6,27 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::Slot;
 
-/// The status of an answer that sends the client to the server itself (`redir`).
+/// Status of a response that redirects the client to a server (`redir`).
 pub const REDIRECT: i32 = 302;
 
-/// A server's slot and a link to it.
+/// A server's slot and a connection to it.
 pub struct Target {
-    /// The slot.
     pub slot: Slot,
-    /// The link.
     pub link: Link,
 }
 
 impl Target {
-    /// Ends the request on its link, which carries no other after it.
+    /// Aborts the request; the connection is not reused.
     pub fn abort(mut self) -> Self {
         self.link.carrier.abort();
         self
     }
 }
 
-/// Why there is none.
+/// Reason for which a request gets no server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
-    /// How it is logged.
+    /// Termination state for the log.
     pub outcome: Outcome,
     /// The status for an HTTP client; -1: none is sent.
     pub status: i32,

@@ -1,4 +1,5 @@
-//! A request that a service of the process answers: the exchange with it, and its end. Must never make an answer itself.
+//! A request that a service of the process answers: the exchange with the service, and its end. Must never generate a response
+//! itself.
 
 use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
@@ -24,13 +25,13 @@ use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, ServiceName};
 use crate::worker::SharedStreamState;
 
-/// How a stream that a service serves ends, unless something goes wrong: rules and lines that come before its end say so as well.
+/// Outcome of a stream that a service answers, unless an error occurs. Rules and log lines before its end also use it.
 const SERVED: Outcome = Outcome::new(Cause::Local, Phase::Request);
 
-/// Answers where there is no service, or its start fails.
+/// Failure of a request whose service does not exist, or fails to start.
 const UNSERVED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
 
-/// Has the service of that number answer.
+/// Serves a request by the service of that number.
 pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamState, number: usize, body: UnreadBody) {
     let shared = &session.worker.process;
     let row = shared.services.names().get(number);
@@ -39,7 +40,7 @@ pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamSt
     run(session, client, state, (shown, ruled, start), body).await;
 }
 
-/// Has a service answer that has been started already.
+/// Serves a request by a service that was already started.
 pub async fn stream(
     session: &Session,
     client: &mut Client,
@@ -50,7 +51,7 @@ pub async fn stream(
     run(session, client, state, (shown, ruled, |_: &SharedStreamState| service), body).await;
 }
 
-/// Has a service answer once filters have seen the head of the request, which starts then.
+/// Passes the request's head to the filters, then starts the service and serves the request.
 async fn run(
     session: &Session,
     client: &mut Client,
@@ -71,7 +72,7 @@ async fn run(
     finish(session, client, state, (&mut *service, ruled, Begun::Nothing), body).await;
 }
 
-/// Has a stored response answer.
+/// Serves a request with a stored response.
 pub async fn stored(
     session: &Session,
     client: &mut Client,
@@ -108,7 +109,7 @@ pub async fn stored(
     }
 }
 
-/// A service begins with its answer.
+/// Records the start of a service.
 fn begin(session: &Session, state: &SharedStreamState, shown: ServiceName) {
     {
         let state = &mut *state.borrow_mut();
@@ -120,7 +121,7 @@ fn begin(session: &Session, state: &SharedStreamState, shown: ServiceName) {
     conclude::log_step(session, state, Origin::Connect);
 }
 
-/// Carries the answer of a service to the client, from where it is.
+/// Forwards the response of a service to the client, starting at the state of `begun`.
 async fn finish(
     session: &Session,
     client: &mut Client,
@@ -146,8 +147,8 @@ async fn finish(
     answer(session, client, state, (service, ruled, begun), up).await;
 }
 
-/// What answers a request whose server has failed with that status (`stale-if-error`). `None`: nothing does, or part of an answer
-/// or of the request is gone.
+/// Returns the service for a request whose server has failed with that status (`stale-if-error`). `None`: there is none, or a
+/// part of the response or of the request was already forwarded.
 fn fall_back(session: &Session, state: &SharedStreamState, status: i32, up: &mut RequestBody) -> Option<Started> {
     let is_there = u16::try_from(status).is_ok_and(|status| cache::has_fallback(session, &state.borrow(), status));
     if !is_there || !up.rewind() {
@@ -157,7 +158,7 @@ fn fall_back(session: &Session, state: &SharedStreamState, status: i32, up: &mut
     cache::stale_answer(session, &mut state.borrow_mut(), status)
 }
 
-/// Answers a request by what a cache has stored, of which its server has said that it is still the same.
+/// Answers a request with a stored response that its server has validated.
 pub async fn answer_validated(
     session: &Session,
     client: &mut Client,
@@ -171,7 +172,7 @@ pub async fn answer_validated(
     }
 }
 
-/// Has a service answer a request in the place of its server.
+/// Serves a request by a service instead of its server.
 async fn take_over(
     session: &Session,
     client: &mut Client,
@@ -189,7 +190,7 @@ async fn take_over(
     }
 }
 
-/// Answers a request that has got no server.
+/// Answers a request that got no server.
 pub async fn refuse(
     session: &Session,
     client: &mut Client,
@@ -217,7 +218,7 @@ pub async fn fail_at_server(
     }
 }
 
-/// Carries the answer of a service to the client.
+/// Forwards the response of a service to the client.
 async fn answer(
     session: &Session,
     client: &mut Client,
@@ -243,13 +244,13 @@ async fn answer(
         }
         End::Failed { outcome, status, page } => {
             let status = if remains.nothing_sent { status } else { 0 };
-            // A rule has put something in the place of what began as an answer of the service, and stays logged as that. So does an
-            // answer that the client has not waited for.
+            // The outcome remains that of the service if a rule has replaced its response, or if the client has not waited for
+            // it.
             let has_left = outcome == Outcome::new(Cause::Client, Phase::Headers);
             let outcome = if ending.is_some() || has_left { SERVED } else { outcome };
             fail(session, client, state, (Failed { outcome, status, page }, ending), up).await;
         }
-        // Of servers alone.
+        // Occur with servers only.
         End::Tunnel
         | End::Validated
         | End::Replay
@@ -269,7 +270,7 @@ fn terms(session: &Session, state: &SharedStreamState, ruled: bool) -> Terms {
     let (request, orders) = (&state.request, state.orders.get());
     Terms {
         client: orders.timeouts.client.or(proxy.timeouts.client),
-        // What is made inside may take its time.
+        // A service has no timeout.
         server: None,
         splice_response: false,
         abort_on_close: proxy.frontend.as_ref().is_some_and(|frontend| frontend.abortonclose),

@@ -1,5 +1,5 @@
-//! A client's connection that carries several streams at a time: its task moves what they have to send and to receive, and
-//! starts a task for each. Must never serve a stream itself.
+//! A client's multiplexed connection: its task moves the data of all streams, and starts a task for each stream. Must never
+//! serve a stream itself.
 
 use std::task::{Context, Poll};
 
@@ -21,7 +21,7 @@ use crate::stream::metrics::ClientConnection;
 use crate::stream::{closing, conclude, private, request, tracking};
 use crate::worker::SharedStreamState;
 
-/// Serves a connection that has begun in `protocol`, until it has ended and all of its streams as well.
+/// Serves a connection that begins with `protocol`, until it and all of its streams have ended.
 pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client, protocol: Protocol) {
     if let Some(state) = client.take_begun(session) {
         hand_over(session, state);
@@ -33,7 +33,8 @@ pub async fn serve(session: &LocalRc<StreamTask>, client: &mut Client, protocol:
     finish(client, end);
 }
 
-/// Ends a stream that began in TCP mode and was no request. Handshakes are time of the connection's first stream.
+/// Ends a stream that began in TCP mode and was not a request. The time of the handshakes is assigned to the connection's first
+/// stream.
 fn hand_over(session: &StreamTask, state: SharedStreamState) {
     if let Some(done) = state.borrow().timings.handshake {
         session.complete_handshake(done);
@@ -41,17 +42,18 @@ fn hand_over(session: &StreamTask, state: SharedStreamState) {
     session.end(state);
 }
 
-/// How a connection has ended.
+/// How a connection ended.
 enum End {
-    /// The client has gone.
+    /// The client has disconnected.
     Gone,
-    /// Through the client's fault.
+    /// By a protocol error of the client.
     Fault,
     /// In any other way.
     Left,
 }
 
-/// Clients send windows and pings as they read: what they have not read yet is lost where the connection is closed.
+/// Closes the connection. Clients send window updates and pings while they read: if the connection were closed at once, unread
+/// data would be lost by a reset.
 fn finish(client: &mut Client, end: End) {
     match end {
         End::Gone => client.drop_connection(),
@@ -60,7 +62,7 @@ fn finish(client: &mut Client, end: End) {
     }
 }
 
-/// The same of a connection that was opened to a server which asks (reverse HTTP).
+/// Serves a connection that was opened to a server which sends requests on it (reverse HTTP).
 pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) {
     let Client { conn, timer, .. } = client;
     if let Some(connection) = Connection::reversed(conn, terms(session, REVERSED, None)) {
@@ -69,11 +71,11 @@ pub async fn serve_reversed(session: &LocalRc<StreamTask>, client: &mut Client) 
     }
 }
 
-/// Carries the streams of a connection to its end.
+/// Serves the streams of a connection until it ends.
 async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, timer: &mut rt::Timer) -> End {
     let open = ClientConnection::begin(session, connection.protocol());
     let mut waiting = Waiting::default();
-    // As for HTTP/1, handshakes and what the client has waited with are time of the first request.
+    // As in HTTP/1, handshakes and idle time of the client are part of the first request's time.
     let mut idle_since = (session.accepted, session.accept_date());
     let crowd = session.client().map(|client| Member::of(Scope::Streams, client));
     loop {
@@ -83,7 +85,8 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
         let admission = admit(session, &connection, crowd.as_ref());
         start(session, stream, Begin { served: opened, idle_since, admission });
         idle_since = (rt::now(), rt::wall());
-        // Streams begin once the frames that came with them are known: those may end the connection.
+        // Streams are started after the frames that were received together with them are processed: these may end the
+        // connection.
         if connection.is_drained() && rt::slice_is_over() {
             rt::yield_now().await;
         }
@@ -99,7 +102,7 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
     }
 }
 
-/// Sends what a connection has left, as long as its client takes something of that within `timeout client`.
+/// Sends the remaining data of a connection, as long as its client accepts some of it within `timeout client`.
 async fn flush(session: &Session, connection: &mut Connection<'_>, timer: &mut rt::Timer) {
     let timeouts = &session.proxy().timeouts;
     let patience = timeouts.client_fin.or(timeouts.client).unwrap_or(closing::PATIENCE);
@@ -117,7 +120,7 @@ async fn flush(session: &Session, connection: &mut Connection<'_>, timer: &mut r
     .await;
 }
 
-/// What a connection gets of the streams that all connections share (`tune.streams-elasticity`); `None`: they share none.
+/// Returns the connection's share of the limit for all connections (`tune.streams-elasticity`); `None`: there is no such limit.
 fn stream_share(session: &Session, protocol: Protocol) -> Option<StreamShare> {
     let global = &session.generation().program.global;
     let most = u32::try_from(protocol::streams(protocol, global)).unwrap_or(u32::MAX);
@@ -125,15 +128,15 @@ fn stream_share(session: &Session, protocol: Protocol) -> Option<StreamShare> {
     Some(StreamShares::take(&session.worker.process.live.stream_shares, most, all))
 }
 
-/// Streams at a time for a client of a worker on which so many tasks wait: from its limit on, as many fewer as the square of
-/// the excess says (`rq-load`, `min`).
+/// Returns the number of concurrent streams for a client of a worker with that number of waiting tasks: above the load limit,
+/// it decreases with the square of their ratio (`rq-load`, `min`).
 fn under_load(limits: &StreamLimits, most: usize, waiting: usize) -> usize {
     let Some(load) = limits.load.map(|load| load as usize).filter(|load| waiting > *load) else { return most };
     let squares = (most as u128 * (load as u128).pow(2)) / (waiting as u128).pow(2);
     usize::try_from(squares).unwrap_or(most).max(limits.least.min(most)).max(1)
 }
 
-/// What clients of a session's frontend are granted.
+/// Returns the protocol limits for clients of a session's frontend.
 fn terms(session: &Session, protocol: Protocol, share: Option<&StreamShare>) -> ClientTerms {
     let global = &session.generation().program.global;
     let streams = under_load(&global.streams, protocol::streams(protocol, global), rt::waiting_tasks());
@@ -145,19 +148,19 @@ fn terms(session: &Session, protocol: Protocol, share: Option<&StreamShare>) -> 
     protocol::client_terms(protocol, global, &grant)
 }
 
-/// How a connection without streams waits for one.
+/// Idle state of a connection without streams.
 #[derive(Default)]
 struct Waiting {
-    /// Since when.
+    /// Time since which it is idle.
     free_since: Option<Moment>,
-    /// How often its client has said that it is there.
+    /// Number of pings that its client had answered at the last call.
     pongs: u32,
 }
 
-/// Moves what can be moved. Ready with a stream that was opened, or with `None`: the connection is to end. One without
-/// streams waits for as long as a client between two requests, also where the client takes nothing of what is left for it; with
-/// a soft stop it ends as soon as nothing is. One that is asked whether it is there waits as long as it says so, where nothing
-/// but `timeout client` bounds it.
+/// Moves all data that can be moved. Ready with a stream that was opened, or with `None` if the connection has to end. A
+/// connection without streams may be idle for as long as a client between two requests, even if the client does not accept the
+/// remaining data; with a soft stop it ends as soon as all data is sent. If only `timeout client` limits its idle time, an
+/// answered ping restarts that time.
 fn poll(
     session: &Session,
     (connection, open): (&mut Connection<'_>, &ClientConnection<'_>),
@@ -216,7 +219,7 @@ fn poll(
     }
 }
 
-/// Counts what has happened on a connection, and writes lines about requests that became no streams.
+/// Adds the events of a connection to the counters, and logs requests that did not become streams.
 fn settle(session: &Session, connection: &Connection<'_>, open: &ClientConnection<'_>) {
     let counts = connection.take_counts();
     let (streams, limit) = connection.streams();
@@ -240,18 +243,18 @@ fn settle(session: &Session, connection: &Connection<'_>, open: &ClientConnectio
     }
 }
 
-/// How a stream begins.
+/// Admission of a stream.
 enum Admission {
-    /// At once; its address has one place less.
+    /// It starts at once, in a slot of its address.
     Now(Option<Place>),
-    /// When it is its turn.
+    /// It is queued.
     Later(Turn),
-    /// Not at all: its client may ask again.
+    /// It is refused: its client may repeat the request.
     Never,
 }
 
-/// Whether a stream begins that was opened. The first one of a connection always does: as many connections as there may be were
-/// taken into account.
+/// Decides whether a stream that was opened may start. The first one of a connection always starts: the limit accounts for the
+/// maximum number of connections.
 fn admit(session: &Session, connection: &Connection<'_>, crowd: Option<&Member>) -> Admission {
     let Some(crowd) = crowd else { return Admission::Now(None) };
     if connection.streams().0 <= 1 {
@@ -268,8 +271,7 @@ fn admit(session: &Session, connection: &Connection<'_>, crowd: Option<&Member>)
 struct Begin {
     /// Number of the stream in its connection, from 0.
     served: u32,
-    /// When the connection was accepted, or the stream before this one began: the client has waited with its request since then
-    /// (`%Ti`).
+    /// Time at which the connection was accepted, or the previous stream began: the start of the client's idle time (`%Ti`).
     idle_since: (Moment, WallTime),
     admission: Admission,
 }
@@ -309,7 +311,8 @@ async fn run(task: LocalRc<StreamTask>, stream: Downstream, begin: Begin) {
     task.leave();
 }
 
-/// Waits until other streams of the same address have ended. `None`: the client has taken the stream back, or that took too long.
+/// Waits until other streams of the same address have ended. `None`: the client has cancelled the stream, or the wait timed
+/// out.
 async fn wait_for_turn(task: &StreamTask, client: &mut Client, turn: Turn) -> Option<Place> {
     let limit = task.proxy().timeouts.request().unwrap_or(closing::PATIENCE);
     let Client { conn, timer, .. } = client;

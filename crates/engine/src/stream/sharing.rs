@@ -1,5 +1,4 @@
-//! Connections to servers that carry several requests at a time: a task for each moves their frames. Must never choose a
-//! server, nor serve a request.
+//! Multiplexed server connections: a task for each of them moves its frames. Must never choose a server, nor serve a request.
 
 use std::rc::Rc;
 use std::task::Poll;
@@ -22,13 +21,13 @@ use crate::stream::head_limits::head_limits;
 use crate::stream::metrics::{self, Handshake, Http2Connection};
 use crate::worker::Worker;
 
-/// What a server speaks other than HTTP/1, whatever connection leads to it; `None`: nothing, or what the handshake of TLS agrees
-/// on.
+/// Returns the protocol of all connections to a server if it is not HTTP/1. `None`: HTTP/1, or negotiated during the TLS
+/// handshake.
 pub fn protocol(server: &Server) -> Option<Protocol> {
     (server.connecting.protocol == Some(MuxProtocol::Http2)).then_some(Protocol::H2)
 }
 
-/// The same on a connection that stands; `special`: what one request asks for.
+/// Returns the protocol of an established connection. `special`: the protocol that one request requires.
 pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -> Option<Protocol> {
     let is_secured = link.carrier.handshake_info().is_some();
     match special {
@@ -42,8 +41,8 @@ pub fn protocol_on(server: &Server, special: Option<MuxProtocol>, link: &Link) -
     agreed.or_else(|| link.carrier.early_protocol()).and_then(Protocol::named)
 }
 
-/// Speaks a protocol on a connection that was just opened, which becomes the first request's share of it. Later requests of
-/// this worker find it where it is `shared`. `None`: it cannot.
+/// Starts a protocol on a connection that was just opened, and returns the first request's stream. Later requests of this
+/// worker can use the connection if it is `shared`. `None`: it failed.
 pub fn open(
     session: &Session,
     (proxy, server): (usize, &Server),
@@ -68,7 +67,7 @@ pub fn open(
     Some(link)
 }
 
-/// Speaks FastCGI on a connection that was just opened, which may carry several requests. As [`open`].
+/// Starts FastCGI on a connection that was just opened and may be multiplexed. See [`open`].
 pub fn open_fcgi(session: &Session, (proxy, server): (usize, &Server), app: &FcgiApp, link: Link) -> Option<Link> {
     let worker = &session.worker;
     let Link { carrier, answers, glitches, private, first, generation, place, pool_key } = link;
@@ -89,15 +88,15 @@ pub fn open_fcgi(session: &Session, (proxy, server): (usize, &Server), app: &Fcg
     Some(link)
 }
 
-/// The FastCGI application behind a server, where its connections carry several requests (`option mpxs-conns`), or may turn out to
-/// (`option get-values`).
+/// Returns the FastCGI application of a server if its connections are multiplexed (`option mpxs-conns`), or may be (`option
+/// get-values`).
 pub fn shared_app<'b>(backend: &'b Backend, server: &Server) -> Option<&'b FcgiApp> {
     let app = backend.fcgi.as_deref().filter(|app| (app.shares_connections || app.get_values) && app.keep_conn)?;
     let speaks = server.connecting.protocol == Some(MuxProtocol::Fcgi);
     (speaks && backend.http_reuse != HttpReuse::Never).then_some(app)
 }
 
-/// Has a connection speak FastCGI where its server does.
+/// Switches a connection to FastCGI if its server uses that.
 pub fn speak_fcgi(backend: &Backend, server: &Server, link: Link, fresh: bool) -> Link {
     match &backend.fcgi {
         Some(app) if server.connecting.protocol == Some(MuxProtocol::Fcgi) => {
@@ -108,7 +107,7 @@ pub fn speak_fcgi(backend: &Backend, server: &Server, link: Link, fresh: bool) -
     }
 }
 
-/// What is known of a connection of several requests.
+/// Returns the properties of a multiplexed connection.
 pub fn protocol_of(shared: SharedUse) -> ProtocolFacts {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     ProtocolFacts {
@@ -119,7 +118,7 @@ pub fn protocol_of(shared: SharedUse) -> ProtocolFacts {
     }
 }
 
-/// What a server is granted.
+/// Returns the protocol limits for a server.
 pub(super) fn terms(global: &Global, server: &Server) -> Terms {
     Terms {
         max_streams: global.http2_servers.streams,
@@ -136,8 +135,7 @@ pub(super) fn terms(global: &Global, server: &Server) -> Terms {
     }
 }
 
-/// Serves a connection until it has ended. An idle one is asked every so often whether its server is there; one of HTTP/2 is
-/// counted.
+/// Serves a connection until it ends. Pings are sent on an idle one at the interval; HTTP/2 connections are counted.
 async fn carry(
     (worker, owner): (Rc<Worker>, (usize, usize)),
     mut connection: ServerConnection,
@@ -148,8 +146,8 @@ async fn carry(
     worker.links.note_ended(&worker.process.pool, &requests);
 }
 
-/// Moves what the requests of a connection have to send and to receive, until it has ended or is to leave, which is asked after
-/// each of its steps. Counts its handshake, where that was not over when it began.
+/// Moves the data of a connection's requests until it ends, or `leaves` returns true, which is called after each step. Counts
+/// its handshake if it was not complete at the beginning.
 pub(super) async fn move_frames(
     (worker, (proxy, server)): (&Worker, (usize, usize)),
     connection: &mut ServerConnection,

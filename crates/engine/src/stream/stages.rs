@@ -1,6 +1,6 @@
 //! The stages of a request, in their order, and the recorders that are called at each: counters, tracked entries, spans,
-//! traces, log lines, filters. A stage tests once which of them the configuration uses ([`Features`]); recorders that it does
-//! not use cost a request nothing else. Must never decide anything.
+//! traces, log lines, filters. A stage tests once which of them the configuration uses ([`Features`]); unused recorders cost a
+//! request nothing else. Must never decide anything.
 
 use config::spec::OtelEvent;
 use expression::record::Origin;
@@ -11,7 +11,7 @@ use crate::stream::{conclude, filter, instrumentation, metrics, observing, otel,
 use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 
-/// The head of a request is complete: `length` bytes.
+/// Called when the head of a request is complete; it has `length` bytes.
 #[inline]
 pub(super) fn head_received(session: &Session, state: &mut StreamState, length: usize) {
     let now = rt::now();
@@ -22,7 +22,7 @@ pub(super) fn head_received(session: &Session, state: &mut StreamState, length: 
     tracing::request(session, state);
 }
 
-/// A stream begins with a request.
+/// Called when a stream begins with a request.
 #[inline]
 pub(super) fn begun(session: &Session, state: &SharedStreamState) {
     const USED: Features = Features::SPANS.with(Features::FILTERS).with(Features::EARLY_LOG);
@@ -39,14 +39,15 @@ fn record_begin(session: &Session, state: &SharedStreamState) {
     conclude::log_step(session, state, Origin::Accept);
 }
 
-/// Rules on bytes have let a request pass, or it has ended before: it counts as one.
+/// Called when content rules have accepted a request, or it has ended before: it is counted as a request.
 #[inline]
 pub(super) fn request_counted(session: &Session, state: &mut StreamState) {
     metrics::request(session);
     tracking::request(session, state);
 }
 
-/// A request has its backend, and the features of both proxies. Returns whether the frontend's filters ask agents about that.
+/// Called when a request has its backend, and the features of both proxies. Returns whether the frontend's filters send
+/// messages to agents for that event.
 #[inline]
 pub(super) fn routed(session: &Session, state: &SharedStreamState, backend: &Proxy, features: Features) -> bool {
     metrics::backend(&session.worker, backend);
@@ -60,7 +61,7 @@ fn record_route(session: &Session, state: &SharedStreamState, backend: &Proxy) -
     asks_agents
 }
 
-/// The rules of a frontend are about to look at a request.
+/// Called before the rules of a frontend are run over a request.
 #[inline]
 pub(super) fn request_rules_begin(session: &Session, state: &SharedStreamState) {
     if session.features().have(Features::SPANS) {
@@ -68,7 +69,7 @@ pub(super) fn request_rules_begin(session: &Session, state: &SharedStreamState) 
     }
 }
 
-/// A request has a link to a server: its head is about to be written.
+/// Called when a request has a server connection, before its head is encoded.
 #[inline]
 pub(super) fn connected(session: &Session, state: &SharedStreamState, features: Features) {
     const USED: Features = Features::SPANS.with(Features::EARLY_LOG).with(Features::PERSISTENCE);
@@ -85,7 +86,7 @@ fn record_connection(session: &Session, state: &SharedStreamState) {
     instrumentation::send(session, state);
 }
 
-/// The head of a server's answer is complete, and rules are about to look at it.
+/// Called when the head of a server's response is complete, before its rules.
 #[inline]
 pub fn answer_received(session: &Session, state: &mut StreamState, status: u16) {
     const USED: Features = Features::SPANS
@@ -111,7 +112,7 @@ fn record_answer(session: &Session, state: &mut StreamState, status: u16) {
     instrumentation::answer(session, state);
 }
 
-/// The head of an answer is queued for the client: `head` bytes.
+/// Called when the head of a response, of `head` bytes, is queued for the client.
 #[inline]
 pub(super) fn answer_begun(session: &Session, state: &SharedStreamState, head: usize) {
     if session.features().have(Features::EARLY_LOG) {
@@ -119,7 +120,7 @@ pub(super) fn answer_begun(session: &Session, state: &SharedStreamState, head: u
     }
 }
 
-/// A stream has ended: its counters are settled. Its log line is written later.
+/// Called when a stream has ended: adds to its counters. Its log line is written later.
 #[inline]
 pub(super) fn ended(session: &Session, state: &mut StreamState) {
     const USED: Features = Features::SPANS.with(Features::RULES);

@@ -1,4 +1,4 @@
-//! A service that has been started for a request. Must never choose one.
+//! A service that was started for a request. Must never choose one.
 
 use conn::service::Service;
 
@@ -6,10 +6,10 @@ use crate::stream_state::ServiceName;
 
 /// A service that answers one request.
 pub struct Started {
-    /// `None`: the answer is an internal error.
+    /// `None`: the request is answered with an internal error.
     pub service: Option<Box<dyn Service>>,
-    /// How log lines name it.
+    /// Its name in log lines.
     pub shown: ServiceName,
-    /// `http-response` rules and filters see its answer.
+    /// Whether `http-response` rules and filters process its response.
     pub ruled: bool,
 }

@@ -1,5 +1,5 @@
-//! `stick` rules on their way: a server is recalled for a request, and remembered once it is known. Must never take a
-//! server's slot.
+//! `stick` rules of a stream: a server is looked up for a request, and stored once it is known. Must never take a server's
+//! slot.
 
 use expression::sample::{Bytes, Context, Direction};
 use live::table::{Table, TableKey};
@@ -11,8 +11,8 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::cost;
 use crate::stream_state::StreamState;
 
-/// The server that the rules on requests recall, where nothing has bound the request yet. What they want to remember is
-/// told.
+/// Returns the server that the stored entries of request rules select, unless the request is already bound. The entries to be
+/// stored later are added to `stores`.
 pub fn request(
     view: EvalContext<'_>,
     (proxy, backend): (&Proxy, &Backend),
@@ -39,7 +39,7 @@ pub fn request(
     })
 }
 
-/// Works out a rule's key, asks `look` about it, and notes it where the rule stores. Returns whether there is a key.
+/// Evaluates a rule's key, passes it to `look`, and adds it to `stores` if the rule stores. Returns whether there is a key.
 fn each(
     session: &Session,
     context: &Context<'_>,
@@ -47,7 +47,7 @@ fn each(
     stores: &mut Vec<StickStore>,
     mut look: impl FnMut(&Table, &TableKey<'_>),
 ) -> bool {
-    // One criterion a table.
+    // Only one rule per table is applied.
     if stores.iter().any(|store| store.table == rule.table) {
         return false;
     }
@@ -60,7 +60,7 @@ fn each(
     true
 }
 
-/// The server that an entry remembers, if requests may go there.
+/// Returns the server of a stored entry, if it may be used.
 fn server_of(
     session: &Session,
     (proxy, backend): (&Proxy, &Backend),
@@ -78,7 +78,7 @@ fn known<'s>(session: &Session, server: &'s policy::program::Server) -> Known<'s
     Known { id: server.id, name: &server.name, address }
 }
 
-/// The server of a stream is known: what rules wanted to remember of it is remembered.
+/// Stores the entries of request rules once the server of the stream is known.
 #[inline]
 pub fn remember(session: &Session, state: &StreamState) {
     if !state.stores.is_empty() {
@@ -95,7 +95,7 @@ fn store(session: &Session, state: &StreamState, stores: &[StickStore]) {
     stores.iter().for_each(|one| one.perform(&session.worker.process.live.tables, &known, rt::now()));
 }
 
-/// The rules on answers: what is found there is remembered at once.
+/// Applies the response rules, and stores their entries at once.
 #[inline]
 pub fn answer(session: &Session, state: &StreamState) {
     if backend_of(session, state).is_some_and(|backend| !backend.choice.stick.is_empty()) {
@@ -103,7 +103,7 @@ pub fn answer(session: &Session, state: &StreamState) {
     }
 }
 
-/// The same for what a server sends in TCP mode: the bytes that the rules on answers have waited for, or none.
+/// Like [`answer`], in TCP mode: `data` are the bytes that the response rules have waited for, or none.
 #[inline]
 pub fn answer_bytes(session: &Session, state: &StreamState, data: &[u8]) {
     if backend_of(session, state).is_some_and(|backend| !backend.choice.stick.is_empty()) {

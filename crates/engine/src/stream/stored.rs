@@ -1,4 +1,5 @@
-//! Responses from a cache: a stored one as a whole, a range of it, or 304 Not Modified. Must never change the stored one.
+//! Responses from a cache: a stored response in full, a range of it, or 304 Not Modified. Must never change the stored
+//! response.
 
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -20,11 +21,11 @@ pub(super) struct Stored {
     at: usize,
     /// Bytes left to send.
     left: u64,
-    /// Range requests are supported.
+    /// Whether Range requests are supported.
     ranges: bool,
 }
 
-/// A range of a stored response, or that it is not satisfiable.
+/// The requested range of a stored response, or an unsatisfiable one.
 enum Part {
     Range(u64, u64),
     None,
@@ -81,7 +82,7 @@ impl Stored {
         (self.at, self.left) = (skipped, last - first + 1);
     }
 
-    /// Whether the client has this response already (RFC 9110, section 13.2.2).
+    /// Whether the client already has this response (RFC 9110, section 13.2.2).
     fn is_known(&self, request: &Head) -> bool {
         let own = &self.object.head;
         // Conditions apply only to requests that would succeed without them (RFC 9110, section 13.2.1).
@@ -152,7 +153,7 @@ impl Stored {
         answer.append_number("age", object.age(rt::now()));
     }
 
-    /// Lends the next slices of the body; returns their number.
+    /// Fills slices with the next bytes of the body; returns their number.
     pub(super) fn lend<'s>(&'s self, into: &mut [IoSlice<'s>]) -> usize {
         let (mut left, mut at, mut count) = (self.left, self.at, 0);
         for (piece, slot) in self.object.body.iter().skip(self.piece).zip(into) {

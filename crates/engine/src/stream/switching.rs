@@ -1,4 +1,4 @@
-//! Rules that choose a backend (`use_backend`, `default_backend`). Must never look at a server.
+//! Rules that choose a backend (`use_backend`, `default_backend`). Must never access a server.
 
 use crate::session::Session;
 use crate::stream::client::Client;
@@ -6,7 +6,8 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::cost;
 use crate::worker::SharedStreamState;
 
-/// The proxy that the switching rules send a request to, or the one where no rule does.
+/// Returns the index of the proxy that the switching rules choose for a request; `None`: no rule applies, and there is no
+/// default.
 pub fn switch(session: &Session, client: &Client, state: &SharedStreamState) -> Option<usize> {
     let frontend = session.proxy().frontend.as_ref()?;
     if !session.worker.rule_costs.is_on()

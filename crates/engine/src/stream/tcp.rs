@@ -1,4 +1,4 @@
-//! TCP sessions and tunnels: bytes both ways until both sides have closed. Must never look at the bytes.
+//! TCP sessions and tunnels: data in both directions until both sides have closed. Must never interpret the data.
 
 use balance::Subject;
 use base::buffer::Buffer;
@@ -30,16 +30,16 @@ use crate::stream::{
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
-/// Where a session in TCP mode went.
+/// How a session in TCP mode continued.
 enum Way {
-    /// To a server, and its end.
+    /// Its data was forwarded to a server until the end.
     Carried,
-    /// Over to HTTP.
+    /// It was upgraded to HTTP.
     Upgraded,
 }
 
-/// Serves a client that came in TCP mode until its connection ends; what it has sent so far is its input. The stream is
-/// given back that is to be concluded once the connection is closed.
+/// Serves a client in TCP mode until its connection ends; the data received so far is in the connection's input. Returns the
+/// stream that has to be concluded once the connection is closed.
 #[expect(clippy::manual_async_fn, reason = "the arguments of an asynchronous function lie in its future twice")]
 pub fn serve<'a>(
     session: &'a LocalRc<StreamTask>,
@@ -61,7 +61,7 @@ pub fn serve<'a>(
             Err(outcome) => Err(outcome),
         };
         let outcome = match ended {
-            // The listening address carries bytes and nothing else.
+            // The listening address allows TCP mode only (`proto none`).
             Ok(Way::Upgraded) if session.protocol() == Some(MuxProtocol::None) => NO_CONNECTION,
             Ok(Way::Upgraded) => {
                 rt::boxed_with((session, client), |(session, client)| http::serve_upgraded(session, client)).await;
@@ -85,7 +85,7 @@ pub fn serve<'a>(
     }
 }
 
-/// Has a service serve the session.
+/// Serves the session by a service.
 fn served<'a>(
     session: &'a Session,
     client: &'a mut Client,
@@ -97,11 +97,10 @@ fn served<'a>(
     })
 }
 
-/// A stream of a connection that carries several is never in TCP mode.
+/// Outcome of a stream in TCP mode without a connection of its own, which cannot occur: multiplexed streams are HTTP requests.
 const NO_CONNECTION: Outcome = Outcome::new(Cause::Internal, Phase::Request);
 
-/// Reads what a client has sent that no server gets: its connection would end in a reset because of unread bytes,
-/// and not in order.
+/// Reads data that is sent to no server: unread data would cause the connection to be reset, and not closed in order.
 fn take_in(client: &mut Client) {
     let Some((stream, input)) = client.conn.bytes() else { return };
     if input.capacity() == 0 {
@@ -110,7 +109,7 @@ fn take_in(client: &mut Client) {
     let _ = stream.try_read(input);
 }
 
-/// Begins the stream of a session in TCP mode.
+/// Starts the stream of a session in TCP mode.
 fn begin(session: &StreamTask) -> SharedStreamState {
     let state = session.begin();
     {
@@ -128,7 +127,8 @@ fn begin(session: &StreamTask) -> SharedStreamState {
     state
 }
 
-/// Runs the rules of `proxy` on what the client sends: whether it goes over to HTTP. A session that goes to a service ends here.
+/// Runs the content rules of `proxy` over the client's data. Returns whether the session is upgraded to HTTP. A session that is
+/// assigned to a service is served here to its end.
 fn inspect<'a>(
     session: &'a Session,
     client: &'a mut Client,
@@ -150,8 +150,8 @@ fn inspect<'a>(
     })
 }
 
-/// The hash that the balance chooses a server by. What the client has sent by now is looked at where that counts; nothing
-/// is waited for.
+/// Returns the hash for load balancing. Reads the data that has already arrived if the algorithm or the persistence uses it,
+/// without waiting.
 fn recognise(session: &Session, state: &SharedStreamState, backend: &Proxy, client: &mut Client) -> Option<u32> {
     let (client, early) = client.conn.bytes()?;
     let backend = backend.backend.as_ref()?;
@@ -160,14 +160,15 @@ fn recognise(session: &Session, state: &SharedStreamState, backend: &Proxy, clie
         if early.capacity() == 0 {
             *early = rt::buffer();
         }
-        // An end or an error shows again at the next read.
+        // The next read returns the end or the error again.
         let _ = client.try_read(early);
     }
     let recogniser = backend.recogniser.as_ref()?;
     recogniser.hash(&Subject { source: state.borrow().source(session), request: None, bytes: early.data() })
 }
 
-/// The proxy that the switching rules send a session to, or the one where no rule does.
+/// Returns the index of the proxy that the switching rules choose for a session; `None`: no rule applies, and there is no
+/// default.
 fn switch(session: &Session, state: &SharedStreamState, own: &Frontend, data: &[u8]) -> Option<usize> {
     if !session.worker.rule_costs.is_on()
         && let Some(target) = own.switch_at_once(|proxy| session.worker.proxy_state(proxy).is_open())
@@ -180,13 +181,14 @@ fn switch(session: &Session, state: &SharedStreamState, own: &Frontend, data: &[
     cost::switch(&view, own)
 }
 
-/// Whether what was evaluated for a session cost more than it may.
+/// Returns an error if evaluations for a session have exceeded their cost limit.
 fn exhaustion(state: &SharedStreamState) -> Result<(), Outcome> {
     let exhausted = state.borrow().exhausted.take();
     if exhausted { Err(Outcome::new(Cause::Internal, Phase::Request)) } else { Ok(()) }
 }
 
-/// The backend of a session, whose rules have let it pass. `None`: it speaks HTTP, and the session goes over to it.
+/// Chooses the backend of a session that its rules have accepted. `None`: the backend is in HTTP mode, and the session is
+/// upgraded.
 async fn choose_backend<'s>(
     session: &'s Session,
     client: &mut Client,
@@ -216,7 +218,7 @@ async fn choose_backend<'s>(
     Ok(Some(backend))
 }
 
-/// The hash that the balance chooses a server by, by a key of its own where it has one.
+/// Returns the hash for load balancing, of the configured key if there is one.
 fn hash(session: &Session, state: &SharedStreamState, backend: &Proxy, client: &mut Client) -> Option<u32> {
     match backend.backend.as_ref().and_then(|own| Some((own, own.hash_key.as_ref()?))) {
         None => recognise(session, state, backend, client),
@@ -228,7 +230,7 @@ fn hash(session: &Session, state: &SharedStreamState, backend: &Proxy, client: &
     }
 }
 
-/// What agents are asked before rules look at what the server sends.
+/// Returns the messages to agents that precede the rules over the server's data.
 fn asked_before_answers<'s>(frontend: &'s Proxy, backend: &'s Proxy) -> Vec<&'s [Rule]> {
     let differs = frontend.index != backend.index;
     let of_frontend = frontend.rules.spoe.as_ref();
@@ -278,7 +280,7 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
             let mut answers = Ok(true);
             let before = asked_before_answers(frontend, backend);
             if backend.rules.response_content.is_empty() && before.is_empty() {
-                // What it sends is not waited for.
+                // The server's data is not waited for.
                 sticking::answer_bytes(session, &state.borrow(), &[]);
             } else {
                 let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;

@@ -1,5 +1,5 @@
-//! Events of sessions and streams for traces (management manual, section 9.3, "trace"): what they are about, and their text. Must
-//! never be on the way of a request while nothing is traced.
+//! Events of sessions and streams for traces (management manual, section 9.3, "trace"): their subject and their text. Must
+//! never cost a request more than one check per event while nothing is traced.
 
 use config::spec::Mode;
 use live::trace::{Event, Level, Subject, events};
@@ -7,7 +7,7 @@ use live::trace::{Event, Level, Subject, events};
 use crate::session::Session;
 use crate::stream_state::{Cause, StreamState};
 
-/// What an event of a session is about.
+/// Returns the subject of an event of a session, or of its stream.
 fn subject(session: &Session, state: Option<&StreamState>) -> Subject {
     let number = |place: usize| place as u64 + 1;
     let backend = state.and_then(|state| state.backend);
@@ -15,7 +15,7 @@ fn subject(session: &Session, state: Option<&StreamState>) -> Subject {
     let frontend = number(session.proxy().index);
     Subject {
         thread: 0,
-        // The place of a session is its own while it lasts.
+        // The address of a session is unique during its lifetime.
         session: std::ptr::from_ref(session).addr() as u64,
         stream: state.map_or(0, |state| std::ptr::from_ref(state).addr() as u64),
         listener: session.bind().map_or(0, |bind| frontend << 32 | number(bind.index)),
@@ -25,7 +25,7 @@ fn subject(session: &Session, state: Option<&StreamState>) -> Subject {
     }
 }
 
-/// Client, frontend, backend and server.
+/// Returns the names of client, frontend, backend and server.
 fn parties(session: &Session, state: Option<&StreamState>) -> String {
     let client = session.client().map_or_else(|| "unix".to_owned(), |client| client.to_string());
     let mut text = format!("src={client} fe={}", session.proxy().name);
@@ -38,14 +38,14 @@ fn parties(session: &Session, state: Option<&StreamState>) -> String {
     text
 }
 
-/// An event of a session.
+/// Traces an event of a session.
 #[inline]
 pub(crate) fn session(session: &Session, event: &Event, what: &str) {
     let text = || (what.to_owned(), parties(session, None));
     session.worker.trace(event, Level::User, || subject(session, None), text);
 }
 
-/// An event of a stream.
+/// Traces an event of a stream.
 #[inline]
 pub(crate) fn stream(
     session: &Session,
@@ -58,13 +58,13 @@ pub(crate) fn stream(
     session.worker.trace(event, level, || subject(session, Some(state)), text);
 }
 
-/// The first line of a request.
+/// Returns method and target of a request.
 fn request_line(state: &StreamState) -> String {
     let (method, target) = (state.request.method().escape_ascii(), state.request.target().escape_ascii());
     format!("{method} {target}")
 }
 
-/// A request's head was received: the stream begins.
+/// Traces that a request's head was received, with which the stream begins.
 #[inline]
 pub(crate) fn request(session: &Session, state: &StreamState) {
     let (event, name) =
@@ -73,48 +73,48 @@ pub(crate) fn request(session: &Session, state: &StreamState) {
     stream(session, state, &events::STREAM_NEW, Level::User, || "new stream".to_owned());
 }
 
-/// A connection in TCP mode becomes a stream.
+/// Traces that a stream in TCP mode begins.
 #[inline]
 pub(crate) fn connection(session: &Session, state: &StreamState) {
     stream(session, state, &events::PT_NEW, Level::User, || "new PT connection".to_owned());
     stream(session, state, &events::STREAM_NEW, Level::User, || "new stream".to_owned());
 }
 
-/// A service begins, or has ended.
+/// Traces the start or the end of a service.
 #[inline]
 pub(crate) fn service(session: &Session, state: &StreamState, event: &Event) {
     let name = || format!("{} {}", event.doc, state.service.as_deref().unwrap_or_default());
     stream(session, state, event, Level::User, name);
 }
 
-/// What came is no request.
+/// Traces an invalid request.
 #[cold]
 pub(crate) fn refused(session: &Session, state: &StreamState, status: u16) {
     let event = if session.has_several() { &events::H2C_ERR } else { &events::H1C_ERR };
     stream(session, state, event, Level::Error, || format!("invalid request, status {status}"));
 }
 
-/// An event of the stream that a service answers, for whoever makes the service.
+/// Traces an event of a stream that a service answers; for implementations of services.
 #[inline]
 pub fn trace_stream(session: &Session, state: &StreamState, event: &Event, what: impl FnOnce() -> String) {
     stream(session, state, event, Level::User, what);
 }
 
-/// A request goes to a FastCGI application.
+/// Traces a request that is sent to a FastCGI application.
 #[inline]
 pub(crate) fn application(session: &Session, state: &StreamState) {
     let what = || format!("sending FCGI request: {}", request_line(state));
     stream(session, state, &events::FCGI_BEGIN_REQUEST, Level::User, what);
 }
 
-/// The answer of a FastCGI application has begun.
+/// Traces the response head of a FastCGI application.
 #[inline]
 pub(crate) fn application_answered(session: &Session, state: &StreamState) {
     let what = || format!("rcvd FCGI response headers: {}", state.response.status());
     stream(session, state, &events::FCGI_RESPONSE_HEADERS, Level::User, what);
 }
 
-/// A request was sent to a server.
+/// Traces that a request was sent to a server.
 #[inline]
 pub(crate) fn sent(session: &Session, state: &StreamState) {
     stream(session, state, &events::SERVER_STATE, Level::State, || "connected to the server".to_owned());
@@ -123,7 +123,7 @@ pub(crate) fn sent(session: &Session, state: &StreamState) {
     });
 }
 
-/// A server's answer is no answer.
+/// Traces an invalid response of a server.
 #[cold]
 pub(crate) fn bad_answer(session: &Session, state: &StreamState, of_application: bool) {
     if of_application {
@@ -133,7 +133,7 @@ pub(crate) fn bad_answer(session: &Session, state: &StreamState, of_application:
     stream(session, state, &events::H1S_ERR, Level::Error, || "invalid response headers".to_owned());
 }
 
-/// An answer goes to the client.
+/// Traces that a response is sent to the client.
 #[inline]
 pub(crate) fn answered(session: &Session, state: &StreamState) {
     let (event, name) =
@@ -142,7 +142,7 @@ pub(crate) fn answered(session: &Session, state: &StreamState) {
     stream(session, state, event, Level::User, what);
 }
 
-/// A stream ends.
+/// Traces the end of a stream.
 #[inline]
 pub(crate) fn ended(session: &Session, state: &StreamState) {
     let end = match session.proxy().mode {

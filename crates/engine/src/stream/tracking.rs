@@ -1,5 +1,5 @@
-//! What sessions and streams track in stick tables: when it begins, what is counted meanwhile, when it ends. Must never
-//! wait, and must never decide what becomes of a message.
+//! The stick table entries that sessions and streams track: start, counting and end of tracking. Must never wait, and must
+//! never decide the outcome of a message.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -18,17 +18,17 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::tracked::find;
 use crate::stream_state::{Cause, Phase, StreamState};
 
-/// What became of a rule that tracks.
+/// Result of a rule that tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begun {
-    /// It was done, or there is nothing to do.
+    /// The entry is tracked, or there is nothing to track.
     Done,
-    /// The key may still come.
+    /// The key may become available with more data.
     Later,
 }
 
-/// Does what a rule wants: tracks the entry of a key, unless something is tracked under that number already. Until the
-/// stream has ended, or with `session` until that has.
+/// Applies a `track-sc` rule: tracks the entry of a key, unless an entry is tracked under that number. Tracking ends with the
+/// stream if `of_stream` is set, otherwise with the session.
 pub fn begin(view: &EvalContext<'_>, context: &Context<'_>, track: &Track, of_stream: bool) -> Begun {
     if begin_of_client(view, track, of_stream) || is_taken(view.session, view.state, track.number) {
         return Begun::Done;
@@ -42,7 +42,8 @@ pub fn begin(view: &EvalContext<'_>, context: &Context<'_>, track: &Track, of_st
     Begun::Done
 }
 
-/// The same where the key is the client's address as the table has it, which needs no evaluation. False: it is not.
+/// Like [`begin`], for a key that is the client's IPv4 address, without evaluating an expression. Returns false if the rule is
+/// not of that kind.
 pub fn begin_of_client(view: &EvalContext<'_>, track: &Track, of_stream: bool) -> bool {
     let Some(SocketAddr::V4(client)) = view.state.client(view.session).filter(|_| track.of_client) else {
         return false;
@@ -57,7 +58,7 @@ pub fn begin_of_client(view: &EvalContext<'_>, track: &Track, of_stream: bool) -
     true
 }
 
-/// Tracks the entry of a key under a number that is free.
+/// Tracks the entry of a key under a free number.
 fn add(view: &EvalContext<'_>, number: u8, table: &TableHandle, key: &TableKey<'_>, of_stream: bool) {
     let EvalContext { session, state, .. } = *view;
     let counted = of_stream && state.tracked.request_counted;
@@ -80,7 +81,7 @@ fn is_taken(session: &Session, state: &StreamState, number: u8) -> bool {
         || session.known_tracking().is_some_and(|tracking| tracking.borrow().get(number).is_some())
 }
 
-/// Does what a rule wants with an entry that is tracked.
+/// Applies a rule that changes a tracked entry.
 pub fn change(view: &EvalContext<'_>, context: &Context<'_>, change: &StickChange) {
     let Some(amount) = change.amount(context) else { return };
     if let Some(tracked) = find(view.session, view.state, change.number) {
@@ -88,7 +89,7 @@ pub fn change(view: &EvalContext<'_>, context: &Context<'_>, change: &StickChang
     }
 }
 
-/// The entry by which a limit of bandwidth is shared, if it is.
+/// Returns the entry of a shared bandwidth limit, if the limit is shared.
 pub fn share(session: &Session, context: &Context<'_>, (proxy, index): (usize, usize)) -> Option<Pinned> {
     let Filter::SharedBandwidth(limit) = context.proxy(proxy)?.filters.list.get(index)? else { return None };
     let table = session.worker.table(limit.table)?;
@@ -97,7 +98,7 @@ pub fn share(session: &Session, context: &Context<'_>, (proxy, index): (usize, u
     Pinned::new(table, &key, context.now)
 }
 
-/// Changes what the stream and its session track.
+/// Changes all entries that the stream and its session track.
 fn each(session: &Session, state: &StreamState, mut change: impl FnMut(&mut EntryMut<'_>)) {
     let now = rt::now();
     state.tracking.borrow().each(now, |entry, _| change(entry));
@@ -106,13 +107,13 @@ fn each(session: &Session, state: &StreamState, mut change: impl FnMut(&mut Entr
     }
 }
 
-/// Whether neither tracks anything.
+/// Whether neither the stream nor its session tracks an entry.
 #[inline]
 fn is_idle(session: &Session, state: &StreamState) -> bool {
     state.tracking.borrow().is_empty() && session.known_tracking().is_none_or(|tracking| tracking.borrow().is_empty())
 }
 
-/// A connection becomes a session.
+/// Counts a session.
 pub fn session(session: &Session) {
     if let Some(tracking) = session.known_tracking() {
         tracking.borrow().each(rt::now(), |entry, _| {
@@ -122,21 +123,21 @@ pub fn session(session: &Session) {
     }
 }
 
-/// A request, or what was taken for one, has come.
+/// Counts a request, valid or not.
 pub fn request(session: &Session, state: &mut StreamState) {
     if !std::mem::replace(&mut state.tracked.request_counted, true) && !is_idle(session, state) {
         each(session, state, count_request);
     }
 }
 
-/// What was taken for a request was none.
+/// Counts an invalid request as an error.
 pub fn wrong_request(session: &Session, state: &StreamState) {
     if !is_idle(session, state) {
         each(session, state, count_error);
     }
 }
 
-/// Heads of a client with several streams that became no stream: `errors` of them, of which `requests` are counted as such.
+/// Counts heads of a multiplexed connection that became no stream: `errors` of them, of which `requests` count as requests.
 #[cold]
 pub fn wrong_heads(session: &Session, requests: u32, errors: u32) {
     if let Some(tracking) = session.known_tracking() {
@@ -149,8 +150,8 @@ pub fn wrong_heads(session: &Session, requests: u32, errors: u32) {
     }
 }
 
-/// What a client sends as the body of its request is none: an error, which is counted when the stream ends. A connection with several
-/// streams counts glitches itself.
+/// Records an invalid request body: an error, which is counted when the stream ends. Multiplexed connections count glitches
+/// themselves.
 #[cold]
 pub fn wrong_body(session: &Session, client: &Downstream, state: &RefCell<StreamState>) {
     state.borrow_mut().tracked.blamed = true;
@@ -159,7 +160,7 @@ pub fn wrong_body(session: &Session, client: &Downstream, state: &RefCell<Stream
     }
 }
 
-/// A server has answered with that status.
+/// Counts a server's response by its status.
 pub fn answer(session: &Session, state: &StreamState, status: u16) {
     if !is_idle(session, state) {
         each(session, state, |entry| count_status(session, entry, status));
@@ -167,23 +168,23 @@ pub fn answer(session: &Session, state: &StreamState, status: u16) {
 }
 
 impl Session {
-    /// What its protocol has seen.
+    /// Returns the state of its protocol.
     pub fn protocol_facts(&self) -> ProtocolFacts {
         self.rare.get().map(|rare| rare.protocol.get()).unwrap_or_default()
     }
 
-    /// Its protocol has seen this.
+    /// Sets the state of its protocol.
     pub fn note_protocol(&self, state: ProtocolFacts) {
         self.rare.get_or_init(Box::default).protocol.set(state);
     }
 
-    /// Whether its connection carries several streams.
+    /// Whether its connection is multiplexed.
     pub fn has_several(&self) -> bool {
         self.rare.get().is_some_and(|rare| rare.protocol.get().major > 1)
     }
 }
 
-/// The client of a session has done what a sound one would not do, so often: its session counts that, and what it tracks.
+/// Adds glitches of a session's client, to the session and its tracked entries.
 #[cold]
 pub fn glitches(session: &Session, glitches: u32) {
     let known = session.protocol_facts();
@@ -197,19 +198,19 @@ pub fn glitches(session: &Session, glitches: u32) {
     }
 }
 
-/// What follows from glitches of a client of HTTP/1.
+/// Returns the glitch limits for clients of HTTP/1.
 fn limits(session: &Session) -> GlitchLimits {
     let limits = &session.generation().program.global.glitches;
     GlitchLimits { threshold: limits.http1_clients, usage: limits.usage }
 }
 
-/// Whether a connection of HTTP/1 is to end with the answer that goes out now, because of its client's glitches.
+/// Whether an HTTP/1 connection has to be closed after the current response, because of its client's glitches.
 pub fn wears_out(session: &Session) -> bool {
     let protocol = session.protocol_facts();
     protocol.major == 1 && protocol.glitches > 0 && limits(session).leaves(protocol.glitches)
 }
 
-/// Whether it is to end at once.
+/// Whether an HTTP/1 connection has to be closed at once, because of its client's glitches.
 #[cold]
 pub fn is_worn_out(session: &Session) -> bool {
     limits(session).kills(session.protocol_facts().glitches)
@@ -230,7 +231,7 @@ fn count_failure(entry: &mut EntryMut<'_>) {
     entry.add(DataKind::HttpFailRate, 0, 1);
 }
 
-/// What a server's status is, by `http-err-codes` and `http-fail-codes`: it may be both.
+/// Classifies a server's status by `http-err-codes` and `http-fail-codes`; it may be in both.
 fn count_status(session: &Session, entry: &mut EntryMut<'_>, status: u16) {
     let http = &session.generation().program.global.http;
     if http.err_codes.contains(status) {
@@ -241,7 +242,7 @@ fn count_status(session: &Session, entry: &mut EntryMut<'_>, status: u16) {
     }
 }
 
-/// What a stream has moved and is not counted yet, and whether it has failed.
+/// Bytes of a stream that are not counted yet, and its result.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rest {
     read: u64,
@@ -262,7 +263,7 @@ impl Rest {
         self.read == 0 && self.written == 0 && !self.error && !self.failure
     }
 
-    /// Of a rate of bytes, so many are one event.
+    /// Adds to an entry. `factor`: number of bytes that count as one event of a byte rate.
     fn add(&self, entry: &mut EntryMut<'_>, factor: u32) {
         if self.read > 0 {
             entry.add_bytes(DataKind::BytesInCnt, DataKind::BytesInRate, self.read, factor);
@@ -279,7 +280,7 @@ impl Rest {
     }
 }
 
-/// Counts the bytes that went since the last time, so that a long stream shows while it runs.
+/// Adds the bytes since the last call, so that the entries of a long stream are updated while it runs.
 pub fn bytes(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;
@@ -291,7 +292,7 @@ pub fn bytes(session: &Session, state: &mut StreamState) {
     }
 }
 
-/// The stream is over: counts what is left, and how it went. Its line may still ask for its entries.
+/// Counts the rest of a stream that has ended, and its result. Its log line can still read the entries.
 pub fn settle(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;
@@ -301,7 +302,7 @@ pub fn settle(session: &Session, state: &mut StreamState) {
     settle_session(session, rest);
 }
 
-/// The same at the end: the stream tracks nothing after it.
+/// Like [`settle`], and ends the stream's tracking.
 pub fn conclude(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;
@@ -327,8 +328,8 @@ fn rest(session: &Session, state: &mut StreamState) -> Rest {
     Rest { error: state.tracked.blamed, failure, ..Rest::bytes(state) }
 }
 
-/// Whether its server failed and entries have not counted that yet: there was no answer, or it was invalid or cut off. One failure
-/// is counted of an answer, whatever its status.
+/// Whether its server has failed and that is not counted yet: there was no response, or it was invalid or truncated. Per
+/// response, only one failure is counted, its status included.
 fn has_failed(session: &Session, state: &StreamState) -> bool {
     let outcome = state.outcome;
     let of_server = matches!(outcome.cause, Cause::Server | Cause::ServerTimeout | Cause::Proxy);
@@ -345,8 +346,7 @@ fn has_failed(session: &Session, state: &StreamState) -> bool {
     of_server && is_new && !state.denied && !state.tracked.failure_counted
 }
 
-/// An answer takes a server's place: what it says is counted before the rules on it read the entries. That a client was
-/// asked for its name is counted at the end.
+/// Counts a response of the proxy itself before its rules read the entries. An authentication challenge is counted at the end.
 pub fn own_answer(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;

@@ -1,5 +1,5 @@
-//! Tunnels that requests open: CONNECT, and upgrades to other protocols (RFC 9110, sections 7.8 and 9.3.6). Must never look at what
-//! goes through them.
+//! Tunnels opened by requests: CONNECT, and upgrades to other protocols (RFC 9110, sections 7.8 and 9.3.6). Must never
+//! interpret their data.
 
 use base::buffer::Buffer;
 use conn::duplex::Duplex;
@@ -12,12 +12,12 @@ use crate::stream::client::Client;
 use crate::stream::{carriage, conclude, filter};
 use crate::worker::{SharedStreamState, Slot};
 
-/// Whether what follows a request is no body where its server agrees.
+/// Whether a request opens a tunnel if its server agrees; the data that follows is then not a body.
 pub fn is_asked(request: &Head) -> bool {
     request.upgrade || request.known_method() == Method::Connect
 }
 
-/// Carries a tunnel until both sides have closed.
+/// Forwards the data of a tunnel until both sides have closed.
 pub async fn carry(
     session: &Session,
     client: &mut Client,

@@ -1,4 +1,5 @@
-//! Waits of a request before a server is chosen: for memory, and for its turn among the uploads of its client. Must never choose a server.
+//! Waits of a request before a server is chosen: for memory, and for a slot among the uploads of its client. Must never choose
+//! a server.
 
 use policy::program::Proxy;
 use rt::Stage;
@@ -10,14 +11,15 @@ use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::server_target::Refusal;
 use crate::stream_state::{Cause, Phase};
 
-/// Whether other clients leave room for an upload of an address that has `own` at work on this worker. Other workers' are taken for as many.
+/// Whether other clients leave free slots for an upload of an address with `own` uploads on this worker; the other workers are
+/// assumed to have the same number.
 fn has_room(session: &Session, proxy: &Proxy, limit: Limit, own: usize) -> bool {
     let used = session.worker.proxy_state(proxy.index).counts(None).beconn;
     limit.leaves_room(used as usize, own.saturating_mul(session.worker.process.workers()))
 }
 
 impl Request<'_> {
-    /// Waits until there is memory for a connection to a server, as long as a request may wait in a queue.
+    /// Waits until there is memory for a server connection, for at most the time that a request may be queued.
     pub(super) async fn wait_for_memory(&mut self) -> Result<(), Refusal> {
         if let Some(body) = &mut self.body {
             body.shrink();
@@ -34,7 +36,7 @@ impl Request<'_> {
         }
     }
 
-    /// Takes one of the places that an address has for uploads to the backend, if all of its servers have a `maxconn`.
+    /// Takes a slot among the uploads of an address to the backend, if all of its servers have a `maxconn`.
     pub(super) fn enter_crowd(&mut self) -> Result<(), Begun> {
         let Some(client) = self.state.borrow().client(self.session) else { return Ok(()) };
         let uploads = Member::of(Scope::Uploads(self.proxy.index), client);
@@ -55,7 +57,7 @@ impl Request<'_> {
         }
     }
 
-    /// Waits until other uploads of the client have ended, as long as a request may wait in a queue.
+    /// Waits until other uploads of the client have ended, for at most the time that a request may be queued.
     pub(super) async fn wait_for_turn(&mut self, turn: Turn) -> Result<(), Refusal> {
         if let Some(body) = &mut self.body {
             body.shrink();

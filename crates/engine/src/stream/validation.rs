@@ -1,5 +1,6 @@
-//! Conditional requests of a cache's own (RFC 9111, section 4.3): a request that goes to a server although a response is stored asks
-//! whether that is still the same, and is answered by it then. Must never make a condition of one that a client has set another one.
+//! Validation of stored responses (RFC 9111, section 4.3): a request that is sent to a server although a response is stored is
+//! made conditional, and answered with the stored response if the server confirms it. Must never change a request that already
+//! has a condition.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use crate::stream::started_service::Started;
 use crate::stream_state::StreamState;
 use crate::stream_state::cache_use::CacheUse;
 
-/// What makes a request one that the client gets another answer to than the whole response.
+/// Fields with which a client may get another response than the complete one.
 const CONDITIONS: &[&[u8]] =
     &[b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range", b"range"];
 
-/// Has a request ask for what is stored, where that can be named.
+/// Makes a request conditional on the stored response, if that has a validator. Returns the stored response.
 pub(super) fn ask(cache: &Cache, request: &mut Head, cache_use: &CacheUse) -> Option<Arc<Object>> {
     if !cache.plan().standard || CONDITIONS.iter().any(|field| request.contains(field)) {
         return None;
@@ -30,18 +31,18 @@ pub(super) fn ask(cache: &Cache, request: &mut Head, cache_use: &CacheUse) -> Op
     Some(object)
 }
 
-/// The request is its client's again.
+/// Removes the conditions of the cache.
 pub(super) fn withdraw(request: &mut Head) {
     request.remove_all(b"if-none-match");
     request.remove_all(b"if-modified-since");
 }
 
-/// Whether an answer says that the stored response is the same.
+/// Whether a response confirms that the stored one is still valid.
 pub(super) fn is_confirmed(state: &StreamState, status: u16) -> bool {
     status == 304 && state.cache.as_deref().is_some_and(|cache_use| cache_use.asks_for.is_some())
 }
 
-/// What answers the request whose server has said so.
+/// Updates the stored response, and returns the service that answers the request with it.
 pub(super) fn answer(session: &Session, state: &mut StreamState) -> Option<Started> {
     let came = std::mem::take(&mut state.response);
     let cache_use = state.cache.as_mut()?;
@@ -51,7 +52,7 @@ pub(super) fn answer(session: &Session, state: &mut StreamState) -> Option<Start
     let signature = cache_use.signature.as_ref()?;
     let object = match cache.look_up(&cache_use.key, signature, rt::now()) {
         Found::Hit(object) => object,
-        // It is over at once, or makes room for others.
+        // The updated response has expired at once, or was evicted.
         _ => stored,
     };
     cache::takes_over(session, state, index, object)

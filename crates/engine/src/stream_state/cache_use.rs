@@ -1,34 +1,34 @@
-//! Findings of `cache-use` about a request. Must never answer one.
+//! Results of `cache-use` for a request. Must never answer one.
 
 use std::cell::Cell;
 use std::sync::Arc;
 
 use live::cache::{Lead, Object, Place, Signature};
 
-/// What `cache-use` has found out about a request.
+/// Results of `cache-use` for a request.
 pub struct CacheUse {
-    /// Scheme, host and target: what the request asks for.
+    /// Primary key: scheme, host and target.
     pub(crate) key: Box<[u8]>,
-    /// What the response may depend on beside that; `None`: too much.
+    /// Secondary key: the request fields that the response may depend on (`Vary`); `None`: not cacheable for that reason.
     pub(crate) signature: Option<Signature>,
     /// The response may be stored.
     pub(crate) may_store: bool,
-    /// The client has given credentials. What rules add for the server after `cache-use` are none.
+    /// The client has sent credentials. Fields that rules add for the server after `cache-use` do not count.
     pub(crate) authorized: bool,
-    /// What hints are sent of.
+    /// Cached response whose links are sent as early hints.
     pub(crate) hints: Option<Arc<Object>>,
-    /// Others wait for its response.
+    /// Set while other requests wait for its response.
     pub(crate) lead: Cell<Option<Lead>>,
-    /// The cache whose next response for the same it waits for.
+    /// The cache that it waits for: another request is getting the same response.
     pub(crate) awaits: Option<usize>,
-    /// The cache in whose file a response lies, and where.
+    /// The cache whose file contains the response, and the position in it.
     pub(crate) lies: Option<(usize, Place)>,
-    /// The cache whose old response may answer it where its server fails.
+    /// The cache whose stale response may answer it if its server fails.
     pub(crate) falls_back: Option<usize>,
-    /// The request asks its server whether this response of that cache is still the same.
+    /// The cache and its stale response that the request validates at its server.
     pub(crate) asks_for: Option<(usize, Arc<Object>)>,
-    /// The conditions of the request are the cache's own.
+    /// The conditions of the request were added by the cache, not by the client.
     pub(crate) conditional: bool,
-    /// The client wants no response of a server.
+    /// The client accepts only a cached response (`only-if-cached`).
     pub(crate) only_if_cached: bool,
 }

@@ -1,24 +1,24 @@
-//! Why a request ends before a server has answered it. Must never send an answer.
+//! Reasons for which a request ends before a server has answered it. Must never send an answer.
 
 use super::Outcome;
 
-/// Why a request ends here.
+/// Reason for which the proxy ends a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Failure {
-    /// How it is logged.
+    /// Termination state for the log.
     pub outcome: Outcome,
-    /// The status in the log; -1: none.
+    /// Status for the log; -1: none.
     pub status: i32,
-    /// The client gets that status' page; else the connection just ends.
+    /// Whether the client gets the error page of that status; otherwise the connection is closed without an answer.
     pub page: bool,
 }
 
-/// Why a filter does not let a request go on.
+/// Rejection of a request by a filter.
 #[derive(Debug)]
 pub struct Refused {
-    /// How it ends.
+    /// Reason and termination state.
     pub failure: Failure,
-    /// What the client gets in the place of a page.
+    /// Response to be sent instead of an error page.
     pub text: Option<Vec<u8>>,
 }
 

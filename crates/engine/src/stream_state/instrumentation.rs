@@ -11,7 +11,7 @@ use wire::trace_context::TraceContext;
 pub(crate) struct Known {
     pub(crate) context: TraceContext,
     pub(crate) state: Vec<u8>,
-    /// It comes from another process.
+    /// Whether it was received from another process.
     pub(crate) is_remote: bool,
 }
 

@@ -2,25 +2,25 @@
 
 use rt::net::{SocketQuery, TcpInfo};
 
-/// Whom to ask about one connection.
+/// Source of the kernel's information about one connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Kernel {
     /// None.
     #[default]
     Unknown,
-    /// The connection.
+    /// The open connection.
     Ask(SocketQuery),
-    /// What was known when the stream gave it away.
+    /// The information at the time when the stream gave the connection away.
     Last(Box<TcpInfo>),
 }
 
 impl Kernel {
-    /// The number of the connection's descriptor, while the stream has the connection.
+    /// Returns the number of the connection's file descriptor, while the stream owns the connection.
     pub fn number(&self) -> Option<i32> {
         if let Self::Ask(socket) = self { socket.number() } else { None }
     }
 
-    /// What is known now.
+    /// Returns the current information, or the last one that was saved.
     pub(crate) fn known(&self) -> Option<TcpInfo> {
         match self {
             Self::Unknown => None,
@@ -29,7 +29,7 @@ impl Kernel {
         }
     }
 
-    /// The stream gives the connection away. `wanted`: a log line will still query it.
+    /// Called when the stream gives the connection away. `wanted`: a log line will still query it.
     pub(crate) fn part(&mut self, socket: SocketQuery, wanted: bool) {
         let last = if wanted { socket.tcp_info().ok() } else { None };
         *self = last.map_or(Self::Unknown, |info| Self::Last(Box::new(info)));

@@ -1,4 +1,4 @@
-//! How a stream ended: the termination state of log lines. Must never know a stream.
+//! How a stream ended: the termination state of log lines. Must never access a stream.
 
 /// Cause of a stream's end (configuration manual, section 8.5, first character).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

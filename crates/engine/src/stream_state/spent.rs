@@ -1,16 +1,16 @@
-//! Account of the cost of evaluations for a stream. Must never read a clock.
+//! Accounting of the cost of evaluations for a stream. Must never read a clock.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-/// What evaluations for a stream have cost.
+/// Time spent on evaluations for a stream.
 #[derive(Debug, Default)]
 pub struct Spent {
     pub(crate) time: Cell<Duration>,
 }
 
 impl Spent {
-    /// Another stream begins.
+    /// Resets it for the next stream.
     pub fn clear(&self) {
         self.time.set(Duration::ZERO);
     }

@@ -11,7 +11,7 @@ pub struct StreamTrace {
     pub(crate) parent: Option<[u8; 8]>,
     /// `tracestate`.
     pub(crate) state: Vec<u8>,
-    /// Attributes that are known at the beginning, encoded.
+    /// Encoded attributes that are known at the beginning.
     pub(crate) begun: Vec<u8>,
     /// The current attempt.
     pub(crate) attempt: Option<Attempt>,
@@ -28,6 +28,6 @@ pub(crate) struct Attempt {
     pub(crate) since: Moment,
     /// Number of attempts before it.
     pub(crate) number: u32,
-    /// It was the second one of two and has won; it becomes the stream's attempt next.
+    /// It was the hedged second attempt and has won: it becomes the stream's attempt next.
     pub(crate) won: bool,
 }
