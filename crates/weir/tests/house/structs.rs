@@ -13,7 +13,7 @@ const LARGER: &[(&str, usize)] = &[
     ("engine::Course", 29),
     ("engine::Exchange", 31),
     ("engine::Process", 38),
-    ("engine::StreamState", 49),
+    ("engine::StreamState", 48),
     ("engine::Worker", 25),
 ];
 
