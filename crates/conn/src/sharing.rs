@@ -4,9 +4,9 @@
 use std::cell::RefCell;
 
 use crate::link::{Link, Pool, ServerId};
+use crate::multiplexed::Requests;
 use crate::pool_key::{OwnedPoolKey, PoolKey};
 use crate::quota::Reservation;
-use crate::several::Requests;
 
 /// The multiplexed connections of one worker.
 pub(crate) struct Shared {

@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use rt::net::ParkedId;
 
 use crate::link::{Link, Pool, ServerId, Wanted};
+use crate::multiplexed::Requests;
 use crate::pool_key::{OwnedPoolKey, PoolKey};
-use crate::several::Requests;
 use crate::sharing::Shared;
 
 /// One worker's side of the pool: records the server of each of its parked links, so that an event on one finds its

@@ -5,7 +5,7 @@ use config::spec::Http2ErrorsSpec;
 use conn::glitches::GlitchLimits;
 use conn::h1::HeadLimits;
 use conn::h2;
-use conn::several::{self, Beginning, ClientCounts, ClientTerms};
+use conn::multiplexed::{self, Beginning, ClientCounts, ClientTerms};
 use policy::program::{Global, MuxProtocol};
 
 /// Protocol of a client's connection.
@@ -16,7 +16,7 @@ pub enum Protocol {
     /// HTTP/1: one request after the other.
     Http1,
     /// HTTP with several streams at a time.
-    Multiplexed(several::Protocol),
+    Multiplexed(multiplexed::Protocol),
 }
 
 /// Protocols that a connection in HTTP mode may begin in.
@@ -25,7 +25,7 @@ pub enum Expected {
     /// HTTP/1: `proto h1`, or the only one that is left with `option disable-h2-upgrade`.
     Http1,
     /// The one that `proto` or ALPN says.
-    Multiplexed(several::Protocol),
+    Multiplexed(multiplexed::Protocol),
     /// HTTP/1, or HTTP/2 where the connection begins with its preface.
     Either,
 }
@@ -36,7 +36,7 @@ pub enum Choice {
     /// That one.
     Known(Protocol),
     /// They may begin that one: more bytes are needed.
-    Open(several::Protocol),
+    Open(multiplexed::Protocol),
     /// None that is expected.
     Refused,
 }
@@ -47,8 +47,8 @@ impl Expected {
     pub fn by(proto: Option<MuxProtocol>, alpn: Option<&[u8]>, upgrades: bool) -> Self {
         match proto {
             Some(MuxProtocol::Http1) => Self::Http1,
-            Some(MuxProtocol::Http2) => Self::Multiplexed(several::Protocol::H2),
-            _ => match alpn.and_then(several::Protocol::named) {
+            Some(MuxProtocol::Http2) => Self::Multiplexed(multiplexed::Protocol::H2),
+            _ => match alpn.and_then(multiplexed::Protocol::named) {
                 Some(agreed) => Self::Multiplexed(agreed),
                 None if upgrades => Self::Either,
                 None => Self::Http1,
@@ -62,7 +62,7 @@ impl Expected {
         let (protocol, other) = match self {
             Self::Http1 => return Choice::Known(Protocol::Http1),
             Self::Multiplexed(protocol) => (protocol, Choice::Refused),
-            Self::Either => (several::Protocol::H2, Choice::Known(Protocol::Http1)),
+            Self::Either => (multiplexed::Protocol::H2, Choice::Known(Protocol::Http1)),
         };
         match protocol.compare(bytes) {
             Beginning::Whole => Choice::Known(Protocol::Multiplexed(protocol)),
@@ -81,7 +81,7 @@ impl Expected {
 }
 
 /// Protocol of connections that carry requests to where they were opened from (reverse HTTP).
-pub const REVERSED: several::Protocol = several::Protocol::H2;
+pub const REVERSED: multiplexed::Protocol = multiplexed::Protocol::H2;
 
 /// Limits of the clients of a frontend, whatever their protocol.
 #[derive(Debug, Clone, Copy)]
@@ -95,16 +95,16 @@ pub struct Grant {
 }
 
 /// Returns the streams at a time that the configuration grants to a client.
-pub fn streams(protocol: several::Protocol, global: &Global) -> usize {
+pub fn streams(protocol: multiplexed::Protocol, global: &Global) -> usize {
     match protocol {
-        several::Protocol::H2 => global.http2.streams,
+        multiplexed::Protocol::H2 => global.http2.streams,
     }
 }
 
 /// Returns what clients of that protocol are granted.
-pub fn client_terms(protocol: several::Protocol, global: &Global, grant: &Grant) -> ClientTerms {
+pub fn client_terms(protocol: multiplexed::Protocol, global: &Global, grant: &Grant) -> ClientTerms {
     match protocol {
-        several::Protocol::H2 => ClientTerms::H2(http2_terms(global, grant)),
+        multiplexed::Protocol::H2 => ClientTerms::H2(http2_terms(global, grant)),
     }
 }
 
@@ -141,22 +141,22 @@ pub fn error_lines(counts: &ClientCounts, global: &Global) -> u32 {
 mod tests {
     use super::*;
 
-    const H2: Protocol = Protocol::Multiplexed(several::Protocol::H2);
+    const H2: Protocol = Protocol::Multiplexed(multiplexed::Protocol::H2);
     const PREFACE: &[u8] = wire::h2::PREFACE;
 
     #[test]
     fn proto_takes_precedence_over_alpn_and_both_over_the_first_bytes() {
         use Expected::{Either, Http1, Multiplexed};
-        let several = Multiplexed(several::Protocol::H2);
+        let multiplexed = Multiplexed(multiplexed::Protocol::H2);
         let (h1, h2) = (Some(MuxProtocol::Http1), Some(MuxProtocol::Http2));
         let alpns: [Option<&[u8]>; 4] = [None, Some(b"http/1.1"), Some(b"h2"), Some(b"other")];
         for (proto, upgrades, expected) in [
-            (None, true, [Either, Either, several, Either]),
-            (None, false, [Http1, Http1, several, Http1]),
+            (None, true, [Either, Either, multiplexed, Either]),
+            (None, false, [Http1, Http1, multiplexed, Http1]),
             (h1, true, [Http1; 4]),
             (h1, false, [Http1; 4]),
-            (h2, true, [several; 4]),
-            (h2, false, [several; 4]),
+            (h2, true, [multiplexed; 4]),
+            (h2, false, [multiplexed; 4]),
         ] {
             let found = alpns.map(|alpn| Expected::by(proto, alpn, upgrades));
             assert_eq!(found, expected, "{proto:?} {upgrades}");
@@ -165,14 +165,14 @@ mod tests {
 
     #[test]
     fn a_preface_is_recognised_at_its_last_byte_and_nothing_else_before() {
-        let several = Expected::Multiplexed(several::Protocol::H2);
+        let multiplexed = Expected::Multiplexed(multiplexed::Protocol::H2);
         let known = |protocol| Choice::Known(protocol);
-        let rows = [(Expected::Either, known(Protocol::Http1)), (several, Choice::Refused)];
+        let rows = [(Expected::Either, known(Protocol::Http1)), (multiplexed, Choice::Refused)];
         for (expected, other) in rows {
             assert_eq!(expected.choose(b""), other);
             assert_eq!(expected.give_up(), other);
             for length in 1..PREFACE.len() {
-                assert_eq!(expected.choose(&PREFACE[..length]), Choice::Open(several::Protocol::H2), "{length}");
+                assert_eq!(expected.choose(&PREFACE[..length]), Choice::Open(multiplexed::Protocol::H2), "{length}");
             }
             assert_eq!(expected.choose(PREFACE), known(H2));
             assert_eq!(expected.choose(&[PREFACE, b"\0\0\0\x04"].concat()), known(H2));

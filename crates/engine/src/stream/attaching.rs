@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use conn::several::{Beginning, Parcel, Requests, ServerConnection};
+use conn::multiplexed::{Beginning, Parcel, Requests, ServerConnection};
 use live::{Admin, Entry};
 
 use crate::protocol::REVERSED;
@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::session::attached::Attached;
 use crate::session::task::StreamTask;
 use crate::stream::client::Client;
-use crate::stream::sharing;
+use crate::stream::server_multiplex;
 use crate::worker::Worker;
 use crate::worker::attachments::Kind;
 use crate::worker::presence::Presence;
@@ -49,7 +49,7 @@ fn give(session: &Session, client: Client, attached: Attached) {
     let (backend, index) = attached.server;
     let (proxy, worker) = (session.proxy_at(backend), &session.worker);
     let Some((server, slots)) = proxy.server(index).zip(session.take_slots()) else { return };
-    let terms = sharing::terms(&session.generation().program.global, server);
+    let terms = server_multiplex::terms(&session.generation().program.global, server);
     let Some((connection, requests)) = ServerConnection::reversed(client.conn, terms) else { return };
     let joining = Joining {
         server: attached.server,
@@ -147,7 +147,7 @@ async fn join(load: Load, joining: Joining, presence: Presence, mut connection: 
         next.is_some()
     };
     let owner = (joining.server.0, kind.server);
-    sharing::move_frames((worker, owner), &mut connection, &requests, (joining.interval, true), look).await;
+    server_multiplex::move_frames((worker, owner), &mut connection, &requests, (joining.interval, true), look).await;
     worker.links.note_ended(pool, &requests);
     let Some((next, mut presence)) = next.zip(presence) else { return };
     presence.move_to(next);

@@ -33,7 +33,7 @@ use crate::stream::evaluate::EvalContext;
 use crate::stream::metrics::{self, ServerEvent};
 use crate::stream::private;
 use crate::stream::server_target::{REDIRECT, Refusal, Target};
-use crate::stream::{early, otel, redirect, sharing, websocket};
+use crate::stream::{early, otel, redirect, server_multiplex, websocket};
 use crate::stream_state::kernel::Kernel;
 use crate::stream_state::{Cause, Phase, StreamState};
 use crate::worker::{SharedStreamState, Slot, Worker};
@@ -247,21 +247,21 @@ impl Request<'_> {
             link.private |= private::authenticates(&self.state.borrow());
         }
         let Attempt::Connected(link) = attempt else { return Ok(attempt) };
-        Ok(match sharing::protocol_on(server, special, &link) {
+        Ok(match server_multiplex::protocol_on(server, special, &link) {
             Some(protocol) if self.proxy.mode == Mode::Http => {
                 let shared = !link.private && backend.http_reuse != HttpReuse::Never;
-                let link = sharing::open(self.session, (self.proxy.index, server), protocol, shared, link);
+                let link = server_multiplex::open(self.session, (self.proxy.index, server), protocol, shared, link);
                 link.map_or(Attempt::Unable, Attempt::Connected)
             }
-            _ => match sharing::shared_app(backend, server).filter(|_| !link.private) {
+            _ => match server_multiplex::shared_app(backend, server).filter(|_| !link.private) {
                 None => {
                     if backend.fcgi.is_some() {
                         let worker = &self.session.worker;
                         trace(worker, (self.proxy, server), &events::FCONN_NEW, String::new);
                     }
-                    Attempt::Connected(sharing::speak_fcgi(backend, server, link, true))
+                    Attempt::Connected(server_multiplex::speak_fcgi(backend, server, link, true))
                 }
-                Some(app) => sharing::open_fcgi(self.session, (self.proxy.index, server), app, link)
+                Some(app) => server_multiplex::open_fcgi(self.session, (self.proxy.index, server), app, link)
                     .map_or(Attempt::Unable, Attempt::Connected),
             },
         })
@@ -302,7 +302,7 @@ impl Request<'_> {
         let state = &mut *self.state.borrow_mut();
         let protocol = match link.carrier.shared() {
             None => ProtocolFacts { glitches: link.glitches, ..ProtocolFacts::default() },
-            Some(shared) => sharing::protocol_of(shared),
+            Some(shared) => server_multiplex::protocol_of(shared),
         };
         state.attempts.link = Some(LinkFacts { answers: link.answers, error: ConnectionError::NONE, protocol });
         state.attempts.server_tls = link.carrier.handshake_info().cloned();
@@ -472,7 +472,7 @@ impl Request<'_> {
         let may_share: &dyn Fn(bool) -> bool =
             &|is_early| !private::authenticates(&self.state.borrow()) && (!is_early || self.may_be_early(server));
         let link = worker.links.take(&worker.process.pool, server.serial, (proven, may_share), wanted);
-        link.map(|link| sharing::speak_fcgi(backend, server, link, false))
+        link.map(|link| server_multiplex::speak_fcgi(backend, server, link, false))
     }
 
     pub(super) fn make_room(&self, server: &Server) -> Result<Option<Reservation>, ()> {

@@ -31,7 +31,7 @@ use crate::stream::dispatch::encode_head;
 use crate::stream::exchange::{End, Exchange};
 use crate::stream::metrics::{self, Handshake, ServerEvent};
 use crate::stream::server_target::Target;
-use crate::stream::{otel, private, sharing, sticking};
+use crate::stream::{otel, private, server_multiplex, sticking};
 use crate::worker::{SharedStreamState, Slot};
 use live::health::Symptom;
 
@@ -135,7 +135,7 @@ impl Hedge<'_> {
         let step = match request.idle_link(self.backend, server, plan.pool_key()) {
             Some(link) => HedgeState::Idle(link),
             // A second attempt opens no multiplexed connection.
-            None if sharing::protocol(server).is_some() => return None,
+            None if server_multiplex::protocol(server).is_some() => return None,
             None => {
                 let place = request.make_room(server).ok()?;
                 let launched = request.launch(server, plan).ok()?;

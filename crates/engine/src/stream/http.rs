@@ -5,16 +5,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use conn::h1::{BodyEnd, Reuse};
-use conn::several::{self as multiplexed, Beginning};
+use conn::multiplexed::Beginning;
 use rt::LocalRc;
 
 use crate::protocol::{Choice, Expected, Protocol};
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::client::{Begun, Client};
+use crate::stream::multiplexed;
 use crate::stream::private;
 use crate::stream::request;
-use crate::stream::several;
 
 /// How a wait for a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub async fn serve_upgraded(session: &LocalRc<StreamTask>, client: &mut Client) 
         Some(Protocol::Http1) => serve(session, client).await,
         Some(Protocol::Multiplexed(protocol)) => {
             let arguments = (session, &mut *client);
-            rt::boxed_with(arguments, |(session, client)| several::serve(session, client, protocol)).await;
+            rt::boxed_with(arguments, |(session, client)| multiplexed::serve(session, client, protocol)).await;
         }
         Some(Protocol::Tcp) | None => {}
     }
@@ -95,7 +95,7 @@ fn expected(session: &Session, client: &mut Client) -> Expected {
 }
 
 /// Waits for further bytes of a possible connection preface of `protocol`.
-async fn look(session: &StreamTask, client: &mut Client, protocol: multiplexed::Protocol) -> Option<Protocol> {
+async fn look(session: &StreamTask, client: &mut Client, protocol: conn::multiplexed::Protocol) -> Option<Protocol> {
     let first_byte = rt::now();
     let limit = session.proxy().timeouts.request();
     client.timer.arm(limit.map(|limit| client.ready + limit));

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use conn::h2::Counts;
-use conn::several::{ClientCounts, Protocol};
+use conn::multiplexed::{ClientCounts, Protocol};
 use live::Counts as Loads;
 use live::counters::{Http2Counters, ObjectCounters, ProxyCounters, WorkerCounters};
 use live::trace::events;

@@ -44,6 +44,7 @@ pub mod leaving;
 mod link_reuse;
 pub mod metrics;
 mod mirror;
+pub mod multiplexed;
 mod observing;
 pub mod otel;
 pub mod page;
@@ -60,11 +61,10 @@ mod reversed;
 pub mod route;
 pub mod rules;
 pub mod script;
+#[allow(unreachable_code, unused_variables, reason = "tests have the only such protocol")]
+pub mod server_multiplex;
 mod server_target;
 mod serving;
-pub mod several;
-#[allow(unreachable_code, unused_variables, reason = "tests have the only such protocol")]
-pub mod sharing;
 pub(crate) mod spoe;
 mod stages;
 mod started_service;

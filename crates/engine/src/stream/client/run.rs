@@ -13,7 +13,7 @@ use crate::protocol::Protocol;
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::rules::run_connection;
-use crate::stream::{attaching, closing, conclude, http, metrics, several, tcp, tracking};
+use crate::stream::{attaching, closing, conclude, http, metrics, multiplexed, tcp, tracking};
 use crate::worker::Worker;
 
 /// No header of a proxy is expected.
@@ -29,7 +29,7 @@ pub(super) fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport)
         if ended != Some(true) {
             drop(client);
         } else if session.is_reversed() {
-            let served = rt::boxed(several::serve_reversed(&session, &mut client));
+            let served = rt::boxed(multiplexed::serve_reversed(&session, &mut client));
             ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
             closing = closing::begin(&session, client);
         } else if let Some(attached) = session.take_attached() {
@@ -50,7 +50,7 @@ pub(super) fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport)
                 }
                 Some(Some(Protocol::Multiplexed(protocol))) => {
                     let served = rt::boxed_with((&session, &mut client), |(session, client)| {
-                        several::serve(session, client, protocol)
+                        multiplexed::serve(session, client, protocol)
                     });
                     rt::unless(|| session.is_killed(), served).await.map(|()| None)
                 }

@@ -25,7 +25,7 @@ use crate::stream::ending::{Ending, Manner};
 use crate::stream::fcgi;
 use crate::stream::filter;
 use crate::stream::observing;
-use crate::stream::sharing::protocol_of;
+use crate::stream::server_multiplex::protocol_of;
 use crate::stream::stages;
 use crate::stream::validation;
 use crate::stream::websocket;

@@ -10,7 +10,7 @@ use conn::fcgi;
 use conn::glitches::GlitchLimits;
 use conn::h2::{BUDGET, Counts, Terms};
 use conn::link::Link;
-use conn::several::{Ping, Protocol, Requests, ServerConnection};
+use conn::multiplexed::{Ping, Protocol, Requests, ServerConnection};
 use expression::sample::ProtocolFacts;
 use live::trace::events;
 use policy::program::{Backend, FcgiApp, Global, MuxProtocol, Server};

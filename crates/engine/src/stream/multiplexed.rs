@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use base::moment::{Moment, WallTime};
 use conn::downstream::Downstream;
-use conn::several::{ClientTerms, Connection, Ping, Protocol};
+use conn::multiplexed::{ClientTerms, Connection, Ping, Protocol};
 use expression::sample::ProtocolFacts;
 use live::{StreamShare, StreamShares};
 use policy::program::StreamLimits;
