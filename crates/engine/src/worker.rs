@@ -112,6 +112,7 @@ pub struct Process {
     pub(crate) agents: AppendOnlyVec<AgentCounters>,
     /// Reverse HTTP connections.
     pub(crate) attachments: Attachments,
+    /// Set once: no new connections, sessions end when they can.
     stopping: AtomicBool,
     /// Set once, `grace` before `stopping`.
     leaving: AtomicBool,

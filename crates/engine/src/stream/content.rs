@@ -280,9 +280,9 @@ impl<'s> Inspection<'s> {
 
 /// Both ends of a session in TCP mode while the server's answer is inspected.
 pub struct Ends<'a> {
-    /// Source address.
+    /// The client's connection.
     pub client: &'a mut Transport,
-    /// The server.
+    /// The connection to the server.
     pub server: &'a mut Transport,
     /// The session's timer.
     pub timer: &'a mut rt::Timer,

@@ -37,6 +37,7 @@ fn payload_in<'a>(arena: &'a Bump, framing: Framing, data: &'a [u8]) -> &'a [u8]
 /// Context in which expressions are evaluated for a stream.
 #[derive(Clone, Copy)]
 pub struct EvalContext<'a> {
+    /// The session.
     pub session: &'a Session,
     /// State of the stream.
     pub state: &'a StreamState,

@@ -47,7 +47,7 @@ enum Held {
     Until(Moment),
     /// The answer's body, until `deadline`.
     Body { deadline: Moment, coming: Coming, large: Option<usize> },
-    /// The next event-loop iteration.
+    /// The other tasks of the worker.
     Turn,
     /// An action of a script, or an agent.
     Script(Box<dyn Action>),
