@@ -268,11 +268,11 @@ pub struct Ends {
 }
 
 impl StreamState {
-    /// Returns the first two characters of the termination state. The answer of a service is local, whatever its client does, as in
-    /// HAProxy.
+    /// Returns the first two characters of the termination state. The answer of a service of HTTP is local, whatever its client
+    /// does, as in HAProxy.
     pub fn termination(&self) -> [u8; 2] {
         match self.outcome.cause {
-            Cause::Client | Cause::ClientTimeout if self.service.is_some() => {
+            Cause::Client | Cause::ClientTimeout if self.service.is_some() && self.has_request => {
                 Outcome::new(Cause::Local, Phase::Request).letters()
             }
             _ => self.outcome.letters(),

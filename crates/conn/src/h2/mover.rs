@@ -142,6 +142,7 @@ impl Mover {
     }
 
     /// Whether it has ended because the peer has violated the protocol, or by a rule: the GOAWAY should reach the peer.
+    #[cfg(any(test, feature = "machine"))]
     pub(super) fn is_broken(&self) -> bool {
         self.over && self.broken
     }

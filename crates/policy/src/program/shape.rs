@@ -174,9 +174,9 @@ fn proxy(own: &Proxy, next: &Proxy, lists_differ: bool, found: &mut Vec<Differen
     let whose = format!("proxy {}", own.name);
     let fields = fields!(Proxy, own, next,
         kept: [index, name, id, guid, kind, mode, disabled, unpublished],
-        free: [logs, log_lines, log_tag, description, features, rules, filters, compression, timeouts, close_mode, http,
+        free: [logs, log_lines, log_tag, description, rules, filters, compression, timeouts, close_mode, http,
                monitor_uri, monitor_fail, stats, errors, mail],
-        apart: [id_is_written, options, frontend, backend, fixed, slow_userlists]);
+        apart: [id_is_written, options, frontend, backend, fixed, slow_userlists, features]);
     of(fields, &whose, found);
     // The linger mode was set on server connections; options that addresses and servers inherit are compared there.
     let options = fields!(Options, &own.options, &next.options,
