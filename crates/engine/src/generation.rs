@@ -146,7 +146,8 @@ impl WorkerGeneration {
         let places = 0..generation.program.proxies.places();
         let frontends = places.filter_map(|place| generation.program.proxies.get(place)).map(|proxy| {
             let log = generation.logs.proxy(proxy.index).unwrap_or(&generation.logs.process);
-            let proofs = !generation.program.acme.certificates.is_empty();
+            let acme = &generation.program.acme;
+            let proofs = !acme.certificates.is_empty() || !acme.sections.is_empty();
             let features = proxy.features.with_if(proofs, Features::PROOFS);
             let features = features.with_if(log.tells_backend_source(), Features::SOURCE_LOG);
             Rc::new(FrontendHandle {

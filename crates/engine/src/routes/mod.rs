@@ -275,7 +275,7 @@ impl LogRoute {
         !self.targets.is_empty()
     }
 
-    /// Whether lines are written before the end of a stream, or tell facts that have to be asked for before it.
+    /// Whether lines are written before the end of a stream, or contain an address that is queried before it.
     pub fn has_early_lines(&self) -> bool {
         self.is_wanted() && (self.tells_destination || self.lines.steps.is_some() || self.moment != LogMoment::End)
     }

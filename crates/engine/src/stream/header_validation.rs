@@ -1,7 +1,7 @@
 //! Checks of a request before it is forwarded: the names of its fields (`option http-restrict-req-hdr-names`), and whether its
 //! body has to be received first (`option http-buffer-request`). Must never add a field.
 
-use config::spec::{BalanceSpec, RestrictNames};
+use config::spec::RestrictNames;
 use policy::program::{Backend, Proxy};
 use wire::http::Head;
 
@@ -38,11 +38,7 @@ pub fn awaits_body(state: &SharedStreamState, proxy: &Proxy, before: Option<&Pro
 
 /// Whether the load balancing key may be in the request's body (`balance url_param … check_post`).
 fn balances_by_body(proxy: &Proxy, request: &Head) -> bool {
-    proxy.backend.as_ref().is_some_and(checks_post) && request.method() == b"POST"
-}
-
-fn checks_post(backend: &Backend) -> bool {
-    matches!(backend.balance, BalanceSpec::UrlParam { check_post: true, .. })
+    proxy.backend.as_ref().is_some_and(Backend::checks_post) && request.method() == b"POST"
 }
 
 /// Applies the rule to the names. Returns false if the request must be rejected.

@@ -1,7 +1,7 @@
 //! The optional features of a proxy, derived once the rest of it is compiled. Must never miss a setting: a feature that is not
 //! derived is disabled.
 
-use config::spec::{BalanceSpec, RestrictNames};
+use config::spec::RestrictNames;
 
 use crate::program::{Backend, Features, Proxy};
 
@@ -12,7 +12,7 @@ pub(super) fn features(proxy: &Proxy) -> Features {
     let traced = frontend.is_some_and(|own| own.trace.is_some());
     let screened = http.restrict_names != RestrictNames::Preserve
         || http.buffer_request
-        || proxy.backend.as_ref().is_some_and(checks_post)
+        || proxy.backend.as_ref().is_some_and(Backend::checks_post)
         || !proxy.slow_userlists.is_empty()
         || proxy.stats.is_some()
         || proxy.rules.see_requests();
@@ -48,9 +48,4 @@ fn of_backend(backend: &Backend) -> Features {
         .with_if(persists, Features::PERSISTENCE)
         .with_if(backend.fcgi.is_some(), Features::FCGI)
         .with_if(backend.heeds_answers() || backend.limits.hedge.is_some(), Features::WATCHED_RESPONSES)
-}
-
-/// Whether the balance algorithm may hash a parameter of the request's body.
-fn checks_post(backend: &Backend) -> bool {
-    matches!(backend.balance, BalanceSpec::UrlParam { check_post: true, .. })
 }

@@ -370,6 +370,12 @@ pub struct Server {
 static NONE: std::sync::LazyLock<AppendOnlyVec<Server>> = std::sync::LazyLock::new(AppendOnlyVec::default);
 
 impl Backend {
+    /// Whether the balance algorithm may hash a parameter of the request's body (`balance url_param … check_post`).
+    #[inline]
+    pub fn checks_post(&self) -> bool {
+        matches!(self.balance, BalanceSpec::UrlParam { check_post: true, .. })
+    }
+
     /// Whether the backend evaluates the results of requests.
     #[inline]
     pub fn heeds_answers(&self) -> bool {
