@@ -11,9 +11,7 @@ const LARGER: &[(&str, usize)] = &[
     ("conn::Half", 23),
     ("conn::State", 30),
     ("engine::Course", 29),
-    ("engine::Exchange", 31),
     ("engine::Process", 38),
-    ("engine::StreamState", 48),
     ("engine::Worker", 25),
 ];
 

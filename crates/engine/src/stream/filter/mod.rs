@@ -87,7 +87,7 @@ pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) -> 
 /// Calls [`Filter::negotiate`] of all filters, after the rules have run over a request.
 pub fn negotiate(session: &Session, filters: &Filters, state: &SharedStreamState) {
     let state = &mut *state.borrow_mut();
-    let backend = state.backend.map(|index| session.proxy_at(index));
+    let backend = state.route.backend.map(|index| session.proxy_at(index));
     let parties = Parties { frontend: session.proxy(), backend };
     filters.borrow_mut().attached.iter_mut().for_each(|own| own.filter.negotiate(&parties, &mut state.request));
 }
@@ -198,7 +198,7 @@ pub fn judge(state: &mut StreamState) {
     let set = &mut *filters.borrow_mut();
     // Only one filter compresses it.
     let found = set.response.iter().find_map(|index| set.attached[*index].filter.judge(state));
-    state.compression = found;
+    state.answer.compression = found;
 }
 
 /// Processes a response's head before it is sent to the client.
@@ -299,7 +299,7 @@ pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: S
     let filters = state.filters.get_or_insert_with(|| new(session));
     let set = &mut *filters.borrow_mut();
     if let Some((place, plan)) = implied {
-        set.scene.has_backend = state.backend.is_some();
+        set.scene.has_backend = state.route.backend.is_some();
         set.attach_first(place, place.0 != session.frontend, Box::new(cache::Keeper::storing(plan, storing)));
         return;
     }
@@ -315,7 +315,7 @@ fn implied(
     state: &StreamState,
     cache: usize,
 ) -> Option<(RulePosition, policy::program::CacheFilter)> {
-    let backend = state.backend.filter(|backend| *backend != session.frontend);
+    let backend = state.route.backend.filter(|backend| *backend != session.frontend);
     let proxies = [Some(session.proxy()), backend.map(|index| session.proxy_at(index))].into_iter().flatten();
     let mut all = proxies.flat_map(|proxy| proxy.filters.response.iter().map(move |index| (proxy, *index)));
     all.find_map(|(proxy, index)| match proxy.filters.list.get(index) {

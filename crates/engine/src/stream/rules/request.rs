@@ -115,14 +115,14 @@ async fn obey<'r>(
                     Ok(true) => {}
                     Ok(false) => return Ok(()),
                     Err(over) => {
-                        state.borrow().last_rule.set(progress.last_of(rules));
+                        state.borrow().rules.last_rule.set(progress.last_of(rules));
                         return Err(over);
                     }
                 }
             }
             Pause::Rule(Wait::Decompressed(plan)) => {
                 if let Err(error) = decompression::decompress(session, client, state, plan).await {
-                    state.borrow().last_rule.set(progress.last_of(rules));
+                    state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(match error {
                         Undecoded::Failed(failure) => Over::Failed(failure),
                         Undecoded::Unsupported => Over::Ended(Ending::unsupported_coding()),
@@ -139,20 +139,20 @@ async fn obey<'r>(
                     _ => None,
                 };
                 if let Some(ending) = ending {
-                    state.borrow().last_rule.set(progress.last_of(rules));
+                    state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(Over::Ended(ending));
                 }
             }
             Pause::Shared => {
                 if wait::share(session, client, state).await.map_err(Over::Failed)? == Help::Answers {
-                    state.borrow().last_rule.set(progress.last_of(rules));
+                    state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(Over::Ended(Ending::cached()));
                 }
             }
             Pause::Hints => wait::send_hints(session, client, state).await.map_err(Over::Failed)?,
             Pause::Rule(wait) => {
                 if let Err(failure) = wait::wait(session, client, state, wait).await {
-                    state.borrow().last_rule.set(progress.last_of(rules));
+                    state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(Over::Failed(failure));
                 }
             }
@@ -213,7 +213,7 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
     match ending.manner {
         Manner::Prompt => {}
         Manner::Late => {
-            let backend = state.borrow().backend;
+            let backend = state.borrow().route.backend;
             let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
             rt::boxed(wait::tarpit(session, client, &state, proxy)).await;
         }
@@ -251,9 +251,9 @@ pub async fn exhausted(session: &Session, client: &mut Client, state: SharedStre
 
 /// Records the outcome of a request.
 fn note(state: &mut StreamState, ending: &Ending<'_>) {
-    (state.denied, state.failed) = (ending.denied, ending.failed);
+    (state.rules.denied, state.rules.failed) = (ending.denied, ending.failed);
     let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
-    state.tracked.blamed = ending.challenged || ending.denied && answers;
+    state.accounting.tracked.blamed = ending.challenged || ending.denied && answers;
     if !answers || ending.outcome.cause == Cause::Local {
         // HAProxy evaluates cookies after the rules, or if they reject a request with a response.
         state.captures.borrow_mut().cookie.clear();
