@@ -146,7 +146,8 @@ pub fn server(worker: &Worker, proxy: &Proxy, server: &Server, entered: Loads, b
 pub fn queued(
     worker: &Worker,
     proxy: &Proxy,
-    (server, balanced): (Option<(&Server, u32)>, bool),
+    server: Option<(&Server, u32)>,
+    balanced: bool,
     waiting: u32,
     sessions: u32,
 ) {
@@ -203,7 +204,7 @@ pub fn client_handshake(session: &Session, handshake: Handshake) {
 }
 
 /// Counts a TLS handshake with a server.
-pub fn server_handshake(worker: &Worker, (proxy, server): (usize, usize), handshake: Handshake) {
+pub fn server_handshake(worker: &Worker, proxy: usize, server: usize, handshake: Handshake) {
     let counters = worker.counters();
     handshake.count(counters.proxies[proxy].back());
     handshake.count(counters.server(server));

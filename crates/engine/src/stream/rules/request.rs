@@ -68,7 +68,7 @@ pub async fn rule<'r>(
     match rules_of(session, client, state, rules, Progress::default()) {
         None => Ok(()),
         Some(Ruled::Ends(ending)) => Err(Over::Ended(ending)),
-        Some(Ruled::Waits(pause, progress)) => rt::boxed(obey(session, client, state, rules, (pause, progress))).await,
+        Some(Ruled::Waits(pause, progress)) => rt::boxed(obey(session, client, state, rules, pause, progress)).await,
     }
 }
 
@@ -105,7 +105,8 @@ async fn obey<'r>(
     client: &mut Client,
     state: &SharedStreamState,
     rules: &'r [Rule],
-    (mut pause, mut progress): (Pause<'r>, Progress),
+    mut pause: Pause<'r>,
+    mut progress: Progress,
 ) -> Result<(), Over<'r>> {
     loop {
         match pause {
