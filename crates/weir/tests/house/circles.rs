@@ -12,7 +12,7 @@ const MEMBERS: &[(&str, usize)] =
 
 /// Files of the largest circle of each crate.
 const LARGEST: &[(&str, usize)] =
-    &[("conn", 4), ("engine", 8), ("expression", 8), ("policy", 5), ("rt", 5), ("tools", 2)];
+    &[("conn", 4), ("engine", 7), ("expression", 8), ("policy", 5), ("rt", 5), ("tools", 2)];
 
 #[test]
 fn circles_only_shrink() {
