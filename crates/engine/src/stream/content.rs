@@ -303,9 +303,8 @@ pub async fn response(
 ) -> Result<bool, Outcome> {
     let mut lists = before.iter().copied().chain([&*proxy.rules.response_content]);
     let mut rules = lists.next().unwrap_or_default();
-    let begun = rt::now();
+    let (begun, delay) = (rt::now(), proxy.rules.response_delay.unwrap_or_default());
     let most = proxy.timeouts.server.map(|limit| begun + limit);
-    let delay = proxy.rules.response_delay.unwrap_or_default();
     let mut wait = Wait { deadline: begun + delay, most, ended: false, failed: false };
     let (mut input, mut progress) = (Buffer::empty(), Progress::default());
     let mut running: Option<Box<dyn Action>> = None;

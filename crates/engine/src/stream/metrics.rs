@@ -151,12 +151,11 @@ pub fn queued(
     waiting: u32,
     sessions: u32,
 ) {
-    let counters = worker.counters();
-    let back = counters.proxies[proxy.index].back();
+    let back = worker.counters().proxies[proxy.index].back();
     back.most_queued.note(u64::from(waiting));
     back.most_sessions.note(u64::from(sessions));
     if let Some((server, waiting)) = server {
-        let counters = counters.server(server.serial);
+        let counters = worker.counters().server(server.serial);
         counters.most_queued.note(u64::from(waiting));
         if balanced {
             counters.balanced.increment();
