@@ -12,7 +12,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use base::slab::Key;
 use conn::flow::{Passed, make_output};
-use engine::filter::{Event, Filter, HeadRefused, Scene};
+use engine::filter::{Event, Filter, FilterContext, HeadRefused, ScriptFilter};
 use engine::script::StreamAccess;
 use engine::service::registry::Services;
 use engine::session::Session;
@@ -50,7 +50,7 @@ pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
         Arc::new(move |session, state, place| {
             let machine = home.machine()?;
             let filter = Scripted::new(machine, &short, (session, state), place)?;
-            Some(Box::new(filter) as Box<dyn Filter>)
+            Some(Box::new(filter) as Box<dyn ScriptFilter>)
         }),
     )
 }
@@ -334,10 +334,10 @@ impl Scripted {
 }
 
 impl Filter for Scripted {
-    fn note(&mut self, scene: &Scene, event: Event<'_>) {
+    fn note(&mut self, context: &FilterContext, event: Event<'_>) {
         match event {
             Event::Opened(direction) if self.way(direction).start != Start::Refused => self.start(direction),
-            Event::MessageEnded(direction) if scene.http && self.way(direction).payload.lock().is_wanted => {
+            Event::MessageEnded(direction) if context.http && self.way(direction).payload.lock().is_wanted => {
                 self.way(direction).payload.lock().ended = true;
                 let _ = self.call("http_end", direction, true);
             }
@@ -351,44 +351,6 @@ impl Filter for Scripted {
         }
     }
 
-    fn is_scripted(&self) -> bool {
-        true
-    }
-
-    fn poll_head(&mut self, cx: &mut Context<'_>, _: &Scene, direction: Direction) -> Poll<Result<(), HeadRefused>> {
-        loop {
-            if self.way(direction).poll_wait(cx) {
-                return Poll::Pending;
-            }
-            match self.way(direction).start {
-                Start::Refused => {
-                    let why = self.way(direction).refusal.take();
-                    return Poll::Ready(Err(why.unwrap_or(HeadRefused::Refused)));
-                }
-                Start::Waits => {
-                    self.start(direction);
-                    continue;
-                }
-                Start::Before | Start::Begun => {}
-            }
-            self.note_length(direction);
-            let ends = self.way(direction).payload.lock().ended;
-            let bodiless = self.framing(direction).filter(|_| ends);
-            match self.call("http_headers", direction, true) {
-                Ok(Some(0)) => continue,
-                Ok(Some(..0)) => return Poll::Ready(Err(HeadRefused::Refused)),
-                Err(why) => return Poll::Ready(Err(why)),
-                Ok(_) => {
-                    self.way(direction).until = None;
-                    // The message has no body, even if the script has set a length.
-                    bodiless.into_iter().for_each(|framing| self.set_framing(direction, framing));
-                    self.note_length(direction);
-                    return Poll::Ready(Ok(()));
-                }
-            }
-        }
-    }
-
     fn wants(&self, direction: Direction) -> bool {
         let way = if direction == Direction::Request { &self.request } else { &self.response };
         let payload = way.payload.lock();
@@ -397,13 +359,13 @@ impl Filter for Scripted {
 
     fn body(
         &mut self,
-        scene: &Scene,
+        context: &FilterContext,
         direction: Direction,
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
     ) -> Passed {
-        let callback = if scene.http { "http_payload" } else { "tcp_payload" };
+        let callback = if context.http { "http_payload" } else { "tcp_payload" };
         let handle = self.way(direction).payload.clone();
         make_output(output);
         let mut calls = 0;
@@ -443,7 +405,7 @@ impl Filter for Scripted {
             }
             calls += 1;
             let before = handle.lock().data.len();
-            let forwarded = match self.call(callback, direction, scene.http) {
+            let forwarded = match self.call(callback, direction, context.http) {
                 Ok(None) => usize::MAX,
                 Ok(Some(count)) => match usize::try_from(count) {
                     Ok(count) => count,
@@ -466,6 +428,47 @@ impl Filter for Scripted {
                     _ if !moved => return Passed::Until(rt::clock::moment() + USUAL_WAIT),
                     _ if calls >= CALLS_IN_A_TURN => return Passed::Again,
                     _ => {}
+                }
+            }
+        }
+    }
+}
+
+impl ScriptFilter for Scripted {
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &FilterContext,
+        direction: Direction,
+    ) -> Poll<Result<(), HeadRefused>> {
+        loop {
+            if self.way(direction).poll_wait(cx) {
+                return Poll::Pending;
+            }
+            match self.way(direction).start {
+                Start::Refused => {
+                    let why = self.way(direction).refusal.take();
+                    return Poll::Ready(Err(why.unwrap_or(HeadRefused::Refused)));
+                }
+                Start::Waits => {
+                    self.start(direction);
+                    continue;
+                }
+                Start::Before | Start::Begun => {}
+            }
+            self.note_length(direction);
+            let ends = self.way(direction).payload.lock().ended;
+            let bodiless = self.framing(direction).filter(|_| ends);
+            match self.call("http_headers", direction, true) {
+                Ok(Some(0)) => continue,
+                Ok(Some(..0)) => return Poll::Ready(Err(HeadRefused::Refused)),
+                Err(why) => return Poll::Ready(Err(why)),
+                Ok(_) => {
+                    self.way(direction).until = None;
+                    // The message has no body, even if the script has set a length.
+                    bodiless.into_iter().for_each(|framing| self.set_framing(direction, framing));
+                    self.note_length(direction);
+                    return Poll::Ready(Ok(()));
                 }
             }
         }
