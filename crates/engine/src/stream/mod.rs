@@ -19,6 +19,7 @@ pub mod closing;
 pub mod conclude;
 pub mod connect;
 mod content;
+pub mod context;
 pub mod crowd;
 mod decompression;
 mod departure;

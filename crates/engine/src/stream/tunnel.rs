@@ -6,11 +6,9 @@ use conn::duplex::Duplex;
 use policy::program::Proxy;
 use wire::http::{Head, Method};
 
-use crate::session::Session;
-use crate::stream::client::Client;
+use crate::stream::context::RequestContext;
 use crate::stream::server_target::Target;
-use crate::stream::{carriage, conclude, filter};
-use crate::worker::SharedStreamState;
+use crate::stream::{carriage, filter};
 
 /// The data of a server that has opened a tunnel.
 #[derive(Default)]
@@ -27,24 +25,20 @@ pub fn is_asked(request: &Head) -> bool {
 }
 
 /// Forwards the data of a tunnel until both sides have closed.
-pub async fn carry(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    backend: &Proxy,
-    target: Target,
-    tunnelled: Tunnelled,
-) {
+pub async fn carry(mut context: RequestContext<'_>, backend: &Proxy, target: Target, tunnelled: Tunnelled) {
     let (Target { slot, mut link }, Tunnelled { head, input: server_input }) = (target, tunnelled);
-    let input = client.conn.take_received();
+    let input = context.client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
-        filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
-        let limits =
-            carriage::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().rules.orders.get().timeouts);
-        let outcome = carriage::carry(session, client, &state, duplex, &mut link.carrier, &limits).await;
-        state.borrow_mut().outcome = outcome;
+        filter::install_both(context.state.borrow().filters.as_ref(), &mut duplex);
+        let limits = carriage::SilenceLimits::of_upgrade(
+            context.session.proxy(),
+            backend,
+            context.state.borrow().rules.orders.get().timeouts,
+        );
+        let outcome = carriage::carry(&mut context, duplex, &mut link.carrier, &limits).await;
+        context.state.borrow_mut().outcome = outcome;
     }
     drop(link);
-    state.borrow_mut().attempts.counts = Some(slot.release());
-    conclude::conclude(session, state);
+    context.state.borrow_mut().attempts.counts = Some(slot.release());
+    context.conclude();
 }
