@@ -256,12 +256,19 @@ fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Addr
     let chosen = worker.process.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
-        client::start(worker, &generation.frontend(frontend), bind, accepted, slots);
+        client::start(worker, &generation.frontend(frontend), bind, accepted.0, accepted.1, slots);
     } else {
         let number = generation.number();
         let job = move |worker: &Rc<Worker>| {
             count(&worker.activity.received);
-            client::start(worker, &worker.generation_numbered(number).frontend(frontend), bind, accepted, slots);
+            client::start(
+                worker,
+                &worker.generation_numbered(number).frontend(frontend),
+                bind,
+                accepted.0,
+                accepted.1,
+                slots,
+            );
         };
         rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
     }

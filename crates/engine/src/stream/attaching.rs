@@ -13,7 +13,7 @@ use crate::session::Session;
 use crate::session::attached::Attached;
 use crate::session::task::StreamTask;
 use crate::stream::client::Client;
-use crate::stream::server_multiplex;
+use crate::stream::server_multiplex::{self, Watched, move_frames};
 use crate::worker::Worker;
 use crate::worker::attachments::Kind;
 use crate::worker::presence::Presence;
@@ -146,8 +146,8 @@ async fn join(load: Load, joining: Joining, presence: Presence, mut connection: 
         }
         next.is_some()
     };
-    let owner = (joining.server.0, kind.server);
-    server_multiplex::move_frames((worker, owner), &mut connection, &requests, (joining.interval, true), look).await;
+    let watched = Watched { proxy: joining.server.0, server: kind.server, interval: joining.interval, is_http2: true };
+    move_frames(worker, watched, &mut connection, &requests, look).await;
     worker.links.note_ended(pool, &requests);
     let Some((next, mut presence)) = next.zip(presence) else { return };
     presence.move_to(next);

@@ -31,6 +31,16 @@ use crate::stream::connect::{Request, Waited};
 use crate::stream::evaluate::EvalContext;
 use crate::stream::metrics::{self, Handshake};
 
+/// The handshake that a new connection needs.
+struct Wanted<'a> {
+    server: &'a Server,
+    tls: &'a ServerTls,
+    /// Name of the server for the handshake, if an expression gives it.
+    sni: Option<Box<str>>,
+    /// Protocol that replaces the server's usual one (`ws`).
+    special: Option<MuxProtocol>,
+}
+
 /// Result of an attempt.
 pub enum Attempt {
     /// The connection is established.
@@ -280,7 +290,10 @@ impl Request<'_> {
         }
         match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic()) {
             None => Attempt::Connected(link),
-            Some(tls) => rt::boxed(self.secure(link, (server, tls), (sni, special), &destination, deadline)).await,
+            Some(tls) => {
+                let wanted = Wanted { server, tls, sni, special };
+                rt::boxed(self.secure(link, wanted, &destination, deadline)).await
+            }
         }
     }
 
@@ -288,16 +301,16 @@ impl Request<'_> {
     async fn secure(
         &mut self,
         link: Link,
-        (server, tls): (&Server, &ServerTls),
-        (sni, special): (Option<Box<str>>, Option<MuxProtocol>),
+        wanted: Wanted<'_>,
         destination: &Address,
         deadline: Option<Moment>,
     ) -> Attempt {
+        let Wanted { server, tls, sni, special } = wanted;
         let alpn = special.map(|protocol| match protocol {
             MuxProtocol::Http2 => [b"h2".to_vec()],
             MuxProtocol::Http1 | MuxProtocol::None | MuxProtocol::Fcgi | MuxProtocol::Spop => [b"http/1.1".to_vec()],
         });
-        let asked = self.with_early_data(asked(sni.as_deref(), destination), (server, tls), special);
+        let asked = self.with_early_data(asked(sni.as_deref(), destination), server, tls, special);
         let alpn = alpn.as_ref().map(<[_; 1]>::as_slice);
         let Ok(client) = Connection::of_client(&tls.client, asked.clone(), alpn) else {
             self.note_error(ConnectionError::TLS_HANDSHAKE);
@@ -324,7 +337,7 @@ impl Request<'_> {
             _ => Some(Handshake::Failed),
         };
         if let Some(handshake) = handshake {
-            metrics::server_handshake(&self.session.worker, (self.proxy.index, server.serial), handshake);
+            metrics::server_handshake(&self.session.worker, self.proxy.index, server.serial, handshake);
         }
         match shaken {
             Waited::Done(Ok(())) => {

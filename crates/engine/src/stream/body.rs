@@ -19,7 +19,8 @@ use crate::worker::SharedStreamState;
 /// Those of [`RequestBody::start`].
 pub fn start(
     up: &mut RequestBody,
-    (body, coding): (UnreadBody, Coding),
+    body: UnreadBody,
+    coding: Coding,
     client: &mut Client,
     state: &SharedStreamState,
     prepare: impl FnOnce(&mut conn::flow::Flow, bool),

@@ -49,7 +49,7 @@ pub async fn wait(
     proxy: &Proxy,
 ) -> Result<(), Failure> {
     let deadline = deadline(session, client, state, proxy);
-    wait_until(session, client, state, deadline, (0, None)).await
+    wait_until(session, client, state, deadline, 0, None).await
 }
 
 /// Returns the deadline for the body of a request by `timeout http-request` of `proxy`.
@@ -69,7 +69,8 @@ pub async fn wait_until(
     client: &mut Client,
     state: &SharedStreamState,
     deadline: Option<Moment>,
-    (least, mut large): (u64, Option<usize>),
+    least: u64,
+    mut large: Option<usize>,
 ) -> Result<(), Failure> {
     let framing = state.borrow().request.framing;
     let framing = client.conn.behind().framing_of(framing);
@@ -89,7 +90,7 @@ pub async fn wait_until(
     let own = state.borrow().rules.orders.get().timeouts.client;
     let limits = Limits { deadline, silence: own.or(session.proxy().timeouts.client) };
     client.timer.arm(limits.next());
-    let result = std::future::poll_fn(|cx| poll(cx, client, state, (&mut coming, &limits), &mut large)).await;
+    let result = std::future::poll_fn(|cx| poll(cx, client, state, &mut coming, &limits, &mut large)).await;
     if matches!(result, Err(Failure { outcome: Outcome { cause: Cause::Invalid, .. }, .. })) {
         tracking::wrong_body(session, &client.conn, state);
     }
@@ -107,7 +108,8 @@ fn poll(
     cx: &mut Context<'_>,
     client: &mut Client,
     state: &SharedStreamState,
-    (coming, limits): (&mut Coming, &Limits),
+    coming: &mut Coming,
+    limits: &Limits,
     large: &mut Option<usize>,
 ) -> Poll<Result<(), Failure>> {
     let missing =

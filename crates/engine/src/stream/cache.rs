@@ -70,7 +70,7 @@ fn key(session: &Session, request: &Head) -> Vec<u8> {
 /// Performs the action of a rule on a request.
 pub fn request(session: &Session, state: &mut StreamState, action: &Action) -> Help {
     match action {
-        Action::UseCache { cache, hints } => look_up(session, state, (*cache, *hints)),
+        Action::UseCache { cache, hints } => look_up(session, state, *cache, *hints),
         Action::PurgeCache(cache) => {
             if let Some(cache) = session.worker.process.live.caches.get(*cache) {
                 let key = key(session, &state.request);
@@ -137,7 +137,7 @@ fn withdraw(state: &mut StreamState) {
 }
 
 /// The rule `cache-use`: looks up a response.
-fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, bool)) -> Help {
+fn look_up(session: &Session, state: &mut StreamState, index: usize, hints: bool) -> Help {
     let Some(cache) = session.worker.process.live.caches.get(index) else { return Help::None };
     let request = &state.request;
     // A request with credentials gets a stored response only if RFC 9111 permits it (section 3.5).
@@ -161,7 +161,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     if may_answer {
         count(session, state, |counters| &counters.cache_lookups);
         if let Some(signature) = &signature {
-            found = find(cache, (&key, signature), &asked, authorized);
+            found = find(cache, &key, signature, &asked, authorized);
         }
     }
     if let Found::Hit(object) = found {
@@ -189,7 +189,7 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
     };
     session.worker.keep_text(key);
     let lies = (!authorized && matches!(found, Found::Nothing | Found::Hints(_)))
-        .then(|| lies(session, cache, (&cache_use, index)));
+        .then(|| lies(session, cache, &cache_use, index));
     let help = match lies.flatten().filter(|_| may_answer && asked.wants == Wants::default()) {
         Some(place) => {
             cache_use.lies = Some((index, place));
@@ -198,14 +198,14 @@ fn look_up(session: &Session, state: &mut StreamState, (index, hints): (usize, b
         None if asked.only_if_cached => return Help::Unsatisfied,
         // It neither waits for another request nor lets others wait for it.
         None if authorized => Help::None,
-        None => settle(session, state, cache, (&mut cache_use, index, hints), found, true),
+        None => settle(session, state, cache, &mut cache_use, Lookup { index, found, hints, waits: true }),
     };
     state.cache = Some(Box::new(cache_use));
     help
 }
 
 /// Looks up a response for a request with these cache directives; `authorized`: the request has credentials.
-fn find(cache: &Cache, (key, signature): (&[u8], &Signature), asked: &Asked, authorized: bool) -> Found {
+fn find(cache: &Cache, key: &[u8], signature: &Signature, asked: &Asked, authorized: bool) -> Found {
     let found = match cache.plan().standard {
         true => cache.look_up_for(key, signature, rt::now(), &asked.wants),
         false => cache.look_up(key, signature, rt::now()),
@@ -220,7 +220,7 @@ fn find(cache: &Cache, (key, signature): (&[u8], &Signature), asked: &Asked, aut
 }
 
 /// Returns the place of the response in the file of a cache.
-fn lies(session: &Session, cache: &Cache, (cache_use, index): (&CacheUse, usize)) -> Option<Place> {
+fn lies(session: &Session, cache: &Cache, cache_use: &CacheUse, index: usize) -> Option<Place> {
     if !cache.has_disk() || !session.worker.process.disks.get(index)?.is_ready() {
         return None;
     }
@@ -257,15 +257,26 @@ pub async fn read(session: &Session, timer: &mut rt::Timer, state: &SharedStream
     Help::Answers
 }
 
-/// Decides how a request continues after a lookup. `waits`: it may wait for another request.
+/// Result of a lookup.
+struct Lookup {
+    /// Index of the cache.
+    index: usize,
+    found: Found,
+    /// The links of a stored response may be sent as early hints.
+    hints: bool,
+    /// The request may wait for another request.
+    waits: bool,
+}
+
+/// Decides how a request continues after a lookup.
 fn settle(
     session: &Session,
     state: &mut StreamState,
     cache: &Arc<Cache>,
-    (cache_use, index, hints): (&mut CacheUse, usize, bool),
-    found: Found,
-    waits: bool,
+    cache_use: &mut CacheUse,
+    lookup: Lookup,
 ) -> Help {
+    let Lookup { index, found, hints, waits } = lookup;
     let now = rt::now();
     let found = match found {
         // One request refreshes the response; the others are answered with the stale one until it is done.
@@ -326,7 +337,7 @@ pub fn look_again(session: &Session, state: &mut StreamState, waits_on: bool) ->
     let mut help = Help::None;
     if let (Some(cache), Some(index), Some(signature)) = (cache, index, &cache_use.signature) {
         let found = cache.look_up(&cache_use.key, signature, rt::now());
-        help = settle(session, state, cache, (&mut cache_use, index, false), found, waits_on);
+        help = settle(session, state, cache, &mut cache_use, Lookup { index, found, hints: false, waits: waits_on });
     }
     state.cache = Some(cache_use);
     help
@@ -464,8 +475,8 @@ pub(super) fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head, asked: b
             return Update::Keep;
         }
         let kept = freshness::updated(&object.head, head);
-        let times = (rt::now(), rt::wall().seconds);
-        let Some(life) = lifetime_by_standard(cache.plan().age, &kept, times) else { return Update::Remove };
+        let life = lifetime_by_standard(cache.plan().age, &kept, rt::now(), rt::wall().seconds);
+        let Some(life) = life else { return Update::Remove };
         let mut fresh = object.with_head(kept, life);
         (fresh.never_stale, fresh.stale_if_error) = staleness(&fresh.head);
         Update::Replace(Box::new(fresh))
@@ -475,9 +486,8 @@ pub(super) fn freshen(cache: &Cache, cache_use: &CacheUse, head: &Head, asked: b
 /// Returns the response to store and the length of its body; `None`: it must not be stored.
 fn object(cache: &Cache, cache_use: &CacheUse, head: &Head) -> Option<(Object, Option<u64>)> {
     let plan = cache.plan();
-    let times = (rt::now(), rt::wall().seconds);
-    let life =
-        if plan.standard { lifetime_by_standard(plan.age, head, times) } else { lifetime(plan.age, head, times) }?;
+    let of_plan = if plan.standard { lifetime_by_standard } else { lifetime };
+    let life = of_plan(plan.age, head, rt::now(), rt::wall().seconds)?;
     let varies = Varies::of(head);
     let mut variant = (Varies::default(), Signature::default());
     if head.contains(b"vary") {

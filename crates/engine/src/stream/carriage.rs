@@ -69,11 +69,12 @@ impl SilenceLimits {
 
 /// Transfers bytes in both directions until both sides have closed, one fails or a limit is reached.
 pub async fn carry(
-    duplex: Duplex,
+    session: &Session,
     client: &mut Client,
+    state: &SharedStreamState,
+    duplex: Duplex,
     server: &mut Carrier,
     limits: &SilenceLimits,
-    (session, state): (&Session, &SharedStreamState),
 ) -> Outcome {
     let now = rt::now();
     let mut carriage = Carriage {

@@ -250,7 +250,7 @@ impl Request<'_> {
         Ok(match server_multiplex::protocol_on(server, special, &link) {
             Some(protocol) if self.proxy.mode == Mode::Http => {
                 let shared = !link.private && backend.http_reuse != HttpReuse::Never;
-                let link = server_multiplex::open(self.session, (self.proxy.index, server), protocol, shared, link);
+                let link = server_multiplex::open(self.session, self.proxy.index, server, protocol, shared, link);
                 link.map_or(Attempt::Unable, Attempt::Connected)
             }
             _ => match server_multiplex::shared_app(backend, server).filter(|_| !link.private) {
@@ -261,7 +261,7 @@ impl Request<'_> {
                     }
                     Attempt::Connected(server_multiplex::speak_fcgi(backend, server, link, true))
                 }
-                Some(app) => server_multiplex::open_fcgi(self.session, (self.proxy.index, server), app, link)
+                Some(app) => server_multiplex::open_fcgi(self.session, self.proxy.index, server, app, link)
                     .map_or(Attempt::Unable, Attempt::Connected),
             },
         })
@@ -340,8 +340,8 @@ impl Request<'_> {
         let (waiting, at_server) = proxy_state.queued(server);
         let server = self.proxy.backend.as_ref().zip(server).and_then(|(backend, server)| backend.servers.get(server));
         let sessions = proxy_state.counts(None).beconn;
-        let server = (server.map(|server| (server, at_server)), balanced);
-        metrics::queued(&self.session.worker, self.proxy, server, waiting, sessions);
+        let server = server.map(|server| (server, at_server));
+        metrics::queued(&self.session.worker, self.proxy, server, balanced, waiting, sessions);
     }
 
     /// Returns the server to which the request is bound, without load balancing.

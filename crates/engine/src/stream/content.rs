@@ -49,9 +49,6 @@ pub fn outcome(state: &SharedStreamState, ended: &Final, phase: Phase) -> Outcom
     Outcome::new(if failed { Cause::Internal } else { Cause::Proxy }, phase)
 }
 
-/// Rules on bytes, and the maximum time that they wait for these (`inspect-delay`).
-pub type OnBytes<'a> = (&'a [Rule], Option<Duration>);
-
 /// How a session continues after its rules have passed.
 pub enum Passed {
     /// In the same mode.
@@ -72,7 +69,8 @@ pub fn request<'a>(
     input: &'a mut Buffer,
     timer: &'a mut rt::Timer,
     state: &'a SharedStreamState,
-    (rules, delay): OnBytes<'a>,
+    rules: &'a [Rule],
+    delay: Option<Duration>,
 ) -> impl Future<Output = Result<Passed, Outcome>> + 'a {
     let begun = rt::now();
     let deadline = begun + delay.unwrap_or_default();
@@ -146,7 +144,8 @@ pub async fn http_request(
     client: &mut Downstream,
     timer: &mut rt::Timer,
     state: &SharedStreamState,
-    (rules, delay): OnBytes<'_>,
+    rules: &[Rule],
+    delay: Option<Duration>,
 ) -> Result<(), Stopped> {
     let deadline = rt::now() + delay.unwrap_or_default();
     let mut inspection = Inspection::new(session, state, rules);
@@ -299,13 +298,13 @@ pub async fn response(
     ends: Ends<'_>,
     duplex: &mut Duplex,
     state: &SharedStreamState,
-    (before, proxy): (&[&[Rule]], &Proxy),
+    before: &[&[Rule]],
+    proxy: &Proxy,
 ) -> Result<bool, Outcome> {
     let mut lists = before.iter().copied().chain([&*proxy.rules.response_content]);
     let mut rules = lists.next().unwrap_or_default();
-    let begun = rt::now();
+    let (begun, delay) = (rt::now(), proxy.rules.response_delay.unwrap_or_default());
     let most = proxy.timeouts.server.map(|limit| begun + limit);
-    let delay = proxy.rules.response_delay.unwrap_or_default();
     let mut wait = Wait { deadline: begun + delay, most, ended: false, failed: false };
     let (mut input, mut progress) = (Buffer::empty(), Progress::default());
     let mut running: Option<Box<dyn Action>> = None;

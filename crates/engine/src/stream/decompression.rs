@@ -54,7 +54,7 @@ pub async fn decompress(
             buffering::deadline(session, client, state, proxy)
         }
     };
-    buffering::wait_until(session, client, state, deadline, (0, large)).await.map_err(Undecoded::Failed)?;
+    buffering::wait_until(session, client, state, deadline, 0, large).await.map_err(Undecoded::Failed)?;
     let framing = state.borrow().request.framing;
     let ended = client.conn.has_ended();
     // An incomplete body has filled the buffer.

@@ -34,6 +34,7 @@ use crate::stream::reply::{Answer, cut, finish, keeps_client, reply, reply_broke
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::server_target::Target;
+use crate::stream::tunnel::Tunnelled;
 use crate::stream::{
     body, conclude, fcgi, filter, heads, kernel, metrics, observing, otel, persistence, serving, stages, tracing,
     tunnel, websocket,
@@ -77,7 +78,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     let mut turn = Turn { held: None, fresh: false, exclude: None };
     let mut place = None;
     loop {
-        let mut request = plan.request(session, client, &state, &mut up, (bound, &mut turn));
+        let mut request = plan.request(session, client, &state, &mut up, bound, &mut turn);
         if let Err(begun) = request.begin(turn.held.take(), &mut place) {
             let obtained = rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await;
             match obtained {
@@ -94,7 +95,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             return rt::boxed(reply_error(session, client, state, failure, up)).await;
         }
         tracing::sent(session, &state.borrow());
-        let ended = plan.exchange(session, client, (&state, bound), &mut up, target).await;
+        let ended = plan.exchange(session, client, &state, bound, &mut up, target).await;
         let Some(target) = place.take() else { return cut(session, state, FAULT) };
         if matches!(ended.end, End::Replay | End::Retry { .. }) && !up.rewind() {
             // The part of the body that was sent is not recorded.
@@ -102,25 +103,25 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         }
         match ended.end {
             End::Answered | End::Validated => {
-                let left = answered(session, client, &plan, (state, &mut up), (target, &ended));
+                let left = answered(session, client, state, &plan, &mut up, target, &ended);
                 let Some(state) = left else { return };
-                return rt::boxed(serving::answer_validated(session, client, (state, up))).await;
+                return rt::boxed(serving::answer_validated(session, client, state, up)).await;
             }
             End::Replay => turn = Turn { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
                 let Target { slot, link } = target.abort();
                 drop(link);
                 filter::restart(&state);
-                turn = again(session, route.proxy, &state, (slot, bound), bad_answer);
+                turn = again(session, route.proxy, &state, slot, bound, bad_answer);
             }
             End::Silent | End::Overdue | End::Overtaken => {
                 drop(target.abort());
                 return end_silently(session, client, state);
             }
             End::Tunnel | End::Failed { .. } => {
-                let arguments = (session, client, &plan, state, (target.abort(), ended), up);
-                return rt::boxed_with(arguments, |(session, client, plan, state, ended, up)| {
-                    end_apart(session, client, plan.route.proxy, state, ended, up)
+                let arguments = (session, client, state, plan.route.proxy, target.abort(), ended, up);
+                return rt::boxed_with(arguments, |(session, client, state, proxy, target, ended, up)| {
+                    end_apart(session, client, state, proxy, target, ended, up)
                 })
                 .await;
             }
@@ -132,16 +133,17 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
 async fn end_apart(
     session: &Session,
     client: &mut Client,
-    proxy: &Proxy,
     state: SharedStreamState,
-    (target, ended): (Target, Exchanged),
+    proxy: &Proxy,
+    target: Target,
+    ended: Exchanged,
     up: RequestBody,
 ) {
-    let Target { slot, link } = target;
     if ended.end == End::Tunnel {
-        let behind = ended.tunnelled.map(|tunnelled| *tunnelled).unwrap_or_default();
-        return tunnel::carry(session, client, proxy, state, (slot, link), behind).await;
+        let tunnelled = ended.tunnelled.map(|tunnelled| *tunnelled).unwrap_or_default();
+        return tunnel::carry(session, client, state, proxy, target, tunnelled).await;
     }
+    let Target { slot, link } = target;
     drop(link);
     let failed = note_failure(session, proxy, &state, slot, ended);
     serving::fail_at_server(session, client, state, failed, up).await;
@@ -190,7 +192,7 @@ struct Exchanged {
     end: End,
     remains: Remains,
     /// Head and first bytes of the answer that opened a tunnel.
-    tunnelled: Option<Box<(Buffer, Buffer)>>,
+    tunnelled: Option<Box<Tunnelled>>,
     ending: Option<Box<Ending<'static>>>,
 }
 
@@ -246,7 +248,7 @@ impl<'s> Plan<'s> {
         body: UnreadBody,
     ) -> Result<(), FlowError> {
         let proxy = self.route.proxy;
-        body::start(up, (body, Coding::Kept), client, state, |up, has_body| {
+        body::start(up, body, Coding::Kept, client, state, |up, has_body| {
             filter::install(self.filters.as_ref(), Direction::Request, up, has_body);
             up.trailers = trailers(proxy.http.drop_request_trailers, proxy.http.server_spelling.as_ref());
         })?;
@@ -266,7 +268,8 @@ impl<'s> Plan<'s> {
         client: &'r mut Client,
         state: &'r SharedStreamState,
         up: &'r mut RequestBody,
-        (bound, turn): (Option<Bound>, &mut Turn),
+        bound: Option<Bound>,
+        turn: &mut Turn,
     ) -> connect::Request<'r>
     where
         's: 'r,
@@ -319,11 +322,10 @@ impl<'s> Plan<'s> {
         if let (RequestFormat::Fcgi, Some(app), Some(prepared)) = (format, &backend.fcgi, &self.fcgi) {
             let state = state.borrow();
             let length = up.known_length(state.request.framing, &client.conn);
-            let asked = (&**app, prepared);
             tracing::application(session, &state);
-            return fcgi::write_request(session, &state, asked, (length, self.says_close()), up.head_mut());
+            return fcgi::write_request(session, &state, app, prepared, length, self.says_close(), up.head_mut());
         }
-        encode_head(state, proxy, (server, format), self.says_close(), up.head_mut()).map_err(|_| UNFIT)
+        encode_head(state, proxy, server, format, self.says_close(), up.head_mut()).map_err(|_| UNFIT)
     }
 
     /// Records the body: a server may refuse the request while it is being sent (RFC 9113, section 8.7).
@@ -341,7 +343,8 @@ impl<'s> Plan<'s> {
         &self,
         session: &Session,
         client: &mut Client,
-        (state, bound): (&SharedStreamState, Option<Bound>),
+        state: &SharedStreamState,
+        bound: Option<Bound>,
         up: &mut RequestBody,
         target: &mut Target,
     ) -> Exchanged {
@@ -378,22 +381,16 @@ impl<'s> Plan<'s> {
 }
 
 /// Records that an exchange with a server has failed, and releases the server's slot.
-fn note_failure(
-    session: &Session,
-    proxy: &Proxy,
-    state: &SharedStreamState,
-    slot: Slot,
-    ended: Exchanged,
-) -> (Failed, Option<Box<Ending<'static>>>) {
+fn note_failure(session: &Session, proxy: &Proxy, state: &SharedStreamState, slot: Slot, ended: Exchanged) -> Failed {
     let End::Failed { outcome, status, page } = ended.end else {
-        return (Failed { outcome: Outcome::new(Cause::Internal, Phase::Data), status: 0, page: false }, None);
+        return Failed { outcome: Outcome::new(Cause::Internal, Phase::Data), status: 0, page: false, ending: None };
     };
     if ejections::is_servers_fault(outcome) {
         ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
     }
     state.borrow_mut().attempts.counts = Some(slot.release());
     let status = if ended.remains.nothing_sent { status } else { 0 };
-    (Failed { outcome, status, page }, ended.ending)
+    Failed { outcome, status, page, ending: ended.ending }
 }
 
 /// How an exchange failed.
@@ -404,17 +401,13 @@ pub struct Failed {
     pub status: u16,
     /// The client gets the page for that status, or the answer with which a rule has replaced it.
     pub page: bool,
+    /// The answer of a rule.
+    pub ending: Option<Box<Ending<'static>>>,
 }
 
 /// Ends a request whose exchange has failed.
-pub async fn fail(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    (failed, ending): (Failed, Option<Box<Ending<'static>>>),
-    up: RequestBody,
-) {
-    let Failed { outcome, status, page } = failed;
+pub async fn fail(session: &Session, client: &mut Client, state: SharedStreamState, failed: Failed, up: RequestBody) {
+    let Failed { outcome, status, page, ending } = failed;
     state.borrow_mut().outcome = outcome;
     if status > 0 {
         state.borrow_mut().answer.status = i32::from(status);
@@ -443,7 +436,8 @@ fn again(
     session: &Session,
     proxy: &Proxy,
     state: &SharedStreamState,
-    (slot, bound): (Slot, Option<Bound>),
+    slot: Slot,
+    bound: Option<Bound>,
     bad_answer: bool,
 ) -> Turn {
     let kept = |slot| Turn { held: Some(slot), fresh: true, exclude: None };
@@ -474,9 +468,11 @@ fn again(
 fn answered(
     session: &Session,
     client: &mut Client,
+    state: SharedStreamState,
     plan: &Plan<'_>,
-    (state, up): (SharedStreamState, &mut RequestBody),
-    (target, ended): (Target, &Exchanged),
+    up: &mut RequestBody,
+    target: Target,
+    ended: &Exchanged,
 ) -> Option<SharedStreamState> {
     if ended.end == End::Validated {
         give_back(session, plan, &state, target, ended.remains.link_is_reusable);
@@ -506,7 +502,7 @@ fn give_back(session: &Session, plan: &Plan<'_>, state: &SharedStreamState, targ
     if reusable && link.carrier.may_follow() {
         // A shared connection does not become private: a request with authentication opens a connection of its own.
         link.private |= asked == Asked::Connection && link.carrier.descriptor().is_some();
-        keep_link(session, state, backend, (&slot, link));
+        keep_link(session, state, backend, &slot, link);
     } else {
         if plan.close_server {
             // The server was asked to close: nothing is lost if Weir closes first, and no port remains in TIME_WAIT.
@@ -575,7 +571,8 @@ fn is_replayable(request: &Head) -> bool {
 pub fn encode_head(
     state: &SharedStreamState,
     backend: &Proxy,
-    (server, format): (&Server, RequestFormat),
+    server: &Server,
+    format: RequestFormat,
     says_close: bool,
     head: &mut Buffer,
 ) -> Result<(), h1::Overflow> {

@@ -13,7 +13,8 @@ impl Request<'_> {
     pub(super) fn with_early_data(
         &self,
         asked: Asked,
-        (server, tls): (&Server, &ServerTls),
+        server: &Server,
+        tls: &ServerTls,
         special: Option<MuxProtocol>,
     ) -> Asked {
         // The server first has to announce that it supports such a request (RFC 8441).

@@ -31,6 +31,7 @@ use crate::stream::fcgi;
 use crate::stream::metrics;
 use crate::stream::rules::Progress;
 use crate::stream::tracking;
+use crate::stream::tunnel::Tunnelled;
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
@@ -268,8 +269,9 @@ impl<'a> Exchange<'a> {
     }
 
     /// Takes the head of the answer that opened a tunnel, and the bytes that the server sent after it.
-    pub fn take_tunnel(&mut self) -> (Buffer, Buffer) {
-        self.reply.message.into_tunnel()
+    pub fn take_tunnel(&mut self) -> Tunnelled {
+        let (head, input) = self.reply.message.into_tunnel();
+        Tunnelled { head, input }
     }
 
     /// Takes the answer by which a rule replaces the server's.

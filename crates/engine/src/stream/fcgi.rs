@@ -72,8 +72,10 @@ fn note_credentials(value: &[u8], parameters: &mut BTreeMap<Box<[u8]>, Vec<u8>>)
 pub fn write_request(
     session: &Session,
     state: &StreamState,
-    (app, prepared): (&FcgiApp, &Prepared),
-    (length, closes): (Option<u64>, bool),
+    app: &FcgiApp,
+    prepared: &Prepared,
+    length: Option<u64>,
+    closes: bool,
     out: &mut Buffer,
 ) -> Result<(), Failure> {
     let request = &state.request;

@@ -39,7 +39,7 @@ pub(super) fn directives(value: &[u8]) -> impl Iterator<Item = (&[u8], Option<&[
 }
 
 /// Returns the freshness lifetime of a response (RFC 9111, section 4.2.1). `None`: it must not be stored.
-pub(super) fn lifetime(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Option<Lifetime> {
+pub(super) fn lifetime(most: u32, head: &Head, now: Moment, wall: i64) -> Option<Lifetime> {
     let forbids = |name: &[u8]| has_directive(head, b"cache-control", name);
     if [&b"no-store"[..], b"private", b"no-cache"].into_iter().any(forbids)
         || has_directive(head, b"pragma", b"no-cache")
@@ -177,7 +177,7 @@ pub(super) fn kept_back(head: &Head) -> Vec<Vec<u8>> {
 /// As [`lifetime`], but strictly by RFC 9111: Expires is relative to Date, the time since Date counts as age, a response without
 /// explicit freshness has a lifetime of zero, `private` and `no-cache` with field names restrict only these, and
 /// `must-understand` overrides `no-store`.
-pub(super) fn lifetime_by_standard(most: u32, head: &Head, (now, wall): (Moment, i64)) -> Option<Lifetime> {
+pub(super) fn lifetime_by_standard(most: u32, head: &Head, now: Moment, wall: i64) -> Option<Lifetime> {
     let says = |name: &[u8]| has_directive(head, b"cache-control", name);
     let without_names = |wanted: &[u8]| {
         let mut all = head.all(b"cache-control").flat_map(directives);
@@ -300,7 +300,7 @@ pub(super) mod tests {
             (&[("expires", "Tue, 24 Nov 2201 18:00:00 GMT")], Some(100)),
         ];
         for (fields, expected) in rows {
-            let found = lifetime(100, &response(fields), (Moment::ZERO, 1_795_543_000)).map(|life| life.left.as_secs());
+            let found = lifetime(100, &response(fields), Moment::ZERO, 1_795_543_000).map(|life| life.left.as_secs());
             assert_eq!(found, *expected, "{fields:?}");
         }
     }
@@ -369,7 +369,7 @@ pub(super) mod tests {
         for (status, fields, expected) in rows {
             let mut head = response(fields);
             head.set_status(*status, b"x");
-            let found = lifetime_by_standard(100, &head, (Moment::ZERO, wall));
+            let found = lifetime_by_standard(100, &head, Moment::ZERO, wall);
             assert_eq!(found.map(|life| (life.left.as_secs(), life.age)), *expected, "{status} {fields:?}");
         }
     }

@@ -156,7 +156,7 @@ impl Hedge<'_> {
             _ => RequestFormat::H1,
         };
         otel::begin_rival(&mut self.state.borrow_mut(), server.index);
-        encode_head(self.state, self.proxy, (server, format), self.says_close, &mut head).ok()?;
+        encode_head(self.state, self.proxy, server, format, self.says_close, &mut head).ok()?;
         request
             .count(server, if matches!(step, HedgeState::Idle(_)) { ServerEvent::Reuse } else { ServerEvent::Connect });
         Some((step, head))
@@ -220,7 +220,7 @@ pub fn judge(session: &Session, backend: usize, rival: &Rival, standing: Standin
 
 fn count_handshake(session: &Session, proxy: &Proxy, server: usize, handshake: Option<Handshake>) {
     if let (Some(handshake), Some(server)) = (handshake, proxy.server(server)) {
-        metrics::server_handshake(&session.worker, (proxy.index, server.serial), handshake);
+        metrics::server_handshake(&session.worker, proxy.index, server.serial, handshake);
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) async fn answer(
         return Err(Begun::Nothing);
     }
     let (head, left) = begin(session, client, state, stored)?;
-    write(client, state, stored, (head, left)).await
+    write(client, state, stored, head, left).await
 }
 
 /// Whether the response can be sent with one write: the request has no body, nothing processes the response's body, and no rule
@@ -104,7 +104,7 @@ fn pass_rules(session: &Session, state: &mut StreamState) -> Result<(), Begun> {
     let ended = sets.filter(|rules| !rules.is_empty()).find_map(|rules| {
         let mut progress = Progress::default();
         loop {
-            match run_response(session, state, (&mut head, BufferedBody::NONE), rules, &mut progress) {
+            match run_response(session, state, &mut head, BufferedBody::NONE, rules, &mut progress) {
                 // The rules are few: other tasks are served after them.
                 Stop::Yield => {}
                 Stop::Final(ended) => return Some(ended),
@@ -133,7 +133,8 @@ async fn write(
     client: &mut Client,
     state: &SharedStreamState,
     stored: &mut Stored,
-    (mut head, left): (Buffer, u64),
+    mut head: Buffer,
+    left: u64,
 ) -> Result<(), Begun> {
     let written = {
         let mut slices = [IoSlice::new(&[]); 1 + PIECES];

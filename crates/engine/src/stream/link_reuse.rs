@@ -14,12 +14,7 @@ use crate::worker::{SharedStreamState, Slot, Worker};
 
 /// Keeps the connection for later requests: in the session if it is private, otherwise in the worker's pool (`http-reuse`,
 /// `pool-low-conn`, `max-reuse`, configuration manual, section 5.2).
-pub(super) fn keep_link(
-    session: &Session,
-    state: &SharedStreamState,
-    backend: &Backend,
-    (slot, mut link): (&Slot, Link),
-) {
+pub(super) fn keep_link(session: &Session, state: &SharedStreamState, backend: &Backend, slot: &Slot, mut link: Link) {
     let Some(server) = backend.servers.get(slot.server()) else { return };
     link.note_answer(state.borrow().attempts.link.map_or(0, |link| link.protocol.glitches));
     if server.max_reuse.is_some_and(|most| link.answers > most) {

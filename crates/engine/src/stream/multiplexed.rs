@@ -80,7 +80,7 @@ async fn carry(session: &LocalRc<StreamTask>, mut connection: Connection<'_>, ti
     let crowd = session.client().map(|client| Member::of(Scope::Streams, client));
     loop {
         let opened = connection.opened();
-        let event = std::future::poll_fn(|cx| poll(session, (&mut connection, &open), timer, &mut waiting, cx)).await;
+        let event = std::future::poll_fn(|cx| poll(session, &mut connection, &open, timer, &mut waiting, cx)).await;
         let Some(stream) = event else { break };
         let admission = admit(session, &connection, crowd.as_ref());
         start(session, stream, Begin { served: opened, idle_since, admission });
@@ -163,7 +163,8 @@ struct Waiting {
 /// answered ping restarts that time.
 fn poll(
     session: &Session,
-    (connection, open): (&mut Connection<'_>, &ClientConnection<'_>),
+    connection: &mut Connection<'_>,
+    open: &ClientConnection<'_>,
     timer: &mut rt::Timer,
     waiting: &mut Waiting,
     cx: &mut Context<'_>,

@@ -39,7 +39,7 @@ pub fn bind_request(
     let mut kept = Persistence::default();
     if let Some(cookie) = &plan.cookie {
         let forced = choice.persists || order == Some(PersistOrder::Force);
-        kept = read_cookies(session, state, proxy, (cookie, plan), (order, forced));
+        kept = read_cookies(session, state, proxy, cookie, plan, order, forced);
     }
     let known = state.borrow();
     let view = EvalContext::request(session, &known).behind(client.conn.behind());
@@ -50,7 +50,7 @@ pub fn bind_request(
     let mut bound = named.or_else(|| kept.server.map(|server| choice.bound(server, order)));
     let mut stores = Vec::new();
     if !choice.stick.is_empty() {
-        bound = sticking::request(view, (proxy, backend), order, bound, &mut stores);
+        bound = sticking::request(view, proxy, backend, order, bound, &mut stores);
         kept.recall(bound.map(|bound| bound.server));
     }
     drop(known);
@@ -69,7 +69,7 @@ pub fn note_cookie(session: &Session, client: &Client, state: &SharedStreamState
         .behind(client.conn.behind())
         .lend(|context| choice.order(context));
     let forced = choice.persists || order == Some(PersistOrder::Force);
-    let mut kept = read_cookies(session, state, proxy, (cookie, plan), (order, forced));
+    let mut kept = read_cookies(session, state, proxy, cookie, plan, order, forced);
     let proxy_state = session.worker.proxy_state(proxy.index);
     if kept.server.is_some_and(|server| !forced && !proxy_state.is_usable(server)) {
         kept.meet(None);
@@ -99,7 +99,7 @@ pub fn bind_session(session: &Session, state: &SharedStreamState, proxy: &Proxy,
         return bound;
     }
     let mut stores = Vec::new();
-    let bound = sticking::request(view, (proxy, backend), order, bound, &mut stores);
+    let bound = sticking::request(view, proxy, backend, order, bound, &mut stores);
     drop(known);
     state.borrow_mut().route.stores = stores;
     bound
@@ -125,8 +125,10 @@ fn read_cookies(
     session: &Session,
     state: &SharedStreamState,
     proxy: &Proxy,
-    (cookie, plan): (&Cookie, &PersistencePlan),
-    (order, forced): (Option<PersistOrder>, bool),
+    cookie: &Cookie,
+    plan: &PersistencePlan,
+    order: Option<PersistOrder>,
+    forced: bool,
 ) -> Persistence {
     let ignored = order == Some(PersistOrder::Ignore);
     let servers = Servers { proxy_state: session.worker.proxy_state(proxy.index), plan, forced };

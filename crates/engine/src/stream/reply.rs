@@ -129,7 +129,7 @@ pub async fn reply_error_unread(
         return reply_error(session, client, state, failure, Endless).await;
     }
     let mut up = RequestBody::idle();
-    match body::start(&mut up, (body, Coding::Kept), client, &state, |_, _| {}) {
+    match body::start(&mut up, body, Coding::Kept, client, &state, |_, _| {}) {
         Ok(()) => reply_error(session, client, state, failure, up).await,
         Err(_) => reply_broken(session, client, state).await,
     }
@@ -165,7 +165,7 @@ pub async fn reply_unread(
         Err(body) => {
             rt::boxed(async move {
                 let mut up = RequestBody::idle();
-                match body::start(&mut up, (body, Coding::Kept), client, &state, |_, _| {}) {
+                match body::start(&mut up, body, Coding::Kept, client, &state, |_, _| {}) {
                     Ok(()) => reply(session, client, state, answer, up).await,
                     Err(_) => reply_broken(session, client, state).await,
                 }

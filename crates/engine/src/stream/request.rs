@@ -67,8 +67,8 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             stages::begun(session, &state);
             if !proxy.rules.request_content.is_empty() {
                 let Client { conn, timer, .. } = client;
-                let rules = proxy.rules.on_request_bytes();
-                let inspected = rt::boxed(content::http_request(session, conn, timer, &state, rules)).await;
+                let (rules, delay) = proxy.rules.on_request_bytes();
+                let inspected = rt::boxed(content::http_request(session, conn, timer, &state, rules, delay)).await;
                 if let Err(stopped) = inspected {
                     return rt::boxed(stop(session, client, state, stopped, body)).await;
                 }

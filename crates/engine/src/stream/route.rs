@@ -45,7 +45,7 @@ pub async fn route<'s>(
     let proxy = session.proxy();
     stages::request_rules_begin(session, &state);
     let (state, body) = match proxy.features.have(Features::SCREENING) {
-        true => pass(session, client, (state, body), proxy, None).await?,
+        true => pass(session, client, state, body, proxy, None).await?,
         false => (state, body),
     };
     let chosen = state.borrow().route.backend;
@@ -74,12 +74,12 @@ pub async fn route<'s>(
     let asks_agents = stages::routed(session, &state, own, features);
     if own.index != proxy.index && (asks_agents || !own.rules.request_content.is_empty()) {
         let of_frontend = proxy.rules.spoe.as_ref().map_or(&[][..], |events| &events.backend_content);
-        for rules in [(of_frontend, None), own.rules.on_request_bytes()] {
+        for (rules, delay) in [(of_frontend, None), own.rules.on_request_bytes()] {
             let Client { conn, timer, .. } = &mut *client;
-            if rules.0.is_empty() {
+            if rules.is_empty() {
                 continue;
             }
-            match rt::boxed(content::http_request(session, conn, timer, &state, rules)).await {
+            match rt::boxed(content::http_request(session, conn, timer, &state, rules, delay)).await {
                 Ok(()) => {}
                 Err(Stopped::Cut(outcome)) => {
                     cut(session, state, outcome);
@@ -103,7 +103,7 @@ pub async fn route<'s>(
         }
     }
     let (state, body) = match own.index != proxy.index && own.features.have(Features::SCREENING) {
-        true => pass(session, client, (state, body), own, Some(proxy)).await?,
+        true => pass(session, client, state, body, own, Some(proxy)).await?,
         false => (state, body),
     };
     Some((Route { proxy: own, backend, features }, state, body))
@@ -114,7 +114,8 @@ pub async fn route<'s>(
 async fn pass(
     session: &Session,
     client: &mut Client,
-    (state, body): Passed,
+    state: SharedStreamState,
+    body: UnreadBody,
     proxy: &Proxy,
     before: Option<&Proxy>,
 ) -> Option<Passed> {
@@ -141,7 +142,7 @@ async fn pass(
     if let Some(page) = &proxy.stats
         && stats_page::is_asked(page, &state.borrow().request)
     {
-        rt::boxed(stats_page::answer(session, client, state, (proxy, page), body)).await;
+        rt::boxed(stats_page::answer(session, client, state, proxy, page, body)).await;
         return None;
     }
     if !proxy.rules.redirects.is_empty()

@@ -13,7 +13,6 @@ use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::departure::{depart, end_after};
 use crate::stream::dispatch::{Failed, fail, trailers};
-use crate::stream::ending::Ending;
 use crate::stream::exchange::{Begun, End, Exchange, Terms};
 use crate::stream::head_limits::head_limits;
 use crate::stream::reply::{keeps_client, reply_broken, reply_error, reply_refused_unread};
@@ -31,13 +30,29 @@ const SERVED: Outcome = Outcome::new(Cause::Local, Phase::Request);
 /// Failure of a request whose service does not exist, or fails to start.
 const UNSERVED: Failure = Failure { outcome: Outcome::new(Cause::Internal, Phase::Request), status: 500, page: true };
 
+/// A service that answers a request.
+struct Serving<'a> {
+    service: &'a mut dyn Service,
+    /// Whether `http-response` rules run on its response.
+    ruled: bool,
+    /// Progress of its response.
+    begun: Begun,
+}
+
+impl<'a> Serving<'a> {
+    /// Creates the record of a service whose response has not begun.
+    fn new(service: &'a mut dyn Service, ruled: bool) -> Self {
+        Self { service, ruled, begun: Begun::Nothing }
+    }
+}
+
 /// Serves a request by the service of that number.
 pub async fn serve(session: &Session, client: &mut Client, state: SharedStreamState, number: usize, body: UnreadBody) {
     let shared = &session.worker.process;
     let row = shared.services.names().get(number);
     let (shown, ruled) = row.map(|row| (ServiceName::Shared(row.shown.clone()), row.ruled)).unwrap_or_default();
     let start = |state: &SharedStreamState| shared.services.start(number, session, state);
-    run(session, client, state, (shown, ruled, start), body).await;
+    run(session, client, state, shown, ruled, start, body).await;
 }
 
 /// Serves a request by a service that was already started.
@@ -48,7 +63,7 @@ pub async fn stream(
     Started { service, shown, ruled }: Started,
     body: UnreadBody,
 ) {
-    run(session, client, state, (shown, ruled, |_: &SharedStreamState| service), body).await;
+    run(session, client, state, shown, ruled, |_| service, body).await;
 }
 
 /// Passes the request's head to the filters, then starts the service and serves the request.
@@ -56,7 +71,9 @@ async fn run(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    (shown, ruled, start): (ServiceName, bool, impl FnOnce(&SharedStreamState) -> Option<Box<dyn Service>>),
+    shown: ServiceName,
+    ruled: bool,
+    start: impl FnOnce(&SharedStreamState) -> Option<Box<dyn Service>>,
     body: UnreadBody,
 ) {
     let refused = if ruled { heads::pass_to_service(session, &mut client.conn, &state).await } else { None };
@@ -69,7 +86,7 @@ async fn run(
         Err(refused) => return rt::boxed(reply_refused_unread(session, client, state, refused, body)).await,
     };
     begin(session, &state, shown);
-    finish(session, client, state, (&mut *service, ruled, Begun::Nothing), body).await;
+    finish(session, client, state, Serving::new(&mut *service, ruled), body).await;
 }
 
 /// Serves a request with a stored response.
@@ -100,9 +117,9 @@ pub async fn stored(
             }
         }
         Err(begun) => {
-            let arguments = (session, client, state, (&mut stored, begun), body);
-            rt::boxed_with(arguments, |(session, client, state, (stored, begun), body)| {
-                finish(session, client, state, (stored, true, begun), body)
+            let arguments = (session, client, state, Serving { service: &mut stored, ruled: true, begun }, body);
+            rt::boxed_with(arguments, |(session, client, state, serving, body)| {
+                finish(session, client, state, serving, body)
             })
             .await;
         }
@@ -126,25 +143,27 @@ async fn finish(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    (service, ruled, begun): (&mut dyn Service, bool, Begun),
+    serving: Serving<'_>,
     body: UnreadBody,
 ) {
     let proxy = session.proxy();
     let known_filters = state.borrow().filters.clone();
-    let filters = known_filters.clone().filter(|_| ruled);
-    if !ruled && let Some(filters) = known_filters {
+    let filters = known_filters.clone().filter(|_| serving.ruled);
+    if !serving.ruled
+        && let Some(filters) = known_filters
+    {
         filter::negotiate(session, &filters, &state);
     }
     let rule = trailers(proxy.http.drop_request_trailers, None);
     let mut up = RequestBody::idle();
-    let started = body::start(&mut up, (body, Coding::Removed), client, &state, |up, has_body| {
+    let started = body::start(&mut up, body, Coding::Removed, client, &state, |up, has_body| {
         filter::install(filters.as_ref(), Direction::Request, up, has_body);
         up.trailers = rule;
     });
     if started.is_err() {
         return reply_broken(session, client, state).await;
     }
-    answer(session, client, state, (service, ruled, begun), up).await;
+    answer(session, client, state, serving, up).await;
 }
 
 /// Returns the service for a request whose server has failed with that status (`stale-if-error`). `None`: there is none, or a
@@ -159,11 +178,7 @@ fn fall_back(session: &Session, state: &SharedStreamState, status: i32, up: &mut
 }
 
 /// Answers a request with a stored response that its server has validated.
-pub async fn answer_validated(
-    session: &Session,
-    client: &mut Client,
-    (state, mut up): (SharedStreamState, RequestBody),
-) {
+pub async fn answer_validated(session: &Session, client: &mut Client, state: SharedStreamState, mut up: RequestBody) {
     let started = validation::answer(session, &mut state.borrow_mut());
     up.set_coding(Coding::Removed);
     match started {
@@ -185,7 +200,7 @@ async fn take_over(
         (state.route.service, state.outcome) = (Some(shown), SERVED);
     }
     match service {
-        Some(mut service) => answer(session, client, state, (&mut *service, ruled, Begun::Nothing), up).await,
+        Some(mut service) => answer(session, client, state, Serving::new(&mut *service, ruled), up).await,
         None => conclude::conclude(session, state),
     }
 }
@@ -209,10 +224,10 @@ pub async fn fail_at_server(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    failed: (Failed, Option<Box<Ending<'static>>>),
+    failed: Failed,
     mut up: RequestBody,
 ) {
-    match fall_back(session, &state, failed.0.status.into(), &mut up) {
+    match fall_back(session, &state, failed.status.into(), &mut up) {
         Some(started) => take_over(session, client, state, started, up).await,
         None => fail(session, client, state, failed, up).await,
     }
@@ -223,11 +238,12 @@ async fn answer(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    (service, ruled, begun): (&mut dyn Service, bool, Begun),
+    serving: Serving<'_>,
     mut up: RequestBody,
 ) {
+    let Serving { service, ruled, begun } = serving;
     let terms = terms(session, &state, ruled);
-    let mut exchange = Exchange::new(session, client, Upstream::Service(&mut *service), &state, terms, &mut up);
+    let mut exchange = Exchange::new(session, client, Upstream::Service(service), &state, terms, &mut up);
     let end = match exchange.take_up(begun) {
         Some(end) => end,
         None => exchange.run().await,
@@ -248,7 +264,7 @@ async fn answer(
             // it.
             let has_left = outcome == Outcome::new(Cause::Client, Phase::Headers);
             let outcome = if ending.is_some() || has_left { SERVED } else { outcome };
-            fail(session, client, state, (Failed { outcome, status, page }, ending), up).await;
+            fail(session, client, state, Failed { outcome, status, page, ending }, up).await;
         }
         // Occur with servers only.
         End::Tunnel

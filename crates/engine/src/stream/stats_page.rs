@@ -32,7 +32,8 @@ pub async fn answer(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    (proxy, page): (&Proxy, &StatsPage),
+    proxy: &Proxy,
+    page: &StatsPage,
     body: UnreadBody,
 ) {
     state.borrow_mut().route.service = Some(ServiceName::Known(SHOWN));

@@ -15,7 +15,8 @@ use crate::stream_state::StreamState;
 /// stored later are added to `stores`.
 pub fn request(
     view: EvalContext<'_>,
-    (proxy, backend): (&Proxy, &Backend),
+    proxy: &Proxy,
+    backend: &Backend,
     order: Option<PersistOrder>,
     bound: Option<Bound>,
     stores: &mut Vec<StickStore>,
@@ -30,7 +31,7 @@ pub fn request(
                     && found.is_none()
                     && let Some(recalled) = recall(context, table, key)
                 {
-                    found = server_of(view.session, (proxy, backend), (table, recalled), order);
+                    found = server_of(view.session, proxy, backend, table, recalled, order);
                 }
             });
             cost::lap(&mut laps, at, taken);
@@ -63,8 +64,10 @@ fn each(
 /// Returns the server of a stored entry, if it may be used.
 fn server_of(
     session: &Session,
-    (proxy, backend): (&Proxy, &Backend),
-    (table, recalled): (&Table, Remembered),
+    proxy: &Proxy,
+    backend: &Backend,
+    table: &Table,
+    recalled: Remembered,
     order: Option<PersistOrder>,
 ) -> Option<Bound> {
     let mut servers = backend.servers.iter();

@@ -1,5 +1,7 @@
 //! TCP sessions and tunnels: data in both directions until both sides have closed. Must never interpret the data.
 
+use std::time::Duration;
+
 use balance::Subject;
 use base::buffer::Buffer;
 use config::spec::{BalanceSpec, Mode};
@@ -50,7 +52,8 @@ pub fn serve<'a>(
         let inspected = if session.proxy().rules.request_content.is_empty() {
             Ok(false)
         } else {
-            inspect(session, client, &state, session.proxy().rules.on_request_bytes()).await
+            let (rules, delay) = session.proxy().rules.on_request_bytes();
+            inspect(session, client, &state, rules, delay).await
         };
         let ended = match inspected {
             Ok(true) => Ok(Way::Upgraded),
@@ -133,12 +136,13 @@ fn inspect<'a>(
     session: &'a Session,
     client: &'a mut Client,
     state: &'a SharedStreamState,
-    rules: content::OnBytes<'a>,
+    rules: &'a [Rule],
+    delay: Option<Duration>,
 ) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
-    rt::boxed_with((session, client, state, rules), |(session, client, state, rules)| async move {
+    rt::boxed_with((session, client, state, rules, delay), |(session, client, state, rules, delay)| async move {
         let Client { conn, timer, .. } = &mut *client;
         let (stream, input) = conn.bytes().ok_or(NO_CONNECTION)?;
-        let passed = content::request(session, stream, input, timer, state, rules).await;
+        let passed = content::request(session, stream, input, timer, state, rules, delay).await;
         if passed.is_err() {
             client.drop_connection();
         }
@@ -211,9 +215,10 @@ async fn choose_backend<'s>(
     let asks_agents = filter::choose(session, state, backend);
     if backend.index != frontend.index && (asks_agents || !backend.rules.request_content.is_empty()) {
         if let Some(events) = frontend.rules.spoe.as_ref().filter(|events| !events.backend_content.is_empty()) {
-            inspect(session, client, state, (&events.backend_content, None)).await?;
+            inspect(session, client, state, &events.backend_content, None).await?;
         }
-        inspect(session, client, state, backend.rules.on_request_bytes()).await?;
+        let (rules, delay) = backend.rules.on_request_bytes();
+        inspect(session, client, state, rules, delay).await?;
     }
     Ok(Some(backend))
 }
@@ -286,12 +291,12 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
                 let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
                 let server = link.carrier.transport().ok_or(NO_CONNECTION)?;
                 let ends = content::Ends { client, server, timer };
-                answers = rt::boxed(content::response(session, ends, &mut duplex, state, (&before, backend))).await;
+                answers = rt::boxed(content::response(session, ends, &mut duplex, state, &before, backend)).await;
             }
             filter::install_both(filters.as_ref(), &mut duplex);
             let limits = SilenceLimits::of_tunnel(frontend, backend);
             match answers {
-                Ok(true) => carry(duplex, client, &mut link.carrier, &limits, (session, state)).await,
+                Ok(true) => carry(session, client, state, duplex, &mut link.carrier, &limits).await,
                 Ok(false) => Outcome::default(),
                 Err(outcome) => outcome,
             }

@@ -90,7 +90,7 @@ pub fn change(view: &EvalContext<'_>, context: &Context<'_>, change: &StickChang
 }
 
 /// Returns the entry of a shared bandwidth limit, if the limit is shared.
-pub fn share(session: &Session, context: &Context<'_>, (proxy, index): (usize, usize)) -> Option<Pinned> {
+pub fn share(session: &Session, context: &Context<'_>, proxy: usize, index: usize) -> Option<Pinned> {
     let Filter::SharedBandwidth(limit) = context.proxy(proxy)?.filters.list.get(index)? else { return None };
     let table = session.worker.table(limit.table)?;
     let value = limit.key.evaluate(context)?;

@@ -8,7 +8,7 @@ const TUPLES: &[(&str, usize)] = &[
     ("config", 23),
     ("conn", 9),
     ("control", 44),
-    ("engine", 116),
+    ("engine", 47),
     ("expression", 14),
     ("live", 18),
     ("lua", 17),

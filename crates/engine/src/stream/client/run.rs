@@ -90,7 +90,7 @@ fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<O
         }
         if expected.is_some() {
             let Some((transport, input)) = client.conn.bytes() else { return false };
-            if !rt::boxed(receive_header((session, transport, input), expected)).await {
+            if !rt::boxed(receive_header(session, transport, input, expected)).await {
                 return false;
             }
         }
@@ -113,7 +113,9 @@ fn prepare<'a>(session: &'a StreamTask, client: &'a mut Client) -> impl Future<O
 
 /// Reads the header of a proxy; the bytes after it become input. False: the connection has ended.
 async fn receive_header(
-    (session, transport, input): (&StreamTask, &mut Transport, &mut Buffer),
+    session: &StreamTask,
+    transport: &mut Transport,
+    input: &mut Buffer,
     expected: ExpectedHeader,
 ) -> bool {
     let received = handshake::receive(session, transport, expected).await;

@@ -180,7 +180,7 @@ impl Exchange<'_> {
         let proxy = self.session.proxy_at(self.terms.backend);
         let servers = proxy.backend.as_ref().map(|backend| &backend.servers);
         if let Some(server) = servers.zip(state.route.server).and_then(|(servers, server)| servers.get(server)) {
-            metrics::server_handshake(&self.session.worker, (proxy.index, server.serial), handshake);
+            metrics::server_handshake(&self.session.worker, proxy.index, server.serial, handshake);
         }
     }
 

@@ -205,7 +205,7 @@ impl Exchange<'_> {
                 let state = &mut *self.state.borrow_mut();
                 let mut head = std::mem::take(&mut state.response);
                 let (session, behind) = (self.session, self.reply.message.behind(&self.upstream));
-                let wait = match run_response(session, state, (&mut head, behind), rules, progress) {
+                let wait = match run_response(session, state, &mut head, behind, rules, progress) {
                     Stop::End | Stop::Cache(_) | Stop::Store(_) => None,
                     Stop::Yield => Some(Held::Turn),
                     Stop::Wait(wait) => Some(self.hold(EvalContext::response(session, state, &head), wait)),

@@ -32,7 +32,7 @@ pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head)
         }
         let mut course = RuleRun::new(session, rules);
         loop {
-            return match finish_response(&mut course, state, (head, BufferedBody::NONE)) {
+            return match finish_response(&mut course, state, head, BufferedBody::NONE) {
                 Stop::Final(ended) => Some(ended),
                 Stop::Wait(Wait::Script(call)) => match run_at_once(session, state, head, call) {
                     Ok(true) => continue,

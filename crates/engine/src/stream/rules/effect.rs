@@ -71,7 +71,7 @@ impl Effect {
             Action::LimitBandwidth(change) => {
                 let (bytes, period) = change.evaluate(context);
                 let place = (change.proxy, change.filter?);
-                Self::Limit(place, bytes, period, tracking::share(session, context, place))
+                Self::Limit(place, bytes, period, tracking::share(session, context, place.0, place.1))
             }
             Action::Attach(attach) => Self::Attach(Attached::by(attach, context)),
             Action::SetEnd(end, expression) => Self::Ends(*end, end.change(context, expression)?),

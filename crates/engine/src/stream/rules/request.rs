@@ -69,7 +69,7 @@ pub async fn rule<'r>(
         None => Ok(()),
         Some(RuleOutcome::Ends(ending)) => Err(RequestEnd::Ended(ending)),
         Some(RuleOutcome::Waits(pause, progress)) => {
-            rt::boxed(wait_and_resume(session, client, state, rules, (pause, progress))).await
+            rt::boxed(wait_and_resume(session, client, state, rules, pause, progress)).await
         }
     }
 }
@@ -107,7 +107,8 @@ async fn wait_and_resume<'r>(
     client: &mut Client,
     state: &SharedStreamState,
     rules: &'r [Rule],
-    (mut pause, mut progress): (Pause<'r>, Progress),
+    mut pause: Pause<'r>,
+    mut progress: Progress,
 ) -> Result<(), RequestEnd<'r>> {
     loop {
         match pause {

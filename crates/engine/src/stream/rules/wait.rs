@@ -93,7 +93,7 @@ pub async fn wait(
         Wait::Body(BodyWait { limit, least, large }) => {
             let deadline = Some(rt::now() + *limit);
             let large = session.generation().program.global.large_bufsize.filter(|_| *large);
-            buffering::wait_until(session, client, state, deadline, (*least, large)).await
+            buffering::wait_until(session, client, state, deadline, *least, large).await
         }
         Wait::Handshake => whole_handshake(session, client, state).await,
         // The caller runs these: they can end the request.

@@ -142,7 +142,7 @@ async fn choose(
             let (waiting, at_server) = state.queued(ticket.server());
             let server = ticket.server().and_then(|server| proxy.server(server));
             let sessions = state.counts(None).beconn;
-            metrics::queued(worker, proxy, (server.map(|server| (server, at_server)), true), waiting, sessions);
+            metrics::queued(worker, proxy, server.map(|server| (server, at_server)), true, waiting, sessions);
             let mut timer = rt::Timer::new();
             timer.arm(proxy.timeouts.queued().map(|limit| rt::now() + limit));
             let granted = std::future::poll_fn(|cx| match ticket.poll_granted(cx) {

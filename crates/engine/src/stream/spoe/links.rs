@@ -54,8 +54,9 @@ impl AgentLinks {
         let link = AgentLink { agent: Arc::clone(to.agent), server: to.server.serial, requests: requests.clone() };
         self.links.borrow_mut().push(link);
         let claim = requests.claim();
-        let (generation, place) = (Arc::clone(to.generation), (to.proxy.index, to.server.index));
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, carry(Rc::clone(worker), generation, place, requests, terms));
+        let (generation, proxy, server) = (Arc::clone(to.generation), to.proxy.index, to.server.index);
+        let carried = carry(Rc::clone(worker), generation, proxy, server, requests, terms);
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, carried);
         claim
     }
 
@@ -106,7 +107,8 @@ impl AgentLinks {
 async fn carry(
     worker: Rc<Worker>,
     generation: Arc<Generation>,
-    (proxy, server): (usize, usize),
+    proxy: usize,
+    server: usize,
     requests: Requests,
     terms: Terms,
 ) {
@@ -170,7 +172,7 @@ async fn establish(worker: &Rc<Worker>, generation: &Generation, proxy: &Proxy, 
     }
     match server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic()) {
         None => Some(stream),
-        Some(tls) => secure(worker, generation, (proxy, server), tls, (stream, &destination)).await,
+        Some(tls) => secure(worker, generation, proxy, server, tls, stream, &destination).await,
     }
 }
 
@@ -178,9 +180,11 @@ async fn establish(worker: &Rc<Worker>, generation: &Generation, proxy: &Proxy, 
 async fn secure(
     worker: &Rc<Worker>,
     generation: &Generation,
-    (proxy, server): (&Proxy, &Server),
+    proxy: &Proxy,
+    server: &Server,
     tls: &ServerTls,
-    (stream, destination): (Transport, &Address),
+    stream: Transport,
+    destination: &Address,
 ) -> Option<Transport> {
     if is_one_too_many(generation.program.global.max_tls_connections) {
         return None;
@@ -202,7 +206,7 @@ async fn secure(
         (Ok(()), Some(state)) => Handshake::Made { resumed: state.resumed },
         _ => Handshake::Failed,
     };
-    metrics::server_handshake(worker, (proxy.index, server.serial), handshake);
+    metrics::server_handshake(worker, proxy.index, server.serial, handshake);
     shaken.ok().map(|()| stream)
 }
 
