@@ -28,7 +28,7 @@ use crate::payload::{Handle, ROOM};
 use crate::prelude::native;
 use crate::run::{Answer, Run};
 use crate::shared::{Mark, WakeTime};
-use crate::{Home, voice};
+use crate::{Home, script_messages};
 
 /// `filter.FLT_CFG_FL_HTX`.
 const HTTP: i64 = 1;
@@ -198,7 +198,7 @@ impl Scripted {
         let task = crate::here().zip(self.task).and_then(|(worker, key)| worker.task(key));
         let access = task.as_ref().zip(state.as_ref());
         let access = access.map(|(task, state)| StreamAccess::of_filter(task, state, direction));
-        let lent = access.as_ref().map(|access| access as &dyn crate::lent::Lent);
+        let lent = access.as_ref().map(|access| access as &dyn crate::stream_handle::StreamHandle);
         let run = machine.with(|lua| {
             lua.remove_app_data::<WakeTime>();
             let function = native(lua, function).map_err(|error| format!("Lua {what}: {error}"))?;
@@ -213,7 +213,7 @@ impl Scripted {
         });
         outcome.or_else(|why| {
             let (said, goes_on) = self.explain(callback, &why);
-            voice::failed(Some(self.frontend), &said);
+            script_messages::failed(Some(self.frontend), &said);
             if goes_on { Ok(MultiValue::new()) } else { Err(HeadRefused::Refused) }
         })
     }
@@ -283,7 +283,7 @@ impl Scripted {
         match reply.map(|reply| self.machine.with(|_| crate::reply::write(reply))).transpose() {
             Ok(reply) => HeadRefused::Ended(reply),
             Err(why) => {
-                voice::failed(Some(self.frontend), &format!("Lua filter '{}' : {why}.", self.name));
+                script_messages::failed(Some(self.frontend), &format!("Lua filter '{}' : {why}.", self.name));
                 HeadRefused::Refused
             }
         }

@@ -3,7 +3,7 @@
 
 use super::paths::Paths;
 use super::report::Report;
-use super::{DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, elsewhere, scoped_file, section};
+use super::{DEFAULT_BUFSIZE, Experimental, ReadContext, SpecOptions, elsewhere, scoped_file, section};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Section, SourceFile, Sources};
 use crate::language;
@@ -107,7 +107,7 @@ fn read_engine(
     out: &mut Vec<Diagnostic>,
 ) -> Option<usize> {
     let (paths, experimental) = (Paths::of(document), Experimental::default());
-    let around = Surroundings {
+    let around = ReadContext {
         sources,
         environment: &document.environment,
         options,

@@ -9,7 +9,7 @@ use conn::downstream::Downstream;
 use conn::glitches::GlitchLimits;
 use expression::sample::{Context, Direction, ProtocolFacts};
 use live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
-use policy::program::{Filter, Lent};
+use policy::program::{Filter, ProgramContext};
 use policy::rule::{StickChange, Track};
 use wire::http::Method;
 
@@ -205,14 +205,14 @@ fn limits(session: &Session) -> GlitchLimits {
 }
 
 /// Whether an HTTP/1 connection has to be closed after the current response, because of its client's glitches.
-pub fn wears_out(session: &Session) -> bool {
+pub fn exceeds_glitches(session: &Session) -> bool {
     let protocol = session.protocol_facts();
     protocol.major == 1 && protocol.glitches > 0 && limits(session).leaves(protocol.glitches)
 }
 
 /// Whether an HTTP/1 connection has to be closed at once, because of its client's glitches.
 #[cold]
-pub fn is_worn_out(session: &Session) -> bool {
+pub fn reaches_glitch_limit(session: &Session) -> bool {
     limits(session).kills(session.protocol_facts().glitches)
 }
 
