@@ -29,6 +29,7 @@ pub mod outgoing;
 pub mod peering;
 pub mod probes;
 pub mod protocol;
+mod registry;
 pub mod resolve;
 mod reversing;
 pub mod routes;

@@ -12,6 +12,7 @@ use crate::takeover::Inherited;
 use engine::Addresses;
 use engine::generation::Generation;
 use engine::listener::Listening;
+use engine::vacancies::Vacancies;
 use engine::worker::Process;
 use policy::program::Program;
 use std::io::Write;
@@ -96,7 +97,7 @@ impl Renewal {
         if let Some(why) = self.start.obstacle(&written) {
             return Err(NotRenewed::Classic(why));
         }
-        let vacant = process.vacancies.all();
+        let vacant = process.service::<Vacancies>().all();
         let renew = |messages: &mut Messages| {
             load::renew(&self.settings, (&self.start, &written, &before.program, &vacant), messages)
         };

@@ -5,7 +5,6 @@ mod agent;
 mod application;
 mod attached;
 mod beat;
-mod course;
 mod external;
 mod grpc;
 mod header;
@@ -16,7 +15,9 @@ mod outcome;
 mod pooling;
 mod programs;
 mod run;
+mod running;
 mod several;
+mod state;
 mod targets;
 mod words;
 
@@ -37,7 +38,7 @@ use crate::service::events as script_events;
 use crate::service::transitions::{self, Cause, Online};
 use crate::service::{mail, slow_start};
 use crate::worker::{Process, Worker};
-pub use programs::Programs;
+pub use state::Checks;
 pub use targets::{Orders, Targets};
 pub(crate) use words::reason;
 

@@ -15,3 +15,5 @@ pub mod shutting;
 pub mod slow_start;
 pub mod transitions;
 pub mod weight;
+
+pub use mail::Outbox;

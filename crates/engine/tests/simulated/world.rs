@@ -26,6 +26,7 @@ use engine::service::log::Targets;
 use engine::service::registry::{Factory, Services};
 use engine::session::Session;
 use engine::sockets::Sockets;
+use engine::vacancies::Vacancies;
 use engine::worker::{Process, SharedStreamState};
 use engine::{Addresses, Refusal};
 use live::{Live, table::Cursor};
@@ -432,7 +433,7 @@ impl World {
         let (program, written) = next.program();
         let before = self.shared.generation();
         let mut resolver = NoNames(next.services());
-        let (vacant, own) = (self.shared.vacancies.all(), (written, program));
+        let (vacant, own) = (self.shared.service::<Vacancies>().all(), (written, program));
         let succeeded = succession::succeed(&before.program, &vacant, own, &mut resolver, &LIMITS);
         let succeeded = succeeded.map_err(Refusal::Differs)?;
         let addresses = Addresses::between(&before.program, &succeeded.program);
