@@ -9,7 +9,7 @@ use wire::http::{Head, Method};
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::server_target::Target;
-use crate::stream::{carriage, conclude, filter};
+use crate::stream::{conclude, filter, tcp_transfer};
 use crate::worker::SharedStreamState;
 
 /// The data of a server that has opened a tunnel.
@@ -39,9 +39,12 @@ pub async fn carry(
     let input = client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
         filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
-        let limits =
-            carriage::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().rules.orders.get().timeouts);
-        let outcome = carriage::carry(session, client, &state, duplex, &mut link.carrier, &limits).await;
+        let limits = tcp_transfer::SilenceLimits::of_upgrade(
+            session.proxy(),
+            backend,
+            state.borrow().rules.orders.get().timeouts,
+        );
+        let outcome = tcp_transfer::carry(session, client, &state, duplex, &mut link.carrier, &limits).await;
         state.borrow_mut().outcome = outcome;
     }
     drop(link);

@@ -1,7 +1,7 @@
 //! Tests of slots of servers: those of removed servers are reused for new ones, once no reference to the previous one
 //! is left, so that a process does not grow with its reloads.
 
-use engine::vacancies::Vacancies;
+use engine::free_slots::Vacancies;
 use std::cell::Cell;
 use std::rc::Rc;
 

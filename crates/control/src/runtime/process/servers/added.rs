@@ -10,10 +10,10 @@ use policy::program::{Backend, Proxy, Server};
 
 use super::super::super::Call;
 use engine::certificates::Certificates;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::outgoing::idle_limits;
 use engine::service::cookies::change_cookies;
-use engine::vacancies::Vacancies;
 use engine::worker::{Process, Worker};
 
 /// Servers that are added to most backends, at most: no room is kept for more.
