@@ -4,13 +4,13 @@
 pub(crate) mod agents;
 pub(crate) mod arrivals;
 pub(crate) mod attachments;
-pub mod openings;
-pub(crate) mod presence;
+pub(crate) mod connection_waiter;
+pub mod open_frontends;
 mod recycled;
+pub(crate) mod reverse_connections;
 mod stopping;
 mod tasks;
 pub(crate) mod tracing;
-pub(crate) mod waiting;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -38,6 +38,7 @@ use rt::LocalRc;
 
 use crate::certificates::Certificates;
 use crate::filter::Filters;
+use crate::free_slots::Vacancies;
 use crate::generation::{Generation, Generations, WorkerGeneration};
 use crate::host::Host;
 use crate::outgoing::{Outgoing, idle_limits};
@@ -50,11 +51,10 @@ use crate::service::registry::Services;
 use crate::session::task::StreamTask;
 use crate::sockets::Sockets;
 use crate::stream_state::StreamState;
-use crate::vacancies::Vacancies;
 use agents::{AgentCounters, AgentLinks};
 use arrivals::Arrivals;
 use attachments::Attachments;
-use openings::{Frontends, Opening};
+use open_frontends::{Frontends, Opening};
 
 /// State that all workers share, independent of configurations.
 pub struct Process {
@@ -97,7 +97,7 @@ pub struct Process {
     /// Event callback for scripts.
     pub events: crate::service::events::Events,
     /// ACME certificates, and OCSP responses.
-    pub upkeep: crate::certificates::Upkeep,
+    pub upkeep: crate::certificates::Maintenance,
     /// Added and changed certificates.
     pub certificates: Certificates,
     /// Services inside the process, by the number that the program refers to.
@@ -188,7 +188,7 @@ impl Process {
             shared_counts: crate::shared_counts::Sharing::default(),
             telemetry: crate::telemetry::Registry::default(),
             events: crate::service::events::Events::default(),
-            upkeep: crate::certificates::Upkeep::default(),
+            upkeep: crate::certificates::Maintenance::default(),
             certificates,
             services: Services::default(),
             host: Host::default(),

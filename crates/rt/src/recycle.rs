@@ -30,12 +30,12 @@ pub struct Recycled<T: ?Sized> {
 }
 
 /// A future with a type name.
-pub(crate) trait Named: Future {
+pub(crate) trait NamedFuture: Future {
     /// Returns the name of its type. A suspended future is borrowed as for a poll.
     fn name(self: Pin<&mut Self>) -> &'static str;
 }
 
-impl<F: Future> Named for F {
+impl<F: Future> NamedFuture for F {
     fn name(self: Pin<&mut Self>) -> &'static str {
         std::any::type_name::<F>()
     }
@@ -77,14 +77,14 @@ impl<F> Recycled<F> {
 impl<F: Future<Output = ()> + 'static> Recycled<F> {
     /// Erases the type to that of a task, which keeps its name.
     #[inline]
-    pub(crate) fn into_task(self) -> Recycled<dyn Named<Output = ()>> {
+    pub(crate) fn into_task(self) -> Recycled<dyn NamedFuture<Output = ()>> {
         let boxed = mem::ManuallyDrop::new(self);
         Recycled { content: boxed.content, owns: PhantomData }
     }
 }
 
-impl Recycled<dyn Named<Output = ()>> {
-    /// See [`Named::name`].
+impl Recycled<dyn NamedFuture<Output = ()>> {
+    /// See [`NamedFuture::name`].
     pub(crate) fn name(&mut self) -> &'static str {
         self.pinned().name()
     }

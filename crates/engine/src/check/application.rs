@@ -14,7 +14,7 @@ use wire::h1::{self, Parse, Scan};
 use wire::http::{Framing, Head, Method};
 
 use super::course::{Course, Outcome, Waited};
-use super::words;
+use super::messages;
 use crate::fcgi_request;
 
 impl Course<'_> {
@@ -52,7 +52,7 @@ impl Course<'_> {
             _ => false,
         };
         if !is_written {
-            return Err(Outcome::new(CheckStatus::SocketError, words::at_send(self, comment)));
+            return Err(Outcome::new(CheckStatus::SocketError, messages::at_send(self, comment)));
         }
         let sent = self.within(|cx| Upstream::Fcgi(&mut application).poll_send(cx, &mut out)).await;
         self.application = Some(application);
@@ -65,7 +65,7 @@ impl Course<'_> {
             return true;
         }
         let method = if self.asked_head { Method::Head } else { Method::Get };
-        let fits = wire::fcgi::settle(head, method);
+        let fits = wire::fcgi::apply_cgi_fields(head, method);
         // The payload is delivered unframed, up to its end.
         if head.framing == Framing::Chunked {
             head.framing = Framing::UntilClose;

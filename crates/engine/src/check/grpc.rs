@@ -6,7 +6,7 @@ use policy::check::{Expect, GrpcAnswer, Judgement};
 use wire::http::Framing;
 
 use super::course::{Course, Outcome, Waited};
-use super::words;
+use super::messages;
 
 /// Maximum bytes of a message that are read; that of a health service has two.
 const MOST: usize = 1024;
@@ -21,9 +21,9 @@ impl<'a> Course<'a> {
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    return Err(Outcome::new(CheckStatus::SocketError, messages::of_system(&error)));
                 }
-                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+                Waited::Expired => return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect))),
             }
         }
         let trailers = self.solo.as_mut().and_then(|solo| solo.take_trailers());

@@ -13,13 +13,13 @@ use expression::sample::{Bytes, Context, Direction, Meter, Value};
 use expression::variable::{Phase, SessionStore, Variables};
 use live::counters::{Count, ProtocolCounts};
 use live::health::{CheckStatus, Report};
-use policy::check::{Answer, CheckStep, Expect, Finding, Judgement, Payload, Wanted};
+use policy::check::{Answer, CheckStep, Expect, ExpectMatch, Finding, Judgement, Payload};
 use policy::program::{Proxy, Server};
 use policy::rule::Action;
 use rt::Timer;
 
 use super::course::{Course, IMPLICIT, Outcome, Pooling, Waited};
-use super::words;
+use super::messages;
 use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};
 use crate::worker::Worker;
@@ -124,8 +124,8 @@ impl<'a> Course<'a> {
                 CheckStep::Request(request) => self.send_request(request).await?,
                 CheckStep::Expect(expect) => {
                     match &expect.wanted {
-                        Wanted::Protocol(answer) => self.expect_protocol(expect, *answer).await?,
-                        Wanted::Grpc => self.expect_grpc(expect).await?,
+                        ExpectMatch::Protocol(answer) => self.expect_protocol(expect, *answer).await?,
+                        ExpectMatch::Grpc => self.expect_grpc(expect).await?,
                         _ if check.is_http => self.expect_answer(expect).await?,
                         _ => self.expect(expect).await?,
                     }
@@ -142,7 +142,7 @@ impl<'a> Course<'a> {
         let comment = payload.comment.as_deref();
         match self.lend(&[], |context| payload.content.try_render(context)) {
             Some(bytes) => self.write(&bytes, comment).await,
-            None => Err(words::unsendable(self, comment)),
+            None => Err(messages::unsendable(self, comment)),
         }
     }
 
@@ -173,12 +173,12 @@ impl<'a> Course<'a> {
                     self.count(|protocol| &protocol.sent, written);
                 }
                 Waited::Done(Err(error)) => {
-                    let info = words::of_system(&error) + &words::at_send(self, comment);
+                    let info = messages::of_system(&error) + &messages::at_send(self, comment);
                     result = Err(Outcome::new(CheckStatus::SocketError, info));
                     break;
                 }
                 Waited::Expired => {
-                    result = Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment)));
+                    result = Err(Outcome::new(CheckStatus::L7Timeout, messages::at_send(self, comment)));
                     break;
                 }
             }
@@ -195,28 +195,28 @@ impl<'a> Course<'a> {
         loop {
             let full = self.input.len() >= self.generation.program.global.bufsize;
             if !self.input.is_empty() {
-                if matches!(&expect.wanted, Wanted::Format(wanted) if self.lend(&[], |cx| wanted.try_render(cx)).is_none())
+                if matches!(&expect.wanted, ExpectMatch::Format(wanted) if self.lend(&[], |cx| wanted.try_render(cx)).is_none())
                 {
-                    return Err(words::unreadable());
+                    return Err(messages::unreadable());
                 }
                 let complete = self.ended || full;
                 let finding = self.lend(self.input.data(), |cx| expect.look(self.input.data(), complete, cx));
                 match finding {
                     Finding::Fulfilled => return Ok(()),
-                    Finding::Failed => return Err(self.refuse(expect, words::mismatch(self, expect))),
+                    Finding::Failed => return Err(self.refuse(expect, messages::mismatch(self, expect))),
                     Finding::Wait => {}
                 }
             } else if self.ended {
-                return Err(self.refuse(expect, words::nothing(self, expect)));
+                return Err(self.refuse(expect, messages::nothing(self, expect)));
             }
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    let info = words::of_system(&error) + &words::at_expect(self, expect);
+                    let info = messages::of_system(&error) + &messages::at_expect(self, expect);
                     return Err(Outcome::new(CheckStatus::SocketError, info));
                 }
                 Waited::Expired => {
-                    return Err(Outcome::new(expect.timeout, words::at_expect(self, expect)));
+                    return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect)));
                 }
             }
         }
@@ -238,13 +238,13 @@ impl<'a> Course<'a> {
                 Judgement::Nothing => {
                     let status =
                         if expect.ok == CheckStatus::L6Ok { CheckStatus::L6Response } else { expect.error_status() };
-                    return Err(Outcome::new(status, words::nothing(self, expect)));
+                    return Err(Outcome::new(status, messages::nothing(self, expect)));
                 }
             }
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    return Err(Outcome::new(CheckStatus::SocketError, messages::of_system(&error)));
                 }
                 Waited::Expired => return Err(Outcome::new(expect.timeout, String::new())),
             }
@@ -308,10 +308,10 @@ impl<'a> Course<'a> {
                 Ok(())
             }
             Waited::Done(Err(error)) => {
-                let info = words::of_system(&error) + &words::at_send(self, comment);
+                let info = messages::of_system(&error) + &messages::at_send(self, comment);
                 Err(Outcome::new(CheckStatus::SocketError, info))
             }
-            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment))),
+            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, messages::at_send(self, comment))),
         }
     }
 

@@ -10,10 +10,10 @@ use policy::program::{Backend, Proxy, Server, ServerAddress, ServerPort};
 use policy::resolve::Failure;
 
 use super::Section;
-use super::followed::{Followed, Member};
+use super::resolved_name::{Followed, Member};
 use crate::service::cookies::follow_address;
 use crate::service::transitions::Cause;
-use crate::service::{events, shutting, transitions};
+use crate::service::{events, session_shutdown, transitions};
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 
@@ -49,7 +49,7 @@ pub(super) fn address(worker: &Worker, server: &Server) -> (Option<IpAddr>, Serv
 }
 
 /// Applies a valid answer: every server that follows the name takes one of its addresses.
-pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed, nameserver: usize) {
+pub(super) fn apply_answer(section: &Section, worker: &Rc<Worker>, followed: &Followed, nameserver: usize) {
     let members: Vec<Member> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
     let written = section.written();
     let first = format!("{}/{}", written.name, written.nameservers[nameserver].name);
@@ -162,7 +162,7 @@ pub(super) fn lose(worker: &Worker, at: &At, reason: &str) {
     if server.down_shuts_sessions && before.up && before.admin != Admin::Maintenance {
         let (shared, place) = (Arc::clone(&worker.process), (at.proxy.index, server.index));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-            shutting::shut_sessions(&shared, place, Ending::Down).await;
+            session_shutdown::shut_sessions(&shared, place, Ending::Down).await;
         });
     }
 }

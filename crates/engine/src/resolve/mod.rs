@@ -4,10 +4,10 @@
 
 mod apply;
 mod counters;
-mod followed;
 mod lookup;
 mod names;
 mod nameserver;
+mod resolved_name;
 mod round;
 mod section;
 mod services;
@@ -17,7 +17,7 @@ mod stream;
 pub use counters::{Count, Counts};
 pub use lookup::lookup;
 pub(crate) use lookup::texts;
-pub use names::{Named, Resolving, service};
+pub use names::{Resolving, ServerHostName, service};
 
 use std::rc::Rc;
 
@@ -89,7 +89,7 @@ pub fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name)
 }
 
 /// Resolves a server's name again at once, after a connection timeout: its address may have changed.
-pub(crate) fn suspect(worker: &Worker, server: &Server) {
+pub(crate) fn resolve_again(worker: &Worker, server: &Server) {
     let Some(resolving) = &server.resolving else { return };
     let Some(name) = worker.process.resolving.named(server.serial).host.as_deref().and_then(Name::parse) else {
         return;

@@ -8,7 +8,7 @@ use wire::dns::Name;
 
 use super::Section;
 use super::apply::{self, At};
-use super::followed::{Followed, Follower, Member};
+use super::resolved_name::{Followed, Follower, Member};
 use crate::worker::Worker;
 
 /// Updates every server that follows an SRV name to its current targets; each backend separately.

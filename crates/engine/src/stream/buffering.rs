@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::moment::Moment;
 use conn::downstream::Downstream;
-use conn::h1::{Coming, prepared};
+use conn::h1::{ExpectedBody, prepared_answer};
 use conn::progress::TimeoutProgress;
 use policy::program::Proxy;
 use wire::http::{Framing, Version};
@@ -76,7 +76,7 @@ pub async fn wait_until(
     if framing == Framing::UntilClose && client.conn.is_connection() {
         return Ok(());
     }
-    let mut coming = Coming::new(framing, least);
+    let mut coming = ExpectedBody::new(framing, least);
     // Bytes received with the head are validated when the flow of the body starts: a malformed coding there is answered
     // as a bad request.
     if coming.take(client.conn.received()).is_err() || coming.is_over() {
@@ -107,7 +107,7 @@ fn poll(
     cx: &mut Context<'_>,
     client: &mut Client,
     state: &SharedStreamState,
-    (coming, limits): (&mut Coming, &Limits),
+    (coming, limits): (&mut ExpectedBody, &Limits),
     large: &mut Option<usize>,
 ) -> Poll<Result<(), Failure>> {
     let missing =
@@ -147,7 +147,7 @@ fn poll(
 /// Receives the body of a request that waits for something else.
 #[derive(Default)]
 pub struct Intake {
-    coming: Option<Coming>,
+    coming: Option<ExpectedBody>,
 }
 
 impl Intake {
@@ -158,7 +158,7 @@ impl Intake {
             return Poll::Pending;
         }
         let coming = self.coming.get_or_insert_with(|| {
-            let mut coming = Coming::new(framing, 0);
+            let mut coming = ExpectedBody::new(framing, 0);
             // A malformed coding is reported when the flow of the body starts.
             let _ = coming.take(conn.received());
             conn.begin_buffering();
@@ -199,5 +199,5 @@ async fn invite(session: &Session, client: &mut Client, state: &SharedStreamStat
         }
         request.remove_all(b"expect");
     }
-    send_interim(session, client, prepared::CONTINUE).await
+    send_interim(session, client, prepared_answer::CONTINUE).await
 }

@@ -13,30 +13,30 @@ use conn::link::Link;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
 use policy::program::{Backend, Features, Proxy, Server};
-use policy::rule::Bound;
+use policy::rule::SelectedServer;
 use wire::http::Head;
 
-use crate::fcgi_request::Prepared;
+use crate::fcgi_request::FcgiParameters;
 use crate::filter::Filters;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::connect;
-use crate::stream::departure::{depart, end_after, leave};
-use crate::stream::ending::{Ending, Manner};
+use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::evaluate::EvalContext;
-use crate::stream::exchange::{End, Exchange, Remains, Terms};
+use crate::stream::exchange::{End, Exchange, ExchangeResult, Terms};
 use crate::stream::head_limits::head_limits;
 use crate::stream::hedging::Hedge;
+use crate::stream::keep_or_close::{continue_or_end, end_after, leave};
 use crate::stream::link_reuse::keep_link;
-use crate::stream::private::{self, Asked};
+use crate::stream::private_connections::{self, AuthenticationScope};
 use crate::stream::reply::{Answer, cut, finish, keeps_client, reply, reply_broken, reply_error, reply_refused};
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::server_target::Target;
 use crate::stream::{
-    body, conclude, fcgi, filter, heads, kernel, metrics, observing, otel, persistence, serving, stages, tracing,
-    tunnel, websocket,
+    body, conclude, fcgi, filter, metrics, observe, otel, outgoing_head, persistence, service_exchange, stages,
+    tcp_info, tracing, tunnel, websocket,
 };
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
@@ -57,8 +57,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     if client.is_withdrawn {
         return withdraw(session, client, state);
     }
-    let refused = match heads::change(session, route.features) {
-        true => heads::pass(session, &mut client.conn, &state, route.proxy).await,
+    let refused = match outgoing_head::change(session, route.features) {
+        true => outgoing_head::pass(session, &mut client.conn, &state, route.proxy).await,
         false => None,
     };
     let plan = Plan::of(session, client, &state, route);
@@ -74,7 +74,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         let refused = refused.unwrap_or(EXHAUSTED.into());
         return rt::boxed(reply_refused(session, client, state, refused, up)).await;
     }
-    let mut turn = Turn { held: None, fresh: false, exclude: None };
+    let mut turn = RetryState { held: None, fresh: false, exclude: None };
     let mut place = None;
     loop {
         let mut request = plan.request(session, client, &state, &mut up, (bound, &mut turn));
@@ -82,7 +82,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             let obtained = rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await;
             match obtained {
                 Ok(target) => place = Some(target),
-                Err(refusal) => return rt::boxed(serving::refuse(session, client, state, refusal, up)).await,
+                Err(refusal) => return rt::boxed(service_exchange::refuse(session, client, state, refusal, up)).await,
             }
         }
         if plan.asks_agents {
@@ -104,9 +104,9 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             End::Answered | End::Validated => {
                 let left = answered(session, client, &plan, (state, &mut up), (target, &ended));
                 let Some(state) = left else { return };
-                return rt::boxed(serving::answer_validated(session, client, (state, up))).await;
+                return rt::boxed(service_exchange::answer_validated(session, client, (state, up))).await;
             }
-            End::Replay => turn = Turn { held: Some(target.abort().slot), fresh: true, exclude: None },
+            End::Replay => turn = RetryState { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
                 let Target { slot, link } = target.abort();
                 drop(link);
@@ -144,7 +144,7 @@ async fn end_apart(
     }
     drop(link);
     let failed = note_failure(session, proxy, &state, slot, ended);
-    serving::fail_at_server(session, client, state, failed, up).await;
+    service_exchange::fail_at_server(session, client, state, failed, up).await;
 }
 
 /// Ends a request that its client has reset before it was evaluated. As in HAProxy, it has no server.
@@ -172,11 +172,11 @@ struct Plan<'s> {
     /// Hash for load balancing.
     hash: Option<u32>,
     /// Result of the rules of the FastCGI application, if the backend has one.
-    fcgi: Option<Prepared>,
+    fcgi: Option<FcgiParameters>,
 }
 
 /// Differences of the next attempt from the first one.
-struct Turn {
+struct RetryState {
     /// The slot that it keeps.
     held: Option<Slot>,
     /// Only a new connection may be used.
@@ -188,7 +188,7 @@ struct Turn {
 /// Result of an exchange.
 struct Exchanged {
     end: End,
-    remains: Remains,
+    remains: ExchangeResult,
     /// Head and first bytes of the answer that opened a tunnel.
     tunnelled: Option<Box<(Buffer, Buffer)>>,
     ending: Option<Box<Ending<'static>>>,
@@ -209,7 +209,8 @@ impl<'s> Plan<'s> {
         if state.borrow().request.upgrade {
             websocket::add_key(&mut state.borrow_mut().request);
         }
-        let close_server = closes_server(session.proxy(), proxy) || heads::asks_for_a_last_one(&state.borrow().request);
+        let close_server =
+            closes_server(session.proxy(), proxy) || outgoing_head::asks_for_a_last_one(&state.borrow().request);
         state.borrow().rules.exhausted.set(false);
         let hash = match &backend.hash_key {
             None => recognise(session, backend, &state.borrow(), client),
@@ -266,7 +267,7 @@ impl<'s> Plan<'s> {
         client: &'r mut Client,
         state: &'r SharedStreamState,
         up: &'r mut RequestBody,
-        (bound, turn): (Option<Bound>, &mut Turn),
+        (bound, turn): (Option<SelectedServer>, &mut RetryState),
     ) -> connect::Request<'r>
     where
         's: 'r,
@@ -280,7 +281,7 @@ impl<'s> Plan<'s> {
             waits_for_bytes: false,
             body: Some(up),
             timer: &mut client.timer,
-            prefer: private::preference(session, proxy, backend),
+            prefer: private_connections::preference(session, proxy, backend),
             exclude: turn.exclude.take(),
             hash: self.hash,
             bound,
@@ -341,7 +342,7 @@ impl<'s> Plan<'s> {
         &self,
         session: &Session,
         client: &mut Client,
-        (state, bound): (&SharedStreamState, Option<Bound>),
+        (state, bound): (&SharedStreamState, Option<SelectedServer>),
         up: &mut RequestBody,
         target: &mut Target,
     ) -> Exchanged {
@@ -424,7 +425,7 @@ pub async fn fail(
         }
     }
     conclude::conclude(session, state);
-    if ending.is_some_and(|ending| matches!(ending.manner, Manner::Silent(_))) {
+    if ending.is_some_and(|ending| matches!(ending.manner, AnswerTiming::Silent(_))) {
         return;
     }
     leave(client, outcome, up.source_ended());
@@ -443,17 +444,17 @@ fn again(
     session: &Session,
     proxy: &Proxy,
     state: &SharedStreamState,
-    (slot, bound): (Slot, Option<Bound>),
+    (slot, bound): (Slot, Option<SelectedServer>),
     bad_answer: bool,
-) -> Turn {
-    let kept = |slot| Turn { held: Some(slot), fresh: true, exclude: None };
+) -> RetryState {
+    let kept = |slot| RetryState { held: Some(slot), fresh: true, exclude: None };
     let Some(backend) = &proxy.backend else { return kept(slot) };
     let count = |step| metrics::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
     let state = &mut *state.borrow_mut();
     if bad_answer {
-        observing::bad_answer(session, state);
+        observe::bad_answer(session, state);
     }
-    otel::end_attempt(session, state, otel::Ended::Failed(if bad_answer { "bad_answer" } else { "retried" }));
+    otel::end_attempt(session, state, otel::AttemptEnd::Failed(if bad_answer { "bad_answer" } else { "retried" }));
     state.forget_answer();
     state.attempts.retries += 1;
     count(metrics::ServerEvent::Retry);
@@ -463,7 +464,7 @@ fn again(
     }
     if connect::goes_elsewhere(backend, state, bound) {
         count(metrics::ServerEvent::Redispatch);
-        Turn { held: None, fresh: true, exclude: Some(slot.server()) }
+        RetryState { held: None, fresh: true, exclude: Some(slot.server()) }
     } else {
         kept(slot)
     }
@@ -486,7 +487,7 @@ fn answered(
     let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { end_after(client, &state, up) };
     give_back(session, plan, &state, target, ended.remains.link_is_reusable);
     conclude::conclude(session, state);
-    depart(client, end);
+    continue_or_end(client, end);
     None
 }
 
@@ -500,12 +501,12 @@ fn give_back(session: &Session, plan: &Plan<'_>, state: &SharedStreamState, targ
             session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
         }
     }
-    let asked = Asked::by(&state.borrow());
-    private::note(session, asked);
-    kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
+    let asked = AuthenticationScope::by(&state.borrow());
+    private_connections::note(session, asked);
+    tcp_info::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     if reusable && link.carrier.may_follow() {
         // A shared connection does not become private: a request with authentication opens a connection of its own.
-        link.private |= asked == Asked::Connection && link.carrier.descriptor().is_some();
+        link.private |= asked == AuthenticationScope::Connection && link.carrier.descriptor().is_some();
         keep_link(session, state, backend, (&slot, link));
     } else {
         if plan.close_server {

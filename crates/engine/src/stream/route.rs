@@ -8,9 +8,9 @@ use policy::program::{Backend, Features, Proxy};
 use crate::orders::Orders;
 use crate::session::Session;
 use crate::stream::client::Client;
+use crate::stream::client_abort::LEFT;
 use crate::stream::content::Stopped;
 use crate::stream::header_validation::{awaits_body, screen};
-use crate::stream::leaving::LEFT;
 use crate::stream::reply::cut;
 use crate::stream::reply::{finish, reply_error_unread};
 use crate::stream::rules::request as request_rules;
@@ -33,7 +33,7 @@ pub struct Route<'s> {
 }
 
 /// State and body of a request that continues.
-type Passed = (SharedStreamState, UnreadBody);
+type RoutedRequest = (SharedStreamState, UnreadBody);
 
 /// Chooses the backend of a request, and runs the rules of frontend and backend. `None`: the request has ended.
 pub async fn route<'s>(
@@ -114,10 +114,10 @@ pub async fn route<'s>(
 async fn pass(
     session: &Session,
     client: &mut Client,
-    (state, body): Passed,
+    (state, body): RoutedRequest,
     proxy: &Proxy,
     before: Option<&Proxy>,
-) -> Option<Passed> {
+) -> Option<RoutedRequest> {
     let mut screened = screen(&state, proxy, before);
     if screened.is_ok() && awaits_body(&state, proxy, before) {
         screened = rt::boxed(buffering::wait(session, client, &state, proxy)).await;

@@ -6,7 +6,7 @@ use config::spec::{BalanceSpec, Mode};
 use conn::duplex::Duplex;
 use expression::record::Origin;
 use expression::sample::{Bytes, Direction};
-use live::Seen;
+use live::Observation;
 use policy::program::{Frontend, MuxProtocol, Proxy};
 use policy::rule::Rule;
 use policy::services::ServiceRow;
@@ -16,22 +16,22 @@ use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::session::task::StreamTask;
-use crate::stream::carriage::{SilenceLimits, carry};
 use crate::stream::client::Client;
 use crate::stream::connect;
-use crate::stream::content::Passed;
+use crate::stream::content::Continuation;
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::cost;
 use crate::stream::server_target::{Refusal, Target};
+use crate::stream::tcp_transfer::{SilenceLimits, carry};
 use crate::stream::{
-    byte_service, conclude, content, filter, http, kernel, metrics, otel, persistence, sticking, tracing,
+    byte_service, conclude, content, filter, http, metrics, otel, persistence, sticking, tcp_info, tracing,
 };
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
 /// How a session in TCP mode continued.
-enum Way {
+enum TcpEnd {
     /// Its data was forwarded to a server until the end.
     Carried,
     /// It was upgraded to HTTP.
@@ -53,7 +53,7 @@ pub fn serve<'a>(
             inspect(session, client, &state, session.proxy().rules.on_request_bytes()).await
         };
         let ended = match inspected {
-            Ok(true) => Ok(Way::Upgraded),
+            Ok(true) => Ok(TcpEnd::Upgraded),
             Ok(false) => {
                 let arguments = (session, &mut *client, &state);
                 rt::boxed_with(arguments, |(session, client, state)| connect_and_carry(session, client, state)).await
@@ -62,12 +62,12 @@ pub fn serve<'a>(
         };
         let outcome = match ended {
             // The listening address allows TCP mode only (`proto none`).
-            Ok(Way::Upgraded) if session.protocol() == Some(MuxProtocol::None) => NO_CONNECTION,
-            Ok(Way::Upgraded) => {
+            Ok(TcpEnd::Upgraded) if session.protocol() == Some(MuxProtocol::None) => NO_CONNECTION,
+            Ok(TcpEnd::Upgraded) => {
                 rt::boxed_with((session, client), |(session, client)| http::serve_upgraded(session, client)).await;
                 return None;
             }
-            Ok(Way::Carried) => Outcome::default(),
+            Ok(TcpEnd::Carried) => Outcome::default(),
             Err(outcome) => {
                 if matches!(outcome.phase, Phase::Queue | Phase::Connect) {
                     take_in(client);
@@ -79,7 +79,7 @@ pub fn serve<'a>(
         {
             let state = &mut *state.borrow_mut();
             state.outcome = outcome;
-            kernel::part_from_client(session, state);
+            tcp_info::part_from_client(session, state);
         }
         Some(state)
     }
@@ -143,9 +143,9 @@ fn inspect<'a>(
             client.drop_connection();
         }
         match passed? {
-            Passed::Goes => Ok(false),
-            Passed::Upgraded => Ok(true),
-            Passed::Served(service) => Err(served(session, client, state, service).await),
+            Continuation::Goes => Ok(false),
+            Continuation::Upgraded => Ok(true),
+            Continuation::Served(service) => Err(served(session, client, state, service).await),
         }
     })
 }
@@ -240,9 +240,13 @@ fn asked_before_answers<'s>(frontend: &'s Proxy, backend: &'s Proxy) -> Vec<&'s 
     sessions.chain(answers).filter(|rules| !rules.is_empty()).collect()
 }
 
-async fn connect_and_carry(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<Way, Outcome> {
+async fn connect_and_carry(
+    session: &Session,
+    client: &mut Client,
+    state: &SharedStreamState,
+) -> Result<TcpEnd, Outcome> {
     let frontend = session.proxy();
-    let Some(backend) = choose_backend(session, client, state).await? else { return Ok(Way::Upgraded) };
+    let Some(backend) = choose_backend(session, client, state).await? else { return Ok(TcpEnd::Upgraded) };
     let hash = hash(session, state, backend, client);
     let Client { conn, timer, .. } = client;
     let bound = persistence::bind_session(session, state, backend, conn.received());
@@ -298,13 +302,13 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
-    kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
+    tcp_info::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     drop(link);
     ejections::observe(&session.worker, backend, slot.server(), || {
         let timings = &state.borrow().timings;
         let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
-        Seen { took, failed: ejections::is_servers_fault(outcome) }
+        Observation { took, failed: ejections::is_servers_fault(outcome) }
     });
     state.borrow_mut().attempts.counts = Some(slot.release());
-    if outcome == Outcome::default() { Ok(Way::Carried) } else { Err(outcome) }
+    if outcome == Outcome::default() { Ok(TcpEnd::Carried) } else { Err(outcome) }
 }

@@ -9,7 +9,7 @@ use wire::http::{Head, Method};
 
 use crate::session::Session;
 use crate::stream::client::Client;
-use crate::stream::{carriage, conclude, filter};
+use crate::stream::{conclude, filter, tcp_transfer};
 use crate::worker::{SharedStreamState, Slot};
 
 /// Whether a request opens a tunnel if its server agrees; the data that follows is then not a body.
@@ -29,9 +29,12 @@ pub async fn carry(
     let input = client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
         filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
-        let limits =
-            carriage::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().rules.orders.get().timeouts);
-        let outcome = carriage::carry(duplex, client, &mut link.carrier, &limits, (session, &state)).await;
+        let limits = tcp_transfer::SilenceLimits::of_upgrade(
+            session.proxy(),
+            backend,
+            state.borrow().rules.orders.get().timeouts,
+        );
+        let outcome = tcp_transfer::carry(duplex, client, &mut link.carrier, &limits, (session, &state)).await;
         state.borrow_mut().outcome = outcome;
     }
     drop(link);

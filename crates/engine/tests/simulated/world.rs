@@ -29,7 +29,7 @@ use engine::sockets::Sockets;
 use engine::worker::{Process, SharedStreamState};
 use engine::{Addresses, Refusal};
 use live::{Live, table::Cursor};
-use policy::{compile::succession, program::BindAddress, program::Program};
+use policy::{compile::in_place_reload, program::BindAddress, program::Program};
 use rt::net::{Address, BindOptions, ListeningSocket};
 use rt::sim::{Link, Options, Simulation};
 use testkit::{Journal, Scope, line_matches, sleep};
@@ -433,7 +433,7 @@ impl World {
         let before = self.shared.generation();
         let mut resolver = NoNames(next.services());
         let (vacant, own) = (self.shared.vacancies.all(), (written, program));
-        let succeeded = succession::succeed(&before.program, &vacant, own, &mut resolver, &LIMITS);
+        let succeeded = in_place_reload::succeed(&before.program, &vacant, own, &mut resolver, &LIMITS);
         let succeeded = succeeded.map_err(Refusal::Differs)?;
         let addresses = Addresses::between(&before.program, &succeeded.program);
         let opened = open(&succeeded.program, Some(&addresses.came));

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use config::spec::RuntimeLevel;
 
-use super::super::call::Hiding;
+use super::super::call::Anonymization;
 use super::super::{Call, Command, Run};
 use engine::worker::Worker;
 
@@ -32,7 +32,7 @@ fn set_global_key(call: &mut Call<'_, Worker>) {
 }
 
 fn set_off(call: &mut Call<'_, Worker>) {
-    call.conversation.anonymous = Hiding(None);
+    call.conversation.anonymous = Anonymization(None);
 }
 
 /// Without a key, uses the global key, or else a random one.
@@ -50,7 +50,7 @@ fn set_on(call: &mut Call<'_, Worker>) {
             }
         },
     };
-    call.conversation.anonymous = Hiding(Some(key));
+    call.conversation.anonymous = Anonymization(Some(key));
 }
 
 fn show_anon(call: &mut Call<'_, Worker>) {

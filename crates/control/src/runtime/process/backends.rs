@@ -90,14 +90,14 @@ fn show_defaults(call: &mut Call<'_, Worker>) {
 }
 
 /// The arguments of `add backend`.
-struct Wanted<'a> {
+struct NewBackend<'a> {
     name: &'a str,
     defaults: &'a str,
     mode: Option<Mode>,
     guid: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> NewBackend<'a> {
     fn read(words: &'a [String]) -> Result<Self, String> {
         let word = |at: usize| words.get(at).map_or("", String::as_str);
         let name = word(0);
@@ -110,7 +110,7 @@ impl<'a> Wanted<'a> {
         if word(1) != "from" || word(2).is_empty() {
             return Err(USAGE.to_owned());
         }
-        let mut wanted = Wanted { name, defaults: word(2), mode: None, guid: None };
+        let mut wanted = NewBackend { name, defaults: word(2), mode: None, guid: None };
         for pair in words.get(3..).unwrap_or_default().chunks(2) {
             match pair {
                 [keyword, mode] if keyword == "mode" && wanted.mode.is_none() => {
@@ -146,14 +146,14 @@ impl<'a> Wanted<'a> {
 
 fn add(call: &mut Call<'_, Worker>) {
     let words = call.words.get(2..).unwrap_or_default();
-    let added = Wanted::read(words).and_then(|wanted| register((&call.state.process, call.generation), &wanted));
+    let added = NewBackend::read(words).and_then(|wanted| register((&call.state.process, call.generation), &wanted));
     match added {
         Ok(()) => call.inform("New backend registered."),
         Err(sentence) => call.refuse(&sentence),
     }
 }
 
-fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) -> Result<(), String> {
+fn register((shared, generation): (&Process, &Generation), wanted: &NewBackend<'_>) -> Result<(), String> {
     let mut written = generation.written();
     let written = written.as_mut().ok_or("Backends cannot be added to this process.")?;
     let place = written.defaults.iter().rposition(|section| section.name == wanted.defaults && !section.purged);

@@ -222,7 +222,7 @@ fn providers(call: &mut Call<'_, Worker>) {
 
 /// The arguments of `show ssl sni`.
 #[derive(Default)]
-struct Wanted {
+struct SniQuery {
     frontend: Option<String>,
     /// Only expired certificates.
     expired: bool,
@@ -230,7 +230,7 @@ struct Wanted {
     offset: i64,
 }
 
-impl Wanted {
+impl SniQuery {
     fn read(words: &[String], is_frontend: impl Fn(&str) -> bool) -> Result<Self, String> {
         let mut wanted = Self::default();
         let mut words = words.iter();
@@ -266,7 +266,7 @@ fn offset(text: &str) -> Result<i64, String> {
 fn names(call: &mut Call<'_, Worker>) {
     let program = &call.generation.program;
     let is_frontend = |name: &str| program.proxies.iter().any(|proxy| proxy.frontend.is_some() && *proxy.name == *name);
-    let wanted = match Wanted::read(call.words.get(3..).unwrap_or_default(), is_frontend) {
+    let wanted = match SniQuery::read(call.words.get(3..).unwrap_or_default(), is_frontend) {
         Ok(wanted) => wanted,
         Err(why) => {
             call.refuse(&why);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use policy::program::{Nameserver, Resolvers};
 
-use super::super::{Answer, Call, Command, Gone, Pending, Run};
+use super::super::{Answer, Call, Command, Disconnected, Pending, Run};
 use crate::field::{Field, Form, Value, describe, json_without_process};
 use crate::statistics::NAME_SERVER_COUNTS;
 use engine::generation::Generation;
@@ -63,7 +63,7 @@ pub(super) async fn statistics(
     answer: &mut Answer,
     form: Form,
     desc: bool,
-) -> Result<(), Gone> {
+) -> Result<(), Disconnected> {
     match form {
         Form::Plain => {
             answer.push("# id,pid,");

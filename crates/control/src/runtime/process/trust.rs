@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
-use engine::certificates::{Held, replace_trust, used_trust};
+use engine::certificates::{CertificateState, replace_trust, used_trust};
 use engine::worker::Worker;
 use tls::trust::{TrustFile, Trusted};
 use tls::{revocation, x509};
@@ -62,7 +62,7 @@ impl Kind {
     }
 
     /// Returns the open transaction for a file of this type.
-    fn change(self, held: &mut Held) -> &mut Option<TrustFile> {
+    fn change(self, held: &mut CertificateState) -> &mut Option<TrustFile> {
         match self {
             Self::Ca => &mut held.authorities_change,
             Self::Crl => &mut held.lists_change,
@@ -92,7 +92,7 @@ impl Kind {
 }
 
 /// Finds a file by its name. Unused ones are kept outside of the program.
-fn find(call: &Call<'_, Worker>, held: &Held, name: &str) -> Option<(Trusted, &'static str)> {
+fn find(call: &Call<'_, Worker>, held: &CertificateState, name: &str) -> Option<(Trusted, &'static str)> {
     if let Some(used) = used_trust(&call.generation.program).remove(name) {
         return Some((used, "Used"));
     }
@@ -143,7 +143,7 @@ fn set(call: &mut Call<'_, Worker>, kind: Kind, adds: bool) {
 
 fn prepare(
     call: &Call<'_, Worker>,
-    held: &mut Held,
+    held: &mut CertificateState,
     (kind, name): (Kind, &str),
     payload: &[u8],
     adds: bool,

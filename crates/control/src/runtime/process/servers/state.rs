@@ -7,8 +7,8 @@ use live::{Admin, Checker};
 use policy::program::Server;
 
 use super::super::super::Answer;
-use super::super::super::call::Hiding;
-use super::{Found, live, place};
+use super::super::super::call::Anonymization;
+use super::{BackendServer, live, place};
 use engine::worker::Worker;
 
 /// Bits of `srv_admin_state`: forced, and configured.
@@ -42,7 +42,12 @@ const FAILED: u32 = 2;
 const PASSED: u32 = 3;
 const CONDITIONAL: u32 = 4;
 
-pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>, hiding: Hiding) {
+pub(super) fn write_state(
+    answer: &mut Answer,
+    worker: &Worker,
+    (proxy, server): BackendServer<'_>,
+    hiding: Anonymization,
+) {
     let Some(status) = live(worker, proxy).status(server.index) else { return };
     let by_hand = match status.forced {
         Admin::Ready => 0,
