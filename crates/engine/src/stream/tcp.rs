@@ -284,9 +284,8 @@ async fn connect_and_carry(
             if splices(frontend, backend, |splice| splice.response) {
                 duplex.down.splice();
             }
-            let filters = state.borrow().filters.clone();
+            let (filters, mut answers) = (state.borrow().filters.clone(), Ok(true));
             filter::install(filters.as_ref(), Direction::Request, &mut duplex.up, true);
-            let mut answers = Ok(true);
             let before = asked_before_answers(frontend, backend);
             if backend.rules.response_content.is_empty() && before.is_empty() {
                 // The server's data is not waited for.
