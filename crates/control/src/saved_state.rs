@@ -11,6 +11,7 @@ use live::{Live, Transition};
 use policy::program::saved_state::{Changes, with_port};
 use policy::program::{Program, Proxy, Server};
 
+use engine::resolve::Resolving;
 use engine::service::transitions;
 use engine::worker::Process;
 
@@ -81,17 +82,19 @@ pub fn direct(shared: &Process, saved: &SavedServer) {
     let (check, agent) = (changes.check, changes.agent);
     if check != Default::default() {
         shared
-            .probing
+            .checks
+            .targets
             .change_check(server.serial, |orders| (orders.address, orders.port) = (check.address, check.port));
     }
     if agent != Default::default() {
         shared
-            .probing
+            .checks
+            .targets
             .change_agent(server.serial, |orders| (orders.address, orders.port) = (agent.address, agent.port));
     }
     match (&changes.renamed, &changes.host) {
-        (Some(name), _) => shared.resolving.resume(server, name, true),
-        (None, Some(host)) => shared.resolving.resume(server, host, false),
+        (Some(name), _) => shared.service::<Resolving>().resume(server, name, true),
+        (None, Some(host)) => shared.service::<Resolving>().resume(server, host, false),
         (None, None) => {}
     }
 }

@@ -11,9 +11,12 @@ use std::time::Duration;
 use live::{Admin, Checker, CookieChange, ServerPlace};
 use policy::program::{Program, Proxy, Server};
 
+use crate::certificates::Certificates;
 use crate::export;
+use crate::free_slots::Vacancies;
 use crate::generation::Generation;
 use crate::outgoing::idle_limits;
+use crate::resolve::Resolving;
 use crate::service::cookies::change_cookies;
 use crate::slot_release::{self, Removed};
 use crate::worker::agents::AgentCounters;
@@ -97,12 +100,12 @@ struct Moves {
 impl Process {
     /// Whether not every worker has adopted the newest configuration yet.
     pub fn is_adopting(&self) -> bool {
-        self.adopting.load(Ordering::Acquire) > 0
+        self.generations.adopting.load(Ordering::Acquire) > 0
     }
 
     /// Returns the number of configurations in use, the newest included.
     pub fn generations(&self) -> usize {
-        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let past = self.generations.past.lock().unwrap_or_else(PoisonError::into_inner);
         1 + past.iter().filter(|generation| generation.strong_count() > 0).count()
     }
 
@@ -117,7 +120,7 @@ impl Process {
     /// # Errors
     /// Nothing was changed. [`Refusal::Differs`]: see [`policy::program::Program::obstacle`].
     pub fn adopt(self: &Arc<Self>, mut next: Generation) -> Result<(), Refusal> {
-        let mut newest = self.newest.write().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.generations.newest.write().unwrap_or_else(PoisonError::into_inner);
         if self.is_adopting() {
             return Err(Refusal::Underway);
         }
@@ -128,7 +131,7 @@ impl Process {
             return Err(Refusal::Differs(what));
         }
         let moves = moves(&newest.program, &next.program);
-        let mut served = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut served = self.generations.past.lock().unwrap_or_else(PoisonError::into_inner);
         served.retain(|generation| generation.strong_count() > 0);
         served.push(Arc::downgrade(&newest));
         let older: Vec<Arc<Generation>> = served.iter().filter_map(Weak::upgrade).collect();
@@ -150,9 +153,9 @@ impl Process {
         self.retire_tables((&newest.program, &next.program), &older);
         drop(older);
         self.retire((&newest.program, &next.program), moves.removed);
-        self.adopting.store(self.workers(), Ordering::Release);
+        self.generations.adopting.store(self.workers(), Ordering::Release);
         let stored = next.program.tls.stored.iter().map(|one| (one.name.to_string(), Some(one.clone())));
-        self.certificates.lock().kept.extend(stored);
+        self.service::<Certificates>().lock().kept.extend(stored);
         let before = std::mem::replace(&mut *newest, next.into());
         drop(newest);
         drop(before);
@@ -213,7 +216,7 @@ impl Process {
             let server = proxy.server(*place).ok_or(Refusal::Outdated)?;
             let has_place = self.counters.add_server(server.serial)
                 && self.outgoing.add(proxy, server, &program.global)
-                && self.resolving.add(server)
+                && self.service::<Resolving>().add(server)
                 && self.log_targets.add_server(proxy, server)
                 && older.iter().all(|generation| push(&generation.program, proxy, server));
             if !has_place {
@@ -221,7 +224,7 @@ impl Process {
             }
         }
         for place in &moves.seated {
-            let server = program.server_at(*place).filter(|_| self.vacancies.has(*place)).ok_or(Refusal::Outdated)?;
+            let server = program.server_at(*place).filter(|_| self.is_vacant(*place)).ok_or(Refusal::Outdated)?;
             if !slot_release::know(older.iter().map(|generation| &*generation.program), *place, &server.name)
                 || !self.log_targets.add_server(&program.proxies[place.0], server)
             {
@@ -292,7 +295,7 @@ impl Process {
             proxy.servers().map(|server| (server.serial, (*index, server.index)))
         });
         let servers = servers.collect();
-        self.vacancies.forget(&removed);
+        self.service::<Vacancies>().forget(&removed);
         for index in &removed {
             self.live.remove_backend(&former.proxies[*index].name, *index);
         }
@@ -337,9 +340,14 @@ impl Process {
 }
 
 impl Process {
+    /// Whether the slot of a removed server is free.
+    fn is_vacant(&self, place: ServerPlace) -> bool {
+        self.service::<Vacancies>().has(place)
+    }
+
     /// Returns the previous configurations that sessions still use.
     pub(crate) fn before(&self) -> Vec<Arc<Generation>> {
-        self.past.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+        self.generations.past.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Adds a server that the runtime API adds to the previous configurations as well. Returns false if there is no capacity.

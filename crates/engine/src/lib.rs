@@ -31,6 +31,7 @@ pub mod outgoing;
 pub mod peering;
 pub mod probes;
 pub mod protocol;
+mod registry;
 pub mod resolve;
 mod reverse_connect;
 pub mod routes;

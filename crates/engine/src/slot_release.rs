@@ -11,6 +11,7 @@ use base::moment::Moment;
 use live::{Removal, ServerPlace};
 use policy::program::{Program, Proxy, Server, ServerAddress};
 
+use crate::free_slots::Vacancies;
 use crate::worker::{Process, Worker};
 
 /// First interval between two checks of a removed server; doubled each time.
@@ -60,7 +61,7 @@ async fn vacate(process: Arc<Process>, mut removed: Vec<Removed>) {
             let is_named = named.servers.contains(place);
             if !is_named {
                 process.events.forget(*serial);
-                process.vacancies.add(*place);
+                process.service::<Vacancies>().add(*place);
             }
             is_named
         });
@@ -81,10 +82,10 @@ async fn vacate_backend(process: Arc<Process>, place: usize) {
         let generation = process.generation();
         let proxy = generation.program.proxies.get(place).filter(|_| !generation.program.proxies.is_present(place));
         let Some(backend) = proxy.and_then(|proxy| proxy.backend.as_ref()) else { return };
-        let is_free = backend.servers.struck().all(|server| process.vacancies.has((place, server.index)));
+        let is_free = backend.servers.struck().all(|server| process.service::<Vacancies>().has((place, server.index)));
         drop(generation);
         if is_free && !collect_references(&process, &[], Some(place)).await.backends.contains(&place) {
-            return process.vacancies.add_backend(place);
+            return process.service::<Vacancies>().add_backend(place);
         }
     }
 }
@@ -184,13 +185,14 @@ impl Process {
     /// configuration, already with its new name. `address` is its address. Returns false if the slot is not free.
     pub fn occupy(&self, proxy: usize, server: &Server, address: ServerAddress, now: Moment) -> bool {
         let place = (proxy, server.index);
-        if !self.vacancies.has(place) {
+        let vacancies = self.service::<Vacancies>();
+        if !vacancies.has(place) {
             return false;
         }
-        self.vacancies.take(place);
+        vacancies.take(place);
         self.outgoing.set_address(server, address);
         self.forget_links(server.serial);
-        self.probing.forget(server.serial);
+        self.checks.targets.forget(server.serial);
         self.live.proxies[proxy].replace_server(&server.plan(), now)
     }
 

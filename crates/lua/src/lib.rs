@@ -49,6 +49,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use config::diagnostic::{Diagnostic, Severity};
 use config::spec::{LuaScriptSpec, LuaSpec};
 use engine::generation::Generation;
+use engine::service::Outbox;
 use engine::service::registry::Services;
 use engine::worker::Process;
 use expression::Conversion;
@@ -333,7 +334,7 @@ impl Scripts {
         let _ = PROCESS.set(Arc::downgrade(process));
         events::listen(process);
         if self.send_mails {
-            process.outbox.leave_to_scripts();
+            process.service::<Outbox>().leave_to_scripts();
         }
         for machine in &self.machines {
             machine.with(|lua| describe(lua, process)).map_err(|error| format!("Lua init: {error}"))?;

@@ -10,6 +10,7 @@ use crate::messages::Messages;
 use crate::reader::Reader;
 use crate::takeover::InheritedSockets;
 use engine::Addresses;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::worker::Process;
@@ -96,7 +97,7 @@ impl Renewal {
         if let Some(why) = self.start.obstacle(&written) {
             return Err(NotRenewed::Classic(why));
         }
-        let vacant = process.vacancies.all();
+        let vacant = process.service::<Vacancies>().all();
         let renew = |messages: &mut Messages| {
             load::renew(&self.settings, (&self.start, &written, &before.program, &vacant), messages)
         };

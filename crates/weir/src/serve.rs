@@ -15,9 +15,11 @@ use engine::count_exchange;
 use engine::generation::Generation;
 use engine::host::Host;
 use engine::listener::Listening;
+use engine::peering::Exchange;
 use engine::service::log::{RelaySocket, SinkError, Targets};
 use engine::service::registry::Services;
 use engine::shared_counts::SharedCounts;
+use engine::shared_counts::Sharing;
 use engine::sockets::Sockets;
 use engine::worker::Process;
 use live::Live;
@@ -122,7 +124,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Repo
     know_sockets(&shared, &sockets, &runtime, &peers);
     let scripts = initialize(service.scripts, &shared, messages)?;
     if service.succeeds {
-        shared.exchange.expect_predecessor();
+        shared.service::<Exchange>().expect_predecessor();
     }
     if let Some(last_step) = service.last_step {
         last_step(starter.as_ref(), messages)?;
@@ -174,7 +176,7 @@ fn go_on(shared: &mut Process, counts: Vec<CounterLine>, kept: KeptFiles) {
     control::saved_state::preset(shared, &counts, rt::clock::moment());
     if let Some(counts) = kept.counts {
         counts.begin(&shared.counters);
-        shared.shared_counts.set(counts);
+        shared.service::<Sharing>().set(counts);
     }
     for (cache, file) in kept.caches {
         shared.disks.set(cache, Box::new(file));

@@ -5,6 +5,7 @@ use crate::messages::Messages;
 use crate::report;
 use crate::worker::Master;
 use config::spec::ProxyKind;
+use engine::shared_counts::Sharing;
 use engine::worker::Process;
 use policy::program::Proxy;
 use rt::process::StarterWaits;
@@ -43,7 +44,7 @@ impl Life {
     /// Creates the state for a process that serves `shared`.
     pub fn new(shared: Arc<Process>, quiet: bool, ends_gently: bool) -> Self {
         // Counts that are shared are exchanged at the end, also where a signal ends the process.
-        let handled = handled_signals(ends_gently || shared.shared_counts.is_set());
+        let handled = handled_signals(ends_gently || shared.service::<Sharing>().is_set());
         Self { shared, handled, quiet, ends_gently, status: AtomicU8::new(0), was_ended: AtomicBool::new(false) }
     }
 

@@ -7,6 +7,7 @@ use std::task::{Context, Waker};
 
 use live::peers::Section;
 
+use engine::peering::Exchange;
 use engine::peering::PeersState;
 use engine::worker::Worker;
 
@@ -26,7 +27,7 @@ impl PeerTasks {
     }
 
     pub(super) fn party(&self) -> &PeersState {
-        &self.worker.process.exchange.parties()[self.place]
+        &self.worker.process.service::<Exchange>().parties()[self.place]
     }
 
     /// Calls `work` with the locked section. `None`: it has not been started.

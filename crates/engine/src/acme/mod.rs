@@ -15,6 +15,7 @@ use policy::program::AcmeCertificate;
 use tls::x509;
 
 use crate::acme_state::State;
+use crate::certificates::Certificates;
 use crate::worker::Worker;
 
 /// Maximum time between two scans of all certificates.
@@ -42,7 +43,7 @@ async fn schedule(worker: Rc<Worker>) {
         let acme = &generation.program.acme;
         let mut next = LOOK;
         for own in &acme.certificates {
-            let certificate = worker.process.certificates.lock().find(&generation.program, &own.name);
+            let certificate = worker.process.service::<Certificates>().lock().find(&generation.program, &own.name);
             let standing = registry.standing(&own.name);
             if standing.state == State::Running {
                 continue;

@@ -16,8 +16,8 @@ use policy::check::{AgentAnswer, AgentCheck, Word};
 use policy::program::{Proxy, Server, ServerAddress};
 use rt::net::Address;
 
-use super::course::Waited;
 use super::messages;
+use super::running::Waited;
 use crate::service::{transitions, weight};
 use crate::worker::Worker;
 
@@ -164,7 +164,7 @@ impl<'a> Question<'a> {
 
     /// Connects, sends the configured string and returns the agent's line.
     async fn ask(mut self) -> Result<Vec<u8>, Failure> {
-        let orders = self.worker.process.probing.agent(self.server.serial);
+        let orders = self.worker.process.checks.targets.agent(self.server.serial);
         let mut stream = self.connect(orders.address, orders.port).await?;
         if let Some(timeout) = self.timeout {
             self.deadline = rt::now() + timeout;

@@ -14,8 +14,8 @@ use policy::program::{MuxProtocol, ServerAddress, ServerPort, ServerTls};
 use rt::net::{Address, ConnectOptions};
 use tls::{Connection, asked_name};
 
-use super::course::{Course, Outcome, Unproven, Waited};
 use super::messages;
+use super::running::{Outcome, RunningCheck, Unproven, Waited};
 use crate::connection_preamble::Greeting;
 use crate::handshake::{is_one_too_many, tls_error};
 use crate::outgoing::fixed_address;
@@ -39,12 +39,12 @@ impl CheckRoute {
     }
 }
 
-impl<'a> Course<'a> {
+impl<'a> RunningCheck<'a> {
     /// Opens a connection in place of the current one.
     pub(super) async fn connect(&mut self, connect: &'a Connect) -> Result<(), Outcome> {
         self.close();
-        self.linger = connect.linger;
-        self.fulfilled = None;
+        self.connection.linger = connect.linger;
+        self.progress.fulfilled = None;
         self.count(|protocol| &protocol.streams, 1);
         if self.server.address == ServerAddress::Reversed {
             return self.attach(connect).await;
@@ -59,16 +59,17 @@ impl<'a> Course<'a> {
             Ok(connecting) => connecting,
             Err(error) => return Err(self.failed(connect, &messages::of_refusal(&error))),
         };
-        self.spare = way.target().inet().filter(|_| way.options.is_plain()).map(|address| address.is_ipv6());
+        self.connection.spare = way.target().inet().filter(|_| way.options.is_plain()).map(|address| address.is_ipv6());
         if way.is_proved_by_sending {
-            self.unproven = Some(Unproven { connect, comment: self.comment, step: self.step });
-            self.stream = connecting.into_transport().ok();
+            self.connection.unproven =
+                Some(Unproven { connect, comment: self.progress.comment, step: self.progress.step });
+            self.connection.stream = connecting.into_transport().ok();
             // The other checks that are due connect first: bytes sent at once would wake the server for each check; after this,
             // it is busy until all are sent.
             rt::yield_now().await;
             return Ok(());
         }
-        self.stream = match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
+        self.connection.stream = match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => Some(stream),
             Waited::Done(Err(error)) => return Err(self.failed(connect, &messages::of_system(&error))),
             Waited::Expired => return Err(self.not_in_time(connect)),
@@ -120,10 +121,10 @@ impl<'a> Course<'a> {
         let through = way.proxy.is_some();
         // It contains the connection's addresses.
         let bytes = if way.header { self.header() } else { Vec::new() };
-        let Some(mut stream) = self.stream.take_if(|_| through || way.header) else { return Ok(()) };
+        let Some(mut stream) = self.connection.stream.take_if(|_| through || way.header) else { return Ok(()) };
         let mut greeting = Greeting::through(&way.destination, through, false);
         let greeted = self.within(|cx| greeting.poll(cx, &mut stream, &bytes)).await;
-        self.stream = Some(stream);
+        self.connection.stream = Some(stream);
         match greeted {
             Waited::Done(Ok(())) => Ok(()),
             Waited::Done(Err(_)) => Err(self.failed(connect, "the connection broke in its beginning")),
@@ -139,7 +140,7 @@ impl<'a> Course<'a> {
     /// Performs the TLS handshake, if the connection is encrypted.
     async fn secure(&mut self, connect: &Connect, way: &CheckRoute) -> Result<(), Outcome> {
         let Some(tls) = self.tls(connect) else { return Ok(()) };
-        let Some(stream) = self.stream.take() else { return Ok(()) };
+        let Some(stream) = self.connection.stream.take() else { return Ok(()) };
         let own = Some(tls).filter(|_| connect.default);
         let sni = self.server_name(connect, tls);
         let alpn = connect.alpn.as_deref().or_else(|| own?.check_alpn.as_deref());
@@ -154,7 +155,7 @@ impl<'a> Course<'a> {
         let mut stream = stream.with_tls(client);
         stream.begin_tls(&[]);
         let shaken = self.within(|cx| stream.poll_handshake(cx)).await;
-        self.stream = Some(stream);
+        self.connection.stream = Some(stream);
         match shaken {
             Waited::Done(Ok(())) => Ok(()),
             Waited::Done(Err(insecure)) => {
@@ -176,14 +177,14 @@ impl<'a> Course<'a> {
     /// Returns the next step that acts on the connection. Unless that step waits for the server to send first, the kernel need
     /// not acknowledge the handshake in a packet of its own.
     fn next_step(&self) -> Option<&'a CheckStep> {
-        let rest = self.check.steps.get(self.step..).unwrap_or_default();
+        let rest = self.check.steps.get(self.progress.step..).unwrap_or_default();
         rest.iter().find(|step| !matches!(step, CheckStep::Comment(_) | CheckStep::Variable(_)))
     }
 
     /// Returns the destination of a step's connection. `None`: the server has no address yet, or none that a check can use.
     fn destination(&self, connect: &Connect) -> Option<Address> {
         let current = self.worker.process.outgoing.address(self.server);
-        let orders = self.worker.process.probing.check(self.server.serial);
+        let orders = self.worker.process.checks.targets.check(self.server.serial);
         let ordered = orders.address.map(|ip| ServerAddress::Inet { ip, port: ServerPort::Exact(0) });
         let base = ordered.as_ref().or(self.own.address.as_ref()).unwrap_or(&current);
         let written = match &connect.port {
@@ -223,7 +224,7 @@ impl<'a> Course<'a> {
             Waited::Done(Err(error)) => Some(messages::of_system(error)),
             Waited::Expired => None,
         };
-        (self.comment, self.step) = (opening.comment, opening.step);
+        (self.progress.comment, self.progress.step) = (opening.comment, opening.step);
         Some(match reason {
             Some(reason) => self.failed(opening.connect, &reason),
             None => self.not_in_time(opening.connect),

@@ -84,7 +84,7 @@ async fn run(
     if !external.allowed {
         return Err(Failure::Fork(io::Error::from_raw_os_error(NO_PROCESS)));
     }
-    let programs = &worker.process.programs;
+    let programs = &worker.process.checks.programs;
     let Some(room) = programs.room(deadline).await else { return Ok(LATE) };
     let invocation = invocation(worker, (proxy, server), external);
     let started = programs.starters.run(move || invocation.start()).await;

@@ -12,10 +12,10 @@ use policy::program::MuxProtocol;
 use wire::h1::{self, Parse, Scan};
 use wire::http::{Framing, Head, Method};
 
-use super::course::{Course, Outcome, Waited};
 use super::messages;
+use super::running::{Outcome, RunningCheck, Waited};
 
-impl Course<'_> {
+impl RunningCheck<'_> {
     /// Returns the configured protocol of a connection; `None`: the result of ALPN.
     pub(super) fn protocol(&self, connect: &Connect) -> Option<MuxProtocol> {
         match connect.protocol {
@@ -26,7 +26,7 @@ impl Course<'_> {
 
     /// Switches an established connection to HTTP/2 if it is the protocol of the check.
     pub(super) fn choose_protocol(&mut self, connect: &Connect) {
-        let state = self.stream.as_ref().and_then(|stream| stream.handshake_info());
+        let state = self.connection.stream.as_ref().and_then(|stream| stream.handshake_info());
         let agreed = state.and_then(|state| state.alpn.as_deref()) == Some(b"h2");
         let speaks = self.protocol(connect).map_or(agreed, |protocol| protocol == MuxProtocol::Http2);
         if !self.check.is_http || !speaks {
@@ -36,14 +36,14 @@ impl Course<'_> {
         let terms = Terms { extends: false, max_head: global.bufsize, ..Terms::default() };
         // The pool is for connections of HTTP/1.
         self.keep_alone();
-        self.spare = None;
-        self.solo = self.stream.take().map(|stream| Box::new(Solo::new(stream, terms)));
+        self.connection.spare = None;
+        self.connection.solo = self.connection.stream.take().map(|stream| Box::new(Solo::new(stream, terms)));
     }
 
     /// Sends a request that is given as text of HTTP/1.
     pub(super) async fn ask(&mut self, mut solo: Box<Solo>, text: &[u8], comment: Option<&str>) -> Result<(), Outcome> {
-        self.input.clear();
-        self.ended = false;
+        self.connection.input.clear();
+        self.connection.ended = false;
         let mut head = Head::new();
         let parsed = h1::parse_request(text, &self.head_limits(), &mut Scan::default(), &mut head);
         let begun = match parsed {
@@ -54,20 +54,20 @@ impl Course<'_> {
             return Err(Outcome::new(CheckStatus::SocketError, messages::at_send(self, comment)));
         }
         let sent = self.within(|cx| solo.poll_send(cx)).await;
-        self.solo = Some(solo);
+        self.connection.solo = Some(solo);
         self.note_sent(sent, text.len(), comment)
     }
 
     /// Reads the head of a final response; interim ones are skipped.
     pub(super) async fn read_head_from(&mut self, mut solo: Box<Solo>, expect: &Expect) -> Result<Head, Outcome> {
         let limits = self.head_limits();
-        let method = if self.asked_head { Method::Head } else { Method::Get };
+        let method = if self.answer.asked_head { Method::Head } else { Method::Get };
         loop {
             let mut head = Head::new();
             match self.within(|cx| solo.poll_head(cx, method, &limits, &mut head)).await {
                 Waited::Done(AnswerHeadKind::Interim) => {}
                 Waited::Done(AnswerHeadKind::Final) => {
-                    self.solo = Some(solo);
+                    self.connection.solo = Some(solo);
                     // The payload is delivered unframed, up to the end of its stream.
                     if head.framing != Framing::None {
                         head.framing = Framing::UntilClose;
@@ -84,12 +84,12 @@ impl Course<'_> {
 
     /// Receives payload.
     pub(super) async fn receive_from(&mut self, mut solo: Box<Solo>) -> Waited<io::Result<()>> {
-        let mut input = std::mem::replace(&mut self.input, Buffer::empty());
+        let mut input = std::mem::replace(&mut self.connection.input, Buffer::empty());
         if input.capacity() == 0 {
             input = rt::buffer();
         }
         let read = self.within(|cx| solo.poll_read(cx, &mut input)).await;
-        (self.input, self.solo) = (input, Some(solo));
+        (self.connection.input, self.connection.solo) = (input, Some(solo));
         self.note_received(read)
     }
 }

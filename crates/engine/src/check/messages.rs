@@ -5,7 +5,7 @@ use std::io;
 use live::health::{CheckStatus, Report};
 use policy::check::{Connect, Content, Expect, ExpectMatch, Port};
 
-use super::course::{Course, Outcome};
+use super::running::{Outcome, RunningCheck};
 
 /// Maximum length of a description, in bytes.
 const SHOWN: usize = 127;
@@ -45,11 +45,11 @@ pub(super) fn of_refusal(error: &io::Error) -> String {
 }
 
 /// Describes a failed `connect` step.
-pub(super) fn at_connect(course: &Course<'_>, connect: &Connect, reason: &str) -> String {
-    if !course.check.is_tcp {
+pub(super) fn at_connect(running: &RunningCheck<'_>, connect: &Connect, reason: &str) -> String {
+    if !running.check.is_tcp {
         return reason.to_owned();
     }
-    if course.step == 0 {
+    if running.progress.step == 0 {
         return format!("{reason} at initial connection step of tcp-check");
     }
     let port = match connect.port {
@@ -57,14 +57,14 @@ pub(super) fn at_connect(course: &Course<'_>, connect: &Connect, reason: &str) -
         Some(Port::Evaluated(_)) => " port (expr)".to_owned(),
         None => String::new(),
     };
-    let comment = course.comment_of(connect.comment.as_deref());
+    let comment = running.comment_of(connect.comment.as_deref());
     let comment = comment.map_or_else(String::new, |text| format!(" comment: '{text}'"));
-    format!("{reason} at step {} of tcp-check (connect{port}){comment}", course.step)
+    format!("{reason} at step {} of tcp-check (connect{port}){comment}", running.progress.step)
 }
 
 /// Describes the `expect` step at which the check failed.
-pub(super) fn at_expect(course: &Course<'_>, expect: &Expect) -> String {
-    if !course.check.is_tcp {
+pub(super) fn at_expect(running: &RunningCheck<'_>, expect: &Expect) -> String {
+    if !running.check.is_tcp {
         return String::new();
     }
     let what = match &expect.wanted {
@@ -75,22 +75,22 @@ pub(super) fn at_expect(course: &Course<'_>, expect: &Expect) -> String {
         ExpectMatch::Format(Content::Hex(_)) => "expect log-format binary".to_owned(),
         _ => "expect log-format string".to_owned(),
     };
-    let comment = course.comment_of(expect.comment.as_deref());
+    let comment = running.comment_of(expect.comment.as_deref());
     let comment = comment.map_or_else(String::new, |text| format!(" comment: '{text}'"));
-    format!(" at step {} of tcp-check ({what}){comment}", course.step)
+    format!(" at step {} of tcp-check ({what}){comment}", running.progress.step)
 }
 
 /// Describes the `send` step at which the check failed.
-pub(super) fn at_send(course: &Course<'_>, comment: Option<&str>) -> String {
-    if !course.check.is_tcp {
+pub(super) fn at_send(running: &RunningCheck<'_>, comment: Option<&str>) -> String {
+    if !running.check.is_tcp {
         return String::new();
     }
-    let comment = course.comment_of(comment).map_or_else(String::new, |text| format!(" comment: '{text}'"));
-    format!(" at step {} of tcp-check (send){comment}", course.step)
+    let comment = running.comment_of(comment).map_or_else(String::new, |text| format!(" comment: '{text}'"));
+    format!(" at step {} of tcp-check (send){comment}", running.progress.step)
 }
 
 /// Describes a response that does not match.
-pub(super) fn mismatch(course: &Course<'_>, expect: &Expect) -> String {
+pub(super) fn mismatch(running: &RunningCheck<'_>, expect: &Expect) -> String {
     let verb = if expect.negated { "matched unwanted content" } else { "did not match content" };
     let what = match &expect.wanted {
         ExpectMatch::Bytes { bytes, binary: false } => format!("'{}'", printable(bytes)),
@@ -100,26 +100,26 @@ pub(super) fn mismatch(course: &Course<'_>, expect: &Expect) -> String {
         ExpectMatch::Format(Content::Hex(_)) => "(log-format binary)".to_owned(),
         _ => "(log-format string)".to_owned(),
     };
-    with_comment(course, expect, format!("TCPCHK {verb} {what} at step {}", course.step))
+    with_comment(running, expect, format!("TCPCHK {verb} {what} at step {}", running.progress.step))
 }
 
 /// Describes an empty response.
-pub(super) fn nothing(course: &Course<'_>, expect: &Expect) -> String {
-    with_comment(course, expect, format!("TCPCHK got an empty response at step {}", course.step))
+pub(super) fn nothing(running: &RunningCheck<'_>, expect: &Expect) -> String {
+    with_comment(running, expect, format!("TCPCHK got an empty response at step {}", running.progress.step))
 }
 
 /// Appends the step's comment.
-pub(super) fn with_comment(course: &Course<'_>, expect: &Expect, text: String) -> String {
-    match course.comment_of(expect.comment.as_deref()) {
+pub(super) fn with_comment(running: &RunningCheck<'_>, expect: &Expect, text: String) -> String {
+    match running.comment_of(expect.comment.as_deref()) {
         Some(comment) => format!("{text} comment: {comment}"),
         None => text,
     }
 }
 
 /// The outcome of a send format whose hexadecimal result is not valid.
-pub(super) fn unsendable(course: &Course<'_>, comment: Option<&str>) -> Outcome {
-    let text = format!("tcp-check send : failed to build log-format string at step {}", course.step);
-    let info = match course.comment_of(comment) {
+pub(super) fn unsendable(running: &RunningCheck<'_>, comment: Option<&str>) -> Outcome {
+    let text = format!("tcp-check send : failed to build log-format string at step {}", running.progress.step);
+    let info = match running.comment_of(comment) {
         Some(comment) => format!("{text} comment: '{comment}'"),
         None => text,
     };

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use policy::check::{CheckStep, Connect};
 use policy::program::ServerTls;
 
-use super::course::Course;
+use super::running::RunningCheck;
 
-impl<'a> Course<'a> {
+impl<'a> RunningCheck<'a> {
     /// Returns the SNI for a connection: that of the step, else of the server's line, else the host of the first request. `None`:
     /// no SNI.
     pub(super) fn server_name(&self, connect: &Connect, tls: &ServerTls) -> Option<Box<str>> {

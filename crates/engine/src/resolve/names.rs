@@ -9,7 +9,7 @@ use wire::dns::Name;
 use super::counters::Counts;
 
 /// Resolution state, shared by all workers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Resolving {
     /// Counters, by section and name server.
     pub counts: Box<[Box<[Counts]>]>,

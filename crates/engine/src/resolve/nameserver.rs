@@ -19,6 +19,7 @@ use super::counters::Counts;
 use super::round::Round;
 use super::state::{Idle, Line};
 use super::stream;
+use crate::resolve::Resolving;
 use crate::worker::Process;
 
 /// Maximum number of pending queries of one name server.
@@ -49,7 +50,7 @@ impl Line {
     }
 
     pub(super) fn counts(&self) -> &Counts {
-        &self.shared.resolving.counts[self.section][self.index]
+        &self.shared.service::<Resolving>().counts[self.section][self.index]
     }
 
     /// Sends a query.

@@ -15,3 +15,5 @@ pub mod slow_start;
 pub mod streamless_context;
 pub mod transitions;
 pub mod weight;
+
+pub use mail::Outbox;

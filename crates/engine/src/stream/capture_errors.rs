@@ -3,6 +3,7 @@
 use conn::answer_head_kind::Fault;
 
 use crate::captures::Capture;
+use crate::captures::Captures;
 use crate::session::Session;
 use crate::stream_state::StreamState;
 
@@ -23,12 +24,13 @@ fn capture(session: &Session, server: Option<(usize, Option<usize>)>, fault: Fau
 /// Captures a rejected request; `bytes`: the received part of it.
 #[cold]
 pub(crate) fn request(session: &Session, fault: Fault, bytes: &[u8]) {
-    session.worker.process.captures.add(capture(session, None, fault, bytes));
+    session.worker.process.service::<Captures>().add(capture(session, None, fault, bytes));
 }
 
 /// Captures a rejected response of a server.
 #[cold]
 pub(crate) fn response(session: &Session, state: &StreamState, fault: Fault, bytes: &[u8]) {
     let Some(backend) = state.route.backend else { return };
-    session.worker.process.captures.add(capture(session, Some((backend, state.route.server)), fault, bytes));
+    let captured = capture(session, Some((backend, state.route.server)), fault, bytes);
+    session.worker.process.service::<Captures>().add(captured);
 }

@@ -6,7 +6,7 @@ use balance::Subject;
 use base::buffer::Buffer;
 use config::spec::{BalanceSpec, Mode};
 use conn::duplex::Duplex;
-use expression::record::Origin;
+use expression::record::{Origin, Timings};
 use expression::sample::{Bytes, Direction};
 use live::Observation;
 use policy::program::{Frontend, MuxProtocol, Proxy};
@@ -291,7 +291,6 @@ async fn connect_and_carry(context: &mut RequestContext<'_>) -> Result<TcpEnd, O
             }
             let filters = context.state.borrow().filters.clone();
             filter::install(filters.as_ref(), Direction::Request, &mut duplex.up, true);
-            let mut answers = Ok(true);
             let before = asked_before_answers(frontend, backend);
             if backend.rules.response_content.is_empty() && before.is_empty() {
                 // The server's data is not waited for.

@@ -20,6 +20,7 @@ use config::{InputFile, LoadOptions};
 use control::peers::{PeerSocket, worker_of};
 use control::runtime::Opened;
 use control::saved_state::SavedServer;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::listener::Listening;
 use engine::service::log::Targets;
@@ -432,7 +433,7 @@ impl World {
         let (program, written) = next.program();
         let before = self.shared.generation();
         let mut resolver = NoNames(next.services());
-        let (vacant, own) = (self.shared.vacancies.all(), (written, program));
+        let (vacant, own) = (self.shared.service::<Vacancies>().all(), (written, program));
         let succeeded = in_place_reload::succeed(&before.program, &vacant, own, &mut resolver, &LIMITS);
         let succeeded = succeeded.map_err(Refusal::Differs)?;
         let addresses = Addresses::between(&before.program, &succeeded.program);

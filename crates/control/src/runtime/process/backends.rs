@@ -12,6 +12,7 @@ use policy::program::Proxy;
 use super::super::command::Condition;
 use super::super::{Call, Command, Run};
 use super::servers::find_backend;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::worker::{Process, Worker};
 
@@ -201,7 +202,7 @@ fn enter((shared, generation): (&Process, &Generation), written: &mut Spec, defa
         let old = generation.program.proxies.get(place).filter(|_| !generation.program.proxies.is_present(place));
         old.is_some_and(|old| compile::is_backend_predecessor(old, &proxy))
     };
-    if let Some(place) = shared.vacancies.take_backend(fits) {
+    if let Some(place) = shared.service::<Vacancies>().take_backend(fits) {
         let Some(own) = written.proxies.pop() else { return Err(FULL.to_owned()) };
         let seated = shared.occupy_backend(&generation.program, place, &proxy.name).ok_or(FULL)?;
         if let Some(seat) = written.proxies.get_mut(place) {

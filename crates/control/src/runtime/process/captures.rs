@@ -8,6 +8,7 @@ use policy::program::Program;
 
 use super::super::{Call, Command, Pending, Run};
 use engine::captures::Capture;
+use engine::captures::Captures;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
@@ -67,7 +68,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 return Ok(());
             }
         };
-        let captures = &call.state.process.captures;
+        let captures = &call.state.process.service::<Captures>();
         let kept: Vec<Arc<Capture>> = captures.all();
         let _ = writeln!(call.answer, "Total events captured on [{}] : {}", date(rt::wall()), captures.count());
         for capture in kept.iter().filter(|capture| wish.wants(program, capture)) {

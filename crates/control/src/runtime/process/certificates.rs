@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use config::spec::RuntimeLevel;
 use engine::certificate_parts::Part;
+use engine::certificates::Certificates;
 use engine::certificates::{CertificateState, used};
 use engine::worker::Worker;
 use expression::key::TokenCertificate;
@@ -81,7 +82,7 @@ fn set(call: &mut Call<'_, Worker>) {
         return;
     };
     let program = &call.generation.program;
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let (name, part) = part(&held, program, &written);
     let name = name.as_str();
     let keyless = program.keys.tokens().known(name.as_bytes());
@@ -148,7 +149,7 @@ fn commit_keyless(held: &mut CertificateState, program: &Program, draft: &Draft)
 
 fn commit(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'commit ssl cert' expects a filename") else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let draft = match held.change.take() {
         Some(draft) if *draft.name == *name => draft,
         other => {
@@ -210,7 +211,7 @@ fn put(held: &mut CertificateState, program: &Program, certificate: &Arc<Certifi
 
 fn abort(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'abort ssl cert' expects a filename") else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let refused = match &held.change {
         None => Some("No ongoing transaction!".to_owned()),
         Some(change) if *change.name != *name => Some(format!(
@@ -234,7 +235,7 @@ const MOST_ADDED: usize = 10_000;
 
 fn new(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'new ssl cert' expects a filename") else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let program = &call.generation.program;
     let is_keyless = program.keys.tokens().known(name.as_bytes()).is_some();
     let exists = held.kept.contains_key(&name) || used(program).contains_key(&name) || is_keyless;
@@ -252,7 +253,7 @@ fn new(call: &mut Call<'_, Worker>) {
 
 fn delete(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'del ssl cert' expects a certificate name") else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let tokens = call.generation.program.keys.tokens();
     let refused = if tokens.allows(name.as_bytes()) {
         Some(format!("certificate '{name}' in use for JWT validation, can't be deleted!"))
@@ -327,7 +328,7 @@ fn find(call: &Call<'_, Worker>, name: &str) -> Option<CertificateLookup> {
     if let Some(certificate) = used(&call.generation.program).remove(name) {
         return Some(CertificateLookup::Here(certificate, "Used"));
     }
-    let held = call.state.process.certificates.lock();
+    let held = call.state.process.service::<Certificates>().lock();
     let kept = held.kept.get(name);
     if let Some(Some(certificate)) = kept {
         return Some(CertificateLookup::Here(Arc::clone(certificate), "Unused"));
@@ -341,7 +342,7 @@ fn find(call: &Call<'_, Worker>, name: &str) -> Option<CertificateLookup> {
 fn answer(call: &Call<'_, Worker>, name: &str) -> Option<Option<Vec<u8>>> {
     let name = name.strip_suffix(".ocsp")?;
     if let Some(name) = name.strip_prefix('*') {
-        let held = call.state.process.certificates.lock();
+        let held = call.state.process.service::<Certificates>().lock();
         let change = held.change.as_ref().filter(|change| *change.name == *name)?;
         return Some(change.answer().map(<[u8]>::to_vec));
     }
@@ -356,7 +357,7 @@ const NOT_FOUND: &str = "Can't display the certificate: Not found or the certifi
 fn show(call: &mut Call<'_, Worker>) {
     let name = call.word(3).to_owned();
     if name.is_empty() {
-        let held = call.state.process.certificates.lock();
+        let held = call.state.process.service::<Certificates>().lock();
         let mut text =
             held.change.as_ref().map_or_else(String::new, |change| format!("# transaction\n*{}\n", change.name));
         text.push_str("# filename\n");
@@ -384,7 +385,7 @@ fn show(call: &mut Call<'_, Worker>) {
 /// Returns the description of a certificate, or of a transaction. `None`: unknown.
 fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
     if let Some(changed) = name.strip_prefix('*') {
-        let held = call.state.process.certificates.lock();
+        let held = call.state.process.service::<Certificates>().lock();
         let draft = held.change.as_ref().filter(|change| *change.name == *changed)?;
         let shown = CertificateDetails {
             der: draft.der(),

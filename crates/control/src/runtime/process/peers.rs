@@ -7,6 +7,7 @@ use live::peers::{PeerStatus, SectionStatus, TableStatus};
 use policy::program::{BindAddress, Peers, ServerAddress};
 
 use super::super::{Call, Command, Pending, Run};
+use engine::peering::Exchange;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
@@ -29,7 +30,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let sections = call.generation.program.peers.iter().rev().filter(|section| section.is_active());
         let mut is_first = true;
         for section in sections.filter(|section| wanted.is_empty() || *section.name == *wanted) {
-            let Some(status) = shared.exchange.status(section.index) else { continue };
+            let Some(status) = shared.service::<Exchange>().status(section.index) else { continue };
             if !std::mem::take(&mut is_first) {
                 call.answer.push("\n");
             }

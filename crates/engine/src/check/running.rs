@@ -20,7 +20,7 @@ use crate::generation::Generation;
 use crate::worker::Worker;
 
 /// A running check.
-pub(super) struct Course<'a> {
+pub(super) struct RunningCheck<'a> {
     pub(super) worker: &'a Worker,
     /// The configuration that it began with.
     pub(super) generation: &'a Generation,
@@ -32,12 +32,31 @@ pub(super) struct Course<'a> {
     /// Deadline of the check, or of its current part (`timeout check`).
     pub(super) deadline: Moment,
     pub(super) timer: Timer,
+    pub(super) progress: Progress<'a>,
+    pub(super) connection: CheckConnection<'a>,
+    pub(super) answer: CheckAnswer,
+    pub(super) scopes: Scopes,
+}
+
+/// The step that is executed.
+#[derive(Default)]
+pub(super) struct Progress<'a> {
+    /// Number of the current step, from 1; 0: the implicit connection.
+    pub(super) step: usize,
+    /// Comment preceding the current step, added to the message if the step fails.
+    pub(super) comment: Option<&'a str>,
+    /// The last `expect` that was fulfilled.
+    pub(super) fulfilled: Option<&'a Expect>,
+}
+
+/// The connection of a check, and what was received from it.
+#[derive(Default)]
+pub(super) struct CheckConnection<'a> {
     pub(super) stream: Option<Transport>,
     /// The connection if it speaks HTTP/2.
     pub(super) solo: Option<Box<Solo>>,
     /// The connection if it speaks FastCGI.
     pub(super) application: Option<Box<fcgi::Connection>>,
-    /// Pooling state of the connection.
     pub(super) pooling: Pooling,
     /// Received bytes that are not consumed yet.
     pub(super) input: Buffer,
@@ -51,21 +70,25 @@ pub(super) struct Course<'a> {
     pub(super) linger: bool,
     /// The socket may be reused after a reset; the value: whether it is IPv6.
     pub(super) spare: Option<bool>,
+}
+
+/// The response to a request of a check.
+#[derive(Default)]
+pub(super) struct CheckAnswer {
     /// The last request was a HEAD: its response has no body.
     pub(super) asked_head: bool,
     /// Head of the response, once it is complete.
     pub(super) head: Option<Head>,
+    /// Code and text that a response of a known protocol contains.
+    pub(super) said: Option<(i64, String)>,
+}
+
+/// Variables of a check, and its unique ID.
+#[derive(Default)]
+pub(super) struct Scopes {
     pub(super) variables: RefCell<Store>,
     /// Variables of the scope `sess`: a check is a session of its own.
     pub(super) session: SessionStore,
-    /// Comment preceding the current step, added to the message if the step fails.
-    pub(super) comment: Option<&'a str>,
-    /// Number of the current step, from 1; 0: the implicit connection.
-    pub(super) step: usize,
-    /// The last `expect` that was fulfilled.
-    pub(super) fulfilled: Option<&'a Expect>,
-    /// Code and text that a response of a known protocol contains.
-    pub(super) said: Option<(i64, String)>,
     /// Unique ID of the check (`unique-id-format`), once evaluated.
     pub(super) identity: OnceCell<Box<[u8]>>,
     /// Set while the unique ID is evaluated; recursive lookups return nothing.
