@@ -5,7 +5,6 @@ mod agent;
 mod application;
 mod attached;
 mod connect;
-mod course;
 mod external;
 mod grpc;
 mod header;
@@ -16,7 +15,9 @@ mod outcome;
 mod pooling;
 mod programs;
 mod run;
+mod running;
 mod sni;
+mod state;
 mod targets;
 mod tick;
 
@@ -38,7 +39,7 @@ use crate::service::transitions::{self, Cause, Online};
 use crate::service::{mail, slow_start};
 use crate::worker::{Process, Worker};
 pub(crate) use messages::reason;
-pub use programs::Programs;
+pub use state::Checks;
 pub use targets::{Orders, Targets};
 
 /// Starts the checks that are assigned to this worker. The first checks of all servers are spread evenly over the shortest

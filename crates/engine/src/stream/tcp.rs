@@ -291,6 +291,7 @@ async fn connect_and_carry(context: &mut RequestContext<'_>) -> Result<TcpEnd, O
             }
             let filters = context.state.borrow().filters.clone();
             filter::install(filters.as_ref(), Direction::Request, &mut duplex.up, true);
+            let mut answers = Ok(true);
             let before = asked_before_answers(frontend, backend);
             if backend.rules.response_content.is_empty() && before.is_empty() {
                 // The server's data is not waited for.
@@ -315,11 +316,14 @@ async fn connect_and_carry(context: &mut RequestContext<'_>) -> Result<TcpEnd, O
     };
     tcp_info::part_from_server(context.session, &mut context.state.borrow_mut(), link.carrier.socket());
     drop(link);
-    ejections::observe(&context.session.worker, backend, slot.server(), || {
-        let timings = &context.state.borrow().timings;
-        let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
-        Observation { took, failed: ejections::is_servers_fault(outcome) }
-    });
+    let observe = || observation(&context.state.borrow().timings, outcome);
+    ejections::observe(&context.session.worker, backend, slot.server(), observe);
     context.state.borrow_mut().attempts.counts = Some(slot.release());
     if outcome == Outcome::default() { Ok(TcpEnd::Carried) } else { Err(outcome) }
+}
+
+/// Returns what a connection shows of its server: the time that connecting took, and whether the server has failed.
+fn observation(timings: &Timings, outcome: Outcome) -> Observation {
+    let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
+    Observation { took, failed: ejections::is_servers_fault(outcome) }
 }
