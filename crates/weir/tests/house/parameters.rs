@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 /// Parameters with a tuple as their pattern or their type, by crate. Crates that are not listed have none.
 const TUPLES: &[(&str, usize)] = &[
-    ("config", 23),
     ("conn", 9),
     ("control", 44),
     ("engine", 116),

@@ -51,7 +51,7 @@ fn register((shared, generation): (&Process, &Generation), name: &str, words: &[
     if same.is_some() || defaults.next().is_some() {
         return Err("Already exists a server with the same name in backend.".to_owned());
     }
-    let read = read_added_server(written, (&proxy.name, server), words, &shared.host.variables())?;
+    let read = read_added_server(written, &proxy.name, server, words, &shared.host.variables())?;
     enter((shared, generation), (written, proxy), read.clone())?;
     if let Some(own) = written.proxies.get_mut(proxy.index) {
         if own.added.len() < FEW {
