@@ -81,8 +81,8 @@ async fn keep_up(worker: Rc<Worker>, line: Rc<Line>) {
     while worker.process.opening(line.frontend) != Opening::Shut {
         let begun = rt::now();
         match connect(&worker, &line).await {
-            Some(opened) if worker.process.opening(line.frontend) == Opening::Open => {
-                serve(&worker, &line, opened).await;
+            Some((stream, peer)) if worker.process.opening(line.frontend) == Opening::Open => {
+                serve(&worker, &line, stream, peer).await;
             }
             Some(_) => {}
             None => line.note(&worker, Stage::Failed),
@@ -92,7 +92,7 @@ async fn keep_up(worker: Rc<Worker>, line: Rc<Line>) {
 }
 
 /// Starts a session for a connection, and waits for its end.
-async fn serve(worker: &Rc<Worker>, line: &Rc<Line>, opened: (Transport, Address)) {
+async fn serve(worker: &Rc<Worker>, line: &Rc<Line>, stream: Transport, peer: Address) {
     let Some(slots) = worker.process.live.enter_freely(line.frontend, line.bind) else {
         return line.note(worker, Stage::Failed);
     };
@@ -101,7 +101,7 @@ async fn serve(worker: &Rc<Worker>, line: &Rc<Line>, opened: (Transport, Address
     let ending = Rc::new(Ending::default());
     let guard = Guard::of(&ending);
     let generation = worker.generation();
-    client::start_reversed(worker, &generation.frontend(line.frontend), line.bind, opened, (slots, guard));
+    client::start_reversed(worker, &generation.frontend(line.frontend), line.bind, (stream, peer), (slots, guard));
     drop(generation);
     line.standing.set(line.standing.get() + 1);
     if line.standing.get() == line.wanted {

@@ -3,7 +3,7 @@
 
 use crate::arguments::Settings;
 use crate::listeners::{self, AddressName};
-use crate::load::{self, NotRenewed, Renewed, Start};
+use crate::load::{self, NotRenewed, Renewed, Served, Start};
 use crate::master::link::FromWorker;
 use crate::material;
 use crate::messages::Messages;
@@ -98,7 +98,8 @@ impl Renewal {
         }
         let vacant = process.vacancies.all();
         let renew = |messages: &mut Messages| {
-            load::renew(&self.settings, (&self.start, &written, &before.program, &vacant), messages)
+            let served = Served { start: &self.start, written: &written, program: &before.program, vacant: &vacant };
+            load::renew(&self.settings, &served, messages)
         };
         let (renewed, reader) = match self.start.gives_up() {
             false => (renew(&mut messages)?, None),
@@ -128,7 +129,7 @@ impl Renewal {
         }
         let addresses = Addresses::between(&before.program, &program);
         let reuse_port = !(self.settings.no_reuse_port || spec.global.machine.no_reuse_port);
-        let (moved, came) = moved(process, (&before.program, &program), &addresses);
+        let (moved, came) = moved(process, &before.program, &program, &addresses);
         let opened = match reader {
             Some(reader) => reader.open(&AddressName::at(&program, &came)),
             None => Ok(Inherited::default()),
@@ -149,7 +150,8 @@ impl Renewal {
 /// connections of such a socket are accepted by either frontend.
 fn moved(
     process: &Process,
-    (former, next): (&Program, &Program),
+    former: &Program,
+    next: &Program,
     addresses: &Addresses,
 ) -> (Inherited, Vec<(usize, usize)>) {
     let mut sockets = Inherited::default();

@@ -49,7 +49,8 @@ impl Drop for ConnectionSlot {
 /// its handshake (`entrance`) is closed.
 pub async fn accept<S: Served>(
     set: CommandSet<S>,
-    (socket, entrance): (Arc<ListeningSocket>, Entrance),
+    socket: Arc<ListeningSocket>,
+    entrance: Entrance,
     first: Conversation,
     crowd: Rc<Crowd>,
     stopping: impl Fn() -> bool,

@@ -45,7 +45,7 @@ impl Set {
     }
 
     /// Attaches a filter as the first on the way to the client.
-    pub(crate) fn attach_first(&mut self, (proxy, index): (usize, usize), of_backend: bool, filter: Box<dyn Filter>) {
+    pub(crate) fn attach_first(&mut self, proxy: usize, index: usize, of_backend: bool, filter: Box<dyn Filter>) {
         self.response.insert(0, self.attached.len());
         self.attached.push(Attached { proxy, index, of_backend, filter });
     }

@@ -41,7 +41,7 @@ pub type CommandFactory = Arc<dyn Fn(&[String]) -> Box<dyn ByteService> + Send +
 /// Creates the filter of one stream from the indices of the proxy and of the filter in its list; `None`: the filter does not
 /// apply.
 pub type FilterFactory =
-    Arc<dyn Fn(&Session, &SharedStreamState, (usize, usize)) -> Option<Box<dyn Filter>> + Send + Sync>;
+    Arc<dyn Fn(&Session, &SharedStreamState, usize, usize) -> Option<Box<dyn Filter>> + Send + Sync>;
 
 /// A command of the runtime API that a script registered.
 pub struct ScriptCommand {
@@ -82,7 +82,7 @@ impl Services {
     }
 
     /// Registers a service that log lines show under another name, which is written verbatim.
-    pub fn register_shown(&mut self, (name, shown): (&str, &str), ruled: bool, factory: Factory) {
+    pub fn register_shown(&mut self, name: &str, shown: &str, ruled: bool, factory: Factory) {
         self.registry.services.register_shown(name, shown, ruled);
         self.factories.push(Some(factory));
     }
@@ -146,9 +146,10 @@ impl Services {
         number: usize,
         session: &Session,
         state: &SharedStreamState,
-        place: (usize, usize),
+        proxy: usize,
+        index: usize,
     ) -> Option<Box<dyn Filter>> {
-        self.filters.get(number).and_then(|factory| factory(session, state, place))
+        self.filters.get(number).and_then(|factory| factory(session, state, proxy, index))
     }
 
     /// Adds a command of the runtime API. Returns false if its words are taken.

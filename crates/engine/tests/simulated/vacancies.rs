@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use live::ServerPlace;
 use testkit::{Peer, sleep};
 
 use crate::api;
@@ -76,7 +77,8 @@ fn a_server_that_is_in_use_keeps_its_place() {
         client.expect(answer_at_client("s1")).await;
         drop(s1);
         sleep(2_500).await;
-        assert_eq!(world.shared().vacancies.all().into_iter().collect::<Vec<_>>(), [(0, 0), (0, 1)]);
+        let free: Vec<_> = world.shared().vacancies.all().into_iter().collect();
+        assert_eq!(free, [ServerPlace { proxy: 0, server: 0 }, ServerPlace { proxy: 0, server: 1 }]);
         // The counters of the next server do not include those of the previous one.
         assert_eq!(world.adopt(&servers("server s3 10.0.1.2:80\n server s4 10.0.1.2:80")), Ok(()));
         assert_eq!(places(&world), 3);
@@ -106,7 +108,7 @@ fn a_server_that_is_reached_in_another_way_gets_another_place() {
         assert_eq!(world.shared().vacancies.all().len(), 2);
         assert_eq!(world.adopt(&servers("server s2 10.0.1.2:80\n server s1 10.0.1.1:80 max-reuse 3")), Ok(()));
         assert_eq!(places(&world), 3);
-        assert!(world.shared().vacancies.has((0, 0)));
+        assert!(world.shared().vacancies.has(ServerPlace { proxy: 0, server: 0 }));
         sleep(5).await;
         assert_eq!(answers(&mut client, 2).await, ["s1", "s2"]);
     });

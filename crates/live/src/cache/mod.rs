@@ -178,15 +178,7 @@ impl Cache {
         let mut shard = self.lock(hash as usize);
         // The entry used last need not be updated: threads that request the same key write nothing.
         let use_again = |used: u64| if used == self.turn.load(Relaxed) { used } else { self.next_turn() };
-        let keeps_hints = self.plan.hints != EarlyHints::Off;
-        let (found, freed) = shard.look_up(
-            key,
-            request,
-            (now, self.plan.stale),
-            use_again,
-            (keeps_hints, self.plan.standard),
-            self.plan.stale_if_error,
-        );
+        let (found, freed) = shard.look_up(key, request, now, &self.plan, use_again);
         self.give_back(freed);
         found
     }
@@ -217,7 +209,7 @@ impl Cache {
 
     /// Looks up a stale response, for a request whose server failed.
     pub fn look_up_stale(&self, key: &[u8], request: &Signature, now: Moment) -> Option<Arc<Object>> {
-        self.shard(key).look_up_stale(key, request, (now, self.plan.stale_if_error))
+        self.shard(key).look_up_stale(key, request, now, self.plan.stale_if_error)
     }
 
     /// Begins to store a response to a request with that key. `length`: length of its body in bytes, if known. `None`:
@@ -242,7 +234,7 @@ impl Cache {
         }
         // With a file evicted entries are not lost.
         let frequency = if self.disk.is_some() { u8::MAX } else { self.sketch.frequency(self.hash(key)) };
-        let storing = Storing::new(Arc::clone(self), key.into(), *request, object, (length, frequency));
+        let storing = Storing::new(Arc::clone(self), key.into(), *request, object, length, frequency);
         storing.with_room(needed)
     }
 

@@ -121,7 +121,7 @@ impl Teaching {
             for update in told.updates.iter().filter(|update| manner.takes(&around.tables[index].table, &update.key)) {
                 let entry =
                     Entry { number: update.number, key: &update.key, words: &update.words, until: update.until };
-                form::tell(out, &definition, (index, &around.tables[index].table), &mut self.names, &entry, around.now);
+                form::tell(out, &definition, index, &around.tables[index].table, &mut self.names, &entry, around.now);
             }
             self.current = Some((index, definition));
             if out.len() >= most {
@@ -151,7 +151,7 @@ impl Teaching {
             cursor = table.page_updates(from, PAGE, after, now, |view| {
                 if manner.takes(table, view.key) {
                     let entry = Entry { number: after, key: view.key, words: view.words(), until: view.until };
-                    form::tell(out, &definition, (index, table), names, &entry, now);
+                    form::tell(out, &definition, index, table, names, &entry, now);
                 }
             });
             if cursor.is_none() {
@@ -188,7 +188,7 @@ impl Teaching {
             let mut take = |key: &[u8], words: &[u32], until: Moment| {
                 if manner.takes(&shared.table, key) {
                     let entry = Entry { number: origin, key, words, until };
-                    form::tell(out, &definition, (table, &shared.table), names, &entry, now);
+                    form::tell(out, &definition, table, &shared.table, names, &entry, now);
                 }
             };
             cursor = cursor.and_then(|from| {

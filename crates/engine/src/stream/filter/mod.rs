@@ -298,9 +298,9 @@ pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: S
     let implied = implied(session, state, cache);
     let filters = state.filters.get_or_insert_with(|| new(session));
     let set = &mut *filters.borrow_mut();
-    if let Some((place, plan)) = implied {
+    if let Some(((proxy, index), plan)) = implied {
         set.scene.has_backend = state.backend.is_some();
-        set.attach_first(place, place.0 != session.frontend, Box::new(cache::Keeper::storing(plan, storing)));
+        set.attach_first(proxy, index, proxy != session.frontend, Box::new(cache::Keeper::storing(plan, storing)));
         return;
     }
     let mut storing = Some(storing);

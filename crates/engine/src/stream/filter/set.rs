@@ -40,7 +40,7 @@ impl Set {
                 }
                 policy::program::Filter::Script(plan) => {
                     let services = &session.worker.process.services;
-                    let made = services.start_filter(plan.number, session, state, (proxy.index, index));
+                    let made = services.start_filter(plan.number, session, state, proxy.index, index);
                     self.scripted |= made.is_some();
                     made.unwrap_or_else(|| Box::new(Marker))
                 }

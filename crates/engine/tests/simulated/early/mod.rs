@@ -99,7 +99,7 @@ impl Filter for EndingFilter {
 
 fn filters(services: &mut Services) {
     for (name, direction) in [("request", Direction::Request), ("answer", Direction::Response)] {
-        assert!(services.add_filter(name, Arc::new(move |_, _, _| Some(Box::new(EndingFilter(direction))))));
+        assert!(services.add_filter(name, Arc::new(move |_, _, _, _| Some(Box::new(EndingFilter(direction))))));
     }
 }
 
