@@ -44,14 +44,14 @@ enum Chunk {
 const SLICE: Duration = Duration::from_millis(50);
 
 /// A deadline that also expires when another peer has failed.
-pub(crate) struct Patience<'a> {
+pub(crate) struct WaitLimit<'a> {
     /// The deadline.
     pub(crate) until: Instant,
     /// Whether the case has failed elsewhere.
     pub(crate) cancelled: &'a dyn Fn() -> bool,
 }
 
-impl Patience<'_> {
+impl WaitLimit<'_> {
     /// Fails if the deadline has expired.
     pub(crate) fn check(&self, what: &str) -> Result<()> {
         if (self.cancelled)() {
@@ -74,7 +74,7 @@ impl Link {
     }
 
     /// Sends all bytes.
-    pub(crate) fn send(&mut self, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
+    pub(crate) fn send(&mut self, bytes: &[u8], patience: &WaitLimit<'_>) -> Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.socket.write(rest) {
@@ -103,7 +103,7 @@ impl Link {
     }
 
     /// Expects exactly these bytes next.
-    pub(crate) fn expect(&mut self, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
+    pub(crate) fn expect(&mut self, bytes: &[u8], patience: &WaitLimit<'_>) -> Result<()> {
         loop {
             let common = self.unread.len().min(bytes.len());
             let differs = self.unread[..common] != bytes[..common];
@@ -128,7 +128,7 @@ impl Link {
     }
 
     /// Expects a chunked body to continue with these bytes, split into any chunks.
-    pub(crate) fn expect_chunks(&mut self, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
+    pub(crate) fn expect_chunks(&mut self, bytes: &[u8], patience: &WaitLimit<'_>) -> Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
             match self.chunk {
@@ -151,20 +151,20 @@ impl Link {
     }
 
     /// Expects a chunked body to end with these trailers.
-    pub(crate) fn expect_last_chunk(&mut self, trailers: &[u8], patience: &Patience<'_>) -> Result<()> {
+    pub(crate) fn expect_last_chunk(&mut self, trailers: &[u8], patience: &WaitLimit<'_>) -> Result<()> {
         if self.chunk == Chunk::LineEnd {
             self.expect_line_end(patience)?;
         }
         self.expect(&[b"0\r\n", trailers, b"\r\n"].concat(), patience)
     }
 
-    fn expect_line_end(&mut self, patience: &Patience<'_>) -> Result<()> {
+    fn expect_line_end(&mut self, patience: &WaitLimit<'_>) -> Result<()> {
         self.chunk = Chunk::Size;
         self.expect(b"\r\n", patience)
     }
 
     /// Returns the next line, without its end.
-    fn line(&mut self, patience: &Patience<'_>) -> Result<String> {
+    fn line(&mut self, patience: &WaitLimit<'_>) -> Result<String> {
         loop {
             if let Some(length) = find(&self.unread, b"\r\n") {
                 let line = self.unread.drain(..length + 2).take(length).map(char::from).collect();
@@ -180,7 +180,7 @@ impl Link {
     }
 
     /// Expects bytes that match, and takes the matching part.
-    pub(crate) fn expect_match(&mut self, regex: &Regex, patience: &Patience<'_>) -> Result<()> {
+    pub(crate) fn expect_match(&mut self, regex: &Regex, patience: &WaitLimit<'_>) -> Result<()> {
         loop {
             let text: String = self.unread.iter().map(|byte| char::from(*byte)).collect();
             if let Some(found) = regex.find(&text) {
@@ -199,7 +199,7 @@ impl Link {
     }
 
     /// Discards this number of bytes.
-    pub(crate) fn receive(&mut self, count: usize, patience: &Patience<'_>) -> Result<()> {
+    pub(crate) fn receive(&mut self, count: usize, patience: &WaitLimit<'_>) -> Result<()> {
         while self.unread.len() < count {
             if self.end.is_some() {
                 return Err(Failure::new(format!("ended after {} of {count} bytes", self.unread.len())));
@@ -215,7 +215,7 @@ impl Link {
     }
 
     /// Returns everything until the end.
-    pub(crate) fn receive_rest(&mut self, patience: &Patience<'_>) -> Result<(Vec<u8>, End)> {
+    pub(crate) fn receive_rest(&mut self, patience: &WaitLimit<'_>) -> Result<(Vec<u8>, End)> {
         loop {
             if let Some(end) = self.end {
                 return Ok((std::mem::take(&mut self.unread), end));
@@ -229,7 +229,7 @@ impl Link {
     }
 
     /// Expects the end, of this kind if given, and nothing before it.
-    pub(crate) fn expect_end(&mut self, kind: Option<End>, patience: &Patience<'_>) -> Result<()> {
+    pub(crate) fn expect_end(&mut self, kind: Option<End>, patience: &WaitLimit<'_>) -> Result<()> {
         let (rest, end) = self.receive_rest(patience)?;
         if !rest.is_empty() {
             return Err(Failure::new(format!("bytes before the end: {}", show(&rest))));
@@ -272,18 +272,18 @@ impl Link {
     }
 
     /// Waits until the subject has accepted the connection and read all that was sent.
-    pub(crate) fn settle(&self, patience: &Patience<'_>) -> Result<()> {
+    pub(crate) fn settle(&self, patience: &WaitLimit<'_>) -> Result<()> {
         self.ask_kernel(patience, "the subject does not read", Kernel::has_read_all)
     }
 
     /// Waits until the subject has accepted the connection.
-    pub(crate) fn await_accept(&self, patience: &Patience<'_>) -> Result<()> {
+    pub(crate) fn await_accept(&self, patience: &WaitLimit<'_>) -> Result<()> {
         self.ask_kernel(patience, "the subject does not accept", Kernel::has_accepted)
     }
 
     fn ask_kernel(
         &self,
-        patience: &Patience<'_>,
+        patience: &WaitLimit<'_>,
         what: &str,
         ask: impl Fn(&mut Kernel, SocketAddr, SocketAddr) -> Result<bool>,
     ) -> Result<()> {

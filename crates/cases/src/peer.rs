@@ -11,7 +11,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::data::{Data, find};
 use crate::failure::{Failure, Result};
 use crate::journal::Journal;
-use crate::link::{End, Link, Patience};
+use crate::link::{End, Link, WaitLimit};
 use crate::names::{self, NameServer};
 use crate::pattern::Pattern;
 use crate::script::{Line, ScriptStep};
@@ -150,9 +150,9 @@ impl<'a> Peer<'a> {
         self.links.remove(&self.current).ok_or_else(|| Failure::new("no connection"))
     }
 
-    fn with_link<T>(&mut self, act: impl FnOnce(&mut Link, &Patience<'_>) -> Result<T>) -> Result<T> {
+    fn with_link<T>(&mut self, act: impl FnOnce(&mut Link, &WaitLimit<'_>) -> Result<T>) -> Result<T> {
         let cancelled = || self.world.has_failed();
-        let patience = Patience { until: Instant::now() + self.world.limit, cancelled: &cancelled };
+        let patience = WaitLimit { until: Instant::now() + self.world.limit, cancelled: &cancelled };
         let link = self.links.get_mut(&self.current).ok_or_else(|| Failure::new("no connection"))?;
         act(link, &patience)
     }
@@ -160,7 +160,7 @@ impl<'a> Peer<'a> {
     /// Polls, without delay, until there is a result.
     fn until<T>(&self, what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         let cancelled = || self.world.has_failed();
-        let patience = Patience { until: Instant::now() + self.world.limit, cancelled: &cancelled };
+        let patience = WaitLimit { until: Instant::now() + self.world.limit, cancelled: &cancelled };
         loop {
             if let Some(found) = look()? {
                 return Ok(found);
@@ -278,7 +278,7 @@ impl<'a> Peer<'a> {
     /// Sends one request on a connection of its own; returns the response body.
     fn ask(&self, listener: &str, request: &[u8]) -> Result<String> {
         let cancelled = || self.world.has_failed();
-        let patience = Patience { until: Instant::now() + self.world.limit, cancelled: &cancelled };
+        let patience = WaitLimit { until: Instant::now() + self.world.limit, cancelled: &cancelled };
         let mut link = self.connect(listener, None, None)?;
         link.send(request, &patience)?;
         let (answer, _) = link.receive_rest(&patience)?;
@@ -330,7 +330,7 @@ impl<'a> Peer<'a> {
 const USUAL_REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
 /// Sends or expects bytes.
-fn exchange(link: &mut Link, step: &ScriptStep, bytes: &[u8], patience: &Patience<'_>) -> Result<()> {
+fn exchange(link: &mut Link, step: &ScriptStep, bytes: &[u8], patience: &WaitLimit<'_>) -> Result<()> {
     match step {
         ScriptStep::Send(_) => link.send(bytes, patience),
         ScriptStep::Expect(_) => link.expect(bytes, patience),
@@ -352,7 +352,7 @@ fn too_early(place: &PeerAddress, error: &std::io::Error) -> bool {
 /// Responds to each head on one connection until the case is over.
 fn serve_one(world: &World, socket: Socket, answer: &[u8]) {
     let cancelled = || world.is_over();
-    let patience = Patience { until: Instant::now() + world.limit * 4, cancelled: &cancelled };
+    let patience = WaitLimit { until: Instant::now() + world.limit * 4, cancelled: &cancelled };
     let Ok(mut link) = Link::new(socket) else { return };
     let Ok(head_end) = regex_lite::Regex::new("^(?s:.*?\r\n\r\n)") else { return };
     while link.expect_match(&head_end, &patience).is_ok() && link.send(answer, &patience).is_ok() {}

@@ -10,7 +10,7 @@ use rt::net::Hangup;
 use wire::h1::{self, Edits, HeadLimits, Overflow, Scan};
 use wire::http::{Fields, Framing, Head};
 
-use crate::behind::Behind;
+use crate::buffered_body::BufferedBody;
 use crate::ending::{Ending, Manner};
 use crate::h1::{Received, Server, first_payload};
 use crate::h2::{self, Kill};
@@ -101,8 +101,8 @@ impl Downstream {
     }
 
     /// The bytes read after a head and not consumed.
-    pub fn behind(&self) -> Behind<'_> {
-        Behind { data: self.received(), coded: self.is_connection() }
+    pub fn behind(&self) -> BufferedBody<'_> {
+        BufferedBody { data: self.received(), coded: self.is_connection() }
     }
 
     /// Whether bytes of a request were received and not consumed.

@@ -61,7 +61,7 @@ pub enum Failure {
 
 /// Contents of the headers read. May be set in part if a later header failed.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct ProxyPreamble {
     /// The client's address and the destination address.
     pub addresses: Option<(SocketAddr, SocketAddr)>,
     /// The whole PROXY header.
@@ -79,7 +79,7 @@ pub async fn receive(
     expected: Expected,
     most: usize,
     deadline: Option<Moment>,
-    told: &mut Told,
+    told: &mut ProxyPreamble,
 ) -> Result<Buffer, Failure> {
     let mut reader = Reader { transport, input: Buffer::empty(), timer: rt::Timer::new(), told };
     reader.timer.arm(deadline);
@@ -116,7 +116,7 @@ pub async fn accept(socket: OwnedSocket, entrance: Entrance, patience: Option<Du
     let deadline = patience.map(|patience| rt::now() + patience);
     let mut input = Buffer::empty();
     if entrance.expected.is_some() {
-        let mut told = Told::default();
+        let mut told = ProxyPreamble::default();
         input = receive(&mut transport, entrance.expected, rt::buffer_size(), deadline, &mut told).await.ok()?;
     }
     if transport.is_tls() {
@@ -139,7 +139,7 @@ struct Reader<'a> {
     transport: &'a mut Transport,
     input: Buffer,
     timer: rt::Timer,
-    told: &'a mut Told,
+    told: &'a mut ProxyPreamble,
 }
 
 impl Reader<'_> {

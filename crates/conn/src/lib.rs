@@ -2,7 +2,7 @@
 //! duplex of a tunnel and the idle server links. Must never know ACLs, backends, statistics or logs.
 
 mod about;
-pub mod behind;
+pub mod buffered_body;
 pub mod carrier;
 pub mod client;
 pub mod copy;

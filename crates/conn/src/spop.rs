@@ -467,15 +467,15 @@ impl Connection {
             let taken = match spop::next_frame(self.input.data(), most) {
                 Ok(None) => return Ok(()),
                 Ok(Some((frame, taken))) => self.take(&frame).map(|()| taken),
-                Err(status) => Err(Told::Wrong(status)),
+                Err(status) => Err(FrameEffect::Wrong(status)),
             };
             match taken {
                 Ok(taken) => {
                     self.input.consume(taken);
                     self.hear(now, TimeoutProgress::of_whole());
                 }
-                Err(Told::Farewell(status)) => return Err(Some(status)),
-                Err(Told::Wrong(status)) => {
+                Err(FrameEffect::Farewell(status)) => return Err(Some(status)),
+                Err(FrameEffect::Wrong(status)) => {
                     self.end(status);
                     return Err(None);
                 }
@@ -483,16 +483,17 @@ impl Connection {
         }
     }
 
-    fn take(&self, frame: &Frame<'_>) -> Result<(), Told> {
+    fn take(&self, frame: &Frame<'_>) -> Result<(), FrameEffect> {
         let state = &mut *self.requests.0.borrow_mut();
         match (frame.kind, state.stage) {
             (kind::AGENT_DISCONNECT, _) => {
-                let farewell = spop::agent_disconnect(frame.payload).map_err(Told::Wrong)?;
+                let farewell = spop::agent_disconnect(frame.payload).map_err(FrameEffect::Wrong)?;
                 let status = if farewell.status == Status::NORMAL { Status::IO } else { farewell.status };
-                Err(Told::Farewell(status))
+                Err(FrameEffect::Farewell(status))
             }
             (kind::AGENT_HELLO, Stage::Opening) if (frame.stream, frame.id) == (0, 0) => {
-                let mut agent = spop::agent_hello(frame.payload, self.terms.max_frame_size).map_err(Told::Wrong)?;
+                let mut agent =
+                    spop::agent_hello(frame.payload, self.terms.max_frame_size).map_err(FrameEffect::Wrong)?;
                 agent.pipelining &= self.terms.pipelining;
                 state.stage = Stage::Open(agent);
                 state.openers.drain(..).for_each(Waker::wake);
@@ -516,13 +517,13 @@ impl Connection {
             }
             // An answer to a frame that was never sent is ignored, and so are unknown frames, as in HAProxy.
             (_, Stage::Open(_)) => Ok(()),
-            _ => Err(Told::Wrong(Status::INVALID)),
+            _ => Err(FrameEffect::Wrong(Status::INVALID)),
         }
     }
 }
 
 /// Why a frame ends its connection.
-enum Told {
+enum FrameEffect {
     /// The agent closes it.
     Farewell(Status),
     /// The frame is invalid: this side closes it.

@@ -66,7 +66,7 @@ pub async fn flush(worker: &Worker) {
 
 /// Logging state of a channel.
 #[derive(Default)]
-struct Told {
+struct ExportLogState {
     /// A failure was logged.
     fails: bool,
     /// Number of dropped items at the last log line about them.
@@ -77,7 +77,7 @@ struct Told {
 
 /// Runs the task of a channel.
 async fn export(worker: Rc<Worker>, channel: Arc<Channel>) {
-    let mut told = Told::default();
+    let mut told = ExportLogState::default();
     loop {
         channel.wait(rt::now() + channel.plan.interval).await;
         loop {
@@ -162,7 +162,7 @@ fn retry_after(value: Option<&[u8]>) -> Option<Duration> {
 }
 
 /// Counts the items of a request by its outcome, and logs changes of the collector's state.
-fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, String>, told: &mut Told) {
+fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, String>, told: &mut ExportLogState) {
     let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
     let (url, (signal, items)) = (&channel.plan.url, channel.plan.signal.names());
     match outcome {
@@ -190,7 +190,7 @@ fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, S
     }
 }
 
-fn tell_dropped(worker: &Worker, channel: &Channel, told: &mut Told) {
+fn tell_dropped(worker: &Worker, channel: &Channel, told: &mut ExportLogState) {
     let (dropped, now) = (channel.counts.dropped.load(Ordering::Relaxed), rt::now());
     if dropped == told.dropped || now < told.next {
         return;

@@ -1,15 +1,18 @@
 //! The filters of a stream's messages, in the order of the configuration (configuration manual, section 9). Each kind of filter
-//! is a file in this folder that implements [`Filter`]; a filter is attached when the stream begins, or gets its backend, and
+//! is a file in `stream/filter` that implements [`Filter`]; a filter is attached when the stream begins, or gets its backend, and
 //! processes heads and bodies of both directions. For streams of proxies without filters the cost is one check of an empty
-//! list. Must never depend on a kind of filter.
+//! list. Must never depend on a kind of filter, on sessions or on the state of a stream.
 //!
 //! The methods of a filter, in the order of their calls:
 //!
 //! 1. [`Filter::note`]: reports events: it was attached, the stream began, a backend was chosen, and so on.
-//! 2. [`Filter::head`]: processes a head before it is sent, and may change it, the framing of its body included.
-//! 3. [`Filter::wants`]: returns whether it has to process the body. If no filter has to, bodies are transferred as without
+//! 2. [`Filter::negotiate`]: processes a request after its rules, whether a server or a service responds to it.
+//! 3. [`Filter::head`]: processes a head before it is sent, and may change it, the framing of its body included. Filters of
+//!    scripts can wait in [`ScriptFilter::poll_head`] instead.
+//! 4. [`Filter::wants`]: returns whether it has to process the body. If no filter has to, bodies are transferred as without
 //!    filters: in large pieces, or through the kernel.
-//! 4. [`Filter::body`]: passes payload, holds it back, or replaces it.
+//! 5. [`Filter::body`]: passes payload, holds it back, or replaces it.
+//! 6. [`Filter::trailers`]: processes the trailers of the body.
 //!
 //! Data of tunnels and of TCP sessions are filtered in the same way, without heads. Responses that Weir generates itself are
 //! reported by [`Event::Replied`], and not filtered.
@@ -17,21 +20,17 @@
 pub(crate) mod agents;
 pub(crate) mod set;
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use base::buffer::Buffer;
 use conn::flow::{Passed, forward};
 use expression::sample::Direction;
-use live::cache::Storing;
-use live::table::Pinned;
 use policy::program::Proxy;
 use wire::http::{Fields, Head};
 
-use crate::session::Session;
-use crate::stream_state::StreamState;
 pub use set::Set;
 
 /// An event of a stream.
@@ -59,9 +58,9 @@ pub enum Event<'a> {
     Detached,
 }
 
-/// Information about a stream for its filters.
+/// Data about a stream for its filters.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Scene {
+pub struct FilterContext {
     /// A number that identifies the stream.
     pub stream: u64,
     /// Index of the worker.
@@ -70,13 +69,13 @@ pub struct Scene {
     pub http: bool,
     /// The backend is known.
     pub has_backend: bool,
-    /// Output function of `filter trace`.
-    pub tell: Option<fn(&[u8])>,
+    /// Prints lines for debugging, if the program that runs the engine permits it.
+    pub print: Option<fn(&[u8])>,
 }
 
 /// The proxies of a stream whose request is ready for its server.
 #[derive(Debug, Clone, Copy)]
-pub struct Parties<'a> {
+pub struct ProxyPair<'a> {
     pub frontend: &'a Proxy,
     /// Its backend; `None`: it is answered before it has one.
     pub backend: Option<&'a Proxy>,
@@ -91,53 +90,25 @@ pub enum HeadRefused {
     Ended(Option<(u16, Vec<u8>)>),
 }
 
-/// One filter of one stream.
-pub trait Filter {
+/// One filter of one stream. Its methods are events, and each of them makes sense for any filter. What is done to one kind alone,
+/// such as setting the bandwidth limit of a rule, is a function in the file of that kind, which finds its filters in the
+/// [`Set`] by their type.
+pub trait Filter: Any {
     /// Handles an event of the stream.
-    fn note(&mut self, scene: &Scene, event: Event<'_>) {
-        let _ = (scene, event);
+    fn note(&mut self, context: &FilterContext, event: Event<'_>) {
+        let _ = (context, event);
     }
 
     /// Called after the rules have run over the request, before [`Filter::head`]; also for requests that a service answers, whose
     /// heads no filter processes.
-    fn negotiate(&mut self, parties: &Parties<'_>, request: &mut Head) {
-        let _ = (parties, request);
-    }
-
-    /// Called for a received response, before its rules run. Returns the algorithm by which it will be compressed.
-    fn judge(&mut self, state: &StreamState) -> Option<&'static str> {
-        let _ = state;
-        None
+    fn negotiate(&mut self, proxies: &ProxyPair<'_>, request: &mut Head) {
+        let _ = (proxies, request);
     }
 
     /// Processes a head before it is sent. Changes take effect, also of `framing`, which it has to change if the length of the
     /// body will change.
-    fn head(&mut self, scene: &Scene, direction: Direction, head: &mut Head) {
-        let _ = (scene, direction, head);
-    }
-
-    /// Whether it is implemented by a script: heads are passed to [`Filter::poll_head`] instead of [`Filter::head`].
-    fn is_scripted(&self) -> bool {
-        false
-    }
-
-    /// Processes a head by a script, which accesses it in the stream's state and can wait.
-    ///
-    /// # Errors
-    /// [`HeadRefused`]
-    fn poll_head(
-        &mut self,
-        cx: &mut Context<'_>,
-        scene: &Scene,
-        direction: Direction,
-    ) -> Poll<Result<(), HeadRefused>> {
-        let _ = (cx, scene, direction);
-        Poll::Ready(Ok(()))
-    }
-
-    /// Called when the request is ready for its server, after all filters.
-    fn begin_copy(&mut self, session: &Session, state: &StreamState) {
-        let _ = (session, state);
+    fn head(&mut self, context: &FilterContext, direction: Direction, head: &mut Head) {
+        let _ = (context, direction, head);
     }
 
     /// Whether it has to process the payload of that direction. Called when the direction begins, and after rules were run.
@@ -147,13 +118,13 @@ pub trait Filter {
     /// no input follows. Called only if [`Filter::wants`] returned true; otherwise all payload passes.
     fn body(
         &mut self,
-        scene: &Scene,
+        context: &FilterContext,
         direction: Direction,
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
     ) -> Passed {
-        let _ = (scene, direction, ended);
+        let _ = (context, direction, ended);
         forward(input, output, usize::MAX);
         Passed::Through
     }
@@ -163,39 +134,34 @@ pub trait Filter {
         let _ = (direction, trailers);
     }
 
-    /// Enables a bandwidth limit by a rule: that number of bytes per period, with the filter's own values for `None`.
-    fn limit(&mut self, bytes: Option<u64>, period: Option<Duration>) {
-        let _ = (bytes, period);
-    }
-
-    /// Returns the cache that it stores responses in.
-    fn cache(&self) -> Option<usize> {
-        None
-    }
-
-    /// Starts to store a response from its first byte on; takes `storing` if it is for this filter's cache.
-    fn keep(&mut self, cache: usize, storing: &mut Option<Storing>) {
-        let _ = (cache, storing);
-    }
-
-    /// Whether it was added by a rule with `replace-body`.
-    fn replaces(&self) -> bool {
-        false
-    }
-
     /// Whether it changes the bytes of a response.
     fn recodes(&self) -> bool {
         false
     }
+}
 
-    /// Sets the stick table entry that counts the bytes of all streams with the same limit.
-    fn share(&mut self, entry: Pinned) {
-        let _ = entry;
-    }
+/// A filter that is implemented by a script: [`ScriptFilter::poll_head`] is called instead of [`Filter::head`].
+pub trait ScriptFilter: Filter {
+    /// Processes a head before it is sent. It accesses the head in the stream's state, and can wait.
+    ///
+    /// # Errors
+    /// [`HeadRefused`]
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        context: &FilterContext,
+        direction: Direction,
+    ) -> Poll<Result<(), HeadRefused>>;
 }
 
 /// The filters of a stream, shared by its state, its relays and its rules.
 pub type Filters = Rc<RefCell<Set>>;
 
-/// Index of a proxy, and of a filter in its list.
-pub type RulePosition = (usize, usize);
+/// The position of a filter, as a rule refers to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RulePosition {
+    /// Index of the proxy.
+    pub proxy: usize,
+    /// Index among the proxy's filters.
+    pub index: usize,
+}

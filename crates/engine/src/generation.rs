@@ -218,7 +218,7 @@ impl Generations {
     }
 
     /// Drops the handles of removed frontends, after their addresses are closed.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn drop_leaving(&self) {
         self.newest().leaving.take();
         self.older.borrow().iter().for_each(|older| drop(older.leaving.take()));
     }

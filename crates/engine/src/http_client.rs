@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::Moment;
 
-use conn::client::{Answer, Destination, Exchange, Message, Patience, Uri};
+use conn::client::{Answer, Destination, Exchange, Message, Timeouts, Uri};
 use policy::program::HttpClient;
 use rt::net::Address;
 use wire::dns::Name;
@@ -71,8 +71,8 @@ impl Request {
     }
 
     /// Returns the timeouts of the exchange, which ends at `deadline` unless inactivity is limited instead.
-    pub fn patience(&self, deadline: Moment) -> Patience {
-        self.silence.map_or(Patience::Until(deadline), Patience::Silence)
+    pub fn patience(&self, deadline: Moment) -> Timeouts {
+        self.silence.map_or(Timeouts::Until(deadline), Timeouts::Silence)
     }
 
     fn message(&self) -> Option<Message> {

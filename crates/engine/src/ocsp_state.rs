@@ -91,7 +91,7 @@ pub struct Record {
 
 /// Shared state of the update task.
 #[derive(Debug, Default)]
-struct Keeper {
+struct UpdateTask {
     is_there: bool,
     /// Certificates have changed since the task's last scan.
     is_due: bool,
@@ -102,7 +102,7 @@ struct Keeper {
 #[derive(Debug, Default)]
 pub struct Updates {
     records: Mutex<BTreeMap<CertId, Record>>,
-    keeper: Mutex<Keeper>,
+    keeper: Mutex<UpdateTask>,
 }
 
 impl Updates {
@@ -110,7 +110,7 @@ impl Updates {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keeper(&self) -> MutexGuard<'_, Keeper> {
+    fn keeper(&self) -> MutexGuard<'_, UpdateTask> {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

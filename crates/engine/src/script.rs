@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use config::spec::LogLevel;
-use conn::behind::Behind;
+use conn::buffered_body::BufferedBody;
 use expression::sample::{Bytes, Direction};
 use wire::http::Head;
 
@@ -63,7 +63,7 @@ pub struct StreamAccess<'a> {
     pub(crate) session: &'a Session,
     pub(crate) held: Held<'a>,
     pub(crate) direction: Direction,
-    pub(crate) behind: Behind<'a>,
+    pub(crate) behind: BufferedBody<'a>,
     pub(crate) bytes: Option<Bytes<'a>>,
 }
 

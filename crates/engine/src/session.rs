@@ -39,7 +39,7 @@ fn nanos_of(time: WallTime) -> u64 {
 
 /// State that only few sessions have.
 #[derive(Default)]
-pub(crate) struct Rare {
+pub(crate) struct SessionExtras {
     /// Headers that have to be received first, as rules on connections require.
     pub(crate) expected: Cell<Option<ExpectedHeader>>,
     /// PROXY protocol header received from the proxy in front (`accept-proxy`).
@@ -82,7 +82,7 @@ pub struct Session {
     /// Reason of a failure before anything was served.
     pub error: Cell<ConnectionError>,
     /// State that only few sessions have.
-    pub(crate) rare: OnceCell<Box<Rare>>,
+    pub(crate) rare: OnceCell<Box<SessionExtras>>,
     /// Variables of scope `sess`.
     variables: SessionStore,
     /// Its connection was upgraded from TCP mode to HTTP.

@@ -484,7 +484,7 @@ impl Worker {
 
     /// Drops the handles of removed frontends, after their addresses are closed.
     pub(crate) fn let_frontends_go(&self) {
-        self.generations.let_go();
+        self.generations.drop_leaving();
     }
 
     /// Returns this worker's handle to the state of a proxy.

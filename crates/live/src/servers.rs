@@ -101,7 +101,7 @@ impl Servers {
         let wakers = self.follow_load();
         let outcome = self.place(request);
         if matches!(outcome, Outcome::Unavailable | Outcome::QueueFull) {
-            self.let_go();
+            self.release_load();
         }
         (outcome, wakers)
     }
@@ -120,7 +120,7 @@ impl Servers {
                 let load = self.loads[server];
                 self.set_load(server, Load { served: load.served + 1, ..load });
             }
-            None => self.let_go(),
+            None => self.release_load(),
         }
         (spare, wakers)
     }
@@ -176,7 +176,7 @@ impl Servers {
     }
 
     /// Removes a request from the load: limits that depend on it shrink.
-    fn let_go(&mut self) {
+    fn release_load(&mut self) {
         self.held -= 1;
         if !self.ramps.is_settled(self.held) {
             self.set_limits();
@@ -228,7 +228,7 @@ impl Servers {
     /// Releases a slot of `server`: passes it to the next queued request, if there is one. The counts are as of when
     /// the slot was free.
     pub(super) fn release(&mut self, server: usize) -> (Counts, Option<Waker>) {
-        self.let_go();
+        self.release_load();
         let load = self.loads[server];
         let free = Load { served: load.served - 1, ..load };
         let counts = Counts { beconn: self.held, srv_conn: free.served };
@@ -303,7 +303,7 @@ impl Servers {
             return self.release(server).1;
         }
         self.waiting -= 1;
-        self.let_go();
+        self.release_load();
         if let Some(place) = place {
             self.note_queue(place);
         }

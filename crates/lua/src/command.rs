@@ -7,11 +7,11 @@ use conn::service::ByteService;
 use engine::service::registry::{ScriptCommand, Services};
 use mlua::Value;
 
-use crate::lent::Bare;
 use crate::prelude::native;
 use crate::run::{Run, RunTerms};
 use crate::service::Flow;
-use crate::{Home, voice};
+use crate::stream_handle::Bare;
+use crate::{Home, script_messages};
 
 /// Registers a command.
 pub(crate) fn add(services: &Services, name: &str, words: &[String], usage: &str, home: Home) -> bool {
@@ -23,7 +23,7 @@ pub(crate) fn add(services: &Services, name: &str, words: &[String], usage: &str
             let run = match begin(&home, &short, words) {
                 Ok(run) => Some(run),
                 Err(why) => {
-                    voice::failed(None, &why);
+                    script_messages::failed(None, &why);
                     None
                 }
             };
@@ -69,7 +69,7 @@ impl ByteService for Running {
         let Poll::Ready(outcome) = outcome else { return Poll::Pending };
         self.run = None;
         if let Err(why) = outcome {
-            voice::failed(None, &why);
+            script_messages::failed(None, &why);
         }
         Poll::Ready(())
     }

@@ -15,8 +15,8 @@ use mlua::{Function, IntoLua, Lua, Table, Value};
 
 use crate::machine::Machine;
 use crate::run::{Answer, Run, RunTerms};
+use crate::script_messages;
 use crate::value::Plain;
-use crate::voice;
 
 /// The event types, by their bits, with the family of each.
 pub(crate) const KINDS: [(&str, &str); 15] = [
@@ -66,7 +66,7 @@ enum Scope {
 }
 
 /// A queued event.
-struct Told {
+struct QueuedEvent {
     kind: usize,
     /// `None`: the type says everything.
     event: Option<Arc<Event>>,
@@ -90,7 +90,7 @@ struct Subscription {
 
 #[derive(Default)]
 struct Waiting {
-    events: VecDeque<Told>,
+    events: VecDeque<QueuedEvent>,
     /// A task delivers the events.
     is_served: bool,
     /// Events were dropped.
@@ -129,7 +129,7 @@ fn tell(event: &Event) {
     let (event, when) = (Arc::new(event.clone()), rt::clock::since_epoch().as_secs());
     for own in wanted {
         let told = kinds.iter().filter(|kind| own.kinds & (1 << **kind) != 0);
-        let told = told.map(|kind| Told { kind: *kind, event: Some(Arc::clone(&event)), when });
+        let told = told.map(|kind| QueuedEvent { kind: *kind, event: Some(Arc::clone(&event)), when });
         own.add(told);
     }
 }
@@ -143,7 +143,7 @@ pub(crate) fn tell_of_list(name: &str, event: ListEvent) {
     let wanted: Vec<Arc<Subscription>> = lock(&ALL).iter().filter(wants).cloned().collect();
     let when = rt::clock::since_epoch().as_secs();
     for own in wanted {
-        own.add([Told { kind, event: None, when }].into_iter());
+        own.add([QueuedEvent { kind, event: None, when }].into_iter());
     }
 }
 
@@ -218,12 +218,12 @@ fn admin(status: &ServerStatus) -> [(&'static str, bool); 8] {
 }
 
 impl Subscription {
-    fn add(self: &Arc<Self>, told: impl Iterator<Item = Told>) {
+    fn add(self: &Arc<Self>, told: impl Iterator<Item = QueuedEvent>) {
         let mut waiting = lock(&self.waiting);
         for one in told {
             if waiting.events.len() >= MOST_WAITING {
                 if !std::mem::replace(&mut waiting.is_full, true) {
-                    voice::failed(None, "Lua event_hdl: the queue of events is full, events will be missed.");
+                    script_messages::failed(None, "Lua event_hdl: the queue of events is full, events will be missed.");
                 }
                 break;
             }
@@ -241,13 +241,13 @@ impl Subscription {
         rt::spawn(rt::Class::Normal, u64::MAX, async move {
             while let Some(told) = self.next() {
                 if let Err(why) = self.call(&told).await {
-                    voice::failed(None, &why);
+                    script_messages::failed(None, &why);
                 }
             }
         });
     }
 
-    fn next(&self) -> Option<Told> {
+    fn next(&self) -> Option<QueuedEvent> {
         let mut waiting = lock(&self.waiting);
         if self.over.load(Ordering::Relaxed) {
             waiting.events.clear();
@@ -258,7 +258,7 @@ impl Subscription {
         next
     }
 
-    async fn call(&self, told: &Told) -> Result<(), String> {
+    async fn call(&self, told: &QueuedEvent) -> Result<(), String> {
         let machine = &self.machine;
         let what: Arc<str> = "event_hdl".into();
         let arguments = machine.with(|lua| arguments(lua, told)).map_err(|error| format!("Lua {what}: {error}"))?;
@@ -273,7 +273,7 @@ impl Subscription {
 }
 
 /// Returns the arguments of a function: type, data, time.
-fn arguments(lua: &Lua, told: &Told) -> mlua::Result<Vec<Value>> {
+fn arguments(lua: &Lua, told: &QueuedEvent) -> mlua::Result<Vec<Value>> {
     let kind = KINDS[told.kind].0.into_lua(lua)?;
     let Some(event) = &told.event else {
         // HAProxy passes no data here, not even nil.

@@ -12,7 +12,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use base::slab::Key;
 use conn::flow::{Passed, make_output};
-use engine::filter::{Event, Filter, HeadRefused, Scene};
+use engine::filter::{Event, Filter, FilterContext, HeadRefused, RulePosition, ScriptFilter};
 use engine::script::StreamAccess;
 use engine::service::registry::Services;
 use engine::session::Session;
@@ -28,7 +28,7 @@ use crate::payload::{Handle, ROOM};
 use crate::prelude::native;
 use crate::run::{Answer, Run, RunTerms};
 use crate::shared::{Mark, WakeTime};
-use crate::{Home, voice};
+use crate::{Home, script_messages};
 
 /// `filter.FLT_CFG_FL_HTX`.
 const HTTP: i64 = 1;
@@ -47,10 +47,10 @@ pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
     let short: Arc<str> = name.into();
     services.add_filter(
         name,
-        Arc::new(move |session, state, proxy, place| {
+        Arc::new(move |session, state, position| {
             let machine = home.machine()?;
-            let filter = Scripted::new(machine, &short, session, state, proxy, place)?;
-            Some(Box::new(filter) as Box<dyn Filter>)
+            let filter = Scripted::new(machine, &short, session, state, position)?;
+            Some(Box::new(filter) as Box<dyn ScriptFilter>)
         }),
     )
 }
@@ -153,10 +153,9 @@ impl Scripted {
         name: &Arc<str>,
         session: &Session,
         state: &SharedStreamState,
-        proxy: usize,
-        place: usize,
+        position: RulePosition,
     ) -> Option<Self> {
-        let key = (machine.number, proxy, place);
+        let key = (machine.number, position.proxy, position.index);
         let made = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&key).cloned()?;
         if session.is_http() && !sees_http(&made) {
             return None;
@@ -200,7 +199,7 @@ impl Scripted {
         let task = crate::here().zip(self.task).and_then(|(worker, key)| worker.task(key));
         let access = task.as_ref().zip(state.as_ref());
         let access = access.map(|(task, state)| StreamAccess::of_filter(task, state, direction));
-        let lent = access.as_ref().map(|access| access as &dyn crate::lent::Lent);
+        let lent = access.as_ref().map(|access| access as &dyn crate::stream_handle::StreamHandle);
         let run = machine.with(|lua| {
             lua.remove_app_data::<WakeTime>();
             let function = native(lua, function).map_err(|error| format!("Lua {what}: {error}"))?;
@@ -220,7 +219,7 @@ impl Scripted {
         });
         outcome.or_else(|why| {
             let (said, goes_on) = self.explain(callback, &why);
-            voice::failed(Some(self.frontend), &said);
+            script_messages::failed(Some(self.frontend), &said);
             if goes_on { Ok(MultiValue::new()) } else { Err(HeadRefused::Refused) }
         })
     }
@@ -290,7 +289,7 @@ impl Scripted {
         match reply.map(|reply| self.machine.with(|_| crate::reply::write(reply))).transpose() {
             Ok(reply) => HeadRefused::Ended(reply),
             Err(why) => {
-                voice::failed(Some(self.frontend), &format!("Lua filter '{}' : {why}.", self.name));
+                script_messages::failed(Some(self.frontend), &format!("Lua filter '{}' : {why}.", self.name));
                 HeadRefused::Refused
             }
         }
@@ -341,10 +340,10 @@ impl Scripted {
 }
 
 impl Filter for Scripted {
-    fn note(&mut self, scene: &Scene, event: Event<'_>) {
+    fn note(&mut self, context: &FilterContext, event: Event<'_>) {
         match event {
             Event::Opened(direction) if self.way(direction).start != Start::Refused => self.start(direction),
-            Event::MessageEnded(direction) if scene.http && self.way(direction).payload.lock().is_wanted => {
+            Event::MessageEnded(direction) if context.http && self.way(direction).payload.lock().is_wanted => {
                 self.way(direction).payload.lock().ended = true;
                 let _ = self.call("http_end", direction, true);
             }
@@ -358,44 +357,6 @@ impl Filter for Scripted {
         }
     }
 
-    fn is_scripted(&self) -> bool {
-        true
-    }
-
-    fn poll_head(&mut self, cx: &mut Context<'_>, _: &Scene, direction: Direction) -> Poll<Result<(), HeadRefused>> {
-        loop {
-            if self.way(direction).poll_wait(cx) {
-                return Poll::Pending;
-            }
-            match self.way(direction).start {
-                Start::Refused => {
-                    let why = self.way(direction).refusal.take();
-                    return Poll::Ready(Err(why.unwrap_or(HeadRefused::Refused)));
-                }
-                Start::Waits => {
-                    self.start(direction);
-                    continue;
-                }
-                Start::Before | Start::Begun => {}
-            }
-            self.note_length(direction);
-            let ends = self.way(direction).payload.lock().ended;
-            let bodiless = self.framing(direction).filter(|_| ends);
-            match self.call("http_headers", direction, true) {
-                Ok(Some(0)) => continue,
-                Ok(Some(..0)) => return Poll::Ready(Err(HeadRefused::Refused)),
-                Err(why) => return Poll::Ready(Err(why)),
-                Ok(_) => {
-                    self.way(direction).until = None;
-                    // The message has no body, even if the script has set a length.
-                    bodiless.into_iter().for_each(|framing| self.set_framing(direction, framing));
-                    self.note_length(direction);
-                    return Poll::Ready(Ok(()));
-                }
-            }
-        }
-    }
-
     fn wants(&self, direction: Direction) -> bool {
         let way = if direction == Direction::Request { &self.request } else { &self.response };
         let payload = way.payload.lock();
@@ -404,13 +365,13 @@ impl Filter for Scripted {
 
     fn body(
         &mut self,
-        scene: &Scene,
+        context: &FilterContext,
         direction: Direction,
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
     ) -> Passed {
-        let callback = if scene.http { "http_payload" } else { "tcp_payload" };
+        let callback = if context.http { "http_payload" } else { "tcp_payload" };
         let handle = self.way(direction).payload.clone();
         make_output(output);
         let mut calls = 0;
@@ -450,7 +411,7 @@ impl Filter for Scripted {
             }
             calls += 1;
             let before = handle.lock().data.len();
-            let forwarded = match self.call(callback, direction, scene.http) {
+            let forwarded = match self.call(callback, direction, context.http) {
                 Ok(None) => usize::MAX,
                 Ok(Some(count)) => match usize::try_from(count) {
                     Ok(count) => count,
@@ -473,6 +434,47 @@ impl Filter for Scripted {
                     _ if !moved => return Passed::Until(rt::clock::moment() + USUAL_WAIT),
                     _ if calls >= CALLS_IN_A_TURN => return Passed::Again,
                     _ => {}
+                }
+            }
+        }
+    }
+}
+
+impl ScriptFilter for Scripted {
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        _: &FilterContext,
+        direction: Direction,
+    ) -> Poll<Result<(), HeadRefused>> {
+        loop {
+            if self.way(direction).poll_wait(cx) {
+                return Poll::Pending;
+            }
+            match self.way(direction).start {
+                Start::Refused => {
+                    let why = self.way(direction).refusal.take();
+                    return Poll::Ready(Err(why.unwrap_or(HeadRefused::Refused)));
+                }
+                Start::Waits => {
+                    self.start(direction);
+                    continue;
+                }
+                Start::Before | Start::Begun => {}
+            }
+            self.note_length(direction);
+            let ends = self.way(direction).payload.lock().ended;
+            let bodiless = self.framing(direction).filter(|_| ends);
+            match self.call("http_headers", direction, true) {
+                Ok(Some(0)) => continue,
+                Ok(Some(..0)) => return Poll::Ready(Err(HeadRefused::Refused)),
+                Err(why) => return Poll::Ready(Err(why)),
+                Ok(_) => {
+                    self.way(direction).until = None;
+                    // The message has no body, even if the script has set a length.
+                    bodiless.into_iter().for_each(|framing| self.set_framing(direction, framing));
+                    self.note_length(direction);
+                    return Poll::Ready(Ok(()));
                 }
             }
         }

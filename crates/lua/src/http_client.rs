@@ -8,14 +8,14 @@ use engine::worker::Worker;
 use mlua::{Table, Value};
 
 use crate::address::{self, Target};
-use crate::lent::{fields, text};
+use crate::stream_handle::{fields, text};
 use crate::value::{Job, Plain};
 
 /// Maximum length of a response body in bytes.
 const LONGEST: usize = 64 << 20;
 
 /// The parameters of a script's request.
-struct Wish {
+struct RequestOptions {
     request: Request,
     to: Option<Target>,
 }
@@ -42,7 +42,7 @@ pub(crate) fn begin(name: &str, values: &[Value]) -> Option<Job> {
     }))
 }
 
-fn read(method: &str, table: &Table) -> Result<Wish, String> {
+fn read(method: &str, table: &Table) -> Result<RequestOptions, String> {
     let given = |name: &str| table.get::<Value>(name).unwrap_or(Value::Nil);
     let Value::String(url) = given("url") else { return Err("need a 'url' argument".to_owned()) };
     let mut uri = Uri::parse(&url.to_string_lossy()).ok_or("couldn't start the httpclient")?;
@@ -82,11 +82,11 @@ fn read(method: &str, table: &Table) -> Result<Wish, String> {
         }
         _ => None,
     };
-    Ok(Wish { request, to })
+    Ok(RequestOptions { request, to })
 }
 
 /// Sends the request. The error is the status of HAProxy's error page.
-async fn send(worker: &Worker, wish: &Wish) -> Result<Answer, u16> {
+async fn send(worker: &Worker, wish: &RequestOptions) -> Result<Answer, u16> {
     let request = &wish.request;
     let Some(to) = &wish.to else {
         return http_client::send(worker, request, LONGEST).await.map_err(|failure| match failure {

@@ -11,7 +11,6 @@ mod events;
 mod filter;
 mod http_client;
 mod jobs;
-mod lent;
 mod loading;
 mod machine;
 mod maps;
@@ -27,21 +26,22 @@ mod registrations;
 mod reply;
 mod rows;
 mod run;
+mod script_messages;
 mod service;
 mod shared;
 mod socket;
+mod stream_handle;
 mod strings;
 mod tables;
 mod task;
 mod value;
-mod voice;
 
 #[cfg(test)]
 mod manual;
 #[cfg(test)]
 mod tests;
 
-pub use voice::Print;
+pub use script_messages::Print;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -133,7 +133,7 @@ impl Home {
 
 /// Interfaces and settings of the program that loads scripts.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct ScriptHost<'a> {
     /// Number of threads.
     pub threads: u32,
     /// The environment after evaluation of the configuration: `NAME=value`.
@@ -171,12 +171,12 @@ impl std::fmt::Debug for Scripts {
 }
 
 /// Loads the scripts, and adds what they register to `services`. Errors are reported.
-pub fn load(spec: &LuaSpec, around: Surroundings<'_>, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
+pub fn load(spec: &LuaSpec, around: ScriptHost<'_>, services: &mut Services, found: &mut Vec<Diagnostic>) -> Scripts {
     let mut scripts = Scripts::default();
     if spec.scripts.is_empty() {
         return scripts;
     }
-    voice::open(spec, around.print);
+    script_messages::open(spec, around.print);
     let _ = INFO.set(around.info);
     let _ = COMMAND.set(around.command);
     let _ = MAP.set(around.map);
@@ -365,11 +365,11 @@ impl Scripts {
             if let Kind::Command(words, usage) = &kind {
                 let is_new = command::add(&process.services, &name, words, usage, home);
                 if !is_new && is_first {
-                    voice::warn(&twice(&kind, &name).message);
+                    script_messages::warn(&twice(&kind, &name).message);
                 }
             } else if is_first {
                 let what = kind.name();
-                voice::warn(&format!(
+                script_messages::warn(&format!(
                     "Lua init: the {what} 'lua.{name}' is registered after the configuration was read, so no line can use it."
                 ));
             }

@@ -85,7 +85,7 @@ fn look_up(context: &Context<'_>, conversion: &Conversion, key: &Value) -> Optio
         _ => return None,
     };
     let value = conversion.convert(context, sample)?;
-    crate::lent::fit(context, value, Type::Str)?.bytes().map(<[u8]>::to_vec)
+    crate::stream_handle::fit(context, value, Type::Str)?.bytes().map(<[u8]>::to_vec)
 }
 
 /// Returns a map that scripts use before the process has it.

@@ -13,10 +13,10 @@ use expression::variable::{Variable, Variables};
 use mlua::{Function, IntoLua, Lua, MultiValue, Table, UserData, Value, Variadic};
 use policy::compile::lend_early;
 
-use crate::lent::{answer, dispatch, evaluate, text};
 use crate::registrations::{Kind, Registrations};
 use crate::shared::{CLASSES, Functions, LENT, Mark, WakeTime};
 use crate::socket::Handle;
+use crate::stream_handle::{answer, dispatch, evaluate, text};
 use crate::value::{Plain, of_sample};
 
 /// The parts of the classes that are written in Lua, in the order of loading.
@@ -81,7 +81,7 @@ fn asking(lua: &Lua, native: &Table, keeps_booleans: bool) -> mlua::Result<()> {
     native.set(
         "log",
         lua.create_function(|_, (level, message): (i64, mlua::LuaString)| {
-            crate::voice::log(None, level, &message.to_string_lossy());
+            crate::script_messages::log(None, level, &message.to_string_lossy());
             Ok(())
         })?,
     )

@@ -283,7 +283,7 @@ pub(crate) fn perform_orders() {
                 let answer = String::from_utf8_lossy(answer.trim_ascii());
                 if !answer.is_empty() {
                     let words = words.join(" ");
-                    crate::voice::log(
+                    crate::script_messages::log(
                         None,
                         i64::from(config::spec::LogLevel::Notice as u8),
                         &format!("Lua init: {words}: {answer}"),

@@ -16,13 +16,13 @@ use expression::{Arguments, Kind as Parameter, Signature};
 use mlua::{Function, MultiValue, Value};
 use policy::rule::{Action as Ruled, RegisteredAction, RuleError, ScriptCall, Wait};
 
-use crate::lent::{Evaluation, Lent, fit, is_http};
 use crate::machine::Machine;
 use crate::prelude::native;
 use crate::registrations::Kind;
 use crate::run::{Answer, Run, RunTerms};
 use crate::shared::{Mark, WakeTime};
-use crate::{Home, voice};
+use crate::stream_handle::{Evaluation, StreamHandle, fit, is_http};
+use crate::{Home, script_messages};
 
 /// Maximum number of arguments of a fetch or a converter.
 const MOST_ARGUMENTS: usize = 5;
@@ -57,7 +57,7 @@ fn run_at_once(
     machine: &Arc<Machine>,
     what: &Arc<str>,
     registered: &Registered,
-    lent: &dyn Lent,
+    lent: &dyn StreamHandle,
     arguments: impl FnOnce(&mlua::Lua, Function) -> mlua::Result<(Function, Vec<Value>)>,
 ) -> Result<MultiValue, String> {
     machine.with(|lua| {
@@ -79,7 +79,7 @@ fn with_transaction(
     lua: &mlua::Lua,
     machine: &Machine,
     function: Function,
-    lent: &dyn Lent,
+    lent: &dyn StreamHandle,
 ) -> mlua::Result<(Function, Vec<Value>)> {
     let caller = match machine.caller() {
         Some(caller) => caller.clone(),
@@ -117,7 +117,7 @@ pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool
             written(lua, arguments, &mut all)?;
             Ok((caller, all))
         });
-        made.map_err(|why| voice::failed(context.frontend, &why)).ok()
+        made.map_err(|why| script_messages::failed(context.frontend, &why)).ok()
     };
     let row =
         Fetch::owned(format!("lua.{name}"), parameters(), Type::Str, Places::EVERYWHERE, move |context, arguments| {
@@ -140,7 +140,7 @@ pub(crate) fn add_converter(services: &mut Services, name: &str, home: Home) -> 
             written(lua, arguments, &mut all)?;
             Ok((function, all))
         });
-        made.map_err(|why| voice::failed(context.frontend, &why)).ok()
+        made.map_err(|why| script_messages::failed(context.frontend, &why)).ok()
     };
     let name = format!("lua.{name}");
     let row = Converter::owned(name, parameters(), Type::Str, Type::Str, move |context, value, arguments| {
@@ -222,12 +222,12 @@ impl Acting {
                 == values.front().and_then(Value::as_table).cloned()
         {
             let reply = values.get(1).and_then(Value::as_table);
-            let is_http = reply.is_some() && Lent::lend(stream, &mut |_| {});
+            let is_http = reply.is_some() && StreamHandle::lend(stream, &mut |_| {});
             return Some(match reply.filter(|_| is_http).map(|reply| machine.with(|_| crate::reply::write(reply))) {
                 None => Verdict::Abort,
                 Some(Ok((status, text))) => Verdict::Reply(status, text),
                 Some(Err(why)) => {
-                    voice::failed(Some(stream.proxy()), &format!("Lua function '{}': {why}.", self.name));
+                    script_messages::failed(Some(stream.proxy()), &format!("Lua function '{}': {why}.", self.name));
                     Verdict::Fail
                 }
             });
@@ -237,7 +237,7 @@ impl Acting {
             Some(1 | 4) => Verdict::Stop,
             Some(2) if !stream.may_wait() => {
                 let why = format!("Lua function '{}': unable to yield, aborted Lua execution.", self.name);
-                voice::failed(Some(stream.proxy()), &why);
+                script_messages::failed(Some(stream.proxy()), &why);
                 Verdict::Continue
             }
             Some(2) => {
@@ -285,7 +285,7 @@ impl Action for Acting {
                     None => continue,
                 },
                 Err(why) => {
-                    voice::failed(Some(stream.proxy()), &why);
+                    script_messages::failed(Some(stream.proxy()), &why);
                     return Poll::Ready(Verdict::Continue);
                 }
             }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use mlua::thread::ThreadStatus;
 use mlua::{Function, IntoLua, Lua, MultiValue, Thread, Value};
 
-use crate::lent::Lent;
 use crate::machine::{Machine, describe, split_traceback};
 use crate::shared::{Burst, Cut, LENT, Mark};
+use crate::stream_handle::StreamHandle;
 use crate::value::{Job, Plain};
 use crate::{jobs, queue};
 
@@ -102,7 +102,7 @@ impl Run {
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        lent: Option<&dyn Lent>,
+        lent: Option<&dyn StreamHandle>,
         asked: Asked<'_>,
     ) -> Poll<Result<MultiValue, String>> {
         loop {
@@ -169,7 +169,7 @@ impl Run {
     }
 
     /// Runs to the next yield, under the lock.
-    fn resume(&mut self, arguments: MultiValue, lent: Option<&dyn Lent>) -> ResumeResult {
+    fn resume(&mut self, arguments: MultiValue, lent: Option<&dyn StreamHandle>) -> ResumeResult {
         let machine = Arc::clone(&self.machine);
         machine.with(|lua| {
             let begun = rt::clock::moment();

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use wire::http::Head;
 
 use crate::jobs::milliseconds;
-use crate::lent::request_parts;
 use crate::prelude::native;
 use crate::reply::is_name;
 use crate::run::{Answer, Run, RunTerms};
+use crate::stream_handle::request_parts;
 use crate::value::Plain;
-use crate::{Home, voice};
+use crate::{Home, script_messages};
 
 /// Maximum number of buffered bytes per direction, before the other end has to read.
 const BUFFER: usize = 16_384;
@@ -237,13 +237,13 @@ impl Serving {
         let worker = crate::here();
         let task = worker.as_ref().zip(self.task).and_then(|(worker, key)| worker.task(key));
         let access = task.as_ref().map(|task| StreamAccess::of_service(task, &self.state));
-        let lent = access.as_ref().map(|access| access as &dyn crate::lent::Lent);
+        let lent = access.as_ref().map(|access| access as &dyn crate::stream_handle::StreamHandle);
         let outcome = run.poll(cx, lent, &mut |cx, name, values| flow.ask(cx, name, values));
         let Poll::Ready(outcome) = outcome else { return };
         self.run = None;
         flow.over = Some(outcome.is_ok());
         if let Err(why) = outcome {
-            voice::failed(Some(self.frontend), &why);
+            script_messages::failed(Some(self.frontend), &why);
         }
     }
 }
@@ -267,7 +267,7 @@ impl Service for Serving {
             match self.begin(request) {
                 Ok(run) => self.run = Some(run),
                 Err(why) => {
-                    voice::failed(Some(self.frontend), &why);
+                    script_messages::failed(Some(self.frontend), &why);
                     self.flow.over = Some(false);
                 }
             }
@@ -355,7 +355,7 @@ impl ByteService for Bytes {
             match serving.begin_of_bytes() {
                 Ok(run) => serving.run = Some(run),
                 Err(why) => {
-                    voice::failed(Some(serving.frontend), &why);
+                    script_messages::failed(Some(serving.frontend), &why);
                     serving.flow.over = Some(false);
                 }
             }

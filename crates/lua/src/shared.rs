@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::moment::Moment;
 use mlua::{Function, Table, Thread};
 
-use crate::lent::Lent;
+use crate::stream_handle::StreamHandle;
 
 /// The name of the classes in tracebacks; HAProxy implements them in C.
 pub(crate) const CLASSES: &str = "[haproxy]";
@@ -34,7 +34,7 @@ pub(crate) struct Burst {
 
 scoped_tls_hkt::scoped_thread_local!(
     /// The stream of the function that runs on this thread.
-    pub(crate) static LENT: for<'a> &'a dyn Lent
+    pub(crate) static LENT: for<'a> &'a dyn StreamHandle
 );
 
 /// Functions registered in a state.

@@ -16,7 +16,7 @@ use mlua::{UserData, Value};
 use rt::net::Address;
 
 use crate::address::{self, Target};
-use crate::lent::text;
+use crate::stream_handle::text;
 use crate::value::{Job, Plain};
 
 /// Maximum number of bytes that are buffered, and that one call returns.

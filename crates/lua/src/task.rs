@@ -8,7 +8,7 @@ use mlua::{Function, Lua, Table, Value, Variadic};
 use crate::machine::Machine;
 use crate::registrations::Registrations;
 use crate::run::{Answer, Run, RunTerms};
-use crate::voice;
+use crate::script_messages;
 
 /// The state that a function belongs to, for tasks started from within it.
 struct Own(std::sync::Weak<Machine>);
@@ -29,7 +29,7 @@ pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<V
             Err(why) => Err(why),
         };
         if let Err(why) = outcome {
-            voice::failed(None, &why);
+            script_messages::failed(None, &why);
         }
     });
 }

@@ -35,7 +35,6 @@ pub mod memory;
 mod memory_waits;
 pub mod net;
 mod output;
-mod patience;
 pub mod process;
 mod profile;
 pub mod program;
@@ -55,6 +54,7 @@ mod timer;
 mod unless;
 pub mod watchdog;
 mod worker;
+mod yield_policy;
 
 pub use alarm::Alarm;
 pub use class::in_class;

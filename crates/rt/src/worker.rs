@@ -19,7 +19,6 @@ use crate::loop_counts::LoopCounts;
 use crate::mailbox::{Handle, Message, Remote, Shared};
 use crate::memory_waits::{Waits, memory_is_scarce};
 use crate::net::{ParkedId, RawPipe, Spares};
-use crate::patience::Patience;
 use crate::profile::Profile;
 use crate::random::Random;
 use crate::recycle::{Bins, boxed, boxed_with};
@@ -27,6 +26,7 @@ use crate::slice::Slice;
 use crate::source::Sources;
 use crate::task::{Class, TaskCost, Tasks};
 use crate::task_id::TaskId;
+use crate::yield_policy::YieldPolicy;
 use crate::{WorkerId, current, executor};
 
 /// Size of a [`large_buffer`] in bytes: half of a typical second-level cache, and nine of the loopback device's
@@ -66,7 +66,7 @@ pub(crate) struct Worker {
     pub(crate) panics: Cell<u32>,
     /// The program's own data for this worker.
     local: RefCell<Option<Rc<dyn Any>>>,
-    pub(crate) patience: Patience,
+    pub(crate) patience: YieldPolicy,
     pub(crate) idleness: Idleness,
     pub(crate) counts: LoopCounts,
     /// Remaining units of reading and writing of the running task.
@@ -119,7 +119,7 @@ impl Worker {
             panic_hook: RefCell::default(),
             panics: Cell::new(0),
             local: RefCell::default(),
-            patience: Patience::default(),
+            patience: YieldPolicy::default(),
             idleness: Idleness::new(now),
             counts: LoopCounts::default(),
             budget: Cell::new(BUDGET),

@@ -18,10 +18,10 @@ use crate::client::{Asked, Client};
 use crate::details::Wanted;
 use crate::events::{self, Assembly, Event};
 use crate::failure::Failure;
+use crate::handshake::{Finished, Handshake, Peer, Progress, Secrets};
 use crate::handshake_info::HandshakeInfo;
 use crate::record::{self, Content, Protection, Refused};
 use crate::server::{Choice, Server};
-use crate::shaking::{Finished, Peer, Progress, Secrets, Shaking};
 
 pub use crate::record::{LARGEST, LARGEST_RECORD, OVERHEAD};
 
@@ -52,7 +52,7 @@ pub enum Received {
 
 /// The progress of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shaken {
+pub enum HandshakeProgress {
     /// More input is needed.
     Part,
     /// More input is needed, but data can be sent or received already.
@@ -64,7 +64,7 @@ pub enum Shaken {
     },
 }
 
-impl Shaken {
+impl HandshakeProgress {
     /// Whether the handshake is complete.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Open { .. })
@@ -80,7 +80,7 @@ enum State {
     /// An incomplete ClientHello.
     Hello(Arc<Server>),
     /// Handshake in progress.
-    Shaking(Box<Shaking>),
+    Shaking(Box<Handshake>),
     /// Established.
     Open(Box<Open>),
     /// Failed, or refused from the start; with the information known by then.
@@ -140,7 +140,7 @@ impl Connection {
         let wanted = client.wanted();
         let info = HandshakeInfo { server_name, details: wanted.begin(), ..HandshakeInfo::default() };
         let with_secrets = wanted.has(Wanted::SECRETS);
-        let shaking = Shaking::new(Peer::Server(peer?), info, with_secrets, client.limits());
+        let shaking = Handshake::new(Peer::Server(peer?), info, with_secrets, client.limits());
         let shaking = shaking.wanting_early(wants_early).expecting(protocol);
         Ok(Self { state: State::Shaking(Box::new(shaking)) })
     }
@@ -175,10 +175,10 @@ impl Connection {
     ///
     /// # Errors
     /// The handshake failed; nothing but `out` may be sent on the connection.
-    pub fn shake(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<Shaken, Failure> {
+    pub fn shake(&mut self, input: &mut Buffer, out: &mut Vec<u8>) -> Result<HandshakeProgress, Failure> {
         if let State::Hello(server) = &self.state {
             match choose(server, input.data(), out) {
-                Ok(None) => return Ok(Shaken::Part),
+                Ok(None) => return Ok(HandshakeProgress::Part),
                 Ok(Some(shaking)) => self.state = State::Shaking(Box::new(shaking)),
                 Err(failure) => {
                     let info = HandshakeInfo { failure: Some(Box::new(failure.clone())), ..HandshakeInfo::default() };
@@ -188,19 +188,19 @@ impl Connection {
             }
         }
         let State::Shaking(shaking) = &mut self.state else {
-            return Ok(if self.is_open() { Shaken::Open { plain: 0 } } else { Shaken::Part });
+            return Ok(if self.is_open() { HandshakeProgress::Open { plain: 0 } } else { HandshakeProgress::Part });
         };
         match shaking.advance(input, out) {
-            Ok(Progress::Part) => Ok(Shaken::Part),
-            Ok(Progress::Early) => Ok(Shaken::Early),
+            Ok(Progress::Part) => Ok(HandshakeProgress::Part),
+            Ok(Progress::Early) => Ok(HandshakeProgress::Early),
             Ok(Progress::Done) => {
                 let State::Shaking(shaking) = std::mem::replace(&mut self.state, State::Failed(None)) else {
-                    return Ok(Shaken::Part);
+                    return Ok(HandshakeProgress::Part);
                 };
                 let (open, received) = Open::new(*shaking, out)?;
                 self.state = State::Open(Box::new(open));
                 put_in_front(input, &received);
-                Ok(Shaken::Open { plain: received.len() })
+                Ok(HandshakeProgress::Open { plain: received.len() })
             }
             Err(failure) => {
                 let info = shaking.failed(failure.clone());
@@ -311,7 +311,7 @@ fn put_in_front(input: &mut Buffer, plain: &[u8]) {
 }
 
 /// Selects the certificate and settings for a ClientHello. `None`: it is incomplete.
-fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Option<Shaking>, Failure> {
+fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Option<Handshake>, Failure> {
     let joined;
     let message = match client_hello::message(input) {
         Found::Part if input.len() >= LARGEST_FLIGHT => return Err(Failure::NotTls),
@@ -351,13 +351,13 @@ fn choose(server: &Arc<Server>, input: &[u8], out: &mut Vec<u8>) -> Result<Optio
     };
     let with_secrets = wanted.has(Wanted::SECRETS);
     let sends_early = hello.extension(client_hello::extension::EARLY_DATA).is_some();
-    Ok(Some(Shaking::new(peer, info, with_secrets, limits).judged(judge).wanting_early(sends_early)))
+    Ok(Some(Handshake::new(peer, info, with_secrets, limits).judged(judge).wanting_early(sends_early)))
 }
 
 impl Open {
     /// Converts a complete handshake, and returns a client's unread early data. Early data that the server has rejected
     /// is appended to `out` again: the server has not processed it.
-    fn new(shaking: Shaking, out: &mut Vec<u8>) -> Result<(Self, Vec<u8>), Failure> {
+    fn new(shaking: Handshake, out: &mut Vec<u8>) -> Result<(Self, Vec<u8>), Failure> {
         let limits = shaking.limits;
         let Finished { extracted: ExtractedSecrets { tx, rx }, secrets, info, received, refused } = shaking.finish()?;
         let is_tls13 = info.is_tls13();

@@ -148,7 +148,7 @@ impl Details {
 
 /// The values that rustls reports during one call.
 #[derive(Default)]
-struct Told {
+struct Reported {
     /// The details that keep secrets, and whether those of TLS 1.3 are kept.
     details: Option<(Box<Details>, bool)>,
     /// The error of the peer's certificate.
@@ -156,7 +156,7 @@ struct Told {
 }
 
 thread_local! {
-    static TOLD: RefCell<Told> = RefCell::default();
+    static TOLD: RefCell<Reported> = RefCell::default();
 }
 
 /// Calls rustls and collects what it reports during the call. Returns the error of the peer's certificate, if one was
@@ -166,7 +166,7 @@ pub(crate) fn listening<T>(
     with_secrets: bool,
     work: impl FnOnce() -> T,
 ) -> (T, Option<Fault>) {
-    TOLD.set(Told { details: details.take().map(|details| (details, with_secrets)), fault: None });
+    TOLD.set(Reported { details: details.take().map(|details| (details, with_secrets)), fault: None });
     let result = work();
     let told = TOLD.take();
     *details = told.details.map(|(details, _)| details);

@@ -14,7 +14,7 @@ use wire::client_hello::{self, extension};
 
 use crate::certificate::{Certificate, Kind};
 use crate::details::{Wanted, key_log};
-use crate::forge::{self, Cache};
+use crate::generated_certificate::{self, Cache};
 use crate::limits::RecordLimits;
 use crate::names::{Names, Row};
 use crate::provider::{Algorithms, Version};
@@ -454,7 +454,8 @@ impl Server {
         let (certificate, ready) = match known {
             Some(known) => known,
             None => {
-                let certificate = Arc::new(forge::certificate(&generator.authority, &like.certificate, &name, now)?);
+                let certificate =
+                    Arc::new(generated_certificate::certificate(&generator.authority, &like.certificate, &name, now)?);
                 let entry = Entry { certificate: Arc::clone(&certificate), ..like.clone() };
                 let (_, ready) = self.maker().make(entry).ok()?;
                 let made = (certificate, ready);

@@ -13,7 +13,7 @@ use rt::net::{Address, BindOptions, ListeningSocket};
 use weir_tools::Outcome;
 use weir_tools::load::counters::Counters;
 use weir_tools::load::drive::{Drive, Gathering, Report, Sink};
-use weir_tools::load::options::{self, Wish};
+use weir_tools::load::options::{self, LoadTask};
 use weir_tools::load::plan::Plan;
 use weir_tools::load::show::{Second, Show};
 use weir_tools::origin::certificate::{Kind, Origin, offer};
@@ -96,7 +96,7 @@ impl Sink for Direct {
 /// Runs `weir load` with these words to its end; returns its counters, and the first failure.
 fn load(line: &str) -> (Counters, Option<String>) {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    let Ok(Wish::Run(plan)) = options::parse(&words, &weir_tools::load::target::resolve) else { panic!("{line}") };
+    let Ok(LoadTask::Run(plan)) = options::parse(&words, &weir_tools::load::target::resolve) else { panic!("{line}") };
     let drive = Drive::new((*plan).clone()).unwrap();
     let gathering = Gathering::new(&plan, Box::new(Silent), drive.workers()).unwrap();
     let sink = Arc::new(Direct(Mutex::new(gathering), AtomicUsize::new(0)));

@@ -49,7 +49,7 @@ pub struct Older {
 /// An address of the configuration.
 struct Wanted<'a> {
     bind: &'a Bind,
-    around: Surroundings,
+    around: SocketContext,
     owner: Owner<'a>,
     /// Its index in the owner.
     index: usize,
@@ -207,22 +207,22 @@ pub fn open_named(
 /// Returns every address of a program.
 fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
     let proxies = program.proxies.iter().filter(|proxy| !proxy.disabled).flat_map(|proxy| {
-        let around = Surroundings::of(proxy, program, reuse_port);
+        let around = SocketContext::of(proxy, program, reuse_port);
         let binds = proxy.frontend.iter().flat_map(|frontend| &frontend.binds);
         // Reverse HTTP addresses connect instead.
         let binds = binds.filter(|bind| !matches!(bind.address, BindAddress::Reverse { .. }));
         binds.map(move |bind| Wanted { bind, around, owner: Owner::Proxy(proxy), index: bind.index })
     });
-    let around = Surroundings::default();
+    let around = SocketContext::default();
     let runtime = program.runtime.sockets.iter().enumerate();
     let runtime = runtime.map(|(index, socket)| Wanted { bind: &socket.bind, around, owner: Owner::Runtime, index });
     let relays = program.log_forwards.iter().flat_map(move |relay| {
-        let around = Surroundings { reuse_port, ..Surroundings::default() };
+        let around = SocketContext { reuse_port, ..SocketContext::default() };
         let receive = program.global.datagram_receive_buffer;
         let wanted = move |bind, is_datagram| Wanted {
             bind,
             around: match is_datagram {
-                true => Surroundings { buffers: SocketBuffers { receive, ..around.buffers }, ..around },
+                true => SocketContext { buffers: SocketBuffers { receive, ..around.buffers }, ..around },
                 false => around,
             },
             owner: Owner::Relay(relay, is_datagram),
@@ -232,7 +232,7 @@ fn wanted(program: &Program, reuse_port: bool) -> Vec<Wanted<'_>> {
         streams.chain(relay.datagrams.iter().map(move |bind| wanted(bind, true)))
     });
     let peers = program.peers.iter().filter(|section| section.is_active()).filter_map(move |section| {
-        let around = Surroundings { reuse_port, ..Surroundings::default() };
+        let around = SocketContext { reuse_port, ..SocketContext::default() };
         section.bind.as_ref().map(|bind| Wanted { bind, around, owner: Owner::Peers(section), index: bind.index })
     });
     proxies.chain(runtime).chain(relays).chain(peers).collect()
@@ -290,7 +290,7 @@ fn attempt(
 
 /// Socket options of an address that are not from its `bind` line.
 #[derive(Clone, Copy, Default)]
-struct Surroundings {
+struct SocketContext {
     reuse_port: bool,
     smart_accept: bool,
     keep_alive: Option<KeepAlive>,
@@ -299,7 +299,7 @@ struct Surroundings {
     buffers: SocketBuffers,
 }
 
-impl Surroundings {
+impl SocketContext {
     fn of(proxy: &Proxy, program: &Program, reuse_port: bool) -> Self {
         let reception = proxy.frontend.as_ref().map(|frontend| &frontend.reception);
         Self {
@@ -316,7 +316,7 @@ impl Surroundings {
     }
 }
 
-fn options(bind: &Bind, around: Surroundings) -> BindOptions {
+fn options(bind: &Bind, around: SocketContext) -> BindOptions {
     let socket = &bind.listening.socket;
     let bytes = |buffer: Option<u32>| buffer.and_then(|bytes| usize::try_from(bytes).ok());
     BindOptions {
@@ -352,7 +352,7 @@ fn options(bind: &Bind, around: Surroundings) -> BindOptions {
 }
 
 /// Opens the sockets of an address, one per shard.
-fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::Result<Vec<Arc<ListeningSocket>>> {
+fn sockets(bind: &Bind, around: SocketContext, inherited: &mut Inherited) -> io::Result<Vec<Arc<ListeningSocket>>> {
     let address = match &bind.address {
         BindAddress::Inet(address) => Address::Inet(*address),
         BindAddress::Unix(path) => Address::Unix(path.clone()),
@@ -378,7 +378,7 @@ fn sockets(bind: &Bind, around: Surroundings, inherited: &mut Inherited) -> io::
 }
 
 /// Opens a datagram socket.
-fn datagrams(bind: &Bind, around: Surroundings) -> io::Result<Datagram> {
+fn datagrams(bind: &Bind, around: SocketContext) -> io::Result<Datagram> {
     let options = options(bind, around);
     match &bind.address {
         BindAddress::Inet(address) => Datagram::bind_with(&Address::Inet(*address), &options),

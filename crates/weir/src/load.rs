@@ -8,7 +8,7 @@ use crate::kept_counts;
 use crate::material;
 use crate::messages::{Messages, Refused};
 use crate::processors;
-use crate::resolve::{Surroundings, SystemResolver, disable_unresolved};
+use crate::resolve::{ResolveContext, SystemResolver, disable_unresolved};
 use crate::rights::{self, Rights};
 use crate::saved_state::SavedStates;
 use crate::scripts;
@@ -166,7 +166,7 @@ pub fn read(files: &[InputFile], settings: &Settings, messages: &mut Messages) -
 
 fn resolver(sources: &Sources, environment: &Environment, settings: &Settings) -> SystemResolver {
     let files = sources.0.iter().map(|file| file.name.clone()).collect();
-    let surroundings = Surroundings { environment: host::variables(environment), hostname: host::name() };
+    let surroundings = ResolveContext { environment: host::variables(environment), hostname: host::name() };
     let services = control::services::built_in();
     SystemResolver { ipv4_only: settings.ipv4_only, files, last_addresses: BTreeMap::new(), surroundings, services }
 }

@@ -36,11 +36,11 @@ mod scripts;
 mod serve;
 mod shared_counts;
 mod shell;
+mod standard_error;
 mod takeover;
 mod tool;
 mod topology;
 mod version;
-mod voice;
 mod worker;
 
 use arguments::{Command, UsageError};

@@ -1,20 +1,20 @@
 //! The older processes that the command line names (`-sf`, `-st`): signalled to release their addresses, to resume, and
 //! finally to leave (management guide, section 4). Must never signal any other process.
 
-use crate::arguments::Farewell;
+use crate::arguments::StopMode;
 use rt::Signal;
 
 /// The older processes, unless dismissed. If dropped before that, they resume listening.
 #[derive(Debug, Default)]
 pub struct Predecessors {
-    processes: Vec<(u32, Farewell)>,
+    processes: Vec<(u32, StopMode)>,
     paused: bool,
 }
 
 impl Predecessors {
     /// Creates it for the processes that the command line names.
     #[must_use]
-    pub fn new(processes: &[(u32, Farewell)]) -> Self {
+    pub fn new(processes: &[(u32, StopMode)]) -> Self {
         Self { processes: processes.to_vec(), paused: false }
     }
 
@@ -28,8 +28,8 @@ impl Predecessors {
     pub fn dismiss(mut self) {
         for (pid, wish) in std::mem::take(&mut self.processes) {
             let signal = match wish {
-                Farewell::Finish => Signal::User1,
-                Farewell::Terminate => Signal::Terminate,
+                StopMode::Finish => Signal::User1,
+                StopMode::Terminate => Signal::Terminate,
             };
             // A process may have exited already.
             let _ = rt::process::kill(pid, signal);

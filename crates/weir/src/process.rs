@@ -1,7 +1,7 @@
 //! One run in order: arguments, files, configuration, limits, sockets, background, pid file, serving, end. See
 //! docs/signals.md, which documents this order. Must never depend on the contents of a configuration.
 
-use crate::arguments::{Farewell, Settings, WorkerSeat};
+use crate::arguments::{Settings, StopMode, WorkerSeat};
 use crate::in_place::Renewal;
 use crate::listeners::{self, Older};
 use crate::load::{self, Prepared};
@@ -180,7 +180,7 @@ fn kept_files(program: &mut Program, rights: &Rights, messages: &mut Messages) -
 /// Returns whether this process replaces others, and these processes.
 fn predecessors(settings: &Settings) -> (bool, Predecessors) {
     let is_first = !settings.seat.is_some_and(|seat| seat.again);
-    let succeeds = !is_first || settings.predecessors.iter().any(|(_, wish)| *wish == Farewell::Finish);
+    let succeeds = !is_first || settings.predecessors.iter().any(|(_, wish)| *wish == StopMode::Finish);
     (succeeds, Predecessors::new(if is_first { &settings.predecessors } else { &[] }))
 }
 

@@ -22,14 +22,14 @@ pub struct SystemResolver {
     /// Addresses of servers in the previous process, by backend and server.
     pub last_addresses: BTreeMap<(String, String), IpAddr>,
     /// Context for expressions that are evaluated during compilation.
-    pub surroundings: Surroundings,
+    pub surroundings: ResolveContext,
     /// Built-in services and those of scripts.
     pub services: Services,
 }
 
 /// The process and its machine before the process serves.
 #[derive(Default)]
-pub struct Surroundings {
+pub struct ResolveContext {
     /// Environment of the configuration: `NAME=value`.
     pub environment: Vec<String>,
     pub hostname: String,
@@ -40,7 +40,7 @@ fn wall() -> WallTime {
     WallTime::default().saturating_add(rt::clock::since_epoch())
 }
 
-impl Probes for Surroundings {
+impl Probes for ResolveContext {
     fn source(&self) -> Option<SocketAddr> {
         None
     }
@@ -193,7 +193,7 @@ mod tests {
             ipv4_only,
             files: Vec::new(),
             last_addresses: BTreeMap::new(),
-            surroundings: Surroundings::default(),
+            surroundings: ResolveContext::default(),
             services: Services::default(),
         };
         let mut resolver_of_both = resolver(false);

@@ -10,7 +10,7 @@ use engine::generation::Generation;
 use engine::service::registry::Services;
 use engine::worker::Process;
 use expression::Conversion;
-use lua::{Scripts, Surroundings};
+use lua::{ScriptHost, Scripts};
 use policy::compile::ScriptMap;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,7 +26,7 @@ pub fn load(spec: &Spec, environment: &Environment, services: &mut Services, fou
         true => policy::compile::early_variables(spec, &mut resolver(variables.clone())),
         false => Vec::new(),
     };
-    let around = Surroundings {
+    let around = ScriptHost {
         threads,
         variables: &variables,
         print,
@@ -87,7 +87,7 @@ fn resolver(environment: Vec<String>) -> SystemResolver {
         ipv4_only: false,
         files: Vec::new(),
         last_addresses: BTreeMap::new(),
-        surroundings: resolve::Surroundings { environment, hostname: host::name() },
+        surroundings: resolve::ResolveContext { environment, hostname: host::name() },
         services: Services::default(),
     }
 }

@@ -4,7 +4,7 @@ use crate::files::reason;
 use crate::life::Life;
 use crate::machine::Machine;
 use crate::messages::{Messages, Refused};
-use crate::voice;
+use crate::standard_error;
 use crate::worker::Master;
 use config::document::Sources;
 use config::spec::Spec;
@@ -128,7 +128,7 @@ pub fn serve(service: Service, messages: &mut Messages) -> Result<ExitCode, Refu
         last_step(starter.as_ref(), messages)?;
     }
     if !messages.quiet() {
-        voice::raise(&shared.host);
+        standard_error::install(&shared.host);
     }
     let first = Mutex::new((runtime, starter, master));
     let (relays, peers) = (Mutex::new(shares(relays, workers)), Mutex::new(by_worker(peers, workers)));

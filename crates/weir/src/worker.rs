@@ -33,7 +33,7 @@ impl Master {
     /// # Errors
     /// The kernel's error: descriptors are exhausted.
     pub fn voice(&self) -> io::Result<Box<dyn Write>> {
-        Ok(Box::new(Voice(self.channel.try_clone()?)))
+        Ok(Box::new(MasterOutput(self.channel.try_clone()?)))
     }
 
     /// Enables reloads in place.
@@ -75,16 +75,16 @@ impl Master {
 /// master requests one reload at a time.
 async fn reload(renewal: Arc<Renewal>, process: Arc<Process>, answers: OwnedFd, reader: Option<OwnedFd>) {
     let verdict = match answers.try_clone() {
-        Ok(voice) => renewal.run(&process, Box::new(Voice(voice)), reader).await,
+        Ok(voice) => renewal.run(&process, Box::new(MasterOutput(voice)), reader).await,
         Err(_) => FromWorker::Classic("descriptors are exhausted".to_owned()),
     };
     let _ = send_descriptors(&answers, &verdict.encode(), &[]);
 }
 
 /// Writes to standard error and sends the messages of the start to the master, for `show startup-logs`.
-struct Voice(OwnedFd);
+struct MasterOutput(OwnedFd);
 
-impl Write for Voice {
+impl Write for MasterOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // If the master does not read, the message is dropped.
         let said = FromWorker::Said(String::from_utf8_lossy(bytes).into_owned());

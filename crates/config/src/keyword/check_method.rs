@@ -1,14 +1,14 @@
 //! Methods of health checks, as named by `option` lines of proxies and `type` lines of `healthcheck` sections
 //! (configuration manual, sections 4.2 and 12.9). Must never read a rule of a script.
 
-use super::Surroundings;
+use super::ReadContext;
 use super::report::Report;
 use crate::document::Line;
 use crate::spec::{CheckMethod, MysqlVersion, ProtocolCheck};
 
 /// Reads the method named by the second word. Returns `None` if there is no such method, or after an error, which has
 /// been reported.
-pub(crate) fn read(line: &Line, around: Surroundings<'_>, report: &mut Report<'_>) -> Option<CheckMethod> {
+pub(crate) fn read(line: &Line, around: ReadContext<'_>, report: &mut Report<'_>) -> Option<CheckMethod> {
     let most = |report: &mut Report<'_>, words| !report.too_many(line, words, &format!("option {}", line.text(1)));
     let check = match line.text(1) {
         "httpchk" => return most(report, 6).then(|| CheckMethod::Http(around.rule_line(line, 2))),

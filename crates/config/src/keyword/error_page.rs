@@ -1,7 +1,7 @@
 //! Files of `errorfile`: reads one and checks that it is a complete HTTP response that fits into a buffer. Must never
 //! change it.
 
-use super::Surroundings;
+use super::ReadContext;
 use super::argument::leading_number;
 use super::report::Report;
 use crate::diagnostic::Severity;
@@ -29,7 +29,7 @@ pub(crate) fn status(line: &Line, at: usize, report: &mut Report<'_>) -> Option<
 }
 
 /// Parses `errorfile <status> <file>` of a proxy or of an `http-errors` section.
-pub(crate) fn line(line: &Line, around: Surroundings<'_>, report: &mut Report<'_>) -> Option<ErrorFileSpec> {
+pub(crate) fn line(line: &Line, around: ReadContext<'_>, report: &mut Report<'_>) -> Option<ErrorFileSpec> {
     let status = status(line, 1, report)?;
     let path = line.text(2).to_owned();
     match read(&path, line.span(2), around) {
@@ -60,7 +60,7 @@ impl Problem {
 }
 
 /// Reads a file. An empty file is valid: the connection is then closed without a response.
-fn read(path: &str, span: Span, around: Surroundings<'_>) -> Result<Vec<u8>, Problem> {
+fn read(path: &str, span: Span, around: ReadContext<'_>) -> Result<Vec<u8>, Problem> {
     let bufsize = around.bufsize;
     let limit = u64::from(bufsize);
     let content = around.read_file(path, span, limit + 1).map_err(|error| {

@@ -90,7 +90,7 @@ fn read_file(path: &str, limit: u64) -> io::Result<Vec<u8>> {
 
 /// Context that every section is read with.
 #[derive(Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ReadContext<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) environment: &'a Environment,
     pub(crate) options: &'a SpecOptions,
@@ -133,7 +133,7 @@ impl Experimental {
     }
 }
 
-impl Surroundings<'_> {
+impl ReadContext<'_> {
     /// Reads a file that is named at `span`, up to `limit` bytes.
     pub(crate) fn read_file(&self, path: &str, span: Span, limit: u64) -> io::Result<Vec<u8>> {
         (self.options.read_file)(&self.paths.full(path, span, self.sources), limit)

@@ -7,7 +7,7 @@ use super::place::{Holder, Section as Kind};
 use super::proxy::{self, ProxyDraft};
 use super::report::Report;
 use super::{
-    DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, elsewhere, filter, global, haterm, is_name_character,
+    DEFAULT_BUFSIZE, Experimental, ReadContext, SpecOptions, elsewhere, filter, global, haterm, is_name_character,
     section, server, upgrade, verify,
 };
 use crate::diagnostic::{Diagnostic, Form, Severity};
@@ -34,7 +34,7 @@ struct Defaults {
 
 /// State of reading.
 struct Reader<'a> {
-    around: Surroundings<'a>,
+    around: ReadContext<'a>,
     report: Report<'a>,
     global: GlobalSpec,
     content: SectionsSpec,
@@ -54,7 +54,7 @@ struct Reader<'a> {
 pub(super) fn read(sources: &Sources, document: &Document, options: &SpecOptions, out: &mut Vec<Diagnostic>) -> Spec {
     let paths = Paths::of(document);
     let experimental = Experimental::default();
-    let around = Surroundings {
+    let around = ReadContext {
         sources,
         environment: &document.environment,
         options,
@@ -99,7 +99,7 @@ impl Reader<'_> {
             name => match section::find(name) {
                 Some(row) => {
                     let said = self.global.localpeer.as_deref();
-                    let around = Surroundings { local_peer: said.unwrap_or(self.around.local_peer), ..self.around };
+                    let around = ReadContext { local_peer: said.unwrap_or(self.around.local_peer), ..self.around };
                     section::read(row, section, &mut self.content, around, &mut self.report);
                 }
                 None => {
@@ -202,7 +202,7 @@ impl Reader<'_> {
         }
         let mut draft = self.inherit(line, kind, &name);
         let holder = Holder { section: kind, name: Some(&name) };
-        let around = Surroundings { earlier: &self.proxies, ..self.around };
+        let around = ReadContext { earlier: &self.proxies, ..self.around };
         proxy::read(section, &mut draft, holder, around, &mut self.report);
         if !name.is_empty() && !is_dropped {
             self.check_id(&draft);

@@ -4,7 +4,7 @@
 use super::paths::Paths;
 use super::report::Report;
 use super::scoped_file::{self, Reading};
-use super::{DEFAULT_BUFSIZE, Experimental, SpecOptions, Surroundings, elsewhere, section};
+use super::{DEFAULT_BUFSIZE, Experimental, ReadContext, SpecOptions, elsewhere, section};
 use crate::diagnostic::Diagnostic;
 use crate::document::{Document, Section, SourceFile, Sources};
 use crate::language;
@@ -109,7 +109,7 @@ fn read_engine(
     out: &mut Vec<Diagnostic>,
 ) -> Option<usize> {
     let (paths, experimental) = (Paths::of(reading.document), Experimental::default());
-    let around = Surroundings {
+    let around = ReadContext {
         sources,
         environment: &reading.document.environment,
         options: reading.options,

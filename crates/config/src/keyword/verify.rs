@@ -7,7 +7,7 @@ mod peers;
 pub(super) use logs::{log_forwards, targets as log_targets};
 pub(super) use peers::peers;
 
-use super::Surroundings;
+use super::ReadContext;
 use super::place::{Side, noun};
 use super::proxy::{Pages, ProxyDraft};
 use super::report::Report;
@@ -22,7 +22,7 @@ use base::NameIndex;
 use std::collections::HashMap;
 
 /// Checks all proxies.
-pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
+pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: ReadContext<'_>, report: &mut Report<'_>) {
     let mut backends = HashMap::new();
     for draft in drafts.iter().filter(|draft| draft.spec.kind != ProxyKind::Frontend) {
         backends.entry(draft.spec.name.value.as_str()).or_insert(draft);
@@ -47,7 +47,7 @@ pub(super) fn proxies(drafts: &[ProxyDraft], global: &GlobalSpec, around: Surrou
 pub(super) fn error_pages(
     drafts: &[ProxyDraft],
     sections: &[HttpErrorsSpec],
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     report: &mut Report<'_>,
 ) {
     let names = NameIndex::default();
@@ -97,7 +97,7 @@ pub(super) fn healthchecks(sections: &[HealthcheckSpec], report: &mut Report<'_>
 struct Proxy<'a> {
     draft: &'a ProxyDraft,
     backends: &'a HashMap<&'a str, &'a ProxyDraft>,
-    around: Surroundings<'a>,
+    around: ReadContext<'a>,
     report: Report<'a>,
 }
 

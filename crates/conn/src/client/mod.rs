@@ -28,14 +28,14 @@ const INPUT: usize = 32 * 1024;
 
 /// How long an exchange waits once it is connected.
 #[derive(Debug, Clone, Copy)]
-pub enum Patience {
+pub enum Timeouts {
     /// Until this time, for the whole answer.
     Until(Moment),
     /// This long from one whole head or piece of payload to the next, as `timeout server` does for traffic.
     Silence(Duration),
 }
 
-impl Patience {
+impl Timeouts {
     /// The deadline of a wait that begins now.
     fn end(self) -> Moment {
         match self {
@@ -141,7 +141,7 @@ impl Message {
 pub struct Exchange {
     transport: Transport,
     timer: rt::Timer,
-    patience: Patience,
+    patience: Timeouts,
     input: Buffer,
     head: Head,
     /// State of scanning the head.
@@ -208,7 +208,7 @@ impl Exchange {
         to: &Destination,
         message: &Message,
         connect_by: Moment,
-        patience: Patience,
+        patience: Timeouts,
     ) -> Result<Self, Failure> {
         let mut timer = rt::Timer::new();
         let transport = open(to, &mut timer, connect_by).await?;

@@ -10,7 +10,7 @@ use wire::h1::{self, ConnectionLine, Edits, Overflow, Parse, RequestContext, Sca
 use wire::http::{Fields, Framing, Head, Method, Version};
 
 use super::whole;
-use crate::behind::Behind;
+use crate::buffered_body::BufferedBody;
 use crate::downstream::{Downstream, HeadFormat};
 use crate::flow::{BodyFilter, Discard, Flow, FlowError, FlowStep, Moved, Trailers};
 use crate::found::{Fault, Found};
@@ -129,8 +129,8 @@ impl Answer {
     }
 
     /// The bytes read after the head and not consumed; of a service, payload.
-    pub fn behind(&self, upstream: &Upstream<'_>) -> Behind<'_> {
-        Behind { data: self.input.data(), coded: upstream.is_coded() }
+    pub fn behind(&self, upstream: &Upstream<'_>) -> BufferedBody<'_> {
+        BufferedBody { data: self.input.data(), coded: upstream.is_coded() }
     }
 
     /// The buffer of the bytes read and not consumed, for code that continues to read.

@@ -25,7 +25,7 @@ use policy::program::{Proxy, StatsPage};
 use wire::http::Head;
 
 use crate::field::Form;
-use crate::statistics::{self, Object, Wish};
+use crate::statistics::{self, Object, StatisticsQuery};
 use crate::unsent::Unsent;
 use query::{Query, View};
 
@@ -36,7 +36,7 @@ pub(crate) fn start(session: &Session, request: PageRequest) -> Box<dyn Service>
         generation: session.shared_generation(),
         request,
         query: Query::default(),
-        wish: Wish::all(Form::Plain),
+        wish: StatisticsQuery::all(Form::Plain),
         work: Work::Reading(Submission::default()),
         unsent: Unsent::default(),
     })
@@ -68,7 +68,7 @@ struct PageService {
     generation: Arc<Generation>,
     request: PageRequest,
     query: Query,
-    wish: Wish,
+    wish: StatisticsQuery,
     work: Work,
     /// Written bytes that were not read yet.
     unsent: Unsent,
@@ -157,7 +157,7 @@ impl PageService {
         };
         let page = page_of(&self.generation, self.request);
         let (refresh, legends) = page.map(|page| (page.refresh, page.shows_legends)).unwrap_or_default();
-        self.wish = Wish { up: query.up, no_maint: query.no_maint, legends, ..Wish::all(form) };
+        self.wish = StatisticsQuery { up: query.up, no_maint: query.no_maint, legends, ..StatisticsQuery::all(form) };
         if let (View::Html, Some(seconds), false) = (query.view, refresh, query.norefresh) {
             answer.append(b"refresh", seconds.to_string().as_bytes());
         }
@@ -192,7 +192,7 @@ pub(super) struct Shown<'a> {
     generation: &'a Generation,
     page: &'a StatsPage,
     query: &'a Query,
-    wish: &'a Wish,
+    wish: &'a StatisticsQuery,
     admin: bool,
 }
 

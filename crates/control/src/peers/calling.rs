@@ -15,8 +15,8 @@ use policy::program::{LinkTls, ServerAddress};
 use rt::net::ConnectOptions;
 use wire::peers::{Hello, Status, read_line};
 
-use super::circle::Circle;
 use super::conversation::{converse, send};
+use super::tasks::PeerTasks;
 use engine::outgoing::{fixed_address, plain, security};
 
 /// Timeout to connect, and to receive the response to the hello.
@@ -27,9 +27,9 @@ const GATHERING: Duration = Duration::from_millis(1);
 const ATTEMPTS: (u32, Duration) = (5, Duration::from_millis(200));
 
 /// Maintains a section until the process stops.
-pub(super) async fn keep(circle: Rc<Circle>) {
+pub(super) async fn keep(circle: Rc<PeerTasks>) {
     circle.worker.watch_stop().await;
-    let mut keeper = Keeper {
+    let mut keeper = PeerConnector {
         known: vec![0; circle.party().plan.tables.len()],
         timer: rt::Timer::new(),
         gathered: rt::now(),
@@ -38,8 +38,8 @@ pub(super) async fn keep(circle: Rc<Circle>) {
     poll_fn(|cx| keeper.poll_stopped(cx)).await;
 }
 
-struct Keeper {
-    circle: Rc<Circle>,
+struct PeerConnector {
+    circle: Rc<PeerTasks>,
     /// By table, the last update for which connections were woken.
     known: Vec<u32>,
     timer: rt::Timer,
@@ -47,7 +47,7 @@ struct Keeper {
     gathered: base::Moment,
 }
 
-impl Keeper {
+impl PeerConnector {
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.circle.worker.process.is_stopping() {
             return Poll::Ready(());
@@ -117,7 +117,7 @@ struct Way {
 }
 
 /// Connects to a peer and exchanges messages until the connection ends. True: a newer process was taught everything.
-async fn call(circle: Rc<Circle>, way: Way, ticket: Ticket, hello: Hello) -> bool {
+async fn call(circle: Rc<PeerTasks>, way: Way, ticket: Ticket, hello: Hello) -> bool {
     let greeted = greet(&circle, &way, ticket, &hello).await;
     let mut taught = false;
     if let Some((stream, input)) = greeted {
@@ -130,7 +130,7 @@ async fn call(circle: Rc<Circle>, way: Way, ticket: Ticket, hello: Hello) -> boo
 }
 
 /// Connects, sends the hello and reads the status. `None`: the connection or the handshake failed.
-async fn greet(circle: &Rc<Circle>, way: &Way, ticket: Ticket, hello: &Hello) -> Option<(Transport, Buffer)> {
+async fn greet(circle: &Rc<PeerTasks>, way: &Way, ticket: Ticket, hello: &Hello) -> Option<(Transport, Buffer)> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(rt::now() + ANSWER));
     let address = fixed_address(&way.address)?;
@@ -159,7 +159,7 @@ async fn greet(circle: &Rc<Circle>, way: &Way, ticket: Ticket, hello: &Hello) ->
 
 /// Waits for a step of the handshake. `None`: it timed out, or the connection is no longer wanted.
 async fn while_wanted<T>(
-    circle: &Rc<Circle>,
+    circle: &Rc<PeerTasks>,
     ticket: Ticket,
     timer: &mut rt::Timer,
     mut step: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -179,7 +179,7 @@ async fn while_wanted<T>(
 
 /// Called when the process stops and has closed its sockets: if a newer process listens on the address, teaches it
 /// everything.
-pub(super) async fn teach_successor(circle: &Rc<Circle>) {
+pub(super) async fn teach_successor(circle: &Rc<PeerTasks>) {
     circle.with(|section| section.leave(rt::now()));
     circle.wake_connections();
     let Some(address) = circle.party().plan.section.own_address.clone() else { return };
@@ -198,7 +198,7 @@ pub(super) async fn teach_successor(circle: &Rc<Circle>) {
 }
 
 /// Whether a connection was established at all.
-fn has_answered(circle: &Circle) -> bool {
+fn has_answered(circle: &PeerTasks) -> bool {
     use live::peers::LastStatus;
     let status = circle.with(|section| section.status().peers.pop().map(|local| local.last_status)).flatten();
     !matches!(status, None | Some(LastStatus::None | LastStatus::Handshake))

@@ -11,7 +11,7 @@ use conn::transport::Transport;
 use live::peers::{End, Heard, Ticket};
 use live::trace::{Level, Subject, events};
 
-use super::circle::Circle;
+use super::tasks::PeerTasks;
 
 /// Approximate number of bytes that are encoded at a time.
 const AHEAD: usize = 16 * 1024;
@@ -34,7 +34,7 @@ pub(super) fn send(
 }
 
 /// Exchanges messages until either side ends the connection. True: a newer process was taught everything.
-pub(super) async fn converse(circle: &Rc<Circle>, stream: Transport, input: Buffer, ticket: Ticket) -> bool {
+pub(super) async fn converse(circle: &Rc<PeerTasks>, stream: Transport, input: Buffer, ticket: Ticket) -> bool {
     let mut conversation = Conversation {
         circle,
         stream,
@@ -64,7 +64,7 @@ pub(super) async fn converse(circle: &Rc<Circle>, stream: Transport, input: Buff
 }
 
 struct Conversation<'a> {
-    circle: &'a Rc<Circle>,
+    circle: &'a Rc<PeerTasks>,
     stream: Transport,
     input: Buffer,
     ticket: Ticket,

@@ -17,8 +17,8 @@ use wire::peers::{Hello, Status};
 
 use super::PeerSocket;
 use super::calling::teach_successor;
-use super::circle::Circle;
 use super::conversation::{converse, send};
+use super::tasks::PeerTasks;
 use engine::handshake::entrance;
 
 /// Timeout of the hello.
@@ -31,10 +31,10 @@ const LONGEST: usize = 4_096;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Listens until the process stops, then teaches its successor.
-pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
+pub(super) async fn listen(circle: Rc<PeerTasks>, sockets: Vec<PeerSocket>) {
     circle.worker.watch_stop().await;
     let mut listeners: Vec<Listener> = sockets.into_iter().filter_map(|one| Listener::new(one.socket).ok()).collect();
-    let strangers = Rc::new(Strangers::default());
+    let strangers = Rc::new(Unidentified::default());
     let entrance = circle.party().plan.section.bind.as_ref().map(entrance).unwrap_or_default();
     loop {
         let ready = poll_fn(|cx| {
@@ -69,22 +69,22 @@ pub(super) async fn listen(circle: Rc<Circle>, sockets: Vec<PeerSocket>) {
 
 /// Connections that are not identified yet.
 #[derive(Default)]
-struct Strangers(RefCell<Vec<Rc<Seat>>>);
+struct Unidentified(RefCell<Vec<Rc<Slot>>>);
 
 /// A slot of an unidentified connection.
 #[derive(Default)]
-struct Seat {
+struct Slot {
     /// The slot was given to another connection.
     lost: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
 /// Dropping it releases the slot.
-struct Stay(Rc<Strangers>, Rc<Seat>);
+struct SlotGuard(Rc<Unidentified>, Rc<Slot>);
 
-impl Strangers {
-    fn enter(self: &Rc<Self>) -> Stay {
-        let seat = Rc::new(Seat::default());
+impl Unidentified {
+    fn enter(self: &Rc<Self>) -> SlotGuard {
+        let seat = Rc::new(Slot::default());
         let mut seats = self.0.borrow_mut();
         if seats.len() >= STRANGERS {
             let place = (rt::random() % seats.len() as u64) as usize;
@@ -95,11 +95,11 @@ impl Strangers {
             }
         }
         seats.push(Rc::clone(&seat));
-        Stay(Rc::clone(self), seat)
+        SlotGuard(Rc::clone(self), seat)
     }
 }
 
-impl Stay {
+impl SlotGuard {
     fn poll_lost(&self, cx: &Context<'_>) -> Poll<()> {
         if self.1.lost.get() {
             return Poll::Ready(());
@@ -109,14 +109,14 @@ impl Stay {
     }
 }
 
-impl Drop for Stay {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
         self.0.0.borrow_mut().retain(|seat| !Rc::ptr_eq(seat, &self.1));
     }
 }
 
 /// Returns the output of a future; `None`: the slot was lost first.
-async fn unless_lost<T>(stay: &Stay, future: impl Future<Output = T>) -> Option<T> {
+async fn unless_lost<T>(stay: &SlotGuard, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     poll_fn(|cx| match stay.poll_lost(cx) {
         Poll::Ready(()) => Poll::Ready(None),
@@ -126,7 +126,7 @@ async fn unless_lost<T>(stay: &Stay, future: impl Future<Output = T>) -> Option<
 }
 
 /// Reads the hello of a peer, until `limit`, and serves the connection.
-async fn receive(circle: Rc<Circle>, accepted: Accepted, limit: Moment, stay: Stay) {
+async fn receive(circle: Rc<PeerTasks>, accepted: Accepted, limit: Moment, stay: SlotGuard) {
     let Accepted { transport: mut stream, input, .. } = accepted;
     let Some((hello, rest)) = hear(&mut stream, input, limit, &stay).await else { return };
     let now = rt::now();
@@ -161,7 +161,7 @@ async fn hear(
     stream: &mut Transport,
     early: Buffer,
     limit: Moment,
-    stay: &Stay,
+    stay: &SlotGuard,
 ) -> Option<(Result<Hello, Status>, Buffer)> {
     let mut timer = rt::Timer::new();
     timer.arm(Some(limit));

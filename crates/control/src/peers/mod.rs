@@ -2,9 +2,9 @@
 //! a task for each connection. Must never decide which messages are sent: `live::peers` does.
 
 mod calling;
-mod circle;
 mod conversation;
 mod listening;
+mod tasks;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use engine::worker::Worker;
 use live::peers::Section;
 use rt::net::ListeningSocket;
 
-use circle::Circle;
+use tasks::PeerTasks;
 
 /// Maximum length of a message's class, type and length in bytes, rounded up.
 const FRAME: usize = 16;
@@ -46,7 +46,7 @@ pub fn start(mut sockets: Vec<PeerSocket>) {
         *party.lock() = Some(Section::new(setting, rt::now(), succeeds));
         let own;
         (own, sockets) = sockets.into_iter().partition(|socket| socket.section == index);
-        let circle = Rc::new(Circle::new(Rc::clone(&worker), place));
+        let circle = Rc::new(PeerTasks::new(Rc::clone(&worker), place));
         // The process waits for the end of this task, so that a successor is taught.
         worker.begin_accepting();
         rt::spawn(rt::Class::Normal, rt::NO_TAG, listening::listen(Rc::clone(&circle), own));

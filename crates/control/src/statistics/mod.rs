@@ -53,7 +53,7 @@ pub(crate) const NAME_SERVER_COUNTS: [&str; 15] = [
 
 /// A selection of objects and the output format.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct StatisticsQuery {
     pub(crate) form: Form,
     /// Include descriptions of the columns, in the typed form.
     pub(crate) desc: bool,
@@ -71,7 +71,7 @@ pub(crate) struct Wish {
     pub(crate) legends: bool,
 }
 
-impl Wish {
+impl StatisticsQuery {
     /// Selects everything, in that form.
     pub(crate) fn all(form: Form) -> Self {
         Self { form, desc: false, up: false, no_maint: false, proxy: None, kinds: u8::MAX, id: None, legends: true }
@@ -129,7 +129,7 @@ pub(crate) fn begin(out: &mut impl Write, form: Form) {
 }
 
 /// Writes an object. `first`: no object was written before.
-pub(crate) fn line(out: &mut impl Write, object: &Object<'_>, wish: &Wish, first: bool) {
+pub(crate) fn line(out: &mut impl Write, object: &Object<'_>, wish: &StatisticsQuery, first: bool) {
     let value = |column: &Column| match column.field.name {
         "addr" | "cookie" | "algo" if !wish.legends => Value::None,
         _ => column.of(object),

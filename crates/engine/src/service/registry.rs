@@ -11,7 +11,7 @@ use base::AppendOnlyVec;
 use conn::service::{ByteService, Service};
 use policy::registry::Registry;
 
-use crate::filter::Filter;
+use crate::filter::{RulePosition, ScriptFilter};
 use crate::script::{Action, ActionFactory};
 use crate::session::Session;
 use crate::telemetry::Channel;
@@ -41,7 +41,7 @@ pub type CommandFactory = Arc<dyn Fn(&[String]) -> Box<dyn ByteService> + Send +
 /// Creates the filter of one stream from the indices of the proxy and of the filter in its list; `None`: the filter does not
 /// apply.
 pub type FilterFactory =
-    Arc<dyn Fn(&Session, &SharedStreamState, usize, usize) -> Option<Box<dyn Filter>> + Send + Sync>;
+    Arc<dyn Fn(&Session, &SharedStreamState, RulePosition) -> Option<Box<dyn ScriptFilter>> + Send + Sync>;
 
 /// A command of the runtime API that a script registered.
 pub struct ScriptCommand {
@@ -146,10 +146,9 @@ impl Services {
         number: usize,
         session: &Session,
         state: &SharedStreamState,
-        proxy: usize,
-        index: usize,
-    ) -> Option<Box<dyn Filter>> {
-        self.filters.get(number).and_then(|factory| factory(session, state, proxy, index))
+        position: RulePosition,
+    ) -> Option<Box<dyn ScriptFilter>> {
+        self.filters.get(number).and_then(|factory| factory(session, state, position))
     }
 
     /// Adds a command of the runtime API. Returns false if its words are taken.

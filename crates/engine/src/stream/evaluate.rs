@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base::moment::{WallTime, ZoneName};
 use bumpalo::Bump;
 use config::spec::Mode;
-use conn::behind::{self, Behind};
+use conn::buffered_body::{self, BufferedBody};
 use expression::record::{Endpoint, Record};
 use expression::sample::{
     Bytes, Context, Cost, Counted, Direction, Extract, Probes, ProcessFacts, SessionFacts, Sink, StreamFacts,
@@ -31,7 +31,7 @@ const LONGEST_IDENTIFIER: usize = 127;
 
 /// Returns the payload in the bytes that follow a head on an HTTP/1 connection.
 fn payload_in<'a>(arena: &'a Bump, framing: Framing, data: &'a [u8]) -> &'a [u8] {
-    behind::payload(framing, data, |data| arena.alloc_slice_copy(data))
+    buffered_body::payload(framing, data, |data| arena.alloc_slice_copy(data))
 }
 
 /// Context in which expressions are evaluated for a stream.
@@ -66,7 +66,7 @@ impl<'a> EvalContext<'a> {
     }
 
     /// Adds the bytes that follow the head.
-    pub fn behind(mut self, behind: Behind<'a>) -> Self {
+    pub fn behind(mut self, behind: BufferedBody<'a>) -> Self {
         self.bytes.data = behind.data;
         self.bytes.extract = behind.coded.then_some(payload_in as Extract);
         self

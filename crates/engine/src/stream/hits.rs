@@ -5,7 +5,7 @@ use std::io::IoSlice;
 use std::task::Poll;
 
 use base::buffer::Buffer;
-use conn::behind::Behind;
+use conn::buffered_body::BufferedBody;
 use conn::exchange::{Answer, Onward};
 use conn::h1::UnreadBody;
 use wire::http::Method;
@@ -104,7 +104,7 @@ fn pass_rules(session: &Session, state: &mut StreamState) -> Result<(), Begun> {
     let ended = sets.filter(|rules| !rules.is_empty()).find_map(|rules| {
         let mut progress = Progress::default();
         loop {
-            match run_response(session, state, (&mut head, Behind::NONE), rules, &mut progress) {
+            match run_response(session, state, (&mut head, BufferedBody::NONE), rules, &mut progress) {
                 // The rules are few: other tasks are served after them.
                 Stop::Yield => {}
                 Stop::Final(ended) => return Some(ended),

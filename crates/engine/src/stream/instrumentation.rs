@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::otel::new_id;
 use crate::stream_state::StreamState;
-use crate::stream_state::instrumentation::{Course, Instrumentation, Known, Open};
+use crate::stream_state::instrumentation::{FilterSpans, Instrumentation, Known, Open};
 use crate::telemetry::nanoseconds;
 use crate::worker::SharedStreamState;
 
@@ -186,7 +186,7 @@ impl Instrumentation {
         if let Some(place) = self.courses.iter().position(|course| Arc::ptr_eq(&course.filter, filter)) {
             return place;
         }
-        self.courses.push(Course {
+        self.courses.push(FilterSpans {
             filter: Arc::clone(filter),
             is_active: rt::random() >> 1 < filter.rate,
             spans: filter.spans.iter().map(|_| None).collect(),
@@ -229,7 +229,7 @@ fn text(samples: &[Expression], context: &sample::Context<'_>) -> Vec<u8> {
     text
 }
 
-impl Course {
+impl FilterSpans {
     /// Runs a scope: extracts contexts, opens and changes spans, then finishes others.
     fn run(
         &mut self,

@@ -16,7 +16,7 @@ use crate::stream::head_limits::head_limits;
 use crate::stream::leaving::LEFT;
 use crate::stream::reply::{Answer, cut, finish, reply_malformed, reply_unread};
 use crate::stream::request_target::origin_form;
-use crate::stream::rules::request::{self as rules, Over};
+use crate::stream::rules::request::{self as rules, RequestEnd};
 use crate::stream::{capturing, conclude, content, dispatch, metrics, otel, stages, tracing, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
@@ -160,13 +160,19 @@ async fn stop(session: &StreamTask, client: &mut Client, state: SharedStreamStat
             state.borrow_mut().forget_request();
             cut(session, state, outcome);
         }
-        Stopped::Ended(ending) => end(session, client, state, Over::Ended(*ending), body).await,
-        Stopped::Left => end(session, client, state, Over::Failed(LEFT), body).await,
+        Stopped::Ended(ending) => end(session, client, state, RequestEnd::Ended(*ending), body).await,
+        Stopped::Left => end(session, client, state, RequestEnd::Failed(LEFT), body).await,
     }
 }
 
 /// Ends a request before its HTTP rules.
-async fn end(session: &StreamTask, client: &mut Client, state: SharedStreamState, over: Over<'_>, body: UnreadBody) {
+async fn end(
+    session: &StreamTask,
+    client: &mut Client,
+    state: SharedStreamState,
+    over: RequestEnd<'_>,
+    body: UnreadBody,
+) {
     state.borrow_mut().inspected = true;
     stages::request_counted(session, &mut state.borrow_mut());
     rules::end(session, client, state, over, body).await;
@@ -190,7 +196,9 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
         let received = client.conn.poll_head(cx, &limits, &mut scan, &mut state.borrow_mut().request);
         let silent = !client.conn.has_received() && (client.served > 0 || http.ignore_probes);
         match received {
-            Poll::Ready(h1::Received::Head { glitch: true, .. }) if odd(session) => Poll::Ready(Received::Cut),
+            Poll::Ready(h1::Received::Head { glitch: true, .. }) if record_glitch(session) => {
+                Poll::Ready(Received::Cut)
+            }
             Poll::Ready(h1::Received::Head { body, length, .. }) => {
                 stages::head_received(session, &mut state.borrow_mut(), length);
                 Poll::Ready(Received::Head(body))
@@ -241,9 +249,9 @@ fn refuse(session: &Session, state: &SharedStreamState, status: u16) -> Received
 
 /// Counts a glitch: a request that is accepted only by an option. Returns whether the client has exceeded the limit.
 #[cold]
-fn odd(session: &Session) -> bool {
+fn record_glitch(session: &Session) -> bool {
     tracking::glitches(session, 1);
-    tracking::is_worn_out(session)
+    tracking::reaches_glitch_limit(session)
 }
 
 /// Ends a connection that does not begin with an expected protocol. As in HAProxy, it is not counted as a request, and the

@@ -14,7 +14,7 @@ use crate::stream::leaving::LEFT;
 use crate::stream::reply::cut;
 use crate::stream::reply::{finish, reply_error_unread};
 use crate::stream::rules::request as request_rules;
-use crate::stream::rules::request::Over;
+use crate::stream::rules::request::RequestEnd;
 use crate::stream::switching::switch;
 use crate::stream::{buffering, conclude, content, password_check, stages, stats_page};
 use crate::stream_state::failure::Failure;
@@ -86,11 +86,11 @@ pub async fn route<'s>(
                     return None;
                 }
                 Err(Stopped::Ended(ending)) => {
-                    request_rules::end(session, client, state, Over::Ended(*ending), body).await;
+                    request_rules::end(session, client, state, RequestEnd::Ended(*ending), body).await;
                     return None;
                 }
                 Err(Stopped::Left) => {
-                    request_rules::end(session, client, state, Over::Failed(LEFT), body).await;
+                    request_rules::end(session, client, state, RequestEnd::Failed(LEFT), body).await;
                     return None;
                 }
             }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use config::spec::LogLevel;
-use conn::behind::Behind;
+use conn::buffered_body::BufferedBody;
 use expression::sample::{self, Bytes, Direction};
 use policy::rule::{Answer, Body, Change, Final, Unfit};
 use wire::http::{Framing, Head};
@@ -28,7 +28,7 @@ impl<'a> StreamAccess<'a> {
         session: &'a Session,
         state: &'a SharedStreamState,
         direction: Direction,
-        behind: Behind<'a>,
+        behind: BufferedBody<'a>,
     ) -> Self {
         Self { session, held: Held::Shared(state), direction, behind, bytes: None }
     }
@@ -40,23 +40,23 @@ impl<'a> StreamAccess<'a> {
         direction: Direction,
         bytes: Bytes<'a>,
     ) -> Self {
-        Self { session, held: Held::Shared(state), direction, behind: Behind::NONE, bytes: Some(bytes) }
+        Self { session, held: Held::Shared(state), direction, behind: BufferedBody::NONE, bytes: Some(bytes) }
     }
 
     /// Creates the access to a response that is about to be sent.
     pub(crate) fn of_answer(session: &'a Session, state: &'a StreamState, head: &'a RefCell<&'a mut Head>) -> Self {
         let (held, direction) = (Held::Apart(state, head), Direction::Response);
-        Self { session, held, direction, behind: Behind::NONE, bytes: None }
+        Self { session, held, direction, behind: BufferedBody::NONE, bytes: None }
     }
 
     /// Creates the access to a request that a service answers.
     pub fn of_service(session: &'a Session, state: &'a SharedStreamState) -> Self {
-        Self::of_message(session, state, Direction::Request, Behind::NONE)
+        Self::of_message(session, state, Direction::Request, BufferedBody::NONE)
     }
 
     /// Creates the access of a filter to a stream.
     pub fn of_filter(session: &'a Session, state: &'a SharedStreamState, direction: Direction) -> Self {
-        Self::of_message(session, state, direction, Behind::NONE)
+        Self::of_message(session, state, direction, BufferedBody::NONE)
     }
 
     /// Returns the framing of the body of the request or of the response; `None`: there is no such head.
@@ -119,7 +119,7 @@ impl<'a> StreamAccess<'a> {
         });
         let most = global.bufsize.saturating_sub(global.maxrewrite).saturating_sub(head.unwrap_or(0));
         let data = &self.behind.data[..self.behind.data.len().min(most)];
-        Self { behind: Behind { data, ..self.behind }, ..*self }.lend(with)
+        Self { behind: BufferedBody { data, ..self.behind }, ..*self }.lend(with)
     }
 
     fn view<'v>(&'v self, state: &'v StreamState, response: &'v Head) -> EvalContext<'v> {

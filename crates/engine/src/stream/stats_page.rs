@@ -11,7 +11,7 @@ use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::request_target::origin_form;
-use crate::stream::rules::request::{self as request_rules, Over};
+use crate::stream::rules::request::{self as request_rules, RequestEnd};
 use crate::stream::started_service::Started;
 use crate::stream::{answer, serving};
 use crate::stream_state::ServiceName;
@@ -62,7 +62,7 @@ async fn admit<'r>(
     client: &mut Client,
     state: &SharedStreamState,
     page: &'r StatsPage,
-) -> Result<(), Over<'r>> {
+) -> Result<(), RequestEnd<'r>> {
     request_rules::rule(session, client, state, &page.rules).await?;
     let state = state.borrow();
     if page.accounts.is_empty()
@@ -70,5 +70,5 @@ async fn admit<'r>(
     {
         return Ok(());
     }
-    Err(Over::Ended(answer::ending(EvalContext::request(session, &state), &page.challenge)))
+    Err(RequestEnd::Ended(answer::ending(EvalContext::request(session, &state), &page.challenge)))
 }

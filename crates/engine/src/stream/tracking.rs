@@ -9,10 +9,11 @@ use conn::downstream::Downstream;
 use conn::glitches::GlitchLimits;
 use expression::sample::{Context, Direction, ProtocolFacts};
 use live::table::{EntryMut, Pinned, TableHandle, TableKey, Tracked, Tracking};
-use policy::program::{Filter, Lent};
+use policy::program::{Filter, ProgramContext};
 use policy::rule::{StickChange, Track};
 use wire::http::Method;
 
+use crate::filter::RulePosition;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::tracked::find;
@@ -90,8 +91,10 @@ pub fn change(view: &EvalContext<'_>, context: &Context<'_>, change: &StickChang
 }
 
 /// Returns the entry of a shared bandwidth limit, if the limit is shared.
-pub fn share(session: &Session, context: &Context<'_>, (proxy, index): (usize, usize)) -> Option<Pinned> {
-    let Filter::SharedBandwidth(limit) = context.proxy(proxy)?.filters.list.get(index)? else { return None };
+pub fn share(session: &Session, context: &Context<'_>, filter: RulePosition) -> Option<Pinned> {
+    let Filter::SharedBandwidth(limit) = context.proxy(filter.proxy)?.filters.list.get(filter.index)? else {
+        return None;
+    };
     let table = session.worker.table(limit.table)?;
     let value = limit.key.evaluate(context)?;
     let key = TableKey::of_sample(table.plan.key, context, value)?;
@@ -205,14 +208,14 @@ fn limits(session: &Session) -> GlitchLimits {
 }
 
 /// Whether an HTTP/1 connection has to be closed after the current response, because of its client's glitches.
-pub fn wears_out(session: &Session) -> bool {
+pub fn exceeds_glitches(session: &Session) -> bool {
     let protocol = session.protocol_facts();
     protocol.major == 1 && protocol.glitches > 0 && limits(session).leaves(protocol.glitches)
 }
 
 /// Whether an HTTP/1 connection has to be closed at once, because of its client's glitches.
 #[cold]
-pub fn is_worn_out(session: &Session) -> bool {
+pub fn reaches_glitch_limit(session: &Session) -> bool {
     limits(session).kills(session.protocol_facts().glitches)
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Open {
 }
 
 /// State of one filter for a stream.
-pub(crate) struct Course {
+pub(crate) struct FilterSpans {
     pub(crate) filter: Arc<OtelFilter>,
     /// `rate-limit` has admitted the stream, and no error has ended it.
     pub(crate) is_active: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Course {
 /// State of all filters of a stream.
 #[derive(Default)]
 pub struct Instrumentation {
-    pub(crate) courses: Vec<Course>,
+    pub(crate) courses: Vec<FilterSpans>,
     /// Fields to be set in the request before it is sent to a server.
     pub(crate) fields: Vec<(Box<[u8]>, Vec<u8>)>,
 }

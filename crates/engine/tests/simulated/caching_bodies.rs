@@ -14,29 +14,29 @@ static CUT: AtomicU32 = AtomicU32::new(0);
 
 /// The form of a body that a client requests.
 #[derive(Debug, Clone, Copy)]
-enum Wish {
+enum BodyForm {
     Plain,
     Coded(&'static str),
     /// The number of bytes from this offset.
     Range(usize, usize),
 }
 
-fn wish(state: &mut u64, length: usize) -> Wish {
+fn wish(state: &mut u64, length: usize) -> BodyForm {
     match random(state, 3) {
-        0 => Wish::Plain,
-        1 => Wish::Coded(["gzip", "deflate", "br", "zstd"][random(state, 4)]),
+        0 => BodyForm::Plain,
+        1 => BodyForm::Coded(["gzip", "deflate", "br", "zstd"][random(state, 4)]),
         _ => {
             let from = random(state, length);
-            Wish::Range(from, 1 + random(state, length - from))
+            BodyForm::Range(from, 1 + random(state, length - from))
         }
     }
 }
 
-async fn ask(wish: Wish) -> Peer {
+async fn ask(wish: BodyForm) -> Peer {
     let field = match wish {
-        Wish::Plain => String::new(),
-        Wish::Coded(coding) => format!("Accept-Encoding: {coding}\r\n"),
-        Wish::Range(from, length) => format!("Range: bytes={from}-{}\r\n", from + length - 1),
+        BodyForm::Plain => String::new(),
+        BodyForm::Coded(coding) => format!("Accept-Encoding: {coding}\r\n"),
+        BodyForm::Range(from, length) => format!("Range: bytes={from}-{}\r\n", from + length - 1),
     };
     let mut client = Peer::connect(WEIR).await;
     client.send(format!("GET /a HTTP/1.1\r\nHost: a\r\n{field}\r\n")).await;
@@ -44,7 +44,7 @@ async fn ask(wish: Wish) -> Peer {
 }
 
 /// Receives and checks the requested body. A range may be answered with the whole body.
-async fn check(client: &mut Peer, wish: Wish, body: &[u8]) {
+async fn check(client: &mut Peer, wish: BodyForm, body: &[u8]) {
     let head = client.receive_head().await.unwrap();
     let got = if head.contains("transfer-encoding: chunked") {
         client.receive_chunked(70_000, 0).await.body
@@ -53,12 +53,12 @@ async fn check(client: &mut Peer, wish: Wish, body: &[u8]) {
         client.receive(length.parse().unwrap()).await
     };
     match wish {
-        Wish::Coded(coding) if head.contains("content-encoding: ") => {
+        BodyForm::Coded(coding) if head.contains("content-encoding: ") => {
             assert!(head.contains(&format!("content-encoding: {coding}\r\n")), "{wish:?}: {head}");
             assert!(decoded(coding, &got) == body, "{wish:?}: {head}");
             CODED.fetch_add(1, Relaxed);
         }
-        Wish::Range(from, length) if head.starts_with("HTTP/1.1 206 ") => {
+        BodyForm::Range(from, length) if head.starts_with("HTTP/1.1 206 ") => {
             let said = format!("content-range: bytes {from}-{}/{}\r\n", from + length - 1, body.len());
             assert!(head.contains(&said) && got == body[from..from + length], "{wish:?}: {head}");
             CUT.fetch_add(1, Relaxed);

@@ -19,7 +19,7 @@ use tls::names::Row;
 use tls::provider::{Algorithms, Version};
 use tls::resumption::Resumption;
 use tls::server::{Entry, Settings};
-use tls::{Client, Connection, Failure, Received, Server, Shaken, client};
+use tls::{Client, Connection, Failure, HandshakeProgress, Received, Server, client};
 
 struct Files {
     authority: String,
@@ -216,7 +216,7 @@ impl Secure {
             ended: None,
         };
         let shaken = own.connection.shake(&mut own.input, &mut own.out);
-        assert_eq!(shaken, Ok(Shaken::Early), "the server takes no early data");
+        assert_eq!(shaken, Ok(HandshakeProgress::Early), "the server takes no early data");
         let pieces = [bytes.as_bytes(), &[]];
         let sent = own.connection.send_early(&mut own.input, pieces, usize::MAX, &mut own.out).unwrap();
         assert_eq!(sent, bytes.len());
@@ -261,7 +261,7 @@ impl Secure {
         loop {
             let shaken = own.connection.shake(&mut own.input, &mut own.out);
             own.flush().await;
-            if let Shaken::Open { plain } = shaken? {
+            if let HandshakeProgress::Open { plain } = shaken? {
                 own.received.extend_from_slice(&own.input.data()[..plain]);
                 own.input.consume(plain);
                 return Ok(own);

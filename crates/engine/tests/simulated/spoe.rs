@@ -66,19 +66,19 @@ pub fn set(scope: u8, name: &str, value: Data<'_>) -> Vec<u8> {
 
 /// A received frame.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ReceivedFrame {
     pub kind: u8,
     pub stream: u8,
     pub payload: Vec<u8>,
 }
 
 /// Receives a frame.
-pub async fn receive(peer: &mut Peer) -> Told {
+pub async fn receive(peer: &mut Peer) -> ReceivedFrame {
     let length = peer.receive(4).await;
     let rest = peer.receive(u32::from_be_bytes(length.clone().try_into().unwrap()) as usize).await;
     let whole = [length, rest].concat();
     let (frame, _) = next_frame(&whole, 16_380).unwrap().unwrap();
-    Told { kind: frame.kind, stream: frame.stream as u8, payload: frame.payload.to_vec() }
+    ReceivedFrame { kind: frame.kind, stream: frame.stream as u8, payload: frame.payload.to_vec() }
 }
 
 /// Accepts a connection, receives its HELLO frame and answers it.

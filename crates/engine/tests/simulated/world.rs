@@ -214,7 +214,7 @@ impl Worlds {
         let first = places(&program);
         for &workers in &workers {
             for seed in seeds.clone() {
-                let _told = Told { seed, workers };
+                let _told = ReplayHint { seed, workers };
                 // Additions of a previous world are in its program.
                 if places(&program) != first {
                     let fresh = self.program();
@@ -388,12 +388,12 @@ impl policy::Resolver for NoNames {
 }
 
 /// Prints how to repeat a world that has failed.
-struct Told {
+struct ReplayHint {
     seed: u64,
     workers: usize,
 }
 
-impl Drop for Told {
+impl Drop for ReplayHint {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("again: SIMULATED_SEED={} SIMULATED_WORKERS={}", self.seed, self.workers);

@@ -1,7 +1,7 @@
 //! Conversion of stick-table entries to and from the peers protocol: a table's definition, an entry's data. Must never
 //! let a peer store data that the table does not.
 
-use super::names::{Learned, Sent, Told};
+use super::names::{Learned, Sent, ServerKeyForm};
 use super::plan::Shared;
 use crate::table::StickTable;
 use crate::table::{Table, TableKey};
@@ -67,9 +67,9 @@ pub(super) fn tell(
             let Some(words) = place.and_then(|place| entry.words.get(place)) else { return };
             let datum = match (store.kind.form(), words) {
                 (DataForm::Server, _) => match &name {
-                    Told::Nothing => Datum::Known(0),
-                    Told::Known(number) => Datum::Known(*number),
-                    Told::New(number, name) => Datum::Named { number: *number, name },
+                    ServerKeyForm::Nothing => Datum::Known(0),
+                    ServerKeyForm::Known(number) => Datum::Known(*number),
+                    ServerKeyForm::New(number, name) => Datum::Named { number: *number, name },
                 },
                 (DataForm::Number, [word]) => Datum::Number(u64::from(*word)),
                 (DataForm::Large, [low, high]) => Datum::Number(u64::from(*low) | u64::from(*high) << 32),

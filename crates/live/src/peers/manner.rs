@@ -18,7 +18,7 @@ pub(super) struct Reach {
 }
 
 /// The environment of a connection.
-pub(super) struct Around<'a> {
+pub(super) struct SyncContext<'a> {
     pub(super) tables: &'a [Shared],
     pub(super) reach: &'a mut [Reach],
     /// Maximum length of a message in bytes.

@@ -21,7 +21,7 @@ pub(super) struct Sent {
 }
 
 /// How a name is sent.
-pub(super) enum Told {
+pub(super) enum ServerKeyForm {
     /// No name.
     Nothing,
     /// By an id that was sent to the peer before.
@@ -32,15 +32,15 @@ pub(super) enum Told {
 
 impl Sent {
     /// Returns how to send the name with a table's number.
-    pub(super) fn tell(&mut self, table: usize, number: u32, names: &ServerNames) -> Told {
+    pub(super) fn tell(&mut self, table: usize, number: u32, names: &ServerNames) -> ServerKeyForm {
         if number == 0 {
-            return Told::Nothing;
+            return ServerKeyForm::Nothing;
         }
         let owner = (table, number);
         if let Some(known) = self.numbers.get(&owner) {
-            return Told::Known(*known);
+            return ServerKeyForm::Known(*known);
         }
-        let Some(name) = names.name(number) else { return Told::Nothing };
+        let Some(name) = names.name(number) else { return ServerKeyForm::Nothing };
         let slot = if self.slots.len() < NAMES as usize {
             self.slots.push((owner, Arc::clone(&name)));
             self.slots.len() - 1
@@ -53,7 +53,7 @@ impl Sent {
         };
         let told = slot as u64 + 1;
         self.numbers.insert(owner, told);
-        Told::New(told, name)
+        ServerKeyForm::New(told, name)
     }
 
     /// All names, by id.

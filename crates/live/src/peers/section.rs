@@ -1,7 +1,7 @@
 //! A `peers` section: its connections, the resynchronization, reconnection attempts. The owner of the connections
 //! supplies bytes and the time. Must never hold more than one connection with a peer.
 
-use super::manner::{Around, Manner, Reach};
+use super::manner::{Manner, Reach, SyncContext};
 use super::plan::Shared;
 use super::session::{Event, Fault, PATIENCE, Session};
 use super::status::{LastStatus, LearnState, PeerStatus, SectionStatus, TableStatus};
@@ -421,10 +421,10 @@ impl Section {
         self.generation
     }
 
-    fn split(&mut self, ticket: Ticket, now: Moment) -> Option<(&mut Session, Around<'_>, &mut PeerStatus)> {
+    fn split(&mut self, ticket: Ticket, now: Moment) -> Option<(&mut Session, SyncContext<'_>, &mut PeerStatus)> {
         let Peer { session, reach, status, .. } = self.peers.get_mut(ticket.peer)?;
         let session = session.as_mut().filter(|session| session.generation == ticket.generation)?;
-        let around = Around { tables: &self.setting.tables, reach, limit: self.setting.limit, now };
+        let around = SyncContext { tables: &self.setting.tables, reach, limit: self.setting.limit, now };
         Some((session, around, status))
     }
 

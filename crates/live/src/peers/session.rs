@@ -2,7 +2,7 @@
 //! never touch a socket, and never hold more than one message from the peer.
 
 use super::form;
-use super::manner::{Around, Manner};
+use super::manner::{Manner, SyncContext};
 use super::names;
 use super::teaching::Teaching;
 use base::moment::Moment;
@@ -114,7 +114,7 @@ impl Session {
     pub(super) fn hear(
         &mut self,
         bytes: &[u8],
-        around: &mut Around<'_>,
+        around: &mut SyncContext<'_>,
         mut tell: impl FnMut(Event),
     ) -> Result<usize, Fault> {
         let mut at = 0;
@@ -154,7 +154,7 @@ impl Session {
         Ok(at)
     }
 
-    fn define(&mut self, payload: &[u8], around: &Around<'_>) -> Result<(), Malformed> {
+    fn define(&mut self, payload: &[u8], around: &SyncContext<'_>) -> Result<(), Malformed> {
         let definition = Definition::decode(payload)?;
         self.current = around.tables.iter().position(|shared| shared.name.as_bytes() == definition.name);
         let Some(index) = self.current else { return Ok(()) };
@@ -170,7 +170,7 @@ impl Session {
         Ok(())
     }
 
-    fn update(&mut self, fields: UpdateFields, payload: &[u8], around: &Around<'_>) -> Result<(), Malformed> {
+    fn update(&mut self, fields: UpdateFields, payload: &[u8], around: &SyncContext<'_>) -> Result<(), Malformed> {
         let Some(index) = self.current else { return Ok(()) };
         let Some(remote) = self.remotes[index].as_mut() else { return Ok(()) };
         let update = Update::decode(payload, fields, &remote.definition)?;
@@ -183,7 +183,7 @@ impl Session {
     }
 
     /// Appends the messages to be sent, about `most` bytes. True: it is a heartbeat.
-    pub(super) fn say(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) -> bool {
+    pub(super) fn say(&mut self, out: &mut Vec<u8>, around: &mut SyncContext<'_>, most: usize, manner: Manner) -> bool {
         let before = out.len();
         for _ in 0..std::mem::take(&mut self.confirms) {
             Control::ResyncConfirm.encode(out);

@@ -1,7 +1,7 @@
 //! The entries sent to a peer: updates in their order, or everything. Must never scan a table in one go.
 
 use super::form::{self, Entry};
-use super::manner::{Around, Manner, Reach, define};
+use super::manner::{Manner, Reach, SyncContext, define};
 use super::names::Sent;
 use crate::table::Cursor;
 use base::moment::Moment;
@@ -75,7 +75,7 @@ impl Teaching {
     }
 
     /// Appends about `most` bytes.
-    pub(super) fn say(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) {
+    pub(super) fn say(&mut self, out: &mut Vec<u8>, around: &mut SyncContext<'_>, most: usize, manner: Manner) {
         self.has_more = false;
         match self.task {
             Task::Wait => {}
@@ -86,7 +86,7 @@ impl Teaching {
     }
 
     /// Selects a table: appends its definition if another one was selected.
-    fn select(&mut self, out: &mut Vec<u8>, around: &Around<'_>, index: usize) -> Option<Definition> {
+    fn select(&mut self, out: &mut Vec<u8>, around: &SyncContext<'_>, index: usize) -> Option<Definition> {
         match self.current.take() {
             Some((told, definition)) if told == index => Some(definition),
             _ => define(out, around.tables, index),
@@ -94,7 +94,7 @@ impl Teaching {
     }
 
     /// Appends updates in their order, table by table.
-    fn follow(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) {
+    fn follow(&mut self, out: &mut Vec<u8>, around: &mut SyncContext<'_>, most: usize, manner: Manner) {
         for step in 0..around.tables.len() {
             let index = (self.turn + step) % around.tables.len();
             let (table, reach) = (&around.tables[index].table, &mut around.reach[index]);
@@ -135,7 +135,7 @@ impl Teaching {
     }
 
     /// Scans one table slot by slot for updates after a number.
-    fn catch_up(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) {
+    fn catch_up(&mut self, out: &mut Vec<u8>, around: &mut SyncContext<'_>, most: usize, manner: Manner) {
         let Task::Catch { table: index, mut cursor, after, up_to } = std::mem::take(&mut self.task) else { return };
         self.has_more = true;
         let Some(definition) = self.select(out, around, index) else { return };
@@ -165,7 +165,7 @@ impl Teaching {
     }
 
     /// Scans all tables slot by slot.
-    fn teach(&mut self, out: &mut Vec<u8>, around: &mut Around<'_>, most: usize, manner: Manner) {
+    fn teach(&mut self, out: &mut Vec<u8>, around: &mut SyncContext<'_>, most: usize, manner: Manner) {
         let Task::Teach { mut table, mut cursor, mut begun } = std::mem::take(&mut self.task) else { return };
         self.has_more = true;
         let tables = around.tables;

@@ -22,7 +22,7 @@ pub struct Update {
 
 /// The updates after a number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct UpdateBatch {
     /// In their order.
     pub updates: Vec<Update>,
     /// With them everything up to this number has been sent.
@@ -48,12 +48,12 @@ impl Table {
 
     /// Returns the updates after a number, in their order, at most `most`. None if the table is not shared, or
     /// `recv-only`.
-    pub fn updates(&self, after: u32, most: usize) -> Told {
+    pub fn updates(&self, after: u32, most: usize) -> UpdateBatch {
         // A number is assigned under the lock of a shard, and all updates up to this one are found under those locks.
         let last = self.last_update();
         let mut found: Vec<Update> = Vec::new();
         if !self.plan.shared || self.plan.recv_only || most == 0 {
-            return Told { updates: found, up_to: last };
+            return UpdateBatch { updates: found, up_to: last };
         }
         let reach = last.wrapping_sub(after);
         for at in 0..self.parts.len() as u32 {
@@ -76,7 +76,7 @@ impl Table {
         found.sort_by_key(|update| update.number.wrapping_sub(after));
         let up_to = if found.len() < most { last } else { found[most - 1].number };
         found.truncate(most);
-        Told { updates: found, up_to }
+        UpdateBatch { updates: found, up_to }
     }
 
     /// Passes the entries updated locally after a number, scanning `most` slots from the cursor: for a reader that has

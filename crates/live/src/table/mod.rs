@@ -21,7 +21,7 @@ mod tracked;
 
 pub use datum::Datum;
 pub use entry::{EntryMut, EntryView};
-pub use feed::{Told, Update};
+pub use feed::{Update, UpdateBatch};
 pub use key::{TableKey, sample_of, sample_type};
 pub use page::Cursor;
 pub use plan::{Layout, StickTable};

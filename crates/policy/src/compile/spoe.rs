@@ -37,7 +37,7 @@ fn place(event: SpoeEvent, kind: ProxyKind) -> EvalPlace {
 }
 
 /// The compiler of one engine.
-struct Course<'a, 's> {
+struct SpoeCompiler<'a, 's> {
     spec: &'a Spec,
     proxy: &'a ProxySpec,
     filter: &'a SpoeFilterSpec,
@@ -80,7 +80,7 @@ impl Compiler<'_> {
                 self.alert(filter.span, Form::Bare, message);
                 continue;
             }
-            let course = Course { spec, proxy: written, filter, engine, agent, names: &names };
+            let course = SpoeCompiler { spec, proxy: written, filter, engine, agent, names: &names };
             if let Some(compiled) = self.spoe_engine(&course, place, content) {
                 engines.push(compiled);
             }
@@ -88,7 +88,7 @@ impl Compiler<'_> {
         self.shared.spoe.replace(engines);
     }
 
-    fn spoe_engine(&mut self, course: &Course<'_, '_>, filter: usize, index: usize) -> Option<Engine> {
+    fn spoe_engine(&mut self, course: &SpoeCompiler<'_, '_>, filter: usize, index: usize) -> Option<Engine> {
         let agent = Arc::new(self.spoe_agent(course, index)?);
         let written = course.agent;
         let name = &course.proxy.name.value;
@@ -108,8 +108,8 @@ impl Compiler<'_> {
         Some(Engine { name: course.engine.name.clone(), filter, span: course.filter.span, events, groups })
     }
 
-    fn spoe_agent(&mut self, course: &Course<'_, '_>, index: usize) -> Option<SpoeAgent> {
-        let Course { spec, proxy, agent: written, engine, names, .. } = *course;
+    fn spoe_agent(&mut self, course: &SpoeCompiler<'_, '_>, index: usize) -> Option<SpoeAgent> {
+        let SpoeCompiler { spec, proxy, agent: written, engine, names, .. } = *course;
         let (own, place) = (&written.name.value, self.place(written.name.span));
         let Some(wanted) = &written.backend else {
             let message = format!("'filter' : No backend declared for SPOE agent '{own}' declared at {place}");
@@ -205,7 +205,11 @@ impl Compiler<'_> {
     }
 
     /// Compiles the messages of the agent, by event.
-    fn spoe_events(&mut self, course: &Course<'_, '_>, agent: &Arc<SpoeAgent>) -> Vec<(SpoeEvent, Arc<SpoeCall>)> {
+    fn spoe_events(
+        &mut self,
+        course: &SpoeCompiler<'_, '_>,
+        agent: &Arc<SpoeAgent>,
+    ) -> Vec<(SpoeEvent, Arc<SpoeCall>)> {
         let mut by_event: Vec<(SpoeEvent, Vec<SpoeMessage>)> = Vec::new();
         for name in &course.agent.messages {
             let Some(written) = course.engine.messages.iter().find(|message| message.name.value == name.value) else {
@@ -250,7 +254,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles the groups of the agent.
-    fn spoe_groups(&mut self, course: &Course<'_, '_>, agent: &Arc<SpoeAgent>) -> Vec<(String, Arc<SpoeCall>)> {
+    fn spoe_groups(&mut self, course: &SpoeCompiler<'_, '_>, agent: &Arc<SpoeAgent>) -> Vec<(String, Arc<SpoeCall>)> {
         let mut groups = Vec::new();
         let mut taken: Vec<(&str, &config::span::Spanned<String>)> = Vec::new();
         for name in &course.agent.groups {
@@ -300,7 +304,7 @@ impl Compiler<'_> {
     /// Compiles a message; `event` is its event, unless rules send it.
     fn spoe_message(
         &mut self,
-        course: &Course<'_, '_>,
+        course: &SpoeCompiler<'_, '_>,
         written: &SpoeMessageSpec,
         event: Option<SpoeEvent>,
     ) -> Option<SpoeMessage> {
@@ -320,7 +324,7 @@ impl Compiler<'_> {
 
     fn spoe_arguments(
         &mut self,
-        course: &Course<'_, '_>,
+        course: &SpoeCompiler<'_, '_>,
         message: &SpoeMessageSpec,
         line: &RuleLineSpec,
         event: Option<SpoeEvent>,

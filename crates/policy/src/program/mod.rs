@@ -13,7 +13,6 @@ mod global;
 mod http;
 mod http_client;
 mod index;
-mod lent;
 mod limits;
 mod listening;
 mod log;
@@ -24,6 +23,7 @@ mod ocsp;
 mod otel;
 mod peers;
 mod peers_plan;
+mod program_context;
 mod proxy;
 mod resolvers;
 mod runtime;
@@ -54,7 +54,6 @@ pub use global::{Global, GlobalCompression, Http2Limits, SharedCounters, SocketB
 pub use http::{AddressField, GlobalHttp, Http};
 pub use http_client::HttpClient;
 pub use index::ProgramIndex;
-pub use lent::Lent;
 pub use limits::{BackendLimits, FrontendLimits};
 pub use listening::{ExpectedHeader, Listening, Reception, Segments, SocketOptions};
 pub use log::{
@@ -71,6 +70,7 @@ pub use otel::{
 };
 pub use peers::{Peer, Peers, SharedTable};
 pub use peers_plan::PeersPlan;
+pub use program_context::ProgramContext;
 pub use proxy::{Backend, Bind, Frontend, Options, Proxy, Redispatch, Server, Timeouts};
 pub use resolvers::{AddressChoice, Hold, Nameserver, Resolvers, Resolving};
 pub use runtime::{Runtime, RuntimeSocket};

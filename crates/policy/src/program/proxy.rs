@@ -3,8 +3,8 @@
 
 use super::{
     BackendLimits, BindAddress, Compression, Connecting, ErrorPages, FcgiApp, Features, Filters, FrontendLimits, Http,
-    Lent, Listening, LogLines, LogServer, LogTarget, OtelTrace, Reception, Resolving, ServerAddress, StatsPage,
-    UniqueId,
+    Listening, LogLines, LogServer, LogTarget, OtelTrace, ProgramContext, Reception, Resolving, ServerAddress,
+    StatsPage, UniqueId,
 };
 use super::{MailAlert, MutableName, Tracking};
 use crate::check::{AgentCheck, Check, ServerCheck};

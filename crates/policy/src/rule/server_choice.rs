@@ -2,7 +2,7 @@
 //! `option persist` (configuration manual, section 4.2). Must never select a server without such a rule.
 
 use super::stick::StickRule;
-use crate::program::Lent;
+use crate::program::ProgramContext;
 use expression::condition::Condition;
 use expression::log_format::LogFormat;
 use expression::sample::{Context, RulePlace};

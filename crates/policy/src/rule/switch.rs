@@ -1,7 +1,7 @@
 //! `use_backend` and `force-be-switch` (configuration manual, section 4.2): selection of the backend of a request. Must
 //! never decide which backends are open.
 
-use crate::program::Lent;
+use crate::program::ProgramContext;
 use config::spec::Mode;
 use expression::condition::Condition;
 use expression::log_format::LogFormat;

@@ -1,6 +1,6 @@
 //! Fetches of a request's credentials (section 7.3.6). Must never write a password to a log.
 
-use crate::program::{Lent, User};
+use crate::program::{ProgramContext, User};
 use expression::base64;
 use expression::crypt::Hidden;
 use expression::fetch::{Fetch, plain};

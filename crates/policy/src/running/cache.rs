@@ -1,6 +1,6 @@
 //! Fetches about the use of a cache for a response (section 7.3.6). Must never look into a cache.
 
-use crate::program::Lent;
+use crate::program::ProgramContext;
 use expression::fetch::Fetch;
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Arguments, Signature};

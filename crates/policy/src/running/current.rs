@@ -1,7 +1,7 @@
 //! Fetches of the stream's effective limits: those that rules have set, else those of its proxies (section 7.3.3). Must
 //! never return a proxy's limit if a rule has set another.
 
-use crate::program::{Lent, Proxy, Timeouts};
+use crate::program::{ProgramContext, Proxy, Timeouts};
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, OwnLimits, Places, Type, Value};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Fetches of listening sockets, of the process's connections, and of all variables (section 7.3.2 and 7.3.3). Must
 //! never change a counter.
 
-use crate::program::{Bind, Lent};
+use crate::program::{Bind, ProgramContext};
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Places, Type, Value};
 use expression::variable;

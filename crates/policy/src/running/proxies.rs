@@ -1,6 +1,6 @@
 //! Converters of the names of proxies and servers: their existence and state. Must never change a state.
 
-use crate::program::Lent;
+use crate::program::ProgramContext;
 use expression::Signature;
 use expression::convert::Converter;
 use expression::sample::{Context, Type, Value};

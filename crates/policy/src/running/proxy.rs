@@ -1,7 +1,7 @@
 //! Fetches of a frontend or a backend: name, timeouts, load (section 7.3.2). Must never change a counter.
 
 use super::current::configured;
-use crate::program::{Backend, FcgiApp, Lent, Proxy, Timeouts};
+use crate::program::{Backend, FcgiApp, ProgramContext, Proxy, Timeouts};
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Argument, Arguments, Checking, Kind, Signature};

@@ -1,6 +1,6 @@
 //! Fetches of a server: name, state, load, weight (section 7.3.2 and 7.3.3). Must never change a server.
 
-use crate::program::Lent;
+use crate::program::ProgramContext;
 use expression::fetch::{Fetch, SampleOf, plain};
 use expression::sample::{Context, Places, Type, Value};
 use expression::{Argument, Arguments, Kind, Signature};

@@ -1,6 +1,6 @@
 //! Lookups of samples in stick tables, for fetches and converters. Must never know the caller.
 
-use crate::program::Lent;
+use crate::program::ProgramContext;
 use expression::sample::{Context, Value};
 use expression::{Argument, Arguments, Checking};
 use live::table::{EntryMut, EntryView, Table, TableKey};

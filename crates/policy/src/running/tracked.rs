@@ -2,7 +2,7 @@
 //! entry of the client's address (`src_…`; section 7.3.3). Must never track anything.
 
 use super::stick;
-use crate::program::Lent;
+use crate::program::ProgramContext;
 use config::spec::DataKind;
 use expression::fetch::{Fetch, plain};
 use expression::sample::{Context, Places, Type, Value};

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 /// The content of a report.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct StallReport {
     worker: u16,
     tag: Option<u64>,
     stage: Stage,
 }
 
 /// Runs two workers. On the second one, a task with a tag does not return before the report that `until` waits for.
-fn watched(warn_after: Duration, give_up_after: Duration, until: fn(&Stall<'_>) -> bool) -> (Vec<Told>, usize) {
+fn watched(warn_after: Duration, give_up_after: Duration, until: fn(&Stall<'_>) -> bool) -> (Vec<StallReport>, usize) {
     let free = Arc::new(AtomicBool::new(false));
     let told = Arc::new(Mutex::new((Vec::new(), 0)));
     let (release, notes) = (Arc::clone(&free), Arc::clone(&told));
     let report = move |stall: &Stall<'_>| {
         let mut notes = notes.lock().unwrap();
-        notes.0.push(Told { worker: stall.worker, tag: stall.tag, stage: stall.stage });
+        notes.0.push(StallReport { worker: stall.worker, tag: stall.tag, stage: stall.stage });
         notes.1 = stall.frames.len();
         if until(stall) {
             release.store(true, Ordering::SeqCst);
@@ -60,7 +60,7 @@ fn note(tag: u64, _: Stage) {
 fn a_task_that_does_not_return_is_reported_with_its_tag_and_its_place() {
     let day = Duration::from_secs(86_400);
     let (told, frames) = watched(Duration::from_millis(20), day, |_| true);
-    assert_eq!(told[0], Told { worker: 1, tag: Some(77), stage: Stage::Slow });
+    assert_eq!(told[0], StallReport { worker: 1, tag: Some(77), stage: Stage::Slow });
     assert_eq!(AFTERWARDS.load(Ordering::SeqCst), 77);
     assert!(frames > 3 || cfg!(not(target_env = "gnu")), "{frames}");
 }
@@ -68,5 +68,5 @@ fn a_task_that_does_not_return_is_reported_with_its_tag_and_its_place() {
 #[test]
 fn one_that_never_returns_is_given_up() {
     let (told, _) = watched(Duration::from_millis(20), Duration::from_millis(60), |stall| stall.stage == Stage::Stuck);
-    assert_eq!(told.last().unwrap(), &Told { worker: 1, tag: Some(77), stage: Stage::Stuck });
+    assert_eq!(told.last().unwrap(), &StallReport { worker: 1, tag: Some(77), stage: Stage::Stuck });
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_tls::server::Settings;
-use weir_tls::{Client, Connection, Server, Shaken, asked_name, client};
+use weir_tls::{Client, Connection, HandshakeProgress, Server, asked_name, client};
 
 use crate::pair::{Authority, End, carry, server};
 
@@ -175,7 +175,7 @@ fn a_handshake_that_fails_after_early_data_ends_the_connection() {
     *near.out.last_mut().unwrap() ^= 1;
     carry(&mut near, &mut far, 100_000);
     assert!(far.failure.is_some() && !far.connection.is_early());
-    assert_eq!(far.connection.shake(&mut far.input, &mut far.out), Ok(Shaken::Part));
+    assert_eq!(far.connection.shake(&mut far.input, &mut far.out), Ok(HandshakeProgress::Part));
 }
 
 /// A side with nothing more to send does not wait for the end of the handshake.

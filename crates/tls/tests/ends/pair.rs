@@ -12,7 +12,7 @@ use weir_tls::names::Row;
 use weir_tls::resumption::{Resumption, Tickets};
 use weir_tls::server::{Entry, Settings};
 use weir_tls::verify::Authorities;
-use weir_tls::{Client, Connection, Failure, Received, Server, Shaken};
+use weir_tls::{Client, Connection, Failure, HandshakeProgress, Received, Server};
 
 /// Number of authorities so far: each has a name of its own.
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -93,7 +93,7 @@ impl End {
     pub fn go_on(&mut self) {
         if self.failure.is_none() && !self.connection.is_open() {
             match self.connection.shake(&mut self.input, &mut self.out) {
-                Ok(Shaken::Open { plain }) => self.plain = plain,
+                Ok(HandshakeProgress::Open { plain }) => self.plain = plain,
                 Ok(_) => {}
                 Err(failure) => self.failure = Some(failure),
             }

@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Output of the load.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Told {
+pub struct LoadReport {
     pub seconds: Vec<Counts>,
     /// The whole run.
     pub total: Counts,
@@ -132,11 +132,11 @@ pub fn run(
     log: &Path,
     duration: Duration,
     meanwhile: &mut dyn FnMut(Duration) -> Result<(), Stop>,
-) -> Result<Told, Stop> {
+) -> Result<LoadReport, Stop> {
     let mut child = Started::start("the load", command, on, log, Output::Read)?;
     let lines = read(&mut child)?;
     let since = Point::now();
-    let mut told = Told::default();
+    let mut told = LoadReport::default();
     let mut ended = false;
     loop {
         match lines.recv_timeout(PAUSE) {
@@ -176,7 +176,7 @@ fn read(child: &mut Started) -> Result<Receiver<String>, String> {
 }
 
 /// Processes a line; returns true for the summary.
-fn take(told: &mut Told, line: &str) -> Result<bool, String> {
+fn take(told: &mut LoadReport, line: &str) -> Result<bool, String> {
     match serde_json::from_str(line).map_err(|error| format!("the load said something else than records: {error}"))? {
         Record::Second(counts) => {
             told.seconds.push(counts);
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_is_no_record_is_told() {
-        let error = take(&mut Told::default(), "hello").unwrap_err();
+        let error = take(&mut LoadReport::default(), "hello").unwrap_err();
         assert!(error.starts_with("the load said something else than records: "), "{error}");
     }
 }

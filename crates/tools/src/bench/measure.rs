@@ -1,7 +1,7 @@
 //! One round of one way: starts a fresh proxy and the load, and measures both. Must never compare anything.
 
 use super::child::{Output, Started, Stop};
-use super::client::{self, Offered, Told};
+use super::client::{self, LoadReport, Offered};
 use super::port::ReservedPort;
 use super::procfs::{self, Thread};
 use super::results::{Memory, Round, ThreadTime};
@@ -30,7 +30,7 @@ const LONGEST_TRACE: Duration = Duration::from_secs(2);
 const LONGEST_RECORDING: Duration = Duration::from_secs(5);
 
 /// Context of a round.
-pub struct Course<'a> {
+pub struct RoundContext<'a> {
     pub scenario: &'a Scenario,
     /// Folder of the run, and its placeholders.
     pub stage: &'a Stage,
@@ -56,7 +56,7 @@ pub struct Standing {
     port: ReservedPort,
 }
 
-impl Course<'_> {
+impl RoundContext<'_> {
     /// Measures a round. An error of the proxy or the load becomes the round's fault.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Course<'_> {
         standing: &mut Option<Standing>,
         duration: Duration,
         meanwhile: &mut dyn FnMut(Duration),
-    ) -> Result<Told, Stop> {
+    ) -> Result<LoadReport, Stop> {
         let port = standing.as_ref().map_or(self.origins.port(), |standing| standing.port.number());
         let name = self.proxy.map_or("direct", |proxy| proxy.name.get_ref());
         let values = self.stage.values(name, port, Some((&self.step, self.offered.rate)));

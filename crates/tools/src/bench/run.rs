@@ -5,7 +5,7 @@ use super::child::{self, Stop};
 use super::client::Offered;
 use super::environment::{self, Needs};
 use super::machine;
-use super::measure::Course;
+use super::measure::RoundContext;
 use super::prepare::{self, Prepared};
 use super::progress::{Progress, write};
 use super::results::{FORM, Finding, Point, ProxyName, Results, Round, ScenarioName};
@@ -190,9 +190,9 @@ impl Run<'_> {
         seats::places(&self.prepared.source.scenario.processors, step.workers, &self.available)
     }
 
-    fn course<'b>(&'b self, step: BenchStep, full: f64, proxy: Option<&'b Proxy>) -> Course<'b> {
+    fn course<'b>(&'b self, step: BenchStep, full: f64, proxy: Option<&'b Proxy>) -> RoundContext<'b> {
         let scenario = &self.prepared.source.scenario;
-        Course {
+        RoundContext {
             scenario,
             stage: &self.stage,
             origins: &self.origins,
@@ -288,7 +288,7 @@ impl Run<'_> {
 impl Run<'_> {
     /// Counts the system calls and draws the flame graph of a proxy, if requested. Errors are reported, but do not
     /// invalidate a measurement.
-    fn look_inside(&self, course: &Course<'_>, name: &str, step: usize, round: &mut Round) -> Result<(), Stop> {
+    fn look_inside(&self, course: &RoundContext<'_>, name: &str, step: usize, round: &mut Round) -> Result<(), Stop> {
         if self.settings.syscalls {
             self.progress.under_way(&format!("{name}: counting system calls"));
             match course.system_calls() {

@@ -13,7 +13,7 @@ pub mod show;
 pub mod target;
 
 use crate::Outcome;
-use options::Wish;
+use options::LoadTask;
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -27,12 +27,12 @@ pub fn help() -> String {
 #[must_use]
 pub fn main(words: &[OsString]) -> Outcome {
     match options::parse(words, &target::resolve) {
-        Ok(Wish::Help) => {
+        Ok(LoadTask::Help) => {
             // There is no reader if standard output is closed.
             let _ = std::io::stdout().lock().write_all(options::page().as_bytes());
             Outcome::Done
         }
-        Ok(Wish::Run(plan)) => run(*plan),
+        Ok(LoadTask::Run(plan)) => run(*plan),
         Err(outcome) => outcome,
     }
 }

@@ -260,7 +260,7 @@ fn target(shown: &Shown) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::{Wish, parse};
+    use super::super::options::{TopTask, parse};
     use super::super::sample::tests::ANSWER;
     use super::super::screen;
     use super::*;
@@ -268,7 +268,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     fn app() -> App {
-        let Ok(Wish::Run(options)) = parse(&["/x".into()]) else { panic!("a run") };
+        let Ok(TopTask::Run(options)) = parse(&["/x".into()]) else { panic!("a run") };
         let mut app = App::new(&options);
         let first = Sample::parse(ANSWER).expect("an answer");
         let mut second = first.clone();

@@ -15,7 +15,7 @@ mod terminal;
 mod view;
 
 use crate::Outcome;
-use options::{Options, Wish};
+use options::{Options, TopTask};
 use sample::Sample;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -30,16 +30,16 @@ pub fn help() -> String {
 #[must_use]
 pub fn main(words: &[OsString]) -> Outcome {
     match options::parse(words) {
-        Ok(Wish::Help) => {
+        Ok(TopTask::Help) => {
             // There is no reader if standard output is closed.
             let _ = std::io::stdout().lock().write_all(options::PAGE.as_bytes());
             Outcome::Done
         }
-        Ok(Wish::Run(options)) if options.once => once(&options),
-        Ok(Wish::Run(_)) if !std::io::stdout().is_terminal() => {
+        Ok(TopTask::Run(options)) if options.once => once(&options),
+        Ok(TopTask::Run(_)) if !std::io::stdout().is_terminal() => {
             Outcome::Failed("standard output is no terminal: --once prints one table".to_owned())
         }
-        Ok(Wish::Run(options)) => terminal::run(options),
+        Ok(TopTask::Run(options)) => terminal::run(options),
         Err(outcome) => outcome,
     }
 }

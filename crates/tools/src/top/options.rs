@@ -82,7 +82,7 @@ impl Options {
 
 /// Task selected by the command line.
 #[derive(Debug, PartialEq)]
-pub enum Wish {
+pub enum TopTask {
     Help,
     Run(Options),
 }
@@ -91,7 +91,7 @@ pub enum Wish {
 ///
 /// # Errors
 /// [`Outcome::Misused`], or [`Outcome::Failed`] if no socket is named and none is found.
-pub fn parse(words: &[OsString]) -> Result<Wish, Outcome> {
+pub fn parse(words: &[OsString]) -> Result<TopTask, Outcome> {
     let mut options = Options {
         socket: Socket::Tcp(String::new()),
         once: false,
@@ -110,7 +110,7 @@ pub fn parse(words: &[OsString]) -> Result<Wish, Outcome> {
         };
         let unknown = |value: &str| Outcome::Misused(format!("{text} does not know '{value}'"));
         match &*text {
-            "-h" | "--help" => return Ok(Wish::Help),
+            "-h" | "--help" => return Ok(TopTask::Help),
             "--once" => options.once = true,
             "--view" => {
                 let value = value()?;
@@ -135,20 +135,20 @@ pub fn parse(words: &[OsString]) -> Result<Wish, Outcome> {
         socket.or_else(|| USUAL.iter().find(|path| Path::new(path).exists()).map(|path| Socket::Unix((*path).into())));
     options.socket =
         found.ok_or_else(|| Outcome::Failed("no SOCKET is named, and none is at a usual place".to_owned()))?;
-    Ok(Wish::Run(options))
+    Ok(TopTask::Run(options))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Wish, Outcome> {
+    fn read(line: &str) -> Result<TopTask, Outcome> {
         parse(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
     fn words_are_read() {
-        let Ok(Wish::Run(options)) =
+        let Ok(TopTask::Run(options)) =
             read("--once --view servers --sort errors --filter web --interval 0.5 /run/x.sock")
         else {
             panic!("a run");
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!((options.once, options.scope, options.sort), (true, Some(Scope::Servers), SortKey::Errors));
         assert_eq!((options.filter.as_str(), options.interval), ("web", Duration::from_millis(500)));
         assert_eq!(options.socket, Socket::Unix("/run/x.sock".into()));
-        assert_eq!(read("--help"), Ok(Wish::Help));
+        assert_eq!(read("--help"), Ok(TopTask::Help));
         for line in ["--view none x", "--sort", "--interval 0 x", "--what x", "a b", "--interval NaN x"] {
             assert!(matches!(read(line), Err(Outcome::Misused(_))), "{line}");
         }

@@ -26,13 +26,13 @@ pub fn table(sample: &Sample, options: &Options) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::{Socket, Wish, parse};
+    use super::super::options::{Socket, TopTask, parse};
     use super::super::sample::tests::ANSWER;
     use super::*;
 
     #[test]
     fn columns_stand_below_each_other() {
-        let Ok(Wish::Run(options)) = parse(&["--once".into(), "/x".into()]) else { panic!("a run") };
+        let Ok(TopTask::Run(options)) = parse(&["--once".into(), "/x".into()]) else { panic!("a run") };
         assert_eq!(options.socket, Socket::Unix("/x".into()));
         let text = table(&Sample::parse(ANSWER).expect("an answer"), &options);
         let wanted = "\

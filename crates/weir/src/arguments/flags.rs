@@ -1,7 +1,7 @@
 //! The table of flags: each with its value, its group in the help and its effect on the settings. Must never act on
 //! one.
 
-use super::{Farewell, Settings, UsageError, number, text};
+use super::{Settings, StopMode, UsageError, number, text};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -163,10 +163,10 @@ pub const FLAGS: &[Flag] = &[
         Value::Numbers("PID..."),
         Group::Running,
         "asks older processes to finish once this one serves",
-        |s, v| predecessor(s, "-sf", v, Farewell::Finish),
+        |s, v| predecessor(s, "-sf", v, StopMode::Finish),
     ),
     row("-st", Value::Numbers("PID..."), Group::Running, "ends older processes once this one serves", |s, v| {
-        predecessor(s, "-st", v, Farewell::Terminate)
+        predecessor(s, "-st", v, StopMode::Terminate)
     }),
     switch!("-c", Checking, "checks the configuration and exits: status 0 if it can be loaded, else 1", check),
     row(
@@ -238,7 +238,7 @@ pub const FLAGS: &[Flag] = &[
 ];
 
 /// Process ids are positive; 0 would address a process group.
-fn predecessor(settings: &mut Settings, flag: &'static str, pid: &OsStr, wish: Farewell) -> Result<(), UsageError> {
+fn predecessor(settings: &mut Settings, flag: &'static str, pid: &OsStr, wish: StopMode) -> Result<(), UsageError> {
     let pid = number(flag, pid)?;
     if pid > 0 {
         settings.predecessors.push((pid, wish));

@@ -95,7 +95,7 @@ pub struct Settings {
     /// `-x`: the socket of a running process that passes its listening sockets.
     pub takeover: Option<String>,
     /// `-sf` and `-st`: process ids of predecessors, and how they end once this process serves.
-    pub predecessors: Vec<(u32, Farewell)>,
+    pub predecessors: Vec<(u32, StopMode)>,
     /// Parameters that a master passes to its workers.
     pub seat: Option<WorkerSeat>,
     /// The process reads files for a worker: its file descriptor of the stream to the worker.
@@ -106,7 +106,7 @@ pub struct Settings {
 
 /// How a predecessor ends once its successor serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Farewell {
+pub enum StopMode {
     /// `-sf`: finish open sessions, then exit.
     Finish,
     /// `-st`: exit immediately.

@@ -99,7 +99,7 @@ fn masters_and_predecessors() {
     assert_eq!(settings.master_sockets, ["/run/m,level,admin", "fd@3"]);
     let settings = run("-x /run/s -sf 1 2 0 -st 3 -f x");
     assert_eq!(settings.takeover.as_deref(), Some("/run/s"));
-    let expected = [(1, Farewell::Finish), (2, Farewell::Finish), (3, Farewell::Terminate)];
+    let expected = [(1, StopMode::Finish), (2, StopMode::Finish), (3, StopMode::Terminate)];
     assert_eq!(settings.predecessors, expected);
     assert_eq!(refused("-sf 99999999999 -f x"), UsageError::NotANumber("-sf", "99999999999".into()));
 }

@@ -2,7 +2,7 @@
 //! a worker. Must never interpret commands for a worker.
 
 use super::counter::Counter;
-use super::life::{Farewell, Office, Wish};
+use super::life::{Master, ReloadKind, StopSignal};
 use super::{debug, forward};
 use crate::version;
 use config::spec::RuntimeLevel;
@@ -30,7 +30,7 @@ pub struct Sockets {
 }
 
 /// Accepts connections on every socket.
-pub fn open(office: &Rc<Office>, sockets: Sockets, environment: Vec<String>) {
+pub fn open(office: &Rc<Master>, sockets: Sockets, environment: Vec<String>) {
     let crowd = Crowd::new(MOST);
     let counter = Rc::new(Counter(Rc::clone(office), environment));
     for opened in sockets.opened {
@@ -112,15 +112,15 @@ fn show_startup_logs(call: &mut Call<'_, Counter>) {
 }
 
 fn soft_reload<'a>(call: &'a mut Call<'_, Counter>) -> Pending<'a> {
-    Box::pin(reload(call, Wish::InPlace))
+    Box::pin(reload(call, ReloadKind::InPlace))
 }
 
 fn hard_reload<'a>(call: &'a mut Call<'_, Counter>) -> Pending<'a> {
-    Box::pin(reload(call, Wish::NewWorker(Farewell::Hard)))
+    Box::pin(reload(call, ReloadKind::NewWorker(StopSignal::Hard)))
 }
 
 /// Reloads, answers with the result and the messages, and closes the connection.
-async fn reload(call: &mut Call<'_, Counter>, wish: Wish) -> Result<(), Gone> {
+async fn reload(call: &mut Call<'_, Counter>, wish: ReloadKind) -> Result<(), Gone> {
     let success = call.state.0.reloaded(wish).await;
     call.answer.push(format!("Success={}\n--\n{}\n", u8::from(success), call.state.0.logs()));
     call.conversation.leaving = true;

@@ -1,7 +1,7 @@
 //! Forwards commands from the master CLI to a worker: one command, or a whole session (management guide, section 9.4.1:
 //! `@` and `@@`). Must never interpret the forwarded data.
 
-use super::life::Office;
+use super::life::Master;
 use config::spec::RuntimeLevel;
 use control::runtime::{Answer, Conversation, Gone, Prompt, Rest, Typed};
 use rt::net::{OwnedSocket, Stream};
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Forwards one command to a worker, preceded by commands that set the connection's level and modes.
 pub(super) async fn command(
-    office: &Rc<Office>,
+    office: &Rc<Master>,
     pid: u32,
     typed: Typed<'_>,
     conversation: &mut Conversation,
@@ -31,7 +31,7 @@ pub(super) async fn command(
 /// Connects the client to a worker until the worker closes: forwards the commands and all further input. Without
 /// commands, the worker gets the same prompt mode as here.
 pub(super) async fn session(
-    office: &Rc<Office>,
+    office: &Rc<Master>,
     pid: u32,
     typed: Typed<'_>,
     conversation: &mut Conversation,
@@ -53,7 +53,7 @@ pub(super) async fn session(
     Session { worker, outgoing: line, silent: before.len(), patience: None }.relay(answer, rest).await
 }
 
-fn reach(office: &Rc<Office>, pid: u32, answer: &mut Answer) -> Option<Stream> {
+fn reach(office: &Rc<Master>, pid: u32, answer: &mut Answer) -> Option<Stream> {
     let connected = office.connect(pid).and_then(OwnedSocket::try_from);
     if connected.is_err() {
         answer.push(format!("Can't reach the process {pid}\n"));

@@ -3,7 +3,7 @@
 use super::link::{FromWorker, LONGEST, RELOAD};
 use super::notify::{Manager, News};
 use super::roster::{Ended, Roster, Standing};
-use super::start::{Recipe, connection};
+use super::start::{LaunchCommand, connection};
 use crate::files::reason;
 use crate::messages::Messages;
 use crate::version;
@@ -40,7 +40,7 @@ const MOST_LOGS: usize = 64 * 1024;
 
 /// How replaced workers end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Farewell {
+pub enum StopSignal {
     /// They finish open sessions.
     Soft,
     /// They end immediately.
@@ -49,11 +49,11 @@ pub enum Farewell {
 
 /// The type of a reload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum ReloadKind {
     /// In place if the worker is configured with `reload in-place` and able to; otherwise like `NewWorker`.
     InPlace,
     /// With a new worker.
-    NewWorker(Farewell),
+    NewWorker(StopSignal),
 }
 
 /// The messages of the last start, shared by their writers.
@@ -75,9 +75,9 @@ impl Logs {
 }
 
 /// Writes to standard error and to the messages of the start.
-struct Voice(Logs);
+struct StartupOutput(Logs);
 
-impl Write for Voice {
+impl Write for StartupOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.add(&String::from_utf8_lossy(bytes));
         let _ = io::stderr().write_all(bytes);
@@ -92,8 +92,8 @@ impl Write for Voice {
 type SharedChannel = Rc<RefCell<Channel>>;
 
 /// The state of a running master.
-pub struct Office {
-    recipe: Recipe,
+pub struct Master {
+    recipe: LaunchCommand,
     manager: Manager,
     max_reloads: u32,
     ends_on_failure: bool,
@@ -103,9 +103,9 @@ pub struct Office {
     logs: Logs,
     starter: RefCell<Option<StarterWaits>>,
     /// How the previous workers end once the starting one serves.
-    farewell: Cell<Farewell>,
+    farewell: Cell<StopSignal>,
     /// A reload that was requested during another one.
-    next: Cell<Option<Wish>>,
+    next: Cell<Option<ReloadKind>>,
     /// Workers that support a reload in place, and whether each needs a process that reads files for it.
     renewers: RefCell<Vec<(u32, bool)>>,
     /// The worker that is reloading in place.
@@ -121,10 +121,10 @@ pub struct Office {
     started: Moment,
 }
 
-impl Office {
+impl Master {
     /// Creates a master without workers.
     pub fn new(
-        recipe: Recipe,
+        recipe: LaunchCommand,
         manager: Manager,
         lifetime: &LifetimeSpec,
         starter: Option<StarterWaits>,
@@ -132,7 +132,7 @@ impl Office {
     ) -> Self {
         let logs = Logs::default();
         let mut messages = Messages::new(quiet, false);
-        messages.speak_through(Box::new(Voice(logs.clone())));
+        messages.speak_through(Box::new(StartupOutput(logs.clone())));
         Self {
             recipe,
             manager,
@@ -143,7 +143,7 @@ impl Office {
             messages: RefCell::new(messages),
             logs,
             starter: RefCell::new(starter),
-            farewell: Cell::new(Farewell::Soft),
+            farewell: Cell::new(StopSignal::Soft),
             next: Cell::new(None),
             renewers: RefCell::default(),
             renewing: Cell::new(None),
@@ -166,8 +166,8 @@ impl Office {
             }
             match Signal::from_number(signals.next().await) {
                 Some(Signal::Child) => self.reap(),
-                Some(Signal::User2) => self.reload(Wish::InPlace),
-                Some(Signal::Hangup) => self.reload(Wish::NewWorker(Farewell::Soft)),
+                Some(Signal::User2) => self.reload(ReloadKind::InPlace),
+                Some(Signal::Hangup) => self.reload(ReloadKind::NewWorker(StopSignal::Soft)),
                 Some(Signal::User1) => self.leave(Signal::User1, 0),
                 Some(Signal::Terminate) => self.leave(Signal::Terminate, 0),
                 Some(Signal::Interrupt) => self.leave(Signal::Interrupt, 130),
@@ -227,7 +227,7 @@ impl Office {
     }
 
     /// Begins a reload, or schedules it after the current one.
-    pub fn reload(self: &Rc<Self>, wish: Wish) {
+    pub fn reload(self: &Rc<Self>, wish: ReloadKind) {
         if self.leaving.get().is_some() {
             return;
         }
@@ -240,8 +240,8 @@ impl Office {
         self.logs.0.borrow_mut().clear();
         self.roster.borrow_mut().reloads += 1;
         match wish {
-            Wish::InPlace => self.renew(),
-            Wish::NewWorker(farewell) => self.replace(farewell),
+            ReloadKind::InPlace => self.renew(),
+            ReloadKind::NewWorker(farewell) => self.replace(farewell),
         }
     }
 
@@ -250,7 +250,7 @@ impl Office {
     }
 
     /// Starts a worker that replaces the others.
-    fn replace(self: &Rc<Self>, farewell: Farewell) {
+    fn replace(self: &Rc<Self>, farewell: StopSignal) {
         self.farewell.set(farewell);
         self.roster.borrow_mut().retire();
         self.start_worker(true);
@@ -262,7 +262,7 @@ impl Office {
         let serving = self.roster.borrow().serving();
         // Without `reload in-place` no reason is reported.
         let Some((pid, needs_reader)) = renewers.into_iter().find(|(pid, _)| Some(*pid) == serving) else {
-            return self.replace(Farewell::Soft);
+            return self.replace(StopSignal::Soft);
         };
         if self.recipe.was_upgraded() {
             return self.replace_because("the program is another one");
@@ -282,7 +282,7 @@ impl Office {
 
     fn replace_because(self: &Rc<Self>, why: &str) {
         self.messages.borrow_mut().notice(&format!("No reload in place: {why}. A new worker is started."));
-        self.replace(Farewell::Soft);
+        self.replace(StopSignal::Soft);
     }
 
     /// Handles the result of a worker's reload in place.
@@ -312,7 +312,7 @@ impl Office {
     }
 
     /// Reloads and waits for the result; true if it succeeded.
-    pub async fn reloaded(self: &Rc<Self>, wish: Wish) -> bool {
+    pub async fn reloaded(self: &Rc<Self>, wish: ReloadKind) -> bool {
         let ahead = u64::from(self.is_loading());
         let mine = self.concluded.get() + ahead + 1;
         self.reload(wish);
@@ -361,8 +361,8 @@ impl Office {
                 let Some((leaving, overdue)) = told else { return };
                 self.messages.borrow_mut().notice("Loading success.");
                 let signal = match self.farewell.get() {
-                    Farewell::Soft => Signal::User1,
-                    Farewell::Hard => Signal::Terminate,
+                    StopSignal::Soft => Signal::User1,
+                    StopSignal::Hard => Signal::Terminate,
                 };
                 leaving.into_iter().for_each(|pid| send(pid, signal));
                 overdue.into_iter().for_each(|pid| send(pid, Signal::Terminate));
@@ -520,7 +520,7 @@ impl Office {
 }
 
 /// Receives messages of a worker until it ends.
-async fn listen(office: Rc<Office>, pid: u32, channel: SharedChannel) {
+async fn listen(office: Rc<Master>, pid: u32, channel: SharedChannel) {
     let (mut place, mut descriptors) = (vec![0; LONGEST], Vec::new());
     loop {
         let received = std::future::poll_fn(|context| match channel.try_borrow_mut() {

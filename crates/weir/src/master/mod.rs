@@ -21,10 +21,10 @@ pub(crate) use cli::commands;
 use config::document::Sources;
 use config::spec::{GlobalSpec, LifetimeSpec};
 use config::{InputFile, LoadOptions, Loaded};
-use life::Office;
+use life::Master;
 use notify::Manager;
 use rt::process::StarterWaits;
-use start::Recipe;
+use start::LaunchCommand;
 use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -58,7 +58,7 @@ pub fn run(settings: &Settings, messages: &mut Messages) -> Result<ExitCode, Ref
 
 /// The parameters of a master.
 struct Post {
-    recipe: Recipe,
+    recipe: LaunchCommand,
     sockets: cli::Sockets,
     starter: Option<StarterWaits>,
     /// `NAME=value`, for `show env`.
@@ -75,10 +75,10 @@ fn own_part(settings: &Settings) -> Loaded {
     config::load(&files, config::environment::Environment::of_process(), &options)
 }
 
-fn recipe(settings: &Settings, directory: std::path::PathBuf) -> std::io::Result<Recipe> {
+fn recipe(settings: &Settings, directory: std::path::PathBuf) -> std::io::Result<LaunchCommand> {
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
-    Ok(Recipe {
+    Ok(LaunchCommand {
         program: std::env::current_exe()?,
         name,
         arguments: words.collect(),
@@ -120,7 +120,7 @@ fn open_sockets(settings: &Settings, messages: &mut Messages) -> Result<cli::Soc
         last_addresses: std::collections::BTreeMap::new(),
         ipv4_only: settings.ipv4_only,
         files: Vec::new(),
-        surroundings: crate::resolve::Surroundings::default(),
+        surroundings: crate::resolve::ResolveContext::default(),
         services: control::services::built_in(),
     };
     let program = policy::compile(&loaded.spec, &mut resolver, &policy::SystemLimits::default(), &mut found);
@@ -149,7 +149,7 @@ fn serve(post: Post, messages: &mut Messages) -> Result<ExitCode, Refused> {
         Box::pin(async move {
             if let Some(Post { recipe, sockets, starter, environment, lifetime, notifies }) = post {
                 let name = std::env::var_os("NOTIFY_SOCKET").filter(|_| notifies);
-                let office = Office::new(recipe, Manager::at(name.as_deref()), &lifetime, starter, quiet);
+                let office = Master::new(recipe, Manager::at(name.as_deref()), &lifetime, starter, quiet);
                 let office = Rc::new(office);
                 cli::open(&office, sockets, environment);
                 let ended = office.live().await;

@@ -14,7 +14,7 @@ use std::process::Command;
 
 /// How this program was started.
 #[derive(Debug)]
-pub struct Recipe {
+pub struct LaunchCommand {
     /// Path of the program, determined at the start, so that an upgrade takes effect with the next worker.
     pub program: PathBuf,
     /// The name it was started by (`argv[0]`).
@@ -31,7 +31,7 @@ pub struct Recipe {
 /// Identifies a version of a file: device, inode, size, and the seconds and nanoseconds of its modification time.
 pub type Mark = (u64, u64, u64, i64, i64);
 
-impl Recipe {
+impl LaunchCommand {
     fn mark(&self) -> Option<Mark> {
         let found = std::fs::metadata(&self.program).ok()?;
         Some((found.dev(), found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
@@ -72,7 +72,7 @@ impl Recipe {
     }
 }
 
-impl Recipe {
+impl LaunchCommand {
     /// Starts a process that reads the configuration for a worker, and returns the worker's end of the stream to it.
     ///
     /// # Errors

@@ -14,4 +14,5 @@ mod settings;
 mod shrinking;
 mod source;
 mod structs;
+mod traits;
 mod tree;

@@ -1,4 +1,6 @@
-//! Character classes of HTTP/1, and copying of text up to the first byte outside of a class, eight bytes at a time.
+//! Character classes of HTTP/1, and copying of text up to the first byte outside of a class, sixteen bytes at a time.
+
+use super::block::{self, Block};
 
 /// Lower-case form of each token character (RFC 9110 section 5.6.2), zero for every other byte.
 pub(super) static TOKEN_LOWER: [u8; 256] = token_lower();
@@ -95,84 +97,57 @@ pub(super) fn trim(mut text: &[u8]) -> &[u8] {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Sets the high bit of each byte below `limit` (at most 128). Only the lowest bit set is exact.
-#[inline]
-fn below(word: u64, limit: u8) -> u64 {
-    word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHS
-}
-
-/// Sets the high bit of each byte from 0x7f on. Exact.
-#[inline]
-fn beyond_visible(word: u64) -> u64 {
-    (((word & !HIGHS) + ONES) | word) & HIGHS
-}
-
-#[inline]
-fn first_byte(mask: u64) -> usize {
-    (mask.trailing_zeros() / 8) as usize
-}
-
 /// Copies a field value up to the first control character or the end of either slice; returns the number of bytes
 /// copied.
 #[inline]
 pub(super) fn copy_value(from: &[u8], to: &mut [u8]) -> usize {
-    copy_until(from, to, |word| below(word, 0x20), |byte| byte < 0x20)
+    copy_until(from, to, Block::control)
 }
 
 /// Copies a target up to the first byte that [`is_target`] rejects by default; returns the number of bytes copied.
 #[inline]
 pub(super) fn copy_target(from: &[u8], to: &mut [u8]) -> usize {
-    let stops = |word: u64| below(word, 0x21) | beyond_visible(word) | below(word ^ (ONES * u64::from(b'#')), 1);
-    copy_until(from, to, stops, |byte| !is_target(byte, false))
+    copy_until(from, to, Block::no_target)
 }
 
+/// Copies text up to the first byte at which `stop` ends a block; NUL has to be one.
 #[inline]
-fn copy_until(from: &[u8], to: &mut [u8], stops: impl Fn(u64) -> u64, stop: impl Fn(u8) -> bool) -> usize {
+fn copy_until(from: &[u8], to: &mut [u8], stop: impl Fn(Block) -> usize) -> usize {
     let mut count = 0;
-    while let (Some(source), Some(target)) = (from[count..].first_chunk::<16>(), to[count..].first_chunk_mut::<16>()) {
+    while let (Some(source), Some(target)) =
+        (from[count..].first_chunk::<{ block::SIZE }>(), to[count..].first_chunk_mut::<{ block::SIZE }>())
+    {
         *target = *source;
-        let both = u128::from_le_bytes(*source);
-        let (low, high) = (stops(both as u64), stops((both >> 64) as u64));
-        if low | high != 0 {
-            return count + if low != 0 { first_byte(low) } else { 8 + first_byte(high) };
+        let length = stop(Block::new(source));
+        count += length;
+        if length < block::SIZE {
+            return count;
         }
-        count += 16;
     }
-    for (source, target) in from[count..].iter().zip(&mut to[count..]) {
-        if stop(*source) {
+    count + copy_rest(&from[count..], &mut to[count..], stop)
+}
+
+/// Copies the last bytes of a text, or up to the end of the room.
+#[inline(never)]
+fn copy_rest(from: &[u8], to: &mut [u8], stop: impl Fn(Block) -> usize) -> usize {
+    let mut count = 0;
+    while count < from.len() && count < to.len() {
+        let (rest, room) = (&from[count..], &mut to[count..]);
+        let length = stop(Block::first(rest)).min(rest.len()).min(room.len());
+        room[..length].copy_from_slice(&rest[..length]);
+        count += length;
+        if length < block::SIZE {
             break;
         }
-        *target = *source;
-        count += 1;
     }
     count
 }
 
 /// Copies a field name in lower case up to the first byte that is not a token character; returns the number of bytes
-/// copied. Letters and dashes are copied eight at a time.
-#[inline]
+/// copied.
 pub(super) fn copy_name(from: &[u8], to: &mut [u8]) -> usize {
-    let length = from.len().min(to.len());
-    let (from, to) = (&from[..length], &mut to[..length]);
     let mut count = 0;
-    while count + 8 <= length {
-        let word = from[count..count + 8].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        let letters = letters(word);
-        to[count..count + 8].copy_from_slice(&(word | (letters >> 2)).to_le_bytes());
-        let others = !(letters | dashes(word)) & HIGHS;
-        if others == 0 {
-            count += 8;
-            continue;
-        }
-        count += first_byte(others);
-        let lower = if from[count] == b':' { 0 } else { TOKEN_LOWER[from[count] as usize] };
-        if lower == 0 {
-            return count;
-        }
-        to[count] = lower;
-        count += 1;
-    }
-    for (source, target) in from[count..].iter().zip(&mut to[count..]) {
+    for (source, target) in from.iter().zip(to) {
         let lower = TOKEN_LOWER[*source as usize];
         if lower == 0 {
             break;
@@ -196,13 +171,6 @@ fn within(word: u64, first: u8, last: u8) -> u64 {
     let from_first = low + ONES * u64::from(0x80 - first);
     let past_last = low + ONES * u64::from(0x80 - last - 1);
     from_first & !past_last & !word & HIGHS
-}
-
-/// Sets the high bit of each byte that is a dash. Exact.
-#[inline]
-fn dashes(word: u64) -> u64 {
-    let differs = word ^ (ONES * u64::from(b'-'));
-    !(((differs & !HIGHS) + !HIGHS) | differs) & HIGHS
 }
 
 #[cfg(test)]

@@ -146,12 +146,11 @@ fn encode(head: &Head, edits: &Edits<'_>, is_request: bool, out: &mut impl Outpu
     let most = head.fields.used() + upgrade + last + 160;
     let written = out.write(most, |room| {
         let mut writer = Writer { room: &mut *room, at: 0, run: Span::default(), fields: &head.fields };
-        if !head.line.is_empty() && head.version == edits.version {
-            writer.run = head.line;
+        if is_sent_as_parsed(head, edits) {
+            writer.run = Span { start: head.line.start, end: head.fields.used() as u32 };
         } else {
-            write_start_line(head, edits.version, is_request, &mut writer)?;
+            write_head(head, edits, is_request, &mut writer)?;
         }
-        write_fields(head, edits, is_request, &mut writer)?;
         if let Some((name, value)) = edits.last {
             write_last(name, value, &mut writer)?;
         }
@@ -162,6 +161,25 @@ fn encode(head: &Head, edits: &Edits<'_>, is_request: bool, out: &mut impl Outpu
         Some(length)
     });
     if written { Ok(()) } else { Err(Overflow) }
+}
+
+/// Whether start line and fields are sent as they were parsed. Connection then contains options that are forwarded.
+#[inline]
+fn is_sent_as_parsed(head: &Head, edits: &Edits<'_>) -> bool {
+    !head.line.is_empty()
+        && head.fields.are_as_parsed(head.line.end)
+        && head.version == edits.version
+        && head.received_framing == edits.framing
+        && edits.connection == ConnectionLine::Nothing
+}
+
+fn write_head(head: &Head, edits: &Edits<'_>, is_request: bool, writer: &mut Writer<'_>) -> Option<()> {
+    if !head.line.is_empty() && head.version == edits.version {
+        writer.run = head.line;
+    } else {
+        write_start_line(head, edits.version, is_request, writer)?;
+    }
+    write_fields(head, edits, is_request, writer)
 }
 
 fn write_start_line(head: &Head, new_version: Version, is_request: bool, writer: &mut Writer<'_>) -> Option<()> {

@@ -146,3 +146,47 @@ fn what_does_not_fit_is_not_written_at_all() {
     assert_eq!(encode_request(&head, &edits, &mut text), Ok(()));
     assert_eq!(text.len(), length + 4);
 }
+
+/// A change of a head.
+type Change = fn(&mut Head);
+
+#[test]
+fn a_head_that_is_copied_whole_is_the_one_that_is_written_field_by_field() {
+    let messages: [&[u8]; 9] = [
+        b"GET / HTTP/1.1\r\nHost: a\r\nB: 1\r\nB: 2\r\n\r\n",
+        b"GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nB: 1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nB: 1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3, 3\r\nConnection: x, b\r\nB: 1\r\nC: d\r\n e\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 03\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nA: b\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\nContent-Length: 3\r\nA: b\r\n\r\n",
+    ];
+    let changes: [Change; 7] = [
+        |_| {},
+        |head| head.fields.remove(1),
+        |head| head.append(b"x", b"y"),
+        |head| head.prepend(b"x", b"y"),
+        |head| head.fields.set_value(0, b"other"),
+        |head| head.fields.splice_value(0, 0..1, b""),
+        |head| head.framing = Framing::Chunked,
+    ];
+    let connections = [ConnectionLine::Nothing, ConnectionLine::Close, ConnectionLine::Upgrade(b"other")];
+    for message in messages {
+        for change in changes {
+            let mut head = parsed(message);
+            change(&mut head);
+            let mut other = head.clone();
+            // No edits have this framing, so that the fields are written one by one.
+            other.received_framing = Framing::Length(999);
+            for connection in connections {
+                for framing in [head.framing, Framing::None, Framing::Length(3), Framing::Chunked, Framing::UntilClose]
+                {
+                    let encode = if message.starts_with(b"HTTP/") { response } else { request };
+                    assert_eq!(encode(&head, connection, framing), encode(&other, connection, framing));
+                }
+            }
+        }
+    }
+}

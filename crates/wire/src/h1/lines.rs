@@ -3,6 +3,7 @@
 //! A line is consumed completely or not at all, so that a fragmented head is resumed at the line where it stopped. The
 //! meaning of the fields is not examined here.
 
+use super::block::{self, Block};
 use super::charset::{copy_name, copy_value, is_blank};
 use super::error::{Broken, Violation};
 use crate::http::fields::Field;
@@ -85,12 +86,10 @@ fn parse_plain_lines(input: &[u8], mut at: usize, most: usize, dropped: &mut boo
         && let (Some(source), Some(target)) = (input.get(at..), text.get_mut(start..))
         && let Some(line) = copy_plain_line(source, target)
     {
-        // The name is read from the source: reading words that were just written byte by byte is slow.
-        let name = Name::from_token(&source[..line.name]);
+        let name = names.add_token(&source[..line.name]);
         let value = start + line.name + 2;
         let end = value + line.value;
         list.push(Field { start: start as u32, value: value as u32, end: end as u32, name });
-        names.add(name, &source[..line.name]);
         start = end + 2;
         at += line.taken;
         *dropped = false;
@@ -106,31 +105,66 @@ struct Plain {
     taken: usize,
 }
 
-/// Copies a plain line: a short name of token characters, a value without control characters, and the line end. `None`
-/// for any other line.
+/// Copies a plain line: a short name of letters, digits and dashes, a value without control characters, and the line
+/// end. `None` for any other line.
 #[inline]
 fn copy_plain_line(source: &[u8], target: &mut [u8]) -> Option<Plain> {
-    if matches!(source.first(), None | Some(b'\r' | b'\n')) {
+    if matches!(source, [] | [b'\r' | b'\n', ..]) {
         return None;
     }
-    let name = copy_name(source, target);
-    if name == 0 || name > LONGEST_NAME || source.get(name) != Some(&b':') {
-        return None;
-    }
-    let (separator, rest) = target[name..].split_first_chunk_mut::<2>()?;
+    let name = copy_plain_name(source, target)?;
+    let (separator, target) = target.get_mut(name..)?.split_first_chunk_mut()?;
     *separator = *b": ";
-    let start = skip_blanks(source, name + 1);
-    let mut value = copy_value(&source[start..], rest);
-    let taken = match source.get(start + value..) {
-        Some([b'\r', b'\n', ..]) => start + value + 2,
-        Some([b'\n', ..]) => start + value + 1,
+    let start = first_visible(source, name + 1)?;
+    let source = &source[start..];
+    let mut value = copy_value(source, target);
+    let taken = match source.get(value..)? {
+        [b'\r', b'\n', ..] => value + 2,
+        [b'\n', ..] => value + 1,
         _ => return None,
     };
-    while value > 0 && is_blank(source[start + value - 1]) {
-        value -= 1;
+    if value > 0 && is_blank(source[value - 1]) {
+        value = without_blanks(&source[..value]);
     }
-    *rest[value..].first_chunk_mut::<2>()? = *b"\r\n";
-    Some(Plain { name, value, taken })
+    *target.get_mut(value..)?.first_chunk_mut()? = *b"\r\n";
+    Some(Plain { name, value, taken: start + taken })
+}
+
+/// Returns the offset of the first byte after blanks, of which there is usually one.
+#[inline]
+fn first_visible(source: &[u8], at: usize) -> Option<usize> {
+    let at = at + usize::from(*source.get(at)? == b' ');
+    if is_blank(*source.get(at)?) { Some(skip_blanks(source, at)) } else { Some(at) }
+}
+
+/// Returns the length of a text without the blanks at its end.
+#[cold]
+fn without_blanks(text: &[u8]) -> usize {
+    text.iter().rposition(|byte| !is_blank(*byte)).map_or(0, |last| last + 1)
+}
+
+/// Copies a plain name in lower case and returns its length. `None` if it is empty, too long, or not followed by a colon.
+#[inline]
+fn copy_plain_name(source: &[u8], target: &mut [u8]) -> Option<usize> {
+    let (lower, length) = Block::first(source).plain_name();
+    *target.first_chunk_mut()? = lower;
+    let length = if length < block::SIZE { length } else { copy_long_name(source, target)? };
+    (length > 0 && source.get(length) == Some(&b':')).then_some(length)
+}
+
+/// Copies a plain name of more than one block.
+#[cold]
+fn copy_long_name(source: &[u8], target: &mut [u8]) -> Option<usize> {
+    let mut length = block::SIZE;
+    while length <= LONGEST_NAME {
+        let (lower, count) = Block::first(source.get(length..)?).plain_name();
+        *target.get_mut(length..)?.first_chunk_mut()? = lower;
+        length += count;
+        if count < block::SIZE {
+            return (length <= LONGEST_NAME).then_some(length);
+        }
+    }
+    None
 }
 
 /// Parses one field line. `None` if it is incomplete; nothing has changed then.
@@ -274,7 +308,7 @@ fn copy_rest(input: &[u8], at: usize, accept_unsafe: bool, room: &mut [u8]) -> R
     }
 }
 
-#[inline]
+#[cold]
 fn skip_blanks(input: &[u8], mut at: usize) -> usize {
     while input.get(at).is_some_and(|byte| is_blank(*byte)) {
         at += 1;

@@ -3,6 +3,7 @@
 //!
 //! Must never forward the received bytes of a head: every line is rebuilt.
 
+mod block;
 mod canonical;
 mod charset;
 mod chunk;

@@ -130,7 +130,10 @@ pub(super) fn walk(
         }
     }
     match lines::parse_lines(input, scan.line, &limits.rules(), &mut scan.dropped, &mut head.fields)? {
-        Lines::End { behind } if behind <= limits.max_head => Ok(Walk::Done { consumed: behind }),
+        Lines::End { behind } if behind <= limits.max_head => {
+            head.fields.note_parsed();
+            Ok(Walk::Done { consumed: behind })
+        }
         Lines::End { .. } => Broken::at(Violation::HeadTooLarge, limits.max_head),
         Lines::Partial { line } => {
             scan.line = line;

@@ -251,6 +251,7 @@ fn finish(head: &mut Head, limits: &HeadLimits) -> Result<(), Violation> {
         (_, Some(length)) => Framing::Length(length),
         (_, None) => Framing::None,
     };
+    head.received_framing = head.framing;
     if head.method == Method::Connect {
         if head.framing.has_body() {
             return Err(Violation::ConnectBody);

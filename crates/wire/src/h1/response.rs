@@ -168,5 +168,6 @@ fn finish(head: &mut Head, limits: &HeadLimits, request: &RequestContext) -> Res
         (false, Coding::Absent, Some(length)) => Framing::Length(length),
         (false, ..) => Framing::UntilClose,
     };
+    head.received_framing = head.framing;
     Ok(())
 }

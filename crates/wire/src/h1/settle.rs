@@ -29,13 +29,19 @@ pub(crate) fn content_length(fields: &mut Fields) -> Result<Option<u64>, Violati
     if !fields.names.has(Name::ContentLength) {
         return Ok(None);
     }
-    let mut found = fields.list.iter().filter(|field| field.name == Name::ContentLength);
-    if let (Some(field), None) = (found.next(), found.next()) {
-        let value = fields.value_of(field);
-        if let (Some(number), true) = (decimal(value), matches!(value, [b'0'] | [b'1'..=b'9', ..])) {
-            return Ok(Some(number));
-        }
+    if fields.names.are_distinct()
+        && let Some(value) = fields.known(Name::ContentLength)
+        && matches!(value, [b'0'] | [b'1'..=b'9', ..])
+        && let Some(number) = decimal(value)
+    {
+        return Ok(Some(number));
     }
+    repeated_content_length(fields)
+}
+
+/// Parses several Content-Length fields, or one that is not in canonical form.
+#[cold]
+fn repeated_content_length(fields: &mut Fields) -> Result<Option<u64>, Violation> {
     let mut length = None;
     let mut first = None;
     for (index, field) in fields.list.iter().enumerate().filter(|(_, field)| field.name == Name::ContentLength) {
@@ -284,11 +290,12 @@ fn join<'a>(elements: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 /// Parses a decimal number of at least one digit; `None` also if it needs more than 64 bits.
 #[inline]
 pub(super) fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
+    let digit = |byte: &u8| Some(u64::from(*byte).wrapping_sub(u64::from(b'0'))).filter(|digit| *digit < 10);
     // Nineteen digits always fit into 64 bits.
-    let (short, long) = text.split_at(text.len().min(19));
-    let number = short.iter().fold(0_u64, |number, byte| number * 10 + u64::from(byte - b'0'));
-    long.iter().try_fold(number, |number, byte| number.checked_mul(10)?.checked_add(u64::from(byte - b'0')))
+    let (short, long) = text.split_at_checked(19).unwrap_or((text, &[]));
+    let mut number = short.first().and_then(digit)?;
+    for byte in &short[1..] {
+        number = number * 10 + digit(byte)?;
+    }
+    long.iter().try_fold(number, |number, byte| number.checked_mul(10)?.checked_add(digit(byte)?))
 }

@@ -6,7 +6,7 @@
 use super::charset::{is_host, is_host_text};
 use super::error::Violation;
 use super::settle::keep_only;
-use crate::http::{Head, Method, Name};
+use crate::http::{Fields, Head, Method, Name};
 
 /// Validates target and Host against each other and normalizes both.
 pub(crate) fn settle(head: &mut Head, accept_unsafe: bool) -> Result<(), Violation> {
@@ -19,12 +19,22 @@ pub(crate) fn settle(head: &mut Head, accept_unsafe: bool) -> Result<(), Violati
     }
 }
 
-/// Merges equal Host fields; rejects different ones.
+/// Validates Host. Several equal ones are merged, different ones are rejected.
+#[inline]
 fn settle_host(head: &mut Head) -> Result<(), Violation> {
     let fields = &mut head.fields;
     if !fields.names.has(Name::Host) {
         return Ok(());
     }
+    if fields.names.are_distinct() {
+        let is_valid = fields.known(Name::Host).is_none_or(is_authority);
+        return if is_valid { Ok(()) } else { Err(Violation::Host) };
+    }
+    merge_hosts(fields)
+}
+
+#[cold]
+fn merge_hosts(fields: &mut Fields) -> Result<(), Violation> {
     let mut first = None;
     let mut count = 0;
     for (index, field) in fields.list.iter().enumerate().filter(|(_, field)| field.name == Name::Host) {

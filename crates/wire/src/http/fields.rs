@@ -46,6 +46,8 @@ pub struct Fields {
     pub(crate) list: Vec<Field>,
     pub(crate) names: Names,
     overflowed: bool,
+    /// Length of the text and number of fields when the head was parsed; zero if a field was changed in place since then.
+    parsed: (usize, usize),
 }
 
 impl Fields {
@@ -61,6 +63,20 @@ impl Fields {
         self.list.clear();
         self.names = Names::default();
         self.overflowed = false;
+        self.parsed = (0, 0);
+    }
+
+    /// Records the fields as parsed, before any of them is removed or changed.
+    #[inline]
+    pub(crate) fn note_parsed(&mut self) {
+        self.parsed = (self.used, self.list.len());
+    }
+
+    /// Whether the text from an offset, the end of the start line, is the lines of all fields as they were parsed: no
+    /// field was added, removed or changed. Additions grow the text, and removals shorten the list.
+    #[inline]
+    pub(crate) fn are_as_parsed(&self, line_end: u32) -> bool {
+        self.parsed == (self.used, self.list.len()) && self.list.first().is_some_and(|first| first.start == line_end)
     }
 
     /// Releases capacity beyond the needs of `bytes` of text. For heads that are idle until their next message.
@@ -279,6 +295,7 @@ impl Fields {
             self.grow_value(index, from..to, with);
             return;
         }
+        self.parsed = (0, 0);
         let behind = from + with.len();
         self.text[from..behind].copy_from_slice(with);
         self.text.copy_within(to..end + 2, behind);

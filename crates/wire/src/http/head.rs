@@ -42,6 +42,8 @@ pub struct Head {
     pub(crate) version: Version,
     /// How the end of the body is determined.
     pub framing: Framing,
+    /// The framing that the fields describe, as received.
+    pub(crate) received_framing: Framing,
     /// The options of the Connection field. `close` is also set if the framing was ambiguous, so that the connection
     /// must not be reused (RFC 9112 section 6.1).
     pub connection: ConnectionOptions,
@@ -79,6 +81,7 @@ impl Head {
         self.status = 0;
         self.version = Version::default();
         self.framing = Framing::default();
+        self.received_framing = Framing::default();
         self.connection = ConnectionOptions::default();
         self.expect_continue = false;
         self.upgrade = false;

@@ -33,8 +33,13 @@ impl Name {
     /// Recognizes a name in any case, by its length and first letter before anything else. The name must be a token.
     #[inline]
     pub fn from_token(name: &[u8]) -> Name {
-        let Some(shape) = shape(name) else { return Name::Other };
-        let (of_known, known) = KNOWN[place(shape)];
+        shape(name).map_or(Name::Other, |shape| Name::of(shape, place(shape), name))
+    }
+
+    /// Recognizes a name of a shape, with the hash of the shape.
+    #[inline]
+    fn of(shape: usize, place: usize, name: &[u8]) -> Name {
+        let (of_known, known) = KNOWN[place & 63];
         if of_known != shape { Name::Other } else { known.verify(name) }
     }
 
@@ -135,6 +140,8 @@ fn word(text: &[u8], at: usize) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Names {
     known: u16,
+    /// A well-known name was added more than once.
+    repeated: bool,
     /// A bitmap of name hashes; several names share a bit.
     seen: u64,
 }
@@ -149,8 +156,32 @@ impl Names {
     /// Adds a name, recognized as `known`.
     #[inline]
     pub(crate) fn add(&mut self, known: Name, name: &[u8]) {
-        self.known |= 1 << (known as u8);
+        self.mark(known);
         self.seen |= bit(name);
+    }
+
+    /// Recognizes a token and adds it.
+    #[inline]
+    pub(crate) fn add_token(&mut self, name: &[u8]) -> Name {
+        let Some(shape) = shape(name) else { return Name::Other };
+        let place = place(shape);
+        let known = Name::of(shape, place, name);
+        self.mark(known);
+        self.seen |= 1 << place;
+        known
+    }
+
+    #[inline]
+    fn mark(&mut self, known: Name) {
+        let bit = 1 << (known as u8);
+        self.repeated |= self.known & bit & !1 != 0;
+        self.known |= bit;
+    }
+
+    /// Whether each well-known name was added at most once.
+    #[inline]
+    pub(crate) fn are_distinct(self) -> bool {
+        !self.repeated
     }
 
     #[inline]

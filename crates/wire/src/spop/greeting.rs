@@ -15,7 +15,7 @@ pub struct AgentHello {
 
 /// The contents of a disconnect: why an agent closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Farewell<'a> {
+pub struct AgentDisconnect<'a> {
     pub status: Status,
     /// The agent's message.
     pub message: &'a [u8],
@@ -59,7 +59,7 @@ pub fn agent_hello(mut payload: &[u8], most: u32) -> Result<AgentHello, Status> 
 ///
 /// # Errors
 /// The payload is malformed, or one of its two items is missing.
-pub fn agent_disconnect(mut payload: &[u8]) -> Result<Farewell<'_>, Status> {
+pub fn agent_disconnect(mut payload: &[u8]) -> Result<AgentDisconnect<'_>, Status> {
     let (mut status, mut message) = (None, None);
     while !payload.is_empty() {
         match item(&mut payload)? {
@@ -72,7 +72,7 @@ pub fn agent_disconnect(mut payload: &[u8]) -> Result<Farewell<'_>, Status> {
         }
     }
     let status = status.ok_or(Status::INVALID)?;
-    Ok(Farewell { status, message: message.ok_or(Status::INVALID)? })
+    Ok(AgentDisconnect { status, message: message.ok_or(Status::INVALID)? })
 }
 
 fn item<'a>(payload: &mut &'a [u8]) -> Result<(&'a [u8], Data<'a>), Status> {
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn farewells_have_a_status_and_a_message() {
         let (status, message) = (("status-code", Data::Uint32(7)), ("message", Data::Str(b"bye")));
-        let expected = Farewell { status: Status(7), message: b"bye" };
+        let expected = AgentDisconnect { status: Status(7), message: b"bye" };
         assert_eq!(agent_disconnect(&payload(&[status, message])), Ok(expected));
         for items in [&[status][..], &[message], &[("status-code", Data::Null), message]] {
             assert_eq!(agent_disconnect(&payload(items)), Err(Status::INVALID), "{items:?}");

@@ -10,7 +10,7 @@ mod value;
 
 pub use decode::{Action, Actions, Frame, Scope, next_frame};
 pub use encode::{Hello, Notify, disconnect};
-pub use greeting::{AgentHello, Farewell, agent_disconnect, agent_hello};
+pub use greeting::{AgentDisconnect, AgentHello, agent_disconnect, agent_hello};
 pub use value::{Data, Malformed, take_string};
 
 /// Length of the length field before a frame, in bytes.

@@ -12,7 +12,7 @@ mod tls;
 
 pub(crate) use socket::namespace_exists;
 
-use super::Surroundings;
+use super::ReadContext;
 use super::argument::Arity;
 use super::proxy::ProxyContext;
 use super::report::{Report, did_you_mean, quoted_list};
@@ -47,7 +47,7 @@ pub(crate) struct BindContext<'a> {
     pub(crate) sockets: usize,
     /// The addresses are `rhttp@`.
     pub(crate) is_reverse: bool,
-    pub(crate) around: Surroundings<'a>,
+    pub(crate) around: ReadContext<'a>,
     /// Addresses of the proxy's earlier lines.
     pub(crate) earlier: &'a [BindSpec],
     /// Collected errors: HAProxy's text after the name of the line.
@@ -158,7 +158,7 @@ pub(crate) fn read(context: &mut ProxyContext<'_>, line: &Line) {
 pub(crate) fn read_relay(
     line: &Line,
     earlier: &[BindSpec],
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     out: &mut Report<'_>,
 ) -> Vec<BindSpec> {
     // HAProxy accepts a line without an address silently.
@@ -192,7 +192,7 @@ pub(crate) fn read_relay(
 pub(crate) fn read_peers(
     line: &Line,
     defaults: &BindDraft,
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     out: &mut Report<'_>,
 ) -> Vec<BindSpec> {
     let Some(word) = line.words.get(1) else { return Vec::new() };
@@ -205,7 +205,7 @@ pub(crate) fn read_peers(
 }
 
 /// Reads a `default-bind` line of a `peers` section.
-pub(crate) fn read_peers_defaults(line: &Line, draft: &mut BindDraft, around: Surroundings<'_>, out: &mut Report<'_>) {
+pub(crate) fn read_peers_defaults(line: &Line, draft: &mut BindDraft, around: ReadContext<'_>, out: &mut Report<'_>) {
     read_peers_options(line, 1, 1, draft, around, out);
 }
 
@@ -214,7 +214,7 @@ fn read_peers_options(
     first: usize,
     sockets: usize,
     draft: &mut BindDraft,
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     out: &mut Report<'_>,
 ) {
     let mut bind = BindContext { draft, sockets, is_reverse: false, around, earlier: &[], errors: Vec::new() };
@@ -266,7 +266,7 @@ fn read_addresses(
     name: &str,
     place: &str,
     rules: &AddressRules,
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     report: &mut Report<'_>,
 ) -> Addresses {
     let mut addresses = Addresses { found: Vec::new(), incomplete: false };
@@ -397,7 +397,7 @@ pub(crate) fn read_global(
     name: &str,
     words: usize,
     earlier: &[BindSpec],
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     out: &mut Report<'_>,
 ) -> Vec<BindSpec> {
     let Some(word) = line.words.get(words) else { return Vec::new() };

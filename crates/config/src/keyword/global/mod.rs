@@ -25,7 +25,7 @@ mod tokens;
 mod tune;
 mod vendor;
 
-use super::Surroundings;
+use super::ReadContext;
 use super::negation::{self, Negation};
 use super::report::{Report, Where};
 use super::table::{Family, Found, Keyword, Status, find, rows};
@@ -38,7 +38,7 @@ use crate::units;
 pub(crate) struct GlobalContext<'a> {
     pub(crate) spec: &'a mut GlobalSpec,
     pub(crate) report: Report<'a>,
-    pub(crate) around: Surroundings<'a>,
+    pub(crate) around: ReadContext<'a>,
     /// The line is preceded by `no`.
     pub(crate) negated: bool,
 }
@@ -91,7 +91,7 @@ pub(crate) static FAMILIES: &[Family<GlobalKeyword>] = &[
 ];
 
 /// Reads a `global` section.
-pub(crate) fn read(section: &Section, spec: &mut GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
+pub(crate) fn read(section: &Section, spec: &mut GlobalSpec, around: ReadContext<'_>, report: &mut Report<'_>) {
     report.too_many(&section.line, 1, "global");
     for line in &section.body {
         let Some((line, negation)) = negation::take(line, report) else { continue };
@@ -102,7 +102,7 @@ pub(crate) fn read(section: &Section, spec: &mut GlobalSpec, around: Surrounding
 }
 
 /// Reads files that may only be read after every `global` section.
-pub(crate) fn finish(spec: &mut GlobalSpec, around: Surroundings<'_>, report: &mut Report<'_>) {
+pub(crate) fn finish(spec: &mut GlobalSpec, around: ReadContext<'_>, report: &mut Report<'_>) {
     let mut context = GlobalContext { spec, report: report.reborrow(), around, negated: false };
     http1::read_case_adjust_file(&mut context);
     tune::check_bufsize(&mut context);

@@ -15,14 +15,14 @@ use crate::suggest;
 const MOST: usize = 256;
 
 /// Context of a line's parser.
-pub(super) struct Course<'a> {
+pub(super) struct LineContext<'a> {
     pub(super) file: &'a mut OtelFileSpec,
     pub(super) report: Report<'a>,
     pub(super) paths: &'a Paths,
     pub(super) sources: &'a Sources,
 }
 
-type Read = fn(&mut Course<'_>, &Line) -> Result<(), (usize, String)>;
+type Read = fn(&mut LineContext<'_>, &Line) -> Result<(), (usize, String)>;
 
 /// A keyword, the number of words that must follow it, and its parser; `None`: not supported yet.
 struct Row(&'static str, usize, Option<Read>);
@@ -117,7 +117,7 @@ const SCOPE: &[Row] = &[
 ];
 
 /// Reads a section. Returns whether it is the instrumentation.
-pub(super) fn section(course: &mut Course<'_>, section: &Section) -> bool {
+pub(super) fn section(course: &mut LineContext<'_>, section: &Section) -> bool {
     let (kind, name) = (section.line.keyword(), section.line.text(1));
     if name.is_empty() {
         course.report.alert(section.line.span(1), format!("missing name for {kind} section."));
@@ -150,7 +150,7 @@ pub(super) fn section(course: &mut Course<'_>, section: &Section) -> bool {
     kind == "otel-instrumentation"
 }
 
-fn read_line(course: &mut Course<'_>, kind: &str, table: &[Row], line: &Line) {
+fn read_line(course: &mut LineContext<'_>, kind: &str, table: &[Row], line: &Line) {
     let Some(Row(name, words, read)) = table.iter().find(|row| row.0 == line.keyword()) else {
         let mut found =
             Diagnostic::alert(line.span(0), format!("unknown keyword '{}' in section '{kind}'.", line.keyword()));
@@ -169,7 +169,7 @@ fn read_line(course: &mut Course<'_>, kind: &str, table: &[Row], line: &Line) {
     }
 }
 
-impl Course<'_> {
+impl LineContext<'_> {
     fn rule_line(&self, line: &Line, at: usize) -> RuleLineSpec {
         let words = line.words.get(at..).unwrap_or_default().to_vec();
         let span = line.whole();
@@ -206,18 +206,18 @@ fn names(list: &mut Vec<Spanned<String>>, line: &Line) -> Result<(), (usize, Str
     Ok(())
 }
 
-fn ignored(course: &mut Course<'_>, line: &Line) -> Result<(), (usize, String)> {
+fn ignored(course: &mut LineContext<'_>, line: &Line) -> Result<(), (usize, String)> {
     course.report.no_counterpart(line.span(0), line.keyword(), "section 'otel-instrumentation'");
     Ok(())
 }
 
-fn config(course: &mut Course<'_>, line: &Line) -> Result<(), (usize, String)> {
+fn config(course: &mut LineContext<'_>, line: &Line) -> Result<(), (usize, String)> {
     let path = course.paths.full(line.text(1), line.whole(), course.sources).into_owned();
     course.file.config = Some((Spanned::new(line.text(1).to_owned(), line.span(1)), path));
     Ok(())
 }
 
-fn option(course: &mut Course<'_>, line: &Line, at: usize) -> Result<(), (usize, String)> {
+fn option(course: &mut LineContext<'_>, line: &Line, at: usize) -> Result<(), (usize, String)> {
     let on = at == 0;
     match line.text(at + 1) {
         _ if !on && line.text(1) == "log" => return ignored(course, line),
@@ -230,7 +230,7 @@ fn option(course: &mut Course<'_>, line: &Line, at: usize) -> Result<(), (usize,
     Ok(())
 }
 
-fn rate_limit(course: &mut Course<'_>, line: &Line) -> Result<(), (usize, String)> {
+fn rate_limit(course: &mut LineContext<'_>, line: &Line) -> Result<(), (usize, String)> {
     let share = percent(line.text(1)).ok_or_else(|| (1, format!("'{}' is no number from 0 to 100", line.text(1))))?;
     course.file.rate_limit = Some(share);
     Ok(())
@@ -255,7 +255,7 @@ fn carrier(line: &Line) -> Result<OtelCarrierSpec, (usize, String)> {
     Ok(own)
 }
 
-fn event(course: &mut Course<'_>, line: &Line) -> Result<(), (usize, String)> {
+fn event(course: &mut LineContext<'_>, line: &Line) -> Result<(), (usize, String)> {
     let name = line.text(1);
     if name == "on-idle-timeout" {
         return Err((1, "'on-idle-timeout' is not supported yet by Weir".to_owned()));
@@ -275,7 +275,7 @@ fn event(course: &mut Course<'_>, line: &Line) -> Result<(), (usize, String)> {
     Ok(())
 }
 
-fn span(course: &mut Course<'_>, line: &Line) -> Result<(), (usize, String)> {
+fn span(course: &mut LineContext<'_>, line: &Line) -> Result<(), (usize, String)> {
     let text = |at: usize| Spanned::new(line.text(at).to_owned(), line.span(at));
     let mut own = OtelSpanSpec { name: text(1), ..OtelSpanSpec::default() };
     let mut at = 2;
@@ -294,7 +294,7 @@ fn span(course: &mut Course<'_>, line: &Line) -> Result<(), (usize, String)> {
     add(&mut course.scope().spans, own)
 }
 
-fn status(course: &mut Course<'_>, line: &Line) -> Result<(), (usize, String)> {
+fn status(course: &mut LineContext<'_>, line: &Line) -> Result<(), (usize, String)> {
     let code = OtelStatus::NAMES.iter().find(|(name, _)| *name == line.text(1));
     let (_, code) = *code.ok_or_else(|| (1, format!("unknown code '{}'", line.text(1))))?;
     let samples = course.rule_line(line, 2);

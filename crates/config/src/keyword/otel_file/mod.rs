@@ -114,7 +114,7 @@ fn read_sections(
                 report.tight(line.span(0), format!("unknown keyword '{}' out of section.", line.keyword()));
             }
         } else if is_own {
-            let mut course = lines::Course { file, report: report.reborrow(), paths: &paths, sources };
+            let mut course = lines::LineContext { file, report: report.reborrow(), paths: &paths, sources };
             found |= lines::section(&mut course, section);
         }
     }

@@ -20,13 +20,13 @@ const IDLE: [&str; 7] = [
 ];
 
 /// Context for reading values.
-struct Course<'a, 'r> {
+struct SettingsReader<'a, 'r> {
     tree: &'a Node,
     at: &'a dyn Fn(usize) -> Span,
     report: &'a mut Report<'r>,
 }
 
-impl<'a> Course<'a, '_> {
+impl<'a> SettingsReader<'a, '_> {
     fn wrong(&mut self, line: usize, message: impl std::fmt::Display) {
         self.report.alert((self.at)(line), format!("'filter' : {message}."));
     }
@@ -69,7 +69,7 @@ pub(super) fn read(
     at: &dyn Fn(usize) -> Span,
     report: &mut Report<'_>,
 ) -> Option<OtelPipelineSpec> {
-    let mut course = Course { tree, at, report };
+    let mut course = SettingsReader { tree, at, report };
     let Some((_, traces)) = tree.get("signals").and_then(|(_, signals)| signals.get("traces")) else {
         course.wrong(1, "there is no signal 'traces' in 'signals'");
         return None;
@@ -110,7 +110,12 @@ pub(super) fn read(
     Some(OtelPipelineSpec { exporter, scope, sampler })
 }
 
-fn read_exporter(course: &mut Course<'_, '_>, written: &Node, span: Span, at: usize) -> Option<OtelExporterSpec> {
+fn read_exporter(
+    course: &mut SettingsReader<'_, '_>,
+    written: &Node,
+    span: Span,
+    at: usize,
+) -> Option<OtelExporterSpec> {
     let (line, kind) = written.get("type").map_or((at, ""), |(line, node)| (line, node.text().unwrap_or_default()));
     if kind != "otlp_http" {
         course.wrong(line, format_args!("exporters of type '{kind}' are not supported by Weir, only 'otlp_http' is"));
@@ -165,12 +170,12 @@ fn read_exporter(course: &mut Course<'_, '_>, written: &Node, span: Span, at: us
     Some(exporter)
 }
 
-fn read_sampler(course: &mut Course<'_, '_>, written: &Node) -> Option<OtelSampler> {
+fn read_sampler(course: &mut SettingsReader<'_, '_>, written: &Node) -> Option<OtelSampler> {
     let text = |key: &str| written.get(key).map_or((1, ""), |(line, node)| (line, node.text().unwrap_or_default()));
     let (line, kind) = text("type");
     // The delegate of a sampler is the type of another one, or its name.
     let (delegate_line, delegate) = text("delegate");
-    let share = |course: &mut Course<'_, '_>, kind: &str, line: usize, of: &Node| match kind {
+    let share = |course: &mut SettingsReader<'_, '_>, kind: &str, line: usize, of: &Node| match kind {
         "always_on" => Some(WHOLE_SAMPLE),
         "always_off" => Some(0),
         "trace_id_ratio_based" => {

@@ -30,7 +30,7 @@ mod timeouts;
 pub(crate) use draft::{ChosenFormat, Pages, ProxyDraft};
 pub(crate) use otel::percent;
 
-use super::Surroundings;
+use super::ReadContext;
 use super::negation::{self, Negation};
 use super::place::places::BACK_SECTION;
 use super::place::{Holder, KeywordScope, Section as Kind, places};
@@ -49,7 +49,7 @@ pub(crate) struct ProxyContext<'a> {
     pub(crate) report: Report<'a>,
     /// Prefix of the keyword.
     pub(crate) negation: Negation,
-    pub(crate) around: Surroundings<'a>,
+    pub(crate) around: ReadContext<'a>,
 }
 
 impl ProxyContext<'_> {
@@ -182,7 +182,7 @@ pub(crate) fn read(
     section: &Section,
     draft: &mut ProxyDraft,
     holder: Holder<'_>,
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     report: &mut Report<'_>,
 ) {
     for line in &section.body {

@@ -28,7 +28,7 @@ mod userlist;
 
 pub(super) use ring::{EVENTS, PROVISIONING};
 
-use super::Surroundings;
+use super::ReadContext;
 use super::negation::{self, Negation};
 use super::report::{Report, Where};
 use super::table::{Keyword, Status};
@@ -40,7 +40,7 @@ use std::borrow::Cow;
 pub(crate) struct SectionContext<'a> {
     /// All sections read so far; the open one is the last of its kind.
     pub(crate) content: &'a mut SectionsSpec,
-    pub(crate) around: Surroundings<'a>,
+    pub(crate) around: ReadContext<'a>,
     pub(crate) report: Report<'a>,
     /// Settings of a `peers` section that apply to its later lines.
     pub(crate) drafts: peers::Drafts,
@@ -167,7 +167,7 @@ pub(crate) fn read(
     row: &SectionRow,
     section: &Section,
     content: &mut SectionsSpec,
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     report: &mut Report<'_>,
 ) {
     let line = &section.line;

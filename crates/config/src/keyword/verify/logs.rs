@@ -3,7 +3,7 @@
 
 use super::Proxy;
 use crate::diagnostic::{Diagnostic, Form, Severity};
-use crate::keyword::Surroundings;
+use crate::keyword::ReadContext;
 use crate::keyword::log_line::Entry;
 use crate::keyword::proxy::ProxyDraft;
 use crate::keyword::report::Report;
@@ -21,7 +21,7 @@ pub(in crate::keyword) fn targets(
     proxies: &[ProxyDraft],
     global: &GlobalSpec,
     sections: &SectionsSpec,
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     report: &mut Report<'_>,
 ) {
     let of_global = global.logs.iter().map(|log| (None, log));
@@ -71,7 +71,7 @@ pub(in crate::keyword) fn targets(
 pub(in crate::keyword) fn log_forwards(
     proxies: &[ProxyDraft],
     forwards: &[LogForwardSpec],
-    around: Surroundings<'_>,
+    around: ReadContext<'_>,
     report: &mut Report<'_>,
 ) {
     for forward in forwards {

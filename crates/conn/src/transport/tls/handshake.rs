@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use base::BufferPool;
 use base::buffer::Buffer;
 use tls::connection::LARGEST_FLIGHT;
-use tls::{Connection, Failure, Shaken};
+use tls::{Connection, Failure, HandshakeProgress};
 
 use super::{INPUTS, Insecure, SEAL_SIZE, Tls, broken};
 
@@ -30,19 +30,19 @@ impl Tls {
     }
 
     /// Continues the handshake with the bytes received. If it fails, an alert is sent to the peer.
-    pub(super) fn shake(&mut self) -> Result<Shaken, Failure> {
-        let Some(connection) = &mut self.connection else { return Ok(Shaken::Open { plain: 0 }) };
+    pub(super) fn shake(&mut self) -> Result<HandshakeProgress, Failure> {
+        let Some(connection) = &mut self.connection else { return Ok(HandshakeProgress::Open { plain: 0 }) };
         let was_early = connection.is_early();
         let shaken = connection.shake(&mut self.input, self.output.vec());
         match &shaken {
-            Ok(Shaken::Part) => {}
-            Ok(Shaken::Early) => {
+            Ok(HandshakeProgress::Part) => {}
+            Ok(HandshakeProgress::Early) => {
                 // For a connection to a server, it is known once the server has answered.
                 if self.info.is_none() && connection.early_data().is_some() {
                     self.info = connection.take_handshake_info().map(Arc::new);
                 }
             }
-            Ok(Shaken::Open { plain }) => {
+            Ok(HandshakeProgress::Open { plain }) => {
                 self.plain = *plain;
                 match self.info.as_ref().and_then(|info| info.early.as_ref()) {
                     Some(early) => early.conclude(true),
@@ -77,8 +77,8 @@ impl Tls {
             match self.shake() {
                 // Remaining records are sent with the first bytes, or before the first wait. The end of TLS 1.2 is
                 // waited for by the peer.
-                Ok(Shaken::Open { .. }) => return Poll::Ready(Ok(())),
-                Ok(Shaken::Early) if may_be_early => {
+                Ok(HandshakeProgress::Open { .. }) => return Poll::Ready(Ok(())),
+                Ok(HandshakeProgress::Early) if may_be_early => {
                     // A client that waits for its answer may send nothing more to be read, so this may be the last
                     // occasion. The ClientHello to a server is sent with the request.
                     let is_client = self.connection.as_mut().is_some_and(|own| own.early_data().is_some());
@@ -87,7 +87,7 @@ impl Tls {
                     }
                     return Poll::Ready(Ok(()));
                 }
-                Ok(Shaken::Part | Shaken::Early) => {}
+                Ok(HandshakeProgress::Part | HandshakeProgress::Early) => {}
                 Err(failure) => return Poll::Ready(Err(Insecure::Handshake(failure))),
             }
             if let Err(error) = ready!(self.output.poll_flush(cx, &mut self.stream, false)) {

@@ -19,14 +19,14 @@ pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
 .at(RuntimeLevel::Operator)];
 
 /// Selects captures.
-struct Wish {
+struct CapturesQuery {
     /// The id of the frontend or backend; `None`: all.
     proxy: Option<u32>,
     requests: bool,
     responses: bool,
 }
 
-impl Wish {
+impl CapturesQuery {
     fn read(program: &Program, words: &[String]) -> Result<Self, &'static str> {
         let word = |at: usize| words.get(at).map_or("", String::as_str);
         let proxy = match word(0) {
@@ -60,7 +60,7 @@ impl Wish {
 fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         let program = &call.generation.program;
-        let wish = match Wish::read(program, call.words.get(2..).unwrap_or_default()) {
+        let wish = match CapturesQuery::read(program, call.words.get(2..).unwrap_or_default()) {
             Ok(wish) => wish,
             Err(sentence) => {
                 call.refuse(sentence);

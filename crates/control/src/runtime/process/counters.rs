@@ -63,7 +63,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// The arguments of the command.
-struct Wish {
+struct CountersQuery {
     /// Changes the counters.
     changes: bool,
     resets: bool,
@@ -72,8 +72,8 @@ struct Wish {
 }
 
 /// Parses the arguments. `None`: an unknown word.
-fn read(words: &[String]) -> Option<Wish> {
-    let mut wish = Wish { changes: false, resets: false, all: false, kinds: Vec::new() };
+fn read(words: &[String]) -> Option<CountersQuery> {
+    let mut wish = CountersQuery { changes: false, resets: false, all: false, kinds: Vec::new() };
     for word in words {
         match word.as_str() {
             "show" => {}

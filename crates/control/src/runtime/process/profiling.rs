@@ -57,14 +57,14 @@ fn set_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 /// The arguments of `show profiling`.
 #[derive(Clone, Copy)]
-struct Wish {
+struct ProfilingQuery {
     status: bool,
     tasks: bool,
     by_time: bool,
     lines: usize,
 }
 
-impl Wish {
+impl ProfilingQuery {
     fn read(words: &[String]) -> Option<Self> {
         let mut wish = Self { status: true, tasks: true, by_time: false, lines: usize::MAX };
         for word in words {
@@ -84,7 +84,7 @@ impl Wish {
 
 fn show_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let Some(wish) = Wish::read(call.words.get(2..).unwrap_or_default()) else {
+        let Some(wish) = ProfilingQuery::read(call.words.get(2..).unwrap_or_default()) else {
             call.refuse(
                 "Expects either 'all', 'status', 'tasks', 'memory', 'byaddr', 'bytime', 'byctx', 'aggr' or a max number of \
                  output lines.",
@@ -113,7 +113,7 @@ fn show_profiling<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     })
 }
 
-fn costs(call: &mut Call<'_, Worker>, found: &[(rt::Profile, bool)], wish: Wish) {
+fn costs(call: &mut Call<'_, Worker>, found: &[(rt::Profile, bool)], wish: ProfilingQuery) {
     let now = rt::now();
     let since = found.iter().filter_map(|(profile, _)| profile.since).min();
     let until = found.iter().filter_map(|(profile, _)| profile.until).max();

@@ -56,7 +56,7 @@ Without any argument, all streams are dumped in a shorter format.
 
 /// The arguments of the command.
 #[derive(Debug, Clone, Default)]
-struct Wish {
+struct SessionsQuery {
     id: Option<u64>,
     large: bool,
     uri: bool,
@@ -70,7 +70,7 @@ struct Wish {
     hiding: Hiding,
 }
 
-impl Wish {
+impl SessionsQuery {
     fn read(program: &Program, words: &[String]) -> Result<Self, String> {
         let is_frontend = |name: &str| program.proxies.iter().any(|one| one.frontend.is_some() && *one.name == *name);
         let mut wish = Self::default();
@@ -116,8 +116,8 @@ impl Wish {
 
 fn show_sess<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let wish = match Wish::read(&call.generation.program, &call.words[2..]) {
-            Ok(wish) => Wish { hiding: call.conversation.anonymous, ..wish },
+        let wish = match SessionsQuery::read(&call.generation.program, &call.words[2..]) {
+            Ok(wish) => SessionsQuery { hiding: call.conversation.anonymous, ..wish },
             Err(sentence) => {
                 call.refuse(&sentence);
                 return Ok(());
@@ -135,7 +135,7 @@ fn show_sess<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 }
 
 /// Shows the streams of a worker. Returns true if there were any.
-async fn show_worker(call: &mut Call<'_, Worker>, number: usize, wish: &Wish) -> Result<bool, Gone> {
+async fn show_worker(call: &mut Call<'_, Worker>, number: usize, wish: &SessionsQuery) -> Result<bool, Gone> {
     let mut from = None;
     let mut found = false;
     loop {
@@ -153,7 +153,7 @@ async fn show_worker(call: &mut Call<'_, Worker>, number: usize, wish: &Wish) ->
 }
 
 /// Returns the lines of a batch of sessions after `from`, and the key to continue after.
-fn describe(worker: &Rc<Worker>, wish: &Wish, from: Option<u64>) -> (String, Option<u64>) {
+fn describe(worker: &Rc<Worker>, wish: &SessionsQuery, from: Option<u64>) -> (String, Option<u64>) {
     let mut text = String::new();
     let sessions = worker.tasks_behind(from, BATCH);
     let last = if sessions.len() < BATCH { None } else { sessions.last().map(|(key, _)| key.to_bits()) };
@@ -215,7 +215,7 @@ fn kill(worker: &Rc<Worker>, bits: u64) -> bool {
     found.is_some_and(|(key, session)| own_bits(key.to_bits()) == bits && session.kill(Cause::Killed))
 }
 
-fn line(session: &StreamTask, key: Key, wish: &Wish, text: &mut String) {
+fn line(session: &StreamTask, key: Key, wish: &SessionsQuery, text: &mut String) {
     let worker = &session.worker;
     let Some(facts) = session.current() else { return };
     let Ok(facts) = facts.try_borrow() else { return };

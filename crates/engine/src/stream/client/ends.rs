@@ -35,7 +35,7 @@ impl StreamTask {
 impl Session {
     /// Whether the answer that is being sent has to announce that it is the last one on the connection.
     pub fn is_leaving(&self) -> bool {
-        self.is_stopping() && self.departure().is_some_and(|at| rt::now() >= at) || tracking::wears_out(self)
+        self.is_stopping() && self.departure().is_some_and(|at| rt::now() >= at) || tracking::exceeds_glitches(self)
     }
 
     /// Ends a stream, and releases its state.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
 use config::spec::Mode;
-use conn::handshake::{self, Failure, Kind, Told};
+use conn::handshake::{self, Failure, Kind, ProxyPreamble};
 use conn::transport::{Insecure, Transport};
 use expression::record::{Endpoint, Origin, Record};
 use expression::sample::ConnectionError;
@@ -50,7 +50,7 @@ pub async fn receive(session: &Session, stream: &mut Transport, header: Expected
     let timeouts = &session.proxy().timeouts;
     let limit = timeouts.client_hs.or(timeouts.client).map(|limit| session.accepted + limit);
     let most = session.generation().program.global.bufsize;
-    let mut told = Told::default();
+    let mut told = ProxyPreamble::default();
     let input = handshake::receive(stream, expected(header), most, limit, &mut told).await;
     if let Some((source, destination)) = told.addresses {
         session.replace_addresses(source, destination);

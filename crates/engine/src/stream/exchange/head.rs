@@ -13,7 +13,7 @@ use expression::sample::Direction;
 use policy::program::Features;
 use wire::http::{Method, Version};
 
-use super::response_rules::Ruled;
+use super::response_rules::ResponseVerdict;
 use super::{Answer, End, Exchange, Upload, cut, failed};
 
 use crate::filter::HeadRefused;
@@ -112,12 +112,12 @@ impl Exchange<'_> {
                 }
                 self.meet_answer()?;
             }
-            let ruled = if self.terms.features.have(JUDGED) { self.rule(cx) } else { Ruled::Passes };
+            let ruled = if self.terms.features.have(JUDGED) { self.rule(cx) } else { ResponseVerdict::Passes };
             match ruled {
-                Ruled::Passes => {}
-                Ruled::Ends(ending) => return Err(self.replace_answer(ending)),
-                Ruled::Waits => return Ok(false),
-                Ruled::Late => return failed(Cause::ServerTimeout, Phase::Headers, 504),
+                ResponseVerdict::Passes => {}
+                ResponseVerdict::Ends(ending) => return Err(self.replace_answer(ending)),
+                ResponseVerdict::Waits => return Ok(false),
+                ResponseVerdict::Late => return failed(Cause::ServerTimeout, Phase::Headers, 504),
             }
         }
         if self.terms.features.have(FILTERED) && !self.pass_scripts(cx)? {

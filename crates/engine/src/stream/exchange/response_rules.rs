@@ -83,7 +83,7 @@ impl PausedRules {
 }
 
 /// Result of the rules on an answer.
-pub(super) enum Ruled {
+pub(super) enum ResponseVerdict {
     /// The answer is forwarded.
     Passes,
     /// The answer is replaced or dropped.
@@ -130,7 +130,7 @@ pub fn finish_rules(session: &Session, state: &mut StreamState) -> Option<Box<En
 
 impl Exchange<'_> {
     /// Runs the rules of both sides on the answer's head, from their current position.
-    pub(super) fn rule(&mut self, cx: &mut Context<'_>) -> Ruled {
+    pub(super) fn rule(&mut self, cx: &mut Context<'_>) -> ResponseVerdict {
         let session = self.session;
         let frontend = session.proxy();
         let backend = self.state.borrow().backend.map(|index| session.proxy_at(index));
@@ -143,19 +143,19 @@ impl Exchange<'_> {
             && !backend.is_some_and(|proxy| proxy.rules.see_answers())
         {
             if let Some(ending) = expose(session, &mut self.state.borrow_mut()) {
-                return Ruled::Ends(ending);
+                return ResponseVerdict::Ends(ending);
             }
             persistence::answer_in_place(session, &mut self.state.borrow_mut());
-            return Ruled::Passes;
+            return ResponseVerdict::Passes;
         }
         let mut from = None;
         if let Some(mut paused_rules) = self.paused_rules.take() {
             match self.wait(cx, &mut paused_rules.held) {
                 Poll::Pending => {
                     self.paused_rules = Some(paused_rules);
-                    return Ruled::Waits;
+                    return ResponseVerdict::Waits;
                 }
-                Poll::Ready(Waited::Late) => return Ruled::Late,
+                Poll::Ready(Waited::Late) => return ResponseVerdict::Late,
                 Poll::Ready(Waited::Ends(ending)) => return self.ended(ending),
                 Poll::Ready(Waited::Goes) => {}
                 Poll::Ready(Waited::Stops) => paused_rules.progress = Progress::STOPPED,
@@ -184,7 +184,7 @@ impl Exchange<'_> {
         }
         let exposed = expose(session, &mut self.state.borrow_mut());
         match exposed {
-            Some(ending) => Ruled::Ends(ending),
+            Some(ending) => ResponseVerdict::Ends(ending),
             None => self.rule_last(),
         }
     }
@@ -196,7 +196,7 @@ impl Exchange<'_> {
         rules: &[Rule],
         stage: Stage,
         progress: &mut Progress,
-    ) -> Option<Ruled> {
+    ) -> Option<ResponseVerdict> {
         loop {
             if rules.is_empty() {
                 return None;
@@ -214,7 +214,7 @@ impl Exchange<'_> {
                         let ending = Self::end(view, ended);
                         (state.denied, state.failed) = (ending.denied, ending.failed);
                         state.response = head;
-                        return Some(Ruled::Ends(ending));
+                        return Some(ResponseVerdict::Ends(ending));
                     }
                 };
                 state.response = head;
@@ -223,20 +223,20 @@ impl Exchange<'_> {
             let mut held = wait?;
             match self.wait(cx, &mut held) {
                 Poll::Ready(Waited::Goes) => {}
-                Poll::Ready(Waited::Late) => return Some(Ruled::Late),
+                Poll::Ready(Waited::Late) => return Some(ResponseVerdict::Late),
                 Poll::Ready(Waited::Stops) => return None,
                 Poll::Ready(Waited::Ends(ending)) => return Some(self.ended(ending)),
                 Poll::Pending => {
                     self.paused_rules = Some(Box::new(PausedRules { stage, progress: *progress, held }));
-                    return Some(Ruled::Waits);
+                    return Some(ResponseVerdict::Waits);
                 }
             }
         }
     }
 
     /// See [`finish_rules`].
-    fn rule_last(&self) -> Ruled {
-        finish_rules(self.session, &mut self.state.borrow_mut()).map_or(Ruled::Passes, Ruled::Ends)
+    fn rule_last(&self) -> ResponseVerdict {
+        finish_rules(self.session, &mut self.state.borrow_mut()).map_or(ResponseVerdict::Passes, ResponseVerdict::Ends)
     }
 
     fn end(view: EvalContext<'_>, ended: &Final) -> Box<Ending<'static>> {
@@ -244,10 +244,10 @@ impl Exchange<'_> {
     }
 
     /// Records that a script has ended the answer.
-    fn ended(&self, ending: Box<Ending<'static>>) -> Ruled {
+    fn ended(&self, ending: Box<Ending<'static>>) -> ResponseVerdict {
         let state = &mut *self.state.borrow_mut();
         (state.denied, state.failed) = (ending.denied, ending.failed);
-        Ruled::Ends(ending)
+        ResponseVerdict::Ends(ending)
     }
 
     /// Polls an action of a script.

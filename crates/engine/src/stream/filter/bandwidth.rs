@@ -12,15 +12,17 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::flow::{Passed, forward};
 use expression::sample::Direction;
+use live::table::Pinned;
 use policy::program::Bandwidth;
 
-use crate::filter::{Filter, Scene};
+use super::shared::SharedBandwidthFilter;
+use crate::filter::{Filter, FilterContext, Filters, RulePosition};
 
 /// Smallest piece to send without `min-size`: the payload of a TCP segment.
 const SEGMENT: u64 = 1_448;
 
 /// Limit and byte counters of a stream.
-pub(super) struct Limiter {
+pub(super) struct BandwidthFilter {
     plan: Bandwidth,
     /// A rule has enabled it.
     enabled: bool,
@@ -30,10 +32,37 @@ pub(super) struct Limiter {
     promise: Option<(Moment, u64)>,
 }
 
-impl Limiter {
+/// Enables the bandwidth limit of a filter, by a rule: that number of bytes per period, with the filter's own values for `None`.
+/// `entry`: the stick table entry that counts the bytes of all streams with the same limit.
+pub fn limit(
+    filters: Option<&Filters>,
+    position: RulePosition,
+    bytes: Option<u64>,
+    period: Option<Duration>,
+    entry: Option<Pinned>,
+) {
+    let Some(filters) = filters else { return };
+    let set = &mut *filters.borrow_mut();
+    let Some(filter) = set.at(position) else { return };
+    if let Some(own) = filter.as_kind_mut::<BandwidthFilter>() {
+        own.limit(bytes, period);
+    } else if let Some(own) = filter.as_kind_mut::<SharedBandwidthFilter>() {
+        own.limit(bytes, entry);
+    }
+}
+
+impl BandwidthFilter {
     pub(super) fn new(plan: Bandwidth) -> Self {
         let meter = Meter { period: nanos(plan.period), start: None, current: 0, previous: 0 };
         Self { plan, enabled: false, limit: plan.limit, meter, promise: None }
+    }
+
+    /// Enables it: that number of bytes per period, with its own values for `None`.
+    fn limit(&mut self, bytes: Option<u64>, period: Option<Duration>) {
+        self.enabled = true;
+        self.limit = bytes.unwrap_or(self.plan.limit);
+        self.meter.period = nanos(period.unwrap_or(self.plan.period));
+        self.promise = None;
     }
 
     /// Returns the smallest piece to send: all waiting bytes, or at least that number of them.
@@ -44,12 +73,12 @@ impl Limiter {
     }
 }
 
-impl Filter for Limiter {
+impl Filter for BandwidthFilter {
     fn wants(&self, direction: Direction) -> bool {
         self.enabled && (direction == Direction::Request) == self.plan.upload
     }
 
-    fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
+    fn body(&mut self, _: &FilterContext, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
         if input.is_empty() {
             return Passed::Through;
         }
@@ -81,13 +110,6 @@ impl Filter for Limiter {
         let gone = forward(input, output, usize::try_from(most).unwrap_or(usize::MAX)) as u64;
         self.meter.count(gone.saturating_sub(kept));
         if input.is_empty() { Passed::Through } else { Passed::Again }
-    }
-
-    fn limit(&mut self, bytes: Option<u64>, period: Option<Duration>) {
-        self.enabled = true;
-        self.limit = bytes.unwrap_or(self.plan.limit);
-        self.meter.period = nanos(period.unwrap_or(self.plan.period));
-        self.promise = None;
     }
 }
 

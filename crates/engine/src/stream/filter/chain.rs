@@ -48,7 +48,7 @@ impl BodyFilter for Chain {
 
     fn pass(&mut self, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
         let set = &mut *self.filters.borrow_mut();
-        let (scene, direction) = (set.scene, self.direction);
+        let (context, direction) = (set.context, self.direction);
         let mut until: Option<Moment> = None;
         let (mut again, mut source_ended) = (false, ended);
         for place in 0..self.stages.len() {
@@ -70,7 +70,7 @@ impl BodyFilter for Chain {
             }
             let filter = &mut set.attached[stage.filter].filter;
             let passed = if filter.wants(direction) {
-                filter.body(&scene, direction, from, to, source_ended)
+                filter.body(&context, direction, from, to, source_ended)
             } else {
                 conn::flow::forward(from, to, usize::MAX);
                 Passed::Through
@@ -82,7 +82,7 @@ impl BodyFilter for Chain {
                     again |= !from.is_empty();
                     if source_ended && from.is_empty() {
                         stage.done = true;
-                        filter.note(&scene, Event::MessageEnded(direction));
+                        filter.note(&context, Event::MessageEnded(direction));
                     }
                 }
                 Passed::Again => again = true,

@@ -10,12 +10,12 @@ use conn::flow::{Passed, forward, make_output};
 use expression::sample::Direction;
 use live::ReservedMemory;
 use live::counters::{ContentCounters, Count, ProcessCounters, Rate};
-use policy::program::{Compression, CompressionFilter, GlobalCompression};
+use policy::program::{self, Compression, GlobalCompression};
 use wire::http::coding::{FULL_WEIGHT, accepted};
 use wire::http::{Framing, Head, Version};
 
 use super::coding::{Encoder, Flush, memory};
-use crate::filter::{Event, Filter, Parties, Scene};
+use crate::filter::{Event, Filter, FilterContext, ProxyPair};
 use crate::probes::usage;
 use crate::stream_state::StreamState;
 use crate::worker::Worker;
@@ -24,8 +24,8 @@ use crate::worker::Worker;
 const PIECE: usize = 16 * 1024;
 
 /// Compresses one direction of a stream.
-pub(super) struct Compressor {
-    plan: CompressionFilter,
+pub(super) struct CompressionFilter {
+    plan: program::CompressionFilter,
     worker: Rc<Worker>,
     frontend: usize,
     backend: Option<usize>,
@@ -64,9 +64,21 @@ struct State {
     _memory: ReservedMemory,
 }
 
-impl Compressor {
+/// Chooses the filter that compresses a received response, and the algorithm, before its rules run.
+pub fn judge(state: &mut StreamState) {
+    let Some(filters) = state.filters.clone() else { return };
+    let set = &mut *filters.borrow_mut();
+    // Only one filter compresses it.
+    let found = set.response.iter().find_map(|index| {
+        let own = set.attached[*index].filter.as_kind_mut::<CompressionFilter>();
+        own.and_then(|own| own.judge(state))
+    });
+    state.compression = found;
+}
+
+impl CompressionFilter {
     pub(super) fn new(
-        plan: CompressionFilter,
+        plan: program::CompressionFilter,
         worker: &Rc<Worker>,
         frontend: usize,
         limits: GlobalCompression,
@@ -74,6 +86,23 @@ impl Compressor {
         let worker = Rc::clone(worker);
         let settings = Settings::default();
         Self { plan, worker, frontend, backend: None, limits, accepted: None, settings, coder: None }
+    }
+
+    /// Decides whether it compresses a received response, before its rules run. Returns the name of the algorithm.
+    fn judge(&mut self, state: &StreamState) -> Option<&'static str> {
+        let algorithm = self.accepted.filter(|_| !self.plan.upload)?;
+        let head = &state.response;
+        let transforms = !head.all(b"cache-control").any(|value| names(value, b"no-transform"));
+        let fits = matches!(head.status(), 200..=203)
+            && !state.wants_head_alone()
+            && state.request.version() == Version::Http11
+            && transforms
+            && may_be_coded(head, self.settings.least)
+            && has_sound_etag(head)
+            && !is_multipart(head)
+            && has_type(head, &self.settings.types);
+        self.coder = if fits { self.coder(algorithm) } else { None };
+        self.coder.as_ref().map(|coder| coder.algorithm.name())
     }
 
     /// Whether `maxcomprate` or `maxcompcpuusage` limits compression now.
@@ -340,20 +369,20 @@ impl Settings {
     }
 }
 
-impl Filter for Compressor {
-    fn note(&mut self, _: &Scene, event: Event<'_>) {
+impl Filter for CompressionFilter {
+    fn note(&mut self, _: &FilterContext, event: Event<'_>) {
         // The response that was chosen for compression is discarded.
         if event == Event::Restarted && !self.plan.upload {
             self.coder = None;
         }
     }
 
-    fn negotiate(&mut self, parties: &Parties<'_>, request: &mut Head) {
+    fn negotiate(&mut self, proxies: &ProxyPair<'_>, request: &mut Head) {
         if !self.plan.enabled {
             return;
         }
-        self.backend = parties.backend.map(|proxy| proxy.index);
-        let both: Vec<&Compression> = [parties.backend, Some(parties.frontend)]
+        self.backend = proxies.backend.map(|proxy| proxy.index);
+        let both: Vec<&Compression> = [proxies.backend, Some(proxies.frontend)]
             .into_iter()
             .flatten()
             .filter_map(|proxy| proxy.compression.as_deref())
@@ -374,23 +403,7 @@ impl Filter for Compressor {
         }
     }
 
-    fn judge(&mut self, state: &StreamState) -> Option<&'static str> {
-        let algorithm = self.accepted.filter(|_| !self.plan.upload)?;
-        let head = &state.response;
-        let transforms = !head.all(b"cache-control").any(|value| names(value, b"no-transform"));
-        let fits = matches!(head.status(), 200..=203)
-            && !state.wants_head_alone()
-            && state.request.version() == Version::Http11
-            && transforms
-            && may_be_coded(head, self.settings.least)
-            && has_sound_etag(head)
-            && !is_multipart(head)
-            && has_type(head, &self.settings.types);
-        self.coder = if fits { self.coder(algorithm) } else { None };
-        self.coder.as_ref().map(|coder| coder.algorithm.name())
-    }
-
-    fn head(&mut self, _: &Scene, direction: Direction, head: &mut Head) {
+    fn head(&mut self, _: &FilterContext, direction: Direction, head: &mut Head) {
         if (direction == Direction::Request) != self.plan.upload {
             return;
         }
@@ -415,7 +428,14 @@ impl Filter for Compressor {
         (direction == Direction::Request) == self.plan.upload && self.coder.is_some()
     }
 
-    fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+    fn body(
+        &mut self,
+        _: &FilterContext,
+        _: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        ended: bool,
+    ) -> Passed {
         let (is_identity, flushing, finished) = match &self.coder {
             Some(Coder { state: Some(state), .. }) => (false, state.flushing, state.finished),
             _ => (true, false, false),
@@ -524,7 +544,7 @@ mod tests {
         ];
         for (before, after) in rows {
             let mut head = with(b"vary", before);
-            Compressor::mark(Gzip, &mut head);
+            CompressionFilter::mark(Gzip, &mut head);
             let found: Vec<&[u8]> = head.all(b"vary").collect();
             assert_eq!(found, after.iter().map(|value| value.as_bytes()).collect::<Vec<_>>(), "{before:?}");
             assert_eq!(head.first(b"content-encoding"), Some(&b"gzip"[..]));
@@ -547,7 +567,7 @@ mod tests {
         for (before, sound, after) in rows {
             let mut head = with(b"etag", before);
             assert_eq!(has_sound_etag(&head), *sound, "{before:?}");
-            Compressor::mark(Gzip, &mut head);
+            CompressionFilter::mark(Gzip, &mut head);
             assert_eq!(head.first(b"etag"), Some(after.as_bytes()), "{before:?}");
         }
     }

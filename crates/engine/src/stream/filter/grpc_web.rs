@@ -9,7 +9,7 @@ use expression::sample::Direction;
 use wire::grpc_web::trailers_frame;
 use wire::http::{Fields, Framing, Head};
 
-use crate::filter::{Filter, Scene};
+use crate::filter::{Filter, FilterContext};
 
 /// Media types; a suffix names the message format (`+proto`).
 const GRPC: &[u8] = b"application/grpc";
@@ -21,7 +21,7 @@ const PIECE: usize = 3 * 256;
 
 /// Translates one call. Other requests pass unchanged.
 #[derive(Default)]
-pub(super) struct Translator {
+pub(super) struct GrpcWebFilter {
     /// The request is one of gRPC-Web.
     active: bool,
     /// Its body is Base64.
@@ -48,7 +48,7 @@ fn names(list: &[u8], media: &[u8]) -> bool {
     list.split(|byte| *byte == b',').any(|one| kind_of(one.trim_ascii(), media).is_some())
 }
 
-impl Translator {
+impl GrpcWebFilter {
     fn request(&mut self, head: &mut Head) {
         let Some(kind) = head.fields.first(b"content-type") else { return };
         let text = kind_of(kind, TEXT);
@@ -144,8 +144,8 @@ fn encode(input: &mut Buffer, output: &mut Buffer) {
     }
 }
 
-impl Filter for Translator {
-    fn head(&mut self, _: &Scene, direction: Direction, head: &mut Head) {
+impl Filter for GrpcWebFilter {
+    fn head(&mut self, _: &FilterContext, direction: Direction, head: &mut Head) {
         match direction {
             Direction::Request => self.request(head),
             Direction::Response if self.active => self.answer(head),
@@ -166,7 +166,7 @@ impl Filter for Translator {
 
     fn body(
         &mut self,
-        _: &Scene,
+        _: &FilterContext,
         direction: Direction,
         input: &mut Buffer,
         output: &mut Buffer,

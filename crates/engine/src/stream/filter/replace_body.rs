@@ -8,8 +8,11 @@ use expression::pattern::{Places, Regex, Steps, expand};
 use expression::sample::{Direction, Exhausted};
 use wire::http::{Framing, Head, Version};
 
+use super::cache::CacheFilter;
 use super::compression::is_strong;
-use crate::filter::{Event, Filter, Parties, Scene};
+use crate::filter::{Event, Filter, FilterContext, Filters, ProxyPair};
+use crate::session::Session;
+use crate::stream_state::StreamState;
 
 /// Size of a window, in bytes.
 const WINDOW: usize = 8 * 1024;
@@ -23,7 +26,7 @@ const MADE: usize = 64 * 1024;
 const MOST: usize = 1024 * 1024;
 
 /// Replaces matches in one direction of a stream.
-pub(super) struct Replacer {
+struct ReplaceBodyFilter {
     direction: Direction,
     regex: Regex,
     text: Box<[u8]>,
@@ -34,8 +37,23 @@ pub(super) struct Replacer {
     scanner: Scanner,
 }
 
-impl Replacer {
-    pub(super) fn new(direction: Direction, regex: Regex, text: &[u8], head_alone: bool) -> Self {
+/// Adds a body replacement by a rule: in a request before all other filters, in a response after caches have stored the server's
+/// response, and before the other filters.
+pub fn replace_body(filters: &Filters, direction: Direction, (regex, text): (&Regex, &[u8]), head_alone: bool) {
+    let filter = Box::new(ReplaceBodyFilter::new(direction, regex.clone(), text, head_alone));
+    filters.borrow_mut().attach_after(direction, filter, |before| {
+        before.as_kind::<ReplaceBodyFilter>().is_some() || before.as_kind::<CacheFilter>().is_some()
+    });
+}
+
+/// Adds a body replacement to a request whose stream may have no filters yet.
+pub fn replace_request_body(session: &Session, state: &mut StreamState, regex: &Regex, text: &[u8]) {
+    let filters = state.filters.get_or_insert_with(|| super::new(session));
+    replace_body(filters, Direction::Request, (regex, text), false);
+}
+
+impl ReplaceBodyFilter {
+    fn new(direction: Direction, regex: Regex, text: &[u8], head_alone: bool) -> Self {
         Self { direction, regex, text: text.into(), head_alone, active: None, scanner: Scanner::default() }
     }
 
@@ -67,23 +85,23 @@ fn mark(head: &mut Head, head_alone: bool) {
     }
 }
 
-impl Filter for Replacer {
-    fn note(&mut self, _: &Scene, event: Event<'_>) {
+impl Filter for ReplaceBodyFilter {
+    fn note(&mut self, _: &FilterContext, event: Event<'_>) {
         // The rule runs again on the next response.
         if event == Event::Restarted && self.direction == Direction::Response {
             self.active = Some(false);
         }
     }
 
-    fn negotiate(&mut self, parties: &Parties<'_>, _: &mut Head) {
+    fn negotiate(&mut self, proxies: &ProxyPair<'_>, _: &mut Head) {
         // A FastCGI application receives the length of its request first.
-        let is_fcgi = parties.backend.and_then(|proxy| proxy.backend.as_ref()).is_some_and(|own| own.fcgi.is_some());
+        let is_fcgi = proxies.backend.and_then(|proxy| proxy.backend.as_ref()).is_some_and(|own| own.fcgi.is_some());
         if is_fcgi && self.direction == Direction::Request {
             self.active = Some(false);
         }
     }
 
-    fn head(&mut self, _: &Scene, direction: Direction, head: &mut Head) {
+    fn head(&mut self, _: &FilterContext, direction: Direction, head: &mut Head) {
         if direction != self.direction || self.active.is_some() {
             return;
         }
@@ -95,15 +113,18 @@ impl Filter for Replacer {
         }
     }
 
-    fn replaces(&self) -> bool {
-        true
-    }
-
     fn wants(&self, direction: Direction) -> bool {
         direction == self.direction && self.active == Some(true)
     }
 
-    fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, ended: bool) -> Passed {
+    fn body(
+        &mut self,
+        _: &FilterContext,
+        _: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        ended: bool,
+    ) -> Passed {
         make_output(output);
         self.scanner.pass((&self.regex, &self.text), input, output, ended).unwrap_or(Passed::Refused)
     }

@@ -2,7 +2,6 @@
 //! streams with the same key together. The bytes are counted in a stick table. Must never change a byte.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::buffer::Buffer;
 use config::spec::DataKind;
@@ -11,31 +10,37 @@ use expression::sample::Direction;
 use live::table::Pinned;
 use policy::program::SharedBandwidth;
 
-use crate::filter::{Filter, Scene};
+use crate::filter::{Filter, FilterContext};
 
 /// Smallest piece to send without `min-size`: the payload of a TCP segment.
 const SEGMENT: u64 = 1_448;
 
 /// A stream's filter of a shared limit.
-pub(super) struct Limiter {
+pub(super) struct SharedBandwidthFilter {
     plan: Arc<SharedBandwidth>,
     limit: u64,
     /// The stick table entry that counts; `None`: no rule has enabled the filter, or there is no key.
     entry: Option<Pinned>,
 }
 
-impl Limiter {
+impl SharedBandwidthFilter {
     pub(super) fn new(plan: Arc<SharedBandwidth>) -> Self {
         Self { limit: plan.limit, plan, entry: None }
     }
+
+    /// Sets its limit, its own for `None`, and the entry that counts. It is enabled once it has an entry.
+    pub(super) fn limit(&mut self, bytes: Option<u64>, entry: Option<Pinned>) {
+        self.limit = bytes.unwrap_or(self.plan.limit);
+        self.entry = entry.or(self.entry.take());
+    }
 }
 
-impl Filter for Limiter {
+impl Filter for SharedBandwidthFilter {
     fn wants(&self, direction: Direction) -> bool {
         self.entry.is_some() && (direction == Direction::Request) == self.plan.upload
     }
 
-    fn body(&mut self, _: &Scene, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
+    fn body(&mut self, _: &FilterContext, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
         let Some(entry) = &self.entry else {
             forward(input, output, usize::MAX);
             return if input.is_empty() { Passed::Through } else { Passed::Again };
@@ -56,13 +61,5 @@ impl Filter for Limiter {
                 if input.is_empty() { Passed::Through } else { Passed::Again }
             }
         }
-    }
-
-    fn limit(&mut self, bytes: Option<u64>, _: Option<Duration>) {
-        self.limit = bytes.unwrap_or(self.plan.limit);
-    }
-
-    fn share(&mut self, entry: Pinned) {
-        self.entry = Some(entry);
     }
 }

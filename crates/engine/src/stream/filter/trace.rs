@@ -10,81 +10,81 @@ use expression::sample::Direction;
 use policy::program::Trace;
 use wire::http::Head;
 
-use crate::filter::{Event, Filter, Scene};
+use crate::filter::{Event, Filter, FilterContext};
 
 /// Bytes per line of a dump.
 const LINE: usize = 16;
 
 /// A filter that prints its calls.
-pub(super) struct Tracer {
+pub(super) struct TraceFilter {
     plan: Arc<Trace>,
     of_backend: bool,
 }
 
-impl Tracer {
+impl TraceFilter {
     pub(super) fn new(plan: &Arc<Trace>, of_backend: bool) -> Self {
         Self { plan: Arc::clone(plan), of_backend }
     }
 
     /// Prints a call; `name`: its name in HAProxy.
-    fn tell(&self, scene: &Scene, name: &str, what: &str) {
-        let Some(tell) = scene.tell.filter(|_| !self.plan.quiet) else { return };
-        let mut text = self.prefix(scene);
+    fn tell(&self, context: &FilterContext, name: &str, what: &str) {
+        let Some(print) = context.print.filter(|_| !self.plan.quiet) else { return };
+        let mut text = self.prefix(context);
         let _ = match what {
             "" => writeln!(text, "{name:<25}"),
             _ => writeln!(text, "{name:<25}: {what}"),
         };
-        tell(text.as_bytes());
+        print(text.as_bytes());
     }
 
     /// Returns the beginning of every line.
-    fn prefix(&self, scene: &Scene) -> String {
+    fn prefix(&self, context: &FilterContext) -> String {
         let now = rt::wall();
         let (seconds, micros) = (now.seconds, now.nanos / 1_000);
-        format!("{seconds}.{micros:06} [{:<20}] [strm {:#x}({})] ", self.plan.label, scene.stream, scene.worker)
+        format!("{seconds}.{micros:06} [{:<20}] [strm {:#x}({})] ", self.plan.label, context.stream, context.worker)
     }
 
-    fn channel(scene: &Scene, direction: Direction) -> String {
+    fn channel(context: &FilterContext, direction: Direction) -> String {
         let channel = if direction == Direction::Request { "REQUEST" } else { "RESPONSE" };
-        let mode = if scene.http { "HTTP" } else { "TCP" };
-        let side = if scene.has_backend { "backend" } else { "frontend" };
+        let mode = if context.http { "HTTP" } else { "TCP" };
+        let side = if context.has_backend { "backend" } else { "frontend" };
         format!("channel={channel:<10} - mode={mode:<5} ({side})")
     }
 }
 
-impl Filter for Tracer {
-    fn note(&mut self, scene: &Scene, event: Event<'_>) {
+impl Filter for TraceFilter {
+    fn note(&mut self, context: &FilterContext, event: Event<'_>) {
         if self.plan.quiet {
             return;
         }
         let side = if self.of_backend { "filter-type=backend" } else { "filter-type=frontend" };
         match event {
-            Event::Attached => self.tell(scene, "trace_attach", side),
-            Event::Begun => self.tell(scene, "trace_stream_start", ""),
-            Event::BackendChosen(name) => self.tell(scene, "trace_stream_set_backend", &format!("backend={name}")),
+            Event::Attached => self.tell(context, "trace_attach", side),
+            Event::Begun => self.tell(context, "trace_stream_start", ""),
+            Event::BackendChosen(name) => self.tell(context, "trace_stream_set_backend", &format!("backend={name}")),
             Event::Opened(direction) => {
-                self.tell(scene, "trace_chn_start_analyze", &Self::channel(scene, direction));
+                self.tell(context, "trace_chn_start_analyze", &Self::channel(context, direction));
             }
-            Event::MessageEnded(direction) if scene.http => {
-                self.tell(scene, "trace_http_end", &Self::channel(scene, direction));
+            Event::MessageEnded(direction) if context.http => {
+                self.tell(context, "trace_http_end", &Self::channel(context, direction));
             }
             Event::MessageEnded(_) => {}
             Event::Restarted => {
-                self.tell(scene, "trace_http_reset", &Self::channel(scene, Direction::Response));
+                self.tell(context, "trace_http_reset", &Self::channel(context, Direction::Response));
             }
-            Event::Replied(status) => self.tell(scene, "trace_http_reply", &format!("status={status}")),
-            Event::Closed(direction) => self.tell(scene, "trace_chn_end_analyze", &Self::channel(scene, direction)),
-            Event::Ended => self.tell(scene, "trace_stream_stop", ""),
-            Event::Detached => self.tell(scene, "trace_detach", side),
+            Event::Replied(status) => self.tell(context, "trace_http_reply", &format!("status={status}")),
+            Event::Closed(direction) => self.tell(context, "trace_chn_end_analyze", &Self::channel(context, direction)),
+            Event::Ended => self.tell(context, "trace_stream_stop", ""),
+            Event::Detached => self.tell(context, "trace_detach", side),
         }
     }
 
-    fn head(&mut self, scene: &Scene, direction: Direction, head: &mut Head) {
-        let Some(tell) = scene.tell.filter(|_| !self.plan.quiet) else { return };
-        let prefix = self.prefix(scene);
+    fn head(&mut self, context: &FilterContext, direction: Direction, head: &mut Head) {
+        let Some(print) = context.print.filter(|_| !self.plan.quiet) else { return };
+        let prefix = self.prefix(context);
         let shown = String::from_utf8_lossy;
         let mut text = prefix.clone();
-        let _ = write!(text, "{:<25}: {}\t", "trace_http_headers", Self::channel(scene, direction));
+        let _ = write!(text, "{:<25}: {}\t", "trace_http_headers", Self::channel(context, direction));
         let _ = match direction {
             Direction::Request => {
                 let version = shown(head.version_text());
@@ -97,7 +97,7 @@ impl Filter for Tracer {
         for (name, value) in head.fields() {
             let _ = writeln!(text, "{prefix}\t{}: {}", shown(name), shown(value));
         }
-        tell(text.as_bytes());
+        print(text.as_bytes());
     }
 
     fn wants(&self, _: Direction) -> bool {
@@ -107,7 +107,7 @@ impl Filter for Tracer {
 
     fn body(
         &mut self,
-        scene: &Scene,
+        context: &FilterContext,
         direction: Direction,
         input: &mut Buffer,
         output: &mut Buffer,
@@ -120,14 +120,14 @@ impl Filter for Tracer {
         };
         share = share.min(self.plan.most.unwrap_or(usize::MAX));
         let gone = if share > 0 { forward(input, output, share) } else { 0 };
-        if let Some(tell) = scene.tell.filter(|_| !self.plan.quiet) {
-            let name = if scene.http { "trace_http_payload" } else { "trace_tcp_payload" };
-            let what = format!("{} - len={length} - forward={gone}", Self::channel(scene, direction));
-            self.tell(scene, name, &what);
+        if let Some(print) = context.print.filter(|_| !self.plan.quiet) {
+            let name = if context.http { "trace_http_payload" } else { "trace_tcp_payload" };
+            let what = format!("{} - len={length} - forward={gone}", Self::channel(context, direction));
+            self.tell(context, name, &what);
             if self.plan.hexdump {
                 let mut text = String::new();
                 dump(output.data(), &mut text);
-                tell(text.as_bytes());
+                print(text.as_bytes());
             }
         }
         if gone == length { Passed::Through } else { Passed::Again }

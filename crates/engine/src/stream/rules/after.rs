@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::task::{Context, Poll, Waker};
 
-use conn::behind::Behind;
+use conn::buffered_body::BufferedBody;
 use expression::sample::Direction;
 use policy::rule::{Final, ScriptCall, Wait};
 use wire::http::Head;
 
-use super::{Course, Stop, finish_response};
+use super::{RuleRun, Stop, finish_response};
 use crate::script::StreamAccess;
 use crate::session::Session;
 use crate::stream::script;
@@ -29,9 +29,9 @@ pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head)
         if rules.is_empty() {
             return None;
         }
-        let mut course = Course::new(session, rules);
+        let mut course = RuleRun::new(session, rules);
         loop {
-            return match finish_response(&mut course, state, (head, Behind::NONE)) {
+            return match finish_response(&mut course, state, (head, BufferedBody::NONE)) {
                 Stop::Final(ended) => Some(ended),
                 Stop::Wait(Wait::Script(call)) => match run_at_once(session, state, head, call) {
                     Ok(true) => continue,

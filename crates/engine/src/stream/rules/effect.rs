@@ -70,7 +70,7 @@ impl Effect {
             }
             Action::LimitBandwidth(change) => {
                 let (bytes, period) = change.evaluate(context);
-                let place = (change.proxy, change.filter?);
+                let place = filter::RulePosition { proxy: change.proxy, index: change.filter? };
                 Self::Limit(place, bytes, period, tracking::share(session, context, place))
             }
             Action::Attach(attach) => Self::Attach(Attached::by(attach, context)),

@@ -3,10 +3,10 @@
 use base::Moment;
 
 use super::cost::add;
-use super::{Course, RuleStep};
+use super::{RuleRun, RuleStep};
 use crate::stream::evaluate::EvalContext;
 
-impl<'r> Course<'_, 'r> {
+impl<'r> RuleRun<'_, 'r> {
     /// Evaluates rules and measures them.
     #[cold]
     pub(super) fn evaluate_measured(&mut self, view: &EvalContext<'_>) -> RuleStep<'r> {

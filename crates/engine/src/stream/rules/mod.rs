@@ -13,7 +13,7 @@ pub use after::{has_rules_after, run_after};
 pub use progress::{Progress, Stop};
 
 use base::Moment;
-use conn::behind::Behind;
+use conn::buffered_body::BufferedBody;
 use expression::Expression;
 use expression::condition::Verdict;
 use expression::log_format::LogFormat;
@@ -61,7 +61,7 @@ enum RuleStep<'r> {
 }
 
 /// A running evaluation of a list of rules.
-struct Course<'s, 'r> {
+struct RuleRun<'s, 'r> {
     session: &'s Session,
     rules: &'r [Rule],
     progress: Progress,
@@ -79,7 +79,7 @@ struct Course<'s, 'r> {
     open: Option<(usize, Moment)>,
 }
 
-impl Drop for Course<'_, '_> {
+impl Drop for RuleRun<'_, '_> {
     fn drop(&mut self) {
         if self.text.capacity() > 0 {
             self.session.worker.keep_text(std::mem::take(&mut self.text));
@@ -87,7 +87,7 @@ impl Drop for Course<'_, '_> {
     }
 }
 
-impl<'s, 'r> Course<'s, 'r> {
+impl<'s, 'r> RuleRun<'s, 'r> {
     fn new(session: &'s Session, rules: &'r [Rule]) -> Self {
         let progress = Progress::default();
         let text = Vec::new();
@@ -230,7 +230,7 @@ impl<'s, 'r> Course<'s, 'r> {
     }
 
     /// Reduces the head's size limit by the body bytes that were received.
-    fn share(&self, head: &mut Head, behind: Behind<'_>) {
+    fn share(&self, head: &mut Head, behind: BufferedBody<'_>) {
         let global = &self.session.generation().program.global;
         head.share(behind.data.len(), global.bufsize, global.maxrewrite);
     }
@@ -382,7 +382,7 @@ pub enum Content<'r> {
 /// Runs content rules, on bytes or on a request before the HTTP rules, from their position: the start, or after the rule that
 /// waited.
 pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
-    let mut course = Course::resume(view.session, rules, *progress);
+    let mut course = RuleRun::resume(view.session, rules, *progress);
     course.waits = true;
     view.state.waiting_rule.set(None);
     loop {
@@ -424,7 +424,7 @@ pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn
     session.worker.with_blank_state(|state| {
         (state.timings.start, state.start_date) = (session.accepted, session.accept_date());
         let view = EvalContext::connection(session, state);
-        let mut course = Course::new(session, rules);
+        let mut course = RuleRun::new(session, rules);
         course.of_stream = false;
         loop {
             match course.advance(&view) {
@@ -447,11 +447,11 @@ pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn
 pub fn run_request<'r>(
     session: &Session,
     state: &mut StreamState,
-    behind: Behind<'_>,
+    behind: BufferedBody<'_>,
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
-    let mut course = Course::resume(session, rules, *progress);
+    let mut course = RuleRun::resume(session, rules, *progress);
     loop {
         let known = course.next_known_step();
         match known.unwrap_or_else(|| course.advance(&EvalContext::request(session, state).behind(behind))) {
@@ -492,11 +492,11 @@ pub fn run_request<'r>(
 pub fn run_response<'r>(
     session: &Session,
     state: &mut StreamState,
-    (head, behind): (&mut Head, Behind<'_>),
+    (head, behind): (&mut Head, BufferedBody<'_>),
     rules: &'r [Rule],
     progress: &mut Progress,
 ) -> Stop<'r> {
-    let mut course = Course::resume(session, rules, *progress);
+    let mut course = RuleRun::resume(session, rules, *progress);
     let stop = loop {
         match finish_response(&mut course, state, (&mut *head, behind)) {
             Stop::Store(index) => cache::store(session, state, head, index),
@@ -509,9 +509,9 @@ pub fn run_response<'r>(
 
 /// Continues response rules until the caller has to act.
 fn finish_response<'r>(
-    course: &mut Course<'_, 'r>,
+    course: &mut RuleRun<'_, 'r>,
     state: &StreamState,
-    (head, behind): (&mut Head, Behind<'_>),
+    (head, behind): (&mut Head, BufferedBody<'_>),
 ) -> Stop<'r> {
     let session = course.session;
     loop {

@@ -26,7 +26,7 @@ use crate::worker::SharedStreamState;
 use conn::h1::UnreadBody;
 
 /// Result of rules for a request that does not simply continue.
-enum Ruled<'r> {
+enum RuleOutcome<'r> {
     /// It ends.
     Ends(Ending<'r>),
     /// It waits, and the rules continue at that position.
@@ -48,7 +48,7 @@ enum Pause<'r> {
 }
 
 /// Reason why a request ends.
-pub enum Over<'r> {
+pub enum RequestEnd<'r> {
     /// A rule has ended it.
     Ended(Ending<'r>),
     /// Waiting has failed.
@@ -64,11 +64,13 @@ pub async fn rule<'r>(
     client: &mut Client,
     state: &SharedStreamState,
     rules: &'r [Rule],
-) -> Result<(), Over<'r>> {
+) -> Result<(), RequestEnd<'r>> {
     match rules_of(session, client, state, rules, Progress::default()) {
         None => Ok(()),
-        Some(Ruled::Ends(ending)) => Err(Over::Ended(ending)),
-        Some(Ruled::Waits(pause, progress)) => rt::boxed(obey(session, client, state, rules, (pause, progress))).await,
+        Some(RuleOutcome::Ends(ending)) => Err(RequestEnd::Ended(ending)),
+        Some(RuleOutcome::Waits(pause, progress)) => {
+            rt::boxed(wait_and_resume(session, client, state, rules, (pause, progress))).await
+        }
     }
 }
 
@@ -79,34 +81,34 @@ fn rules_of<'r>(
     state: &SharedStreamState,
     rules: &'r [Rule],
     mut progress: Progress,
-) -> Option<Ruled<'r>> {
+) -> Option<RuleOutcome<'r>> {
     let state = &mut *state.borrow_mut();
     let behind = client.conn.behind();
     match rules::run_request(session, state, behind, rules, &mut progress) {
         // Only responses are stored.
         Stop::End | Stop::Store(_) => None,
-        Stop::Wait(wait) => Some(Ruled::Waits(Pause::Rule(wait), progress)),
-        Stop::Yield => Some(Ruled::Waits(Pause::Turn, progress)),
-        Stop::Cache(Help::Answers) => Some(Ruled::Ends(Ending::cached())),
-        Stop::Cache(Help::Unsatisfied) => Some(Ruled::Ends(Ending::unsatisfied())),
-        Stop::Cache(Help::Reads) => Some(Ruled::Waits(Pause::Disk, progress)),
-        Stop::Cache(Help::Waits) => Some(Ruled::Waits(Pause::Shared, progress)),
-        Stop::Cache(_) => Some(Ruled::Waits(Pause::Hints, progress)),
+        Stop::Wait(wait) => Some(RuleOutcome::Waits(Pause::Rule(wait), progress)),
+        Stop::Yield => Some(RuleOutcome::Waits(Pause::Turn, progress)),
+        Stop::Cache(Help::Answers) => Some(RuleOutcome::Ends(Ending::cached())),
+        Stop::Cache(Help::Unsatisfied) => Some(RuleOutcome::Ends(Ending::unsatisfied())),
+        Stop::Cache(Help::Reads) => Some(RuleOutcome::Waits(Pause::Disk, progress)),
+        Stop::Cache(Help::Waits) => Some(RuleOutcome::Waits(Pause::Shared, progress)),
+        Stop::Cache(_) => Some(RuleOutcome::Waits(Pause::Hints, progress)),
         Stop::Final(ended) => {
             let view = EvalContext::request(session, state).behind(behind);
-            Some(Ruled::Ends(answer::ending(view, ended)))
+            Some(RuleOutcome::Ends(answer::ending(view, ended)))
         }
     }
 }
 
 /// Waits as the rules require, and runs the remaining ones.
-async fn obey<'r>(
+async fn wait_and_resume<'r>(
     session: &Session,
     client: &mut Client,
     state: &SharedStreamState,
     rules: &'r [Rule],
     (mut pause, mut progress): (Pause<'r>, Progress),
-) -> Result<(), Over<'r>> {
+) -> Result<(), RequestEnd<'r>> {
     loop {
         match pause {
             Pause::Turn => rt::yield_now().await,
@@ -124,8 +126,8 @@ async fn obey<'r>(
                 if let Err(error) = decompression::decompress(session, client, state, plan).await {
                     state.borrow().last_rule.set(progress.last_of(rules));
                     return Err(match error {
-                        Undecoded::Failed(failure) => Over::Failed(failure),
-                        Undecoded::Unsupported => Over::Ended(Ending::unsupported_coding()),
+                        Undecoded::Failed(failure) => RequestEnd::Failed(failure),
+                        Undecoded::Unsupported => RequestEnd::Ended(Ending::unsupported_coding()),
                     });
                 }
             }
@@ -133,34 +135,34 @@ async fn obey<'r>(
                 let Client { conn, timer, .. } = &mut *client;
                 let mut read = std::pin::pin!(cache::read(session, timer, state));
                 let read = unless_left(session, conn, state, |cx, _| read.as_mut().poll(cx)).await;
-                let ending = match read.map_err(Over::Failed)? {
+                let ending = match read.map_err(RequestEnd::Failed)? {
                     Help::Answers => Some(Ending::cached()),
                     Help::Unsatisfied => Some(Ending::unsatisfied()),
                     _ => None,
                 };
                 if let Some(ending) = ending {
                     state.borrow().last_rule.set(progress.last_of(rules));
-                    return Err(Over::Ended(ending));
+                    return Err(RequestEnd::Ended(ending));
                 }
             }
             Pause::Shared => {
-                if wait::share(session, client, state).await.map_err(Over::Failed)? == Help::Answers {
+                if wait::share(session, client, state).await.map_err(RequestEnd::Failed)? == Help::Answers {
                     state.borrow().last_rule.set(progress.last_of(rules));
-                    return Err(Over::Ended(Ending::cached()));
+                    return Err(RequestEnd::Ended(Ending::cached()));
                 }
             }
-            Pause::Hints => wait::send_hints(session, client, state).await.map_err(Over::Failed)?,
+            Pause::Hints => wait::send_hints(session, client, state).await.map_err(RequestEnd::Failed)?,
             Pause::Rule(wait) => {
                 if let Err(failure) = wait::wait(session, client, state, wait).await {
                     state.borrow().last_rule.set(progress.last_of(rules));
-                    return Err(Over::Failed(failure));
+                    return Err(RequestEnd::Failed(failure));
                 }
             }
         }
         match rules_of(session, client, state, rules, progress) {
             None => return Ok(()),
-            Some(Ruled::Ends(ending)) => return Err(Over::Ended(ending)),
-            Some(Ruled::Waits(further, from)) => (pause, progress) = (further, from),
+            Some(RuleOutcome::Ends(ending)) => return Err(RequestEnd::Ended(ending)),
+            Some(RuleOutcome::Waits(further, from)) => (pause, progress) = (further, from),
         }
     }
 }
@@ -171,7 +173,7 @@ async fn run_action(
     client: &mut Client,
     state: &SharedStreamState,
     wait: &Wait,
-) -> Result<bool, Over<'static>> {
+) -> Result<bool, RequestEnd<'static>> {
     let action = actions::begin(session, wait);
     let verdict = match action {
         None => Verdict::Fail,
@@ -192,20 +194,26 @@ async fn run_action(
                 // As with `pause` and `do-resolve`, time spent in scripts and agents is part of the request time.
                 leaving::note_wait(state);
             }
-            acted.and_then(|acted| acted).map_err(Over::Failed)?
+            acted.and_then(|acted| acted).map_err(RequestEnd::Failed)?
         }
     };
     script::judge(&verdict, Direction::Request).map_err(|ended| {
         let state = state.borrow();
-        Over::Ended(script::end(EvalContext::request(session, &state), verdict, ended))
+        RequestEnd::Ended(script::end(EvalContext::request(session, &state), verdict, ended))
     })
 }
 
 /// Responds to a request that ends, or closes its connection.
-pub async fn end(session: &Session, client: &mut Client, state: SharedStreamState, over: Over<'_>, body: UnreadBody) {
+pub async fn end(
+    session: &Session,
+    client: &mut Client,
+    state: SharedStreamState,
+    over: RequestEnd<'_>,
+    body: UnreadBody,
+) {
     let ending = match over {
-        Over::Ended(ending) => ending,
-        Over::Failed(failure) => {
+        RequestEnd::Ended(ending) => ending,
+        RequestEnd::Failed(failure) => {
             return rt::boxed(reply_error_unread(session, client, state, failure, body)).await;
         }
     };
@@ -246,7 +254,7 @@ pub async fn end(session: &Session, client: &mut Client, state: SharedStreamStat
 /// Ends a request whose rules exceed their cost limit.
 pub async fn exhausted(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
     let ending = Ending::exhausted(EvalContext::request(session, &state.borrow()));
-    end(session, client, state, Over::Ended(ending), body).await;
+    end(session, client, state, RequestEnd::Ended(ending), body).await;
 }
 
 /// Records the outcome of a request.

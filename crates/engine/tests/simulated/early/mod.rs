@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use engine::filter::{Filter, HeadRefused, Scene};
+use engine::filter::{Filter, FilterContext, HeadRefused, ScriptFilter};
 use engine::service::registry::Services;
 use expression::sample::Direction;
 use testkit::{Peer, Service, sleep};
@@ -83,23 +83,26 @@ fn play(rows: &'static [Row]) {
 struct EndingFilter(Direction);
 
 impl Filter for EndingFilter {
-    fn is_scripted(&self) -> bool {
-        true
-    }
-
-    fn poll_head(&mut self, _: &mut Context<'_>, _: &Scene, direction: Direction) -> Poll<Result<(), HeadRefused>> {
-        let text = b"HTTP/1.1 418 tea\r\ncontent-length: 3\r\n\r\ntea".to_vec();
-        Poll::Ready(if direction == self.0 { Err(HeadRefused::Ended(Some((418, text)))) } else { Ok(()) })
-    }
-
     fn wants(&self, _: Direction) -> bool {
         false
     }
 }
 
+impl ScriptFilter for EndingFilter {
+    fn poll_head(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &FilterContext,
+        direction: Direction,
+    ) -> Poll<Result<(), HeadRefused>> {
+        let text = b"HTTP/1.1 418 tea\r\ncontent-length: 3\r\n\r\ntea".to_vec();
+        Poll::Ready(if direction == self.0 { Err(HeadRefused::Ended(Some((418, text)))) } else { Ok(()) })
+    }
+}
+
 fn filters(services: &mut Services) {
     for (name, direction) in [("request", Direction::Request), ("answer", Direction::Response)] {
-        assert!(services.add_filter(name, Arc::new(move |_, _, _, _| Some(Box::new(EndingFilter(direction))))));
+        assert!(services.add_filter(name, Arc::new(move |_, _, _| Some(Box::new(EndingFilter(direction))))));
     }
 }
 

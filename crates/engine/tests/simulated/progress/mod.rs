@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use conn::client::{Destination, Exchange, Message, Patience};
+use conn::client::{Destination, Exchange, Message, Timeouts};
 use rt::net::Address;
 use testkit::{Peer, Service, Stopwatch, sleep};
 use wire::h2::{ErrorCode, Kind};
@@ -155,7 +155,7 @@ fn answers_to_the_process_restart_its_timeout_as_recorded() {
                 });
                 let to = Destination { address: Address::Inet(S1.parse().unwrap()), tls: None };
                 let message = Message::new("GET", "/", "a", &[], None).unwrap();
-                let patience = Patience::Silence(Duration::from_millis(200));
+                let patience = Timeouts::Silence(Duration::from_millis(200));
                 let watch = Stopwatch::start();
                 let begun = Exchange::begin(&to, &message, rt::now() + Duration::from_secs(9), patience).await;
                 let (mut status, mut body) = (0, Vec::new());

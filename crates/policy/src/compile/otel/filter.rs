@@ -31,7 +31,7 @@ fn place(event: Option<OtelEvent>) -> EvalPlace {
 }
 
 /// The compiler of one filter.
-struct Course<'a, 's> {
+struct OtelFilterCompiler<'a, 's> {
     proxy: &'a ProxySpec,
     file: &'a OtelFileSpec,
     names: &'a SpecNames<'s>,
@@ -43,7 +43,7 @@ fn share(written: u32) -> u64 {
     ((u128::from(written) << 63) / u128::from(WHOLE_SAMPLE)) as u64
 }
 
-impl Course<'_, '_> {
+impl OtelFilterCompiler<'_, '_> {
     /// Returns the index of a span; adds an unknown name.
     fn span(&mut self, name: &str) -> usize {
         match self.spans.iter().position(|known| **known == *name) {
@@ -102,7 +102,7 @@ impl Compiler<'_> {
                 continue;
             }
             let names = self.names(spec, Some(index));
-            let course = Course { proxy, file, names: &names, spans: Vec::new() };
+            let course = OtelFilterCompiler { proxy, file, names: &names, spans: Vec::new() };
             if let Some(compiled) = self.otel_filter(course, written, first + content) {
                 filters.push(Arc::new(compiled));
             }
@@ -112,7 +112,7 @@ impl Compiler<'_> {
 
     fn otel_filter(
         &mut self,
-        mut course: Course<'_, '_>,
+        mut course: OtelFilterCompiler<'_, '_>,
         written: &OtelFilterSpec,
         exporter: usize,
     ) -> Option<OtelFilter> {
@@ -163,7 +163,12 @@ impl Compiler<'_> {
     }
 
     /// Compiles a scope. A scope that the instrumentation does not name is used only in groups.
-    fn otel_scope(&mut self, course: &mut Course<'_, '_>, written: &OtelScopeSpec, is_used: bool) -> OtelScope {
+    fn otel_scope(
+        &mut self,
+        course: &mut OtelFilterCompiler<'_, '_>,
+        written: &OtelScopeSpec,
+        is_used: bool,
+    ) -> OtelScope {
         let event = written.event.as_ref().map(|(event, _)| *event);
         let acls: Vec<RuleLineSpec> = course.file.acls.iter().chain(&written.acls).cloned().collect();
         let reach = self.acls(&acls, course.names);
@@ -183,7 +188,12 @@ impl Compiler<'_> {
         OtelScope { event: event.filter(|_| is_used), condition, extracts, spans, finish }
     }
 
-    fn otel_span(&mut self, course: &mut Course<'_, '_>, written: &OtelSpanSpec, event: Option<OtelEvent>) -> OtelSpan {
+    fn otel_span(
+        &mut self,
+        course: &mut OtelFilterCompiler<'_, '_>,
+        written: &OtelSpanSpec,
+        event: Option<OtelEvent>,
+    ) -> OtelSpan {
         let span = course.span(&written.name.value);
         let parent = written.parent.as_ref().map(|name| course.reference(name));
         let links = written.links.iter().map(|name| course.reference(name)).collect();
@@ -207,7 +217,7 @@ impl Compiler<'_> {
     /// Compiles the samples of a line; reports invalid ones and omits them.
     fn otel_samples(
         &mut self,
-        course: &Course<'_, '_>,
+        course: &OtelFilterCompiler<'_, '_>,
         line: &RuleLineSpec,
         event: Option<OtelEvent>,
     ) -> Box<[Expression]> {

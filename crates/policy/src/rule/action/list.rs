@@ -1,7 +1,7 @@
 //! Actions on pattern lists: `add-acl`, `del-acl`, `set-map`, `del-map`. Must never hold a list.
 
 use super::{Action, Row, row};
-use crate::program::Lent;
+use crate::program::ProgramContext;
 use crate::rule::parse::{Parsing, RuleError, Words};
 use expression::log_format::LogFormat;
 use expression::pattern::ListName;

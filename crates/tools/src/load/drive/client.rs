@@ -14,7 +14,7 @@ use conn::transport::{Opening, Transport};
 use rt::net::Hangup;
 
 use super::answer::{Answer, NextRead};
-use super::course::{Course, Lane, LaneStart};
+use super::course::{Lane, LaneStart, LoadRun};
 use super::failure::{Failure, failure_of};
 use super::link::{Link, Open, Opener};
 use super::pacer::Pacer;
@@ -94,7 +94,7 @@ impl Exchange<'_> {
 /// One connection slot of the run, with one connection at a time.
 pub(super) struct Client {
     pub(super) worker: Rc<Worker>,
-    pub(super) course: Arc<Course>,
+    pub(super) course: Arc<LoadRun>,
     pub(super) lane: usize,
     reference: bool,
     /// Its number at the lane's pacer.

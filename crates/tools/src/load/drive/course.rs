@@ -12,7 +12,7 @@ use super::h2_request::FramedRequest;
 use crate::load::plan::{Pace, Plan, Target};
 
 /// A run, shared by its workers.
-pub(super) struct Course {
+pub(super) struct LoadRun {
     pub(super) plan: Plan,
     pub(super) lanes: Vec<Lane>,
     /// Number of workers, at least one.
@@ -65,7 +65,7 @@ pub(super) struct LaneStart {
     pub(super) begins: Duration,
 }
 
-impl Course {
+impl LoadRun {
     pub(super) fn new(plan: Plan) -> Result<Self, String> {
         let lanes = lay_out(&plan)?;
         if lanes.iter().any(|lane| lane.secure.is_some()) {

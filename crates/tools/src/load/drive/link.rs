@@ -8,7 +8,7 @@ use conn::transport::{self, Opening, Transport};
 use rt::net::ConnectOptions;
 use tls::{Client, Connection, asked_name};
 
-use super::course::{Course, Lane};
+use super::course::{Lane, LoadRun};
 use super::failure::{Failure, insecure};
 use super::worker::Worker;
 
@@ -51,7 +51,7 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    pub(super) fn new(course: &Course, lane: &Lane, secure: Option<Rc<Client>>) -> Self {
+    pub(super) fn new(course: &LoadRun, lane: &Lane, secure: Option<Rc<Client>>) -> Self {
         let options = ConnectOptions {
             nodelay: lane.streams.is_some() || lane.requests.iter().any(|request| request.bytes.len() > ONE_SEGMENT),
             delay_acknowledgement: course.plan.send_with_handshake,

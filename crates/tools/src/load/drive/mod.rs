@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 
 use rt::{Class, NO_TAG, Signal};
 
-use self::course::{Course, LaneStart};
+use self::course::{LaneStart, LoadRun};
 pub use self::gather::{Gathering, Report, Sink};
 use self::worker::{Phase, Worker};
 use super::plan::Plan;
@@ -34,7 +34,7 @@ const OTHER_DESCRIPTORS: u64 = 64;
 /// A prepared run.
 #[derive(Clone)]
 pub struct Drive {
-    course: Arc<Course>,
+    course: Arc<LoadRun>,
 }
 
 impl Drive {
@@ -43,7 +43,7 @@ impl Drive {
     /// # Errors
     /// The plan is impossible: more addresses than connections.
     pub fn new(plan: Plan) -> Result<Self, String> {
-        Ok(Self { course: Arc::new(Course::new(plan)?) })
+        Ok(Self { course: Arc::new(LoadRun::new(plan)?) })
     }
 
     /// Returns the first task of each worker of a runtime with [`Drive::workers`] workers.
@@ -76,7 +76,7 @@ impl std::fmt::Debug for Drive {
 }
 
 /// Starts one worker's part.
-fn begin(course: &Arc<Course>, sink: Arc<dyn Sink>, number: rt::WorkerId) {
+fn begin(course: &Arc<LoadRun>, sink: Arc<dyn Sink>, number: rt::WorkerId) {
     course.start();
     let places = course.places(usize::from(number));
     let worker = Rc::new(Worker::new(course, sink, &places));
@@ -186,7 +186,7 @@ fn gather(mut gathering: Gathering, reports: &Receiver<Report>) -> Result<u64, O
     Ok(gathering.total().answers)
 }
 
-fn raise_descriptors(course: &Course) -> Result<(), String> {
+fn raise_descriptors(course: &LoadRun) -> Result<(), String> {
     let wanted = course.connections() + OTHER_DESCRIPTORS;
     let limit = match rt::process::raise_descriptor_limit(wanted) {
         Ok((soft, _)) => soft,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::{Buffer, Moment};
 
 use super::answer::Scratch;
-use super::course::{Course, LaneStart};
+use super::course::{LaneStart, LoadRun};
 use super::gather::{Report, Sink};
 use super::pacer::Pacer;
 use super::schedule::{Due, Schedule};
@@ -36,7 +36,7 @@ pub(super) enum Phase {
 
 /// One worker's part of a run.
 pub(super) struct Worker {
-    pub(super) course: Arc<Course>,
+    pub(super) course: Arc<LoadRun>,
     sink: Arc<dyn Sink>,
     pub(super) counters: RefCell<Counters>,
     pub(super) reading: RefCell<Reading>,
@@ -77,7 +77,7 @@ pub(super) struct Alive {
 }
 
 impl Worker {
-    pub(super) fn new(course: &Arc<Course>, sink: Arc<dyn Sink>, places: &[LaneStart]) -> Self {
+    pub(super) fn new(course: &Arc<LoadRun>, sink: Arc<dyn Sink>, places: &[LaneStart]) -> Self {
         let reading = Reading { buffer: rt::buffer(), scratch: Scratch::new(course.plan.targets.len()) };
         let turns = course.lanes.iter().map(|lane| Turns::new(lane.requests.iter().map(|request| request.weight)));
         Self {
@@ -334,12 +334,12 @@ impl Worker {
 }
 
 /// Creates a TLS client. The plan's settings were validated before the run began.
-fn client(course: &Course) -> Option<Rc<tls::Client>> {
+fn client(course: &LoadRun) -> Option<Rc<tls::Client>> {
     tls::Client::new(course.plan.tls_settings()).ok().map(Rc::new)
 }
 
 /// Returns the pacers of this worker: its share of the rate is its share of the connections.
-fn pacers(course: &Course, places: &[LaneStart]) -> Vec<Option<Pacer>> {
+fn pacers(course: &LoadRun, places: &[LaneStart]) -> Vec<Option<Pacer>> {
     let offset = f64::from(rt::worker()) / course.workers as f64;
     let pacer = |(number, lane): (usize, &super::course::Lane)| {
         let here = places.iter().filter(|place| place.lane == number).count();

@@ -25,7 +25,7 @@ pub const LARGEST_REQUESTS: usize = 512 << 20;
 
 /// Task selected by the command line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wish {
+pub enum LoadTask {
     /// `-h`, `--help`.
     Help,
     /// A run.
@@ -62,19 +62,19 @@ pub(super) struct Draft {
 ///
 /// # Errors
 /// Words that are not understood, a body that cannot be read, a name without an address.
-pub fn parse(words: &[OsString], resolve: Resolve<'_>) -> Result<Wish, Outcome> {
+pub fn parse(words: &[OsString], resolve: Resolve<'_>) -> Result<LoadTask, Outcome> {
     let mut draft = Draft::new();
     let mut words = words.iter().map(OsString::as_os_str);
     let mut only_urls = false;
     while let Some(word) = words.next() {
         match word.as_bytes() {
             b"--" if !only_urls => only_urls = true,
-            b"-h" | b"--help" if !only_urls => return Ok(Wish::Help),
+            b"-h" | b"--help" if !only_urls => return Ok(LoadTask::Help),
             [b'-', _, ..] if !only_urls => option(&mut draft, word, &mut words)?,
             _ => draft.url(word)?,
         }
     }
-    draft.finish(resolve).map(|plan| Wish::Run(Box::new(plan)))
+    draft.finish(resolve).map(|plan| LoadTask::Run(Box::new(plan)))
 }
 
 /// Applies one option, with its attached value or the next word.

@@ -12,13 +12,13 @@ fn nowhere(host: &str, port: u16) -> io::Result<SocketAddr> {
     }
 }
 
-fn words(words: &[&str]) -> Result<Wish, Outcome> {
+fn words(words: &[&str]) -> Result<LoadTask, Outcome> {
     parse(&words.iter().map(OsString::from).collect::<Vec<_>>(), &nowhere)
 }
 
 fn plan(line: &[&str]) -> Plan {
     match words(line) {
-        Ok(Wish::Run(plan)) => *plan,
+        Ok(LoadTask::Run(plan)) => *plan,
         other => panic!("{line:?}: {other:?}"),
     }
 }
@@ -46,8 +46,8 @@ fn every_option_of_h1load_is_known() {
     for name in known.split(' ') {
         assert!(OPTIONS.iter().any(|row| row.name == name), "{name}");
     }
-    assert_eq!(words(&["-h"]), Ok(Wish::Help));
-    assert_eq!(words(&["-c", "3", "--help", "--nonsense"]), Ok(Wish::Help));
+    assert_eq!(words(&["-h"]), Ok(LoadTask::Help));
+    assert_eq!(words(&["-c", "3", "--help", "--nonsense"]), Ok(LoadTask::Help));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn word() -> impl proptest::strategy::Strategy<Value = OsString> {
 proptest::proptest! {
     #[test]
     fn no_words_are_an_accident(words in proptest::collection::vec(word(), 0..8)) {
-        if let Ok(Wish::Run(plan)) = parse(&words, &nowhere) {
+        if let Ok(LoadTask::Run(plan)) = parse(&words, &nowhere) {
             assert!(!plan.targets.is_empty() && plan.threads <= plan.connections);
             assert!(plan.targets.iter().all(|target| target.weight > 0 && !target.request.is_empty()));
         }

@@ -1,7 +1,7 @@
 //! Helpers of the tests of formats, and tests of the formats that a plan opens.
 
 use super::*;
-use crate::load::options::{Wish, parse};
+use crate::load::options::{LoadTask, parse};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 pub(super) fn plan(words: &[&str]) -> Plan {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     match parse(&words, &|_, port| Ok(SocketAddr::from(([192, 0, 2, 1], port)))) {
-        Ok(Wish::Run(plan)) => *plan,
+        Ok(LoadTask::Run(plan)) => *plan,
         other => panic!("{other:?}"),
     }
 }

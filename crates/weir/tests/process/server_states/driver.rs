@@ -69,7 +69,7 @@ pub fn run(program: &str, sequences: Vec<Sequence>) -> Vec<Sequence> {
             thread::spawn(move || {
                 let mut api = connect_unix(&api);
                 api.write_all(b"prompt\n").expect("sent");
-                let mut course = Course {
+                let mut course = RunningSequence {
                     number,
                     api: BufReader::new(api),
                     frontend,
@@ -153,7 +153,7 @@ fn serve(stream: TcpStream, held: &Sender<TcpStream>) -> bool {
 }
 
 /// A running sequence.
-struct Course {
+struct RunningSequence {
     number: usize,
     api: BufReader<UnixStream>,
     frontend: std::path::PathBuf,
@@ -169,7 +169,7 @@ struct Course {
     spoiled: bool,
 }
 
-impl Course {
+impl RunningSequence {
     fn run(mut self, mut sequence: Sequence) -> Sequence {
         let mut random = Random(sequence.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let given = std::mem::take(&mut sequence.events);

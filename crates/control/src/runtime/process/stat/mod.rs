@@ -8,7 +8,7 @@ use policy::program::Program;
 
 use super::super::{Call, Command, Pending, Run};
 use crate::field::Form;
-use crate::statistics::{JSON_SCHEMA, Object, Wish, begin, end, kinds, line};
+use crate::statistics::{JSON_SCHEMA, Object, StatisticsQuery, begin, end, kinds, line};
 use engine::count_exchange;
 use engine::worker::Worker;
 
@@ -32,8 +32,8 @@ pub(super) const TABLE: &[Command<Worker>] = &[
 
 /// Parses the words after `show stat`, without the domain. Three leading words select a proxy, a set of kinds and an
 /// object.
-fn read(words: &[String], program: &Program) -> Result<Wish, &'static str> {
-    let mut wish = Wish::all(Form::Plain);
+fn read(words: &[String], program: &Program) -> Result<StatisticsQuery, &'static str> {
+    let mut wish = StatisticsQuery::all(Form::Plain);
     if let [proxy, kinds, id, ..] = words {
         match proxy.parse::<i64>() {
             Ok(number) => wish.proxy = u32::try_from(number).ok(),
@@ -86,7 +86,7 @@ fn show_stat<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             return super::resolvers::statistics(call.state, call.generation, call.answer, wish.form, wish.desc).await;
         }
         begin(call.answer, wish.form);
-        let wish = Wish { legends: call.conversation.level > RuntimeLevel::User, ..wish };
+        let wish = StatisticsQuery { legends: call.conversation.level > RuntimeLevel::User, ..wish };
         let mut first = true;
         for proxy in wish.proxies(program) {
             for kind in kinds(proxy, wish.kinds) {

@@ -14,7 +14,7 @@ static STANDARD_ERROR: OnceLock<Output> = OnceLock::new();
 const NUMBER: i32 = 2;
 
 /// Installs `say` in `host`. Without a standard error, messages are dropped.
-pub fn raise(host: &Host) {
+pub fn install(host: &Host) {
     if let Ok(output) = Output::open(NUMBER) {
         let _ = STANDARD_ERROR.set(output);
         let _ = host.say.set(say);

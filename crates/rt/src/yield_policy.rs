@@ -24,7 +24,7 @@ const MOST_FAILURES: u8 = 14;
 
 /// The statistics of a worker's yielding.
 #[derive(Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct YieldPolicy {
     /// Connections accepted since the worker last yielded or skipped an opportunity, plus those that the last absence
     /// brought if they were worth it.
     accepted: Cell<u32>,
@@ -38,14 +38,14 @@ pub(crate) struct Patience {
     left_out: Cell<u32>,
 }
 
-impl Patience {
+impl YieldPolicy {
     #[inline]
     pub(crate) fn note_accepted(&self) {
         self.accepted.set(self.accepted.get().saturating_add(1));
     }
 
     /// Whether the worker that is about to sleep should first poll without waiting and, if there is nothing to do, call
-    /// [`Patience::idle`].
+    /// [`YieldPolicy::idle`].
     #[inline]
     pub(crate) fn looks_first(&self) -> bool {
         if self.away.get().is_some() {
@@ -103,7 +103,7 @@ mod tests {
 
     /// Simulates a worker with nothing left to do, after an iteration that accepted a connection; if it yields, it is
     /// away for `away`, and the next iterations accept `brought` connections. Returns whether it yielded.
-    fn try_once(patience: &Patience, away: Duration, brought: u32) -> bool {
+    fn try_once(patience: &YieldPolicy, away: Duration, brought: u32) -> bool {
         patience.note_accepted();
         if !patience.looks_first() {
             return false;
@@ -121,13 +121,13 @@ mod tests {
 
     #[test]
     fn giving_way_goes_on_while_it_brings_connections() {
-        let patience = Patience::default();
+        let patience = YieldPolicy::default();
         assert!((0..100).all(|_| try_once(&patience, 100 * MICROSECOND, 2)));
     }
 
     #[test]
     fn what_has_paid_is_done_again_though_nothing_else_has_come() {
-        let patience = Patience::default();
+        let patience = YieldPolicy::default();
         assert!(try_once(&patience, 100 * MICROSECOND, 2));
         let given_way = Cell::new(false);
         patience.idle(|| Moment::ZERO, || given_way.set(true));
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn connections_that_stay_never_make_a_worker_give_way() {
-        let patience = Patience::default();
+        let patience = YieldPolicy::default();
         assert!((0..100_000).all(|_| !patience.looks_first()));
         assert!(try_once(&patience, 3000 * MICROSECOND, 0));
         assert!((0..100_000).all(|_| !patience.looks_first()));
@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn a_processor_of_its_own_is_hardly_ever_left() {
-        let patience = Patience::default();
+        let patience = YieldPolicy::default();
         let left = (0..100_000).filter(|_| try_once(&patience, MICROSECOND, 0)).count();
         assert_eq!(left, 14 + 5, "sleeps 0, 2, 6, 14 and so on to 16,382, then each 16,384th");
     }
 
     #[test]
     fn an_absence_must_be_worth_its_length() {
-        let patience = Patience::default();
+        let patience = YieldPolicy::default();
         assert!(try_once(&patience, 2000 * MICROSECOND, 39));
         assert!(!try_once(&patience, 2000 * MICROSECOND, 40), "one chance is left out");
         assert!(try_once(&patience, 2000 * MICROSECOND, 40));
@@ -164,7 +164,7 @@ mod tests {
     /// A flood of connections from the same processor does not keep the worker from its other clients.
     #[test]
     fn a_long_absence_never_pays() {
-        let patience = Patience::default();
+        let patience = YieldPolicy::default();
         let left = (0..100_000).filter(|_| try_once(&patience, 25_000 * MICROSECOND, 10_000)).count();
         assert!(left < 20, "{left}");
     }

@@ -10,7 +10,7 @@ use live::peers::Section;
 use engine::peering::Party;
 use engine::worker::Worker;
 
-pub(super) struct Circle {
+pub(super) struct PeerTasks {
     pub(super) worker: Rc<Worker>,
     /// Index in the process's list of sections.
     place: usize,
@@ -20,7 +20,7 @@ pub(super) struct Circle {
     keeper: RefCell<Option<Waker>>,
 }
 
-impl Circle {
+impl PeerTasks {
     pub(super) fn new(worker: Rc<Worker>, place: usize) -> Self {
         Self { worker, place, connections: RefCell::default(), keeper: RefCell::default() }
     }

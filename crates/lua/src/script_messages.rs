@@ -10,13 +10,13 @@ pub type Print = fn(&str);
 
 /// Settings of the messages.
 #[derive(Debug, Clone, Copy)]
-struct Voice {
+struct MessageSettings {
     print: Print,
     stderr: LuaStderr,
     no_loggers: bool,
 }
 
-static VOICE: OnceLock<Voice> = OnceLock::new();
+static VOICE: OnceLock<MessageSettings> = OnceLock::new();
 
 /// Names of the log levels, by number.
 const NAMES: [&str; 8] = ["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
@@ -25,7 +25,7 @@ const LONGEST: usize = 65_536;
 
 /// Stores the settings. Only the first call has an effect.
 pub(crate) fn open(spec: &LuaSpec, print: Print) {
-    let _ = VOICE.set(Voice { print, stderr: spec.stderr, no_loggers: spec.no_loggers });
+    let _ = VOICE.set(MessageSettings { print, stderr: spec.stderr, no_loggers: spec.no_loggers });
 }
 
 /// Returns the log level of a number; `None`: unknown.

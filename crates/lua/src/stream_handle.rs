@@ -12,16 +12,16 @@ use expression::sample::{Context, Direction, EvalPlace, Type, Value as Sample, c
 use expression::variable::{Store, Variable};
 use expression::{Conversion, Expression};
 use mlua::{IntoLuaMulti, Lua, MultiValue, Value};
-use policy::program::{Lent as _, Program};
+use policy::program::{Program, ProgramContext as _};
 use policy::rule::{Change, Unfit};
 use wire::http::{Framing, Head};
 
 use crate::names::Running;
+use crate::script_messages;
 use crate::value::{Plain, of_sample, to_sample};
-use crate::voice;
 
 /// A stream, or the view that an evaluation has of it.
-pub(crate) trait Lent {
+pub(crate) trait StreamHandle {
     /// Calls `with` with the context of expressions; false: not available.
     fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool;
 
@@ -38,7 +38,7 @@ pub(crate) trait Lent {
     fn order(&self, order: Order) -> bool;
 }
 
-impl Lent for StreamAccess<'_> {
+impl StreamHandle for StreamAccess<'_> {
     fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool {
         StreamAccess::lend(self, with).is_some()
     }
@@ -60,7 +60,7 @@ impl Lent for StreamAccess<'_> {
 /// The context of an evaluation: it is read-only.
 pub(crate) struct Evaluation<'c, 'a>(pub(crate) &'c Context<'a>);
 
-impl Lent for Evaluation<'_, '_> {
+impl StreamHandle for Evaluation<'_, '_> {
     fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool {
         with(self.0);
         true
@@ -79,7 +79,7 @@ impl Lent for Evaluation<'_, '_> {
 #[derive(Default)]
 pub(crate) struct Bare(RefCell<Store>);
 
-impl Lent for Bare {
+impl StreamHandle for Bare {
     fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool {
         let Some(worker) = crate::here() else { return false };
         lend_applet(&worker, &worker.generation(), "GLOBAL", Some(&self.0), |context| with(context));
@@ -159,7 +159,7 @@ fn wrong_arguments(message: &str) -> String {
 /// Executes a request: `(name, arguments...)`. Returns the result, and an error message.
 pub(crate) fn dispatch(
     lua: &Lua,
-    lent: &dyn Lent,
+    lent: &dyn StreamHandle,
     arguments: &[Value],
     keeps_booleans: bool,
 ) -> mlua::Result<MultiValue> {
@@ -196,7 +196,7 @@ pub(crate) fn answer(lua: &Lua, answer: Result<Plain, String>) -> mlua::Result<M
 
 /// Evaluates a fetch or a converter: `(name, as_text, arguments...)`.
 pub(crate) fn evaluate(
-    lent: &dyn Lent,
+    lent: &dyn StreamHandle,
     is_fetch: bool,
     arguments: &[Value],
     keeps_booleans: bool,
@@ -209,7 +209,7 @@ pub(crate) fn text(value: Option<&Value>) -> String {
 }
 
 /// `(name, as_text, arguments...)`.
-fn fetch(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
+fn fetch(lent: &dyn StreamHandle, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
     let as_text = matches!(rest.get(1), Some(Value::Boolean(true)));
     // A fetch without arguments is found by its name.
     let alone = rest.first().filter(|_| rest.len() == 2).and_then(Value::as_string).and_then(|name| name.to_str().ok());
@@ -252,7 +252,7 @@ fn show<'a>(context: &Context<'a>, sample: Option<Sample<'a>>, as_text: bool, ke
 }
 
 /// `(name, as_text, input, arguments...)`.
-fn convert(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
+fn convert(lent: &dyn StreamHandle, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
     let (name, as_text) = (text(rest.first()), rest.get(1) == Some(&Value::Boolean(true)));
     let written = call(&name, rest.get(3..).unwrap_or_default())?;
     let input = rest.get(2).cloned().unwrap_or(Value::Nil);
@@ -278,7 +278,7 @@ fn convert(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plai
     answer
 }
 
-fn get_variable(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
+fn get_variable(lent: &dyn StreamHandle, rest: &[Value], keeps_booleans: bool) -> Result<Plain, String> {
     let mut answer = Plain::Nil;
     // An invalid name is not a variable.
     let Ok(variable) = Variable::parse(&text(rest.first())) else { return Ok(answer) };
@@ -290,7 +290,7 @@ fn get_variable(lent: &dyn Lent, rest: &[Value], keeps_booleans: bool) -> Result
 }
 
 /// `(name, value, only_if_it_exists)`.
-fn set_variable(lent: &dyn Lent, rest: &[Value], sets: bool) -> Result<Plain, String> {
+fn set_variable(lent: &dyn StreamHandle, rest: &[Value], sets: bool) -> Result<Plain, String> {
     let Ok(variable) = Variable::parse(&text(rest.first())) else { return Ok(Plain::Bool(false)) };
     let value = rest.get(1).cloned().unwrap_or(Value::Nil);
     let only_known = rest.get(2) == Some(&Value::Boolean(true));
@@ -340,7 +340,7 @@ pub(crate) fn fields(head: &Head) -> Plain {
     Plain::Table(rows.into_iter().map(|(name, values)| (Plain::Text(name), Plain::Table(values))).collect())
 }
 
-fn headers(lent: &dyn Lent, of_request: bool) -> Plain {
+fn headers(lent: &dyn StreamHandle, of_request: bool) -> Plain {
     let mut answer = Plain::Nil;
     lent.lend(&mut |context| {
         let head = if of_request { context.request } else { context.response };
@@ -350,7 +350,7 @@ fn headers(lent: &dyn Lent, of_request: bool) -> Plain {
 }
 
 /// `(of_request, kind, texts...)`.
-fn change(lua: &Lua, lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
+fn change(lua: &Lua, lent: &dyn StreamHandle, rest: &[Value]) -> Result<Plain, String> {
     let (of_request, kind) = (text(rest.first()) == "req", text(rest.get(1)));
     let bytes = |index: usize| {
         let value = rest.get(index).cloned().unwrap_or(Value::Nil);
@@ -392,7 +392,7 @@ fn change(lua: &Lua, lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
 }
 
 /// `(side, name, offset, length)`: reads data of the session, as seen by an action.
-fn channel(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
+fn channel(lent: &dyn StreamHandle, rest: &[Value]) -> Result<Plain, String> {
     let of_request = text(rest.first()) == "req";
     let number = |index: usize| rest.get(index).and_then(Value::as_i64);
     let mut answer = Ok(Plain::Nil);
@@ -422,7 +422,7 @@ fn channel(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
 }
 
 /// Returns the start line of a head.
-fn start_line(lent: &dyn Lent, of_request: bool) -> Plain {
+fn start_line(lent: &dyn StreamHandle, of_request: bool) -> Plain {
     let mut answer = Plain::Nil;
     lent.lend(&mut |context| {
         let head = if of_request { context.request } else { context.response };
@@ -450,7 +450,7 @@ fn start_line(lent: &dyn Lent, of_request: bool) -> Plain {
 }
 
 /// `(side, length)`: a number, or `chunked`.
-fn framing(lent: &dyn Lent, rest: &[Value]) -> Plain {
+fn framing(lent: &dyn StreamHandle, rest: &[Value]) -> Plain {
     let framing = match rest.get(1).and_then(Value::as_i64).map(u64::try_from) {
         Some(Ok(length)) => Framing::Length(length),
         _ => Framing::Chunked,
@@ -459,10 +459,10 @@ fn framing(lent: &dyn Lent, rest: &[Value]) -> Plain {
 }
 
 /// `(kind, number)`.
-fn order(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
+fn order(lent: &dyn StreamHandle, rest: &[Value]) -> Result<Plain, String> {
     let number = rest.get(1).and_then(Value::as_i64).unwrap_or(0);
     let order = match text(rest.first()).as_str() {
-        "loglevel" => Order::LogLevel(voice::level(number)),
+        "loglevel" => Order::LogLevel(script_messages::level(number)),
         "class" => Order::Class(number),
         "offset" => Order::Offset(number),
         "mark" => Order::Mark(number),
@@ -472,7 +472,7 @@ fn order(lent: &dyn Lent, rest: &[Value]) -> Result<Plain, String> {
 }
 
 /// Stores a value for the stream, or returns the stored one: `("set", value)` or `("get")`. Each state has its own.
-fn keep(lent: &dyn Lent, rest: &[Value]) -> mlua::Result<MultiValue> {
+fn keep(lent: &dyn StreamHandle, rest: &[Value]) -> mlua::Result<MultiValue> {
     let sets = text(rest.first()) == "set";
     let owner = rest.get(1).and_then(Value::as_i64).unwrap_or(0);
     let mut found = Value::Nil;
@@ -496,7 +496,7 @@ fn keep(lent: &dyn Lent, rest: &[Value]) -> mlua::Result<MultiValue> {
 struct Kept(Vec<(i64, Value)>);
 
 /// Returns method, version, path and query of the request, for services.
-fn request(lent: &dyn Lent) -> Plain {
+fn request(lent: &dyn StreamHandle) -> Plain {
     let mut answer = Plain::Nil;
     lent.lend(&mut |context| {
         answer = context.request.map_or(Plain::Nil, request_parts);
@@ -527,13 +527,13 @@ pub(crate) fn request_parts(head: &Head) -> Plain {
 }
 
 /// `(level, text)`: logs to the loggers of the stream's frontend.
-fn log(lent: &dyn Lent, rest: &[Value]) {
+fn log(lent: &dyn StreamHandle, rest: &[Value]) {
     let mut frontend = None;
     lent.lend(&mut |context| frontend = context.frontend);
-    voice::log(frontend, rest.first().and_then(Value::as_i64).unwrap_or(6), &text(rest.get(1)));
+    script_messages::log(frontend, rest.first().and_then(Value::as_i64).unwrap_or(6), &text(rest.get(1)));
 }
 
-pub(crate) fn is_http(lent: &dyn Lent) -> bool {
+pub(crate) fn is_http(lent: &dyn StreamHandle) -> bool {
     let mut http = false;
     lent.lend(&mut |context| {
         http = match (context.program, context.frontend) {

@@ -5,7 +5,7 @@ use wire::http::{Fields, Framing};
 
 /// Bytes received after a head and not consumed yet.
 #[derive(Debug, Clone, Copy)]
-pub struct Behind<'a> {
+pub struct BufferedBody<'a> {
     /// The bytes as received.
     pub data: &'a [u8],
     /// Whether they come from a connection of HTTP/1, so that the head determines how the body is delimited and coded
@@ -13,7 +13,7 @@ pub struct Behind<'a> {
     pub coded: bool,
 }
 
-impl Behind<'_> {
+impl BufferedBody<'_> {
     /// No bytes.
     pub const NONE: Self = Self { data: &[], coded: false };
 

@@ -35,7 +35,7 @@ impl Configuration for Program {
 }
 
 /// The program and live state of a [`Context`].
-pub trait Lent<'a> {
+pub trait ProgramContext<'a> {
     /// Returns the program; `None` while it is being compiled.
     fn program(&self) -> Option<&'a Program>;
 
@@ -59,7 +59,7 @@ pub trait Lent<'a> {
     fn server(&self) -> Option<&'a Server>;
 }
 
-impl<'a> Lent<'a> for Context<'a> {
+impl<'a> ProgramContext<'a> for Context<'a> {
     #[inline]
     fn program(&self) -> Option<&'a Program> {
         let program: &dyn Any = self.program?;

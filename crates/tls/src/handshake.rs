@@ -40,7 +40,7 @@ pub(crate) enum Peer {
 }
 
 /// A handshake in progress.
-pub(crate) struct Shaking {
+pub(crate) struct Handshake {
     peer: Peer,
     /// Number of bytes at the front of the input that rustls has seen without consuming them.
     seen: usize,
@@ -121,12 +121,12 @@ enum CallResult {
 }
 
 /// Output to send as soon as rustls permits it.
-enum Say<'a> {
+enum Pending<'a> {
     Data(&'a [u8]),
     Goodbye,
 }
 
-impl Shaking {
+impl Handshake {
     pub(crate) fn new(peer: Peer, info: HandshakeInfo, with_secrets: bool, limits: RecordLimits) -> Self {
         Self { peer, seen: 0, info, judge: None, with_secrets, limits, early: Early::default() }
     }
@@ -200,7 +200,7 @@ impl Shaking {
         input: &mut Buffer,
         out: &mut Vec<u8>,
         holds: bool,
-        say: &mut Option<Say<'_>>,
+        say: &mut Option<Pending<'_>>,
     ) -> Result<CallResult, Failure> {
         let shown = &mut input.data_mut()[..self.seen];
         let begin = out.len();
@@ -295,7 +295,7 @@ impl Shaking {
     }
 
     /// Sends output before the handshake is complete. False: not possible now.
-    fn say(&mut self, input: &mut Buffer, out: &mut Vec<u8>, say: Say<'_>) -> Result<bool, Failure> {
+    fn say(&mut self, input: &mut Buffer, out: &mut Vec<u8>, say: Pending<'_>) -> Result<bool, Failure> {
         let mut say = Some(say);
         let holds = self.early.phase == Phase::Open;
         loop {
@@ -322,14 +322,14 @@ impl Shaking {
         let bytes = [&pieces[0][..first], &pieces[1][..second]].concat();
         match self.peer {
             Peer::Client(_) if self.is_early() => {
-                let said = self.say(input, out, Say::Data(&bytes))?;
+                let said = self.say(input, out, Pending::Data(&bytes))?;
                 Ok(if said { bytes.len() } else { 0 })
             }
             Peer::Server(_)
                 if self.early.phase == Phase::Open && self.early.bytes.len() + bytes.len() <= MOST_EARLY =>
             {
                 let begin = out.len();
-                self.say(input, out, Say::Data(&bytes))?;
+                self.say(input, out, Pending::Data(&bytes))?;
                 // The server may accept less than that.
                 let taken = (out.len() - begin).saturating_sub(ADDED);
                 self.early.bytes.extend_from_slice(&bytes[..taken]);
@@ -343,7 +343,7 @@ impl Shaking {
     pub(crate) fn close(&mut self, input: &mut Buffer, out: &mut Vec<u8>) {
         if self.is_early() && matches!(self.peer, Peer::Client(_)) {
             // If it cannot be sent, the client sees the end of the connection.
-            let _ = self.say(input, out, Say::Goodbye);
+            let _ = self.say(input, out, Pending::Goodbye);
         }
     }
 
@@ -433,10 +433,10 @@ fn append<E>(
     written.map(drop).map_err(|_| Failure::Keys)
 }
 
-fn traffic<Data>(traffic: &mut WriteTraffic<'_, Data>, say: &Say<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
+fn traffic<Data>(traffic: &mut WriteTraffic<'_, Data>, say: &Pending<'_>, out: &mut Vec<u8>) -> Result<(), Failure> {
     match say {
-        Say::Data(bytes) => append::<EncryptError>(out, bytes.len(), |out| traffic.encrypt(bytes, out)),
-        Say::Goodbye => append::<EncryptError>(out, 2, |out| traffic.queue_close_notify(out)),
+        Pending::Data(bytes) => append::<EncryptError>(out, bytes.len(), |out| traffic.encrypt(bytes, out)),
+        Pending::Goodbye => append::<EncryptError>(out, 2, |out| traffic.queue_close_notify(out)),
     }
 }
 
@@ -446,7 +446,7 @@ type Status<'c, 'i, Data> = UnbufferedStatus<'c, 'i, Data>;
 fn server_step(
     status: Status<'_, '_, ServerConnectionData>,
     out: &mut Vec<u8>,
-    say: &mut Option<Say<'_>>,
+    say: &mut Option<Pending<'_>>,
     early: &mut Early,
 ) -> (usize, Result<CallResult, Failure>) {
     let UnbufferedStatus { discard, state } = status;
@@ -471,7 +471,7 @@ fn server_step(
 fn client_step(
     status: Status<'_, '_, ClientConnectionData>,
     out: &mut Vec<u8>,
-    say: &mut Option<Say<'_>>,
+    say: &mut Option<Pending<'_>>,
     holds: bool,
 ) -> (usize, Result<CallResult, Failure>) {
     let UnbufferedStatus { discard, state } = status;
@@ -482,7 +482,7 @@ fn client_step(
                 return (discard, Ok(CallResult::Again));
             };
             let said = match say.take() {
-                Some(Say::Data(bytes)) => append(out, bytes.len(), |out| early.encrypt(bytes, out)),
+                Some(Pending::Data(bytes)) => append(out, bytes.len(), |out| early.encrypt(bytes, out)),
                 _ => Ok(()),
             };
             (discard, said.map(|()| CallResult::Held))
@@ -495,7 +495,7 @@ fn client_step(
 fn step<Data>(
     status: Status<'_, '_, Data>,
     out: &mut Vec<u8>,
-    say: &mut Option<Say<'_>>,
+    say: &mut Option<Pending<'_>>,
 ) -> (usize, Result<CallResult, Failure>) {
     let UnbufferedStatus { discard, state } = status;
     let step = match state {
