@@ -132,9 +132,9 @@ async fn look(worker: Rc<Worker>, sought: Arc<[Removed]>, backend: Option<usize>
         for state in tasks.iter().filter_map(|(_, task)| task.current()) {
             match state.try_borrow() {
                 Ok(state) => {
-                    let place = state.backend.zip(state.server).map(|(proxy, server)| ServerPlace { proxy, server });
-                    named.servers.extend(place);
-                    named.backends.extend(state.backend);
+                    let place = state.route.backend.zip(state.route.server);
+                    named.servers.extend(place.map(|(proxy, server)| ServerPlace { proxy, server }));
+                    named.backends.extend(state.route.backend);
                 }
                 // Borrowed elsewhere: assume that it refers to all of them.
                 Err(_) => {

@@ -32,7 +32,7 @@ fn kill_some(worker: &Rc<Worker>, place: ServerPlace, why: Cause, from: Option<u
     let is_there = |session: &StreamTask| {
         let state = session.current();
         let state = state.as_ref().and_then(|state| state.try_borrow().ok());
-        state.is_some_and(|state| state.backend == Some(place.proxy) && state.server == Some(place.server))
+        state.is_some_and(|state| state.route.backend == Some(place.proxy) && state.route.server == Some(place.server))
     };
     for (_, session) in sessions.iter().filter(|(_, session)| is_there(session)) {
         session.kill(why);
