@@ -9,6 +9,7 @@ mod entry;
 mod flights;
 mod lifetime;
 mod lookup;
+mod plan;
 mod room;
 mod shard;
 mod sketch;
@@ -22,12 +23,12 @@ pub use entry::{Entry, Listed, Object};
 pub use flights::{Landed, Lead, Role, Waiting};
 pub use lifetime::{Lifetime, Wants};
 pub use lookup::{Found, Update};
+pub use plan::CachePlan;
 pub use storing::Storing;
 pub use vary::{Codings, Signature, Varies};
 
 use base::moment::Moment;
 use blocks::{BLOCK, blocks};
-use config::spec::EarlyHints;
 use entry::{Newcomer, Segment};
 use expression::pattern::Key;
 use shard::Shard;
@@ -37,47 +38,10 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use wire::http::Head;
 
 /// Number of shards: enough that workers seldom contend.
 const SHARDS: usize = 16;
-
-/// The configuration of a cache.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CachePlan {
-    pub name: Box<str>,
-    /// Maximum size in blocks.
-    pub blocks: u32,
-    /// Maximum size of a response (head and body) in bytes.
-    pub largest: u64,
-    /// Maximum age of an entry in seconds.
-    pub age: u32,
-    /// Responses with Vary are stored.
-    pub varies: bool,
-    /// Maximum number of variants of one key.
-    pub variants: u32,
-    /// Which hints are kept for 103 responses.
-    pub hints: EarlyHints,
-    /// Maximum size in blocks of entries with hints only, if responses are stored as well.
-    pub hint_blocks: u32,
-    /// `coalesce`: how long a request waits for another one with the same key.
-    pub coalesce: Option<Duration>,
-    /// `stale-while-revalidate`: how long a stale response is used while another one is fetched.
-    pub stale: Duration,
-    /// `stale-if-error`: how long a stale response is used if its server fails.
-    pub stale_if_error: Duration,
-    /// `ranges`.
-    pub ranges: bool,
-    /// `rfc9111`: conform to the RFC, beyond what HAProxy does.
-    pub standard: bool,
-    /// The path of the file for `disk`.
-    pub disk_path: Option<Box<str>>,
-    /// `disk`: size in bytes of the file for evicted responses; 0: none.
-    pub disk: u64,
-    /// `tag-header`: the field that contains the tags of a response, in lower case.
-    pub tag_field: Option<Box<[u8]>>,
-}
 
 /// The caches of a program, by index.
 #[derive(Debug, Default)]

@@ -4,7 +4,8 @@
 use super::blocks::blocks;
 use super::entry::{Freed, Segment};
 use super::lookup::{Found, Update};
-use super::{CachePlan, Entry, Listed, Object, Signature};
+use super::plan::CachePlan;
+use super::{Entry, Listed, Object, Signature};
 use base::moment::Moment;
 use config::spec::EarlyHints;
 use expression::pattern::Key;

@@ -29,8 +29,7 @@ use config::spec::{
     VerifyClients,
 };
 use expression::Expression;
-use line::Line;
-use listed::BindTlsContext;
+use line::{BindTlsContext, Line};
 use std::io;
 use std::sync::Arc;
 use tls::client;

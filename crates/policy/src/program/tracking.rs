@@ -1,6 +1,6 @@
 //! Servers that share a state (configuration manual, section 5.2, "track"). Must never know a state.
 
-use super::{Program, Proxy, Server};
+use super::{Program, Server};
 use base::AppendOnlyVec;
 use live::ServerPlace;
 
@@ -27,13 +27,6 @@ impl Tracking {
     pub fn lose(&self, follower: ServerPlace) {
         let place = self.added.enumerate().find(|(_, known)| **known == follower).map(|(place, _)| place);
         place.map(|place| self.added.strike(place));
-    }
-}
-
-impl Proxy {
-    /// Returns the place of one of its servers.
-    pub fn place_of(&self, server: &Server) -> ServerPlace {
-        ServerPlace { proxy: self.index, server: server.index }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The certificates of a `bind` line: from its own keywords, from crt-lists, from `ssl-f-use` of its frontend. Must
 //! never load a file except a crt-list.
 
-use super::line::Line;
+use super::line::{BindTlsContext, Line};
 use super::{located, reason};
 use crate::compile::Compiler;
 use crate::compile::tls::store::Found;
@@ -37,15 +37,6 @@ impl Listed {
     pub(super) fn mark_default(&mut self) {
         self.entry.row.is_default = true;
     }
-}
-
-/// A `bind` line whose certificates are compiled.
-#[derive(Clone, Copy)]
-pub(super) struct BindTlsContext<'a> {
-    pub(super) written: &'a BindTlsSpec,
-    pub(super) is_http: bool,
-    pub(super) global: &'a GlobalTlsSpec,
-    pub(super) line: &'a Line,
 }
 
 /// Compiled settings, shared by lines with the same options.
