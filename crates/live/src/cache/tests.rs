@@ -1,6 +1,8 @@
 //! Tests of the caches' interface.
 
 use super::*;
+use config::spec::EarlyHints;
+use std::time::Duration;
 
 fn plan(blocks: u32) -> CachePlan {
     CachePlan {
