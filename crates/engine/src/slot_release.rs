@@ -187,7 +187,8 @@ impl Process {
     /// configuration, already with its new name. `address` is its address. Returns false if the slot is not free.
     pub fn occupy(&self, proxy: usize, server: &Server, address: ServerAddress, now: Moment) -> bool {
         let place = ServerPlace { proxy, server: server.index };
-        if !self.service::<Vacancies>().has(place) {
+        let vacancies = self.service::<Vacancies>();
+        if !vacancies.has(place) {
             return false;
         }
         vacancies.take(place);

@@ -74,7 +74,8 @@ fn enter(
 ) -> Result<(), String> {
     let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
     // The serial number does not matter for validation.
-    let known = read.tls.as_ref().map(|_| shared.service::<Certificates>().known(&generation.program)).unwrap_or_default();
+    let known =
+        read.tls.as_ref().map(|_| shared.service::<Certificates>().known(&generation.program)).unwrap_or_default();
     let mut server = compile::add_server(written, &generation.program, proxy.index, read, 0, known)?;
     if take_over(shared, generation, proxy, backend, &server) {
         return Ok(());
