@@ -74,7 +74,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
                     if !std::mem::replace(&mut exhausted, true) {
                         tell_of_exhaustion(worker, place.frontend, &error);
                     }
-                    if !rest(listener).await {
+                    if !pause(listener).await {
                         return;
                     }
                     break;
@@ -123,7 +123,7 @@ const REST: Duration = Duration::from_millis(100);
 
 /// Pauses the listener: established sessions continue, other clients wait in the backlog; polling the socket would keep the
 /// worker busy. Returns false if the listener can no longer be polled.
-async fn rest(listener: &mut Listener) -> bool {
+async fn pause(listener: &mut Listener) -> bool {
     listener.pause();
     rt::sleep(REST).await;
     listener.resume().is_ok()
@@ -256,12 +256,12 @@ fn dispatch(worker: &Rc<Worker>, place: &Listening, socket: OwnedSocket, peer: A
     let chosen = worker.process.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
-        client::start(worker, &generation.frontend(frontend), bind, (socket, peer), slots);
+        client::start(worker, &generation.frontend(frontend), bind, socket, peer, slots);
     } else {
         let number = generation.number();
         let job = move |worker: &Rc<Worker>| {
             count(&worker.activity.received);
-            client::start(worker, &worker.generation_numbered(number).frontend(frontend), bind, (socket, peer), slots);
+            client::start(worker, &worker.generation_numbered(number).frontend(frontend), bind, socket, peer, slots);
         };
         rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
     }

@@ -21,7 +21,7 @@ fn is_section(word: &str) -> bool {
 }
 
 /// Sections of the files that have been read, by path.
-type Known = HashMap<String, Vec<Section>>;
+type SectionsByPath = HashMap<String, Vec<Section>>;
 
 /// Reads the files of every filter into the specification, and adds them to `sources`.
 pub fn read_files(
@@ -33,7 +33,7 @@ pub fn read_files(
     out: &mut Vec<Diagnostic>,
 ) {
     let reading = Reading { document, language, options };
-    let mut known = Known::new();
+    let mut known = SectionsByPath::new();
     for index in 0..spec.proxies.len() {
         for place in 0..spec.proxies[index].filters.list.len() {
             let FilterSpec::Spoe(filter) = &spec.proxies[index].filters.list[place] else { continue };
@@ -83,7 +83,7 @@ fn read_file(
     sources: &mut Sources,
     reading: &Reading<'_>,
     filter: &SpoeFilterSpec,
-    known: &mut Known,
+    known: &mut SectionsByPath,
     out: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Section>, Diagnostic> {
     if let Some(sections) = known.get(&filter.path) {

@@ -14,11 +14,11 @@ pub(super) struct Ends {
     /// queried yet.
     connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
     /// Addresses encoded for an application, cached for the next request.
-    written: Option<Written>,
+    written: Option<EncodedEnds>,
 }
 
 /// Encoded text of a source and a destination.
-struct Written {
+struct EncodedEnds {
     source: Option<SocketAddr>,
     destination: Option<SocketAddr>,
     text: Vec<u8>,
@@ -110,13 +110,13 @@ impl Session {
         read: impl FnOnce(&[u8]),
     ) {
         let mut known = self.ends.take().unwrap_or_default();
-        let same = |written: &Written| written.source == source && written.destination == destination;
+        let same = |written: &EncodedEnds| written.source == source && written.destination == destination;
         let written = match known.written.take().filter(same) {
             Some(written) => written,
             None => {
                 let mut text = Vec::new();
                 write(&mut text);
-                Written { source, destination, text }
+                EncodedEnds { source, destination, text }
             }
         };
         read(&written.text);

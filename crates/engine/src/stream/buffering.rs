@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::moment::Moment;
 use conn::downstream::Downstream;
-use conn::h1::{Coming, prepared};
+use conn::h1::{ExpectedBody, prepared_answer};
 use conn::progress::TimeoutProgress;
 use policy::program::Proxy;
 use wire::http::{Framing, Version};
@@ -49,7 +49,7 @@ pub async fn wait(
     proxy: &Proxy,
 ) -> Result<(), Failure> {
     let deadline = deadline(session, client, state, proxy);
-    wait_until(session, client, state, deadline, (0, None)).await
+    wait_until(session, client, state, deadline, 0, None).await
 }
 
 /// Returns the deadline for the body of a request by `timeout http-request` of `proxy`.
@@ -69,14 +69,15 @@ pub async fn wait_until(
     client: &mut Client,
     state: &SharedStreamState,
     deadline: Option<Moment>,
-    (least, mut large): (u64, Option<usize>),
+    least: u64,
+    mut large: Option<usize>,
 ) -> Result<(), Failure> {
     let framing = state.borrow().request.framing;
     let framing = client.conn.behind().framing_of(framing);
     if framing == Framing::UntilClose && client.conn.is_connection() {
         return Ok(());
     }
-    let mut coming = Coming::new(framing, least);
+    let mut coming = ExpectedBody::new(framing, least);
     // Bytes received with the head are validated when the flow of the body starts: a malformed coding there is answered
     // as a bad request.
     if coming.take(client.conn.received()).is_err() || coming.is_over() {
@@ -89,7 +90,7 @@ pub async fn wait_until(
     let own = state.borrow().rules.orders.get().timeouts.client;
     let limits = Limits { deadline, silence: own.or(session.proxy().timeouts.client) };
     client.timer.arm(limits.next());
-    let result = std::future::poll_fn(|cx| poll(cx, client, state, (&mut coming, &limits), &mut large)).await;
+    let result = std::future::poll_fn(|cx| poll(cx, client, state, &mut coming, &limits, &mut large)).await;
     if matches!(result, Err(Failure { outcome: Outcome { cause: Cause::Invalid, .. }, .. })) {
         tracking::wrong_body(session, &client.conn, state);
     }
@@ -107,7 +108,8 @@ fn poll(
     cx: &mut Context<'_>,
     client: &mut Client,
     state: &SharedStreamState,
-    (coming, limits): (&mut Coming, &Limits),
+    coming: &mut ExpectedBody,
+    limits: &Limits,
     large: &mut Option<usize>,
 ) -> Poll<Result<(), Failure>> {
     let missing =
@@ -147,7 +149,7 @@ fn poll(
 /// Receives the body of a request that waits for something else.
 #[derive(Default)]
 pub struct Intake {
-    coming: Option<Coming>,
+    coming: Option<ExpectedBody>,
 }
 
 impl Intake {
@@ -158,7 +160,7 @@ impl Intake {
             return Poll::Pending;
         }
         let coming = self.coming.get_or_insert_with(|| {
-            let mut coming = Coming::new(framing, 0);
+            let mut coming = ExpectedBody::new(framing, 0);
             // A malformed coding is reported when the flow of the body starts.
             let _ = coming.take(conn.received());
             conn.begin_buffering();
@@ -199,5 +201,5 @@ async fn invite(session: &Session, client: &mut Client, state: &SharedStreamStat
         }
         request.remove_all(b"expect");
     }
-    send_interim(session, client, prepared::CONTINUE).await
+    send_interim(session, client, prepared_answer::CONTINUE).await
 }

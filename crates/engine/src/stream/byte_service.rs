@@ -30,7 +30,7 @@ const LATE: Outcome = Outcome::new(Cause::ClientTimeout, Phase::Data);
 const MOST_INPUT: usize = 64 * 1024;
 
 /// State of the transfer between a client and a service.
-struct Between<'a> {
+struct ServiceTransfer<'a> {
     state: &'a SharedStreamState,
     service: Box<dyn ByteService>,
     input: Vec<u8>,
@@ -60,7 +60,7 @@ pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamS
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
     conclude::log_step(session, state, Origin::Connect);
-    let mut between = Between {
+    let mut between = ServiceTransfer {
         state,
         service,
         input: early.data().to_vec(),
@@ -79,7 +79,7 @@ pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamS
     poll_fn(|cx| between.poll(cx, stream, &mut buffer, timer)).await
 }
 
-impl Between<'_> {
+impl ServiceTransfer<'_> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,

@@ -54,7 +54,7 @@ pub async fn decompress(
             buffering::deadline(session, client, state, proxy)
         }
     };
-    buffering::wait_until(session, client, state, deadline, (0, large)).await.map_err(Undecoded::Failed)?;
+    buffering::wait_until(session, client, state, deadline, 0, large).await.map_err(Undecoded::Failed)?;
     let framing = state.borrow().request.framing;
     let ended = client.conn.has_ended();
     // An incomplete body has filled the buffer.
@@ -73,7 +73,7 @@ pub async fn decompress(
     };
     client.conn.replace_body(length, &decoded);
     let state = &mut *state.borrow_mut();
-    mark(&mut state.request, decoded.len() as u64);
+    set_decoded_length(&mut state.request, decoded.len() as u64);
     // The received bytes are counted as received.
     state.accounting.bytes.bytes_in += (length as u64).saturating_sub(state.accounting.early_body);
     state.accounting.early_body = decoded.len() as u64;
@@ -82,7 +82,7 @@ pub async fn decompress(
 }
 
 /// Changes the head of a request whose body was decoded.
-fn mark(head: &mut Head, length: u64) {
+fn set_decoded_length(head: &mut Head, length: u64) {
     for name in OF_THE_CODED {
         head.remove_all(name);
     }

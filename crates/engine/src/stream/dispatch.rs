@@ -13,30 +13,31 @@ use conn::link::Link;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
 use policy::program::{Backend, Features, Proxy, Server};
-use policy::rule::Bound;
+use policy::rule::SelectedServer;
 use wire::http::Head;
 
-use crate::fcgi_request::Prepared;
+use crate::fcgi_request::FcgiParameters;
 use crate::filter::Filters;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::connect;
-use crate::stream::departure::{depart, end_after, leave};
-use crate::stream::ending::{Ending, Manner};
+use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::evaluate::EvalContext;
-use crate::stream::exchange::{End, Exchange, Remains, Terms};
+use crate::stream::exchange::{End, Exchange, ExchangeResult, Terms};
 use crate::stream::head_limits::head_limits;
 use crate::stream::hedging::Hedge;
+use crate::stream::keep_or_close::{continue_or_end, end_after, leave};
 use crate::stream::link_reuse::keep_link;
-use crate::stream::private::{self, Asked};
+use crate::stream::private_connections::{self, AuthenticationScope};
 use crate::stream::reply::{Answer, cut, finish, keeps_client, reply, reply_broken, reply_error, reply_refused};
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::server_target::Target;
+use crate::stream::tunnel::Tunnelled;
 use crate::stream::{
-    body, conclude, fcgi, filter, heads, kernel, metrics, observing, otel, persistence, serving, stages, tracing,
-    tunnel, websocket,
+    body, conclude, fcgi, filter, metrics, observe, otel, outgoing_head, persistence, service_exchange, stages,
+    tcp_info, tracing, tunnel, websocket,
 };
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
@@ -57,8 +58,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     if client.is_withdrawn {
         return withdraw(session, client, state);
     }
-    let refused = match heads::change(session, route.features) {
-        true => heads::pass(session, &mut client.conn, &state, route.proxy).await,
+    let refused = match outgoing_head::change(session, route.features) {
+        true => outgoing_head::pass(session, &mut client.conn, &state, route.proxy).await,
         false => None,
     };
     let plan = Plan::of(session, client, &state, route);
@@ -74,15 +75,15 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         let refused = refused.unwrap_or(EXHAUSTED.into());
         return rt::boxed(reply_refused(session, client, state, refused, up)).await;
     }
-    let mut turn = Turn { held: None, fresh: false, exclude: None };
+    let mut turn = RetryState { held: None, fresh: false, exclude: None };
     let mut place = None;
     loop {
-        let mut request = plan.request(session, client, &state, &mut up, (bound, &mut turn));
+        let mut request = plan.request(session, client, &state, &mut up, bound, &mut turn);
         if let Err(begun) = request.begin(turn.held.take(), &mut place) {
             let obtained = rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await;
             match obtained {
                 Ok(target) => place = Some(target),
-                Err(refusal) => return rt::boxed(serving::refuse(session, client, state, refusal, up)).await,
+                Err(refusal) => return rt::boxed(service_exchange::refuse(session, client, state, refusal, up)).await,
             }
         }
         if plan.asks_agents {
@@ -94,7 +95,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             return rt::boxed(reply_error(session, client, state, failure, up)).await;
         }
         tracing::sent(session, &state.borrow());
-        let ended = plan.exchange(session, client, (&state, bound), &mut up, target).await;
+        let ended = plan.exchange(session, client, &state, bound, &mut up, target).await;
         let Some(target) = place.take() else { return cut(session, state, FAULT) };
         if matches!(ended.end, End::Replay | End::Retry { .. }) && !up.rewind() {
             // The part of the body that was sent is not recorded.
@@ -102,25 +103,25 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         }
         match ended.end {
             End::Answered | End::Validated => {
-                let left = answered(session, client, &plan, (state, &mut up), (target, &ended));
+                let left = answered(session, client, state, &plan, &mut up, target, &ended);
                 let Some(state) = left else { return };
-                return rt::boxed(serving::answer_validated(session, client, (state, up))).await;
+                return rt::boxed(service_exchange::answer_validated(session, client, state, up)).await;
             }
-            End::Replay => turn = Turn { held: Some(target.abort().slot), fresh: true, exclude: None },
+            End::Replay => turn = RetryState { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
                 let Target { slot, link } = target.abort();
                 drop(link);
                 filter::restart(&state);
-                turn = again(session, route.proxy, &state, (slot, bound), bad_answer);
+                turn = again(session, route.proxy, &state, slot, bound, bad_answer);
             }
             End::Silent | End::Overdue | End::Overtaken => {
                 drop(target.abort());
                 return end_silently(session, client, state);
             }
             End::Tunnel | End::Failed { .. } => {
-                let arguments = (session, client, &plan, state, (target.abort(), ended), up);
-                return rt::boxed_with(arguments, |(session, client, plan, state, ended, up)| {
-                    end_apart(session, client, plan.route.proxy, state, ended, up)
+                let arguments = (session, client, state, plan.route.proxy, target.abort(), ended, up);
+                return rt::boxed_with(arguments, |(session, client, state, proxy, target, ended, up)| {
+                    end_apart(session, client, state, proxy, target, ended, up)
                 })
                 .await;
             }
@@ -132,19 +133,20 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
 async fn end_apart(
     session: &Session,
     client: &mut Client,
-    proxy: &Proxy,
     state: SharedStreamState,
-    (target, ended): (Target, Exchanged),
+    proxy: &Proxy,
+    target: Target,
+    ended: Exchanged,
     up: RequestBody,
 ) {
-    let Target { slot, link } = target;
     if ended.end == End::Tunnel {
-        let behind = ended.tunnelled.map(|tunnelled| *tunnelled).unwrap_or_default();
-        return tunnel::carry(session, client, proxy, state, (slot, link), behind).await;
+        let tunnelled = ended.tunnelled.map(|tunnelled| *tunnelled).unwrap_or_default();
+        return tunnel::carry(session, client, state, proxy, target, tunnelled).await;
     }
+    let Target { slot, link } = target;
     drop(link);
     let failed = note_failure(session, proxy, &state, slot, ended);
-    serving::fail_at_server(session, client, state, failed, up).await;
+    service_exchange::fail_at_server(session, client, state, failed, up).await;
 }
 
 /// Ends a request that its client has reset before it was evaluated. As in HAProxy, it has no server.
@@ -172,11 +174,11 @@ struct Plan<'s> {
     /// Hash for load balancing.
     hash: Option<u32>,
     /// Result of the rules of the FastCGI application, if the backend has one.
-    fcgi: Option<Prepared>,
+    fcgi: Option<FcgiParameters>,
 }
 
 /// Differences of the next attempt from the first one.
-struct Turn {
+struct RetryState {
     /// The slot that it keeps.
     held: Option<Slot>,
     /// Only a new connection may be used.
@@ -188,9 +190,9 @@ struct Turn {
 /// Result of an exchange.
 struct Exchanged {
     end: End,
-    remains: Remains,
+    remains: ExchangeResult,
     /// Head and first bytes of the answer that opened a tunnel.
-    tunnelled: Option<Box<(Buffer, Buffer)>>,
+    tunnelled: Option<Box<Tunnelled>>,
     ending: Option<Box<Ending<'static>>>,
 }
 
@@ -209,7 +211,8 @@ impl<'s> Plan<'s> {
         if state.borrow().request.upgrade {
             websocket::add_key(&mut state.borrow_mut().request);
         }
-        let close_server = closes_server(session.proxy(), proxy) || heads::asks_for_a_last_one(&state.borrow().request);
+        let close_server =
+            closes_server(session.proxy(), proxy) || outgoing_head::asks_for_a_last_one(&state.borrow().request);
         state.borrow().rules.exhausted.set(false);
         let hash = match &backend.hash_key {
             None => recognise(session, backend, &state.borrow(), client),
@@ -246,7 +249,7 @@ impl<'s> Plan<'s> {
         body: UnreadBody,
     ) -> Result<(), FlowError> {
         let proxy = self.route.proxy;
-        body::start(up, (body, Coding::Kept), client, state, |up, has_body| {
+        body::start(up, body, Coding::Kept, client, state, |up, has_body| {
             filter::install(self.filters.as_ref(), Direction::Request, up, has_body);
             up.trailers = trailers(proxy.http.drop_request_trailers, proxy.http.server_spelling.as_ref());
         })?;
@@ -266,7 +269,8 @@ impl<'s> Plan<'s> {
         client: &'r mut Client,
         state: &'r SharedStreamState,
         up: &'r mut RequestBody,
-        (bound, turn): (Option<Bound>, &mut Turn),
+        bound: Option<SelectedServer>,
+        turn: &mut RetryState,
     ) -> connect::Request<'r>
     where
         's: 'r,
@@ -280,7 +284,7 @@ impl<'s> Plan<'s> {
             waits_for_bytes: false,
             body: Some(up),
             timer: &mut client.timer,
-            prefer: private::preference(session, proxy, backend),
+            prefer: private_connections::preference(session, proxy, backend),
             exclude: turn.exclude.take(),
             hash: self.hash,
             bound,
@@ -319,11 +323,10 @@ impl<'s> Plan<'s> {
         if let (RequestFormat::Fcgi, Some(app), Some(prepared)) = (format, &backend.fcgi, &self.fcgi) {
             let state = state.borrow();
             let length = up.known_length(state.request.framing, &client.conn);
-            let asked = (&**app, prepared);
             tracing::application(session, &state);
-            return fcgi::write_request(session, &state, asked, (length, self.says_close()), up.head_mut());
+            return fcgi::write_request(session, &state, app, prepared, length, self.says_close(), up.head_mut());
         }
-        encode_head(state, proxy, (server, format), self.says_close(), up.head_mut()).map_err(|_| UNFIT)
+        encode_head(state, proxy, server, format, self.says_close(), up.head_mut()).map_err(|_| UNFIT)
     }
 
     /// Records the body: a server may refuse the request while it is being sent (RFC 9113, section 8.7).
@@ -341,7 +344,8 @@ impl<'s> Plan<'s> {
         &self,
         session: &Session,
         client: &mut Client,
-        (state, bound): (&SharedStreamState, Option<Bound>),
+        state: &SharedStreamState,
+        bound: Option<SelectedServer>,
         up: &mut RequestBody,
         target: &mut Target,
     ) -> Exchanged {
@@ -378,22 +382,16 @@ impl<'s> Plan<'s> {
 }
 
 /// Records that an exchange with a server has failed, and releases the server's slot.
-fn note_failure(
-    session: &Session,
-    proxy: &Proxy,
-    state: &SharedStreamState,
-    slot: Slot,
-    ended: Exchanged,
-) -> (Failed, Option<Box<Ending<'static>>>) {
+fn note_failure(session: &Session, proxy: &Proxy, state: &SharedStreamState, slot: Slot, ended: Exchanged) -> Failed {
     let End::Failed { outcome, status, page } = ended.end else {
-        return (Failed { outcome: Outcome::new(Cause::Internal, Phase::Data), status: 0, page: false }, None);
+        return Failed { outcome: Outcome::new(Cause::Internal, Phase::Data), status: 0, page: false, ending: None };
     };
     if ejections::is_servers_fault(outcome) {
         ejections::observe(&session.worker, proxy, slot.server(), || ejections::FAILED);
     }
     state.borrow_mut().attempts.counts = Some(slot.release());
     let status = if ended.remains.nothing_sent { status } else { 0 };
-    (Failed { outcome, status, page }, ended.ending)
+    Failed { outcome, status, page, ending: ended.ending }
 }
 
 /// How an exchange failed.
@@ -404,17 +402,13 @@ pub struct Failed {
     pub status: u16,
     /// The client gets the page for that status, or the answer with which a rule has replaced it.
     pub page: bool,
+    /// The answer of a rule.
+    pub ending: Option<Box<Ending<'static>>>,
 }
 
 /// Ends a request whose exchange has failed.
-pub async fn fail(
-    session: &Session,
-    client: &mut Client,
-    state: SharedStreamState,
-    (failed, ending): (Failed, Option<Box<Ending<'static>>>),
-    up: RequestBody,
-) {
-    let Failed { outcome, status, page } = failed;
+pub async fn fail(session: &Session, client: &mut Client, state: SharedStreamState, failed: Failed, up: RequestBody) {
+    let Failed { outcome, status, page, ending } = failed;
     state.borrow_mut().outcome = outcome;
     if status > 0 {
         state.borrow_mut().answer.status = i32::from(status);
@@ -424,7 +418,7 @@ pub async fn fail(
         }
     }
     conclude::conclude(session, state);
-    if ending.is_some_and(|ending| matches!(ending.manner, Manner::Silent(_))) {
+    if ending.is_some_and(|ending| matches!(ending.manner, AnswerTiming::Silent(_))) {
         return;
     }
     leave(client, outcome, up.source_ended());
@@ -443,17 +437,18 @@ fn again(
     session: &Session,
     proxy: &Proxy,
     state: &SharedStreamState,
-    (slot, bound): (Slot, Option<Bound>),
+    slot: Slot,
+    bound: Option<SelectedServer>,
     bad_answer: bool,
-) -> Turn {
-    let kept = |slot| Turn { held: Some(slot), fresh: true, exclude: None };
+) -> RetryState {
+    let kept = |slot| RetryState { held: Some(slot), fresh: true, exclude: None };
     let Some(backend) = &proxy.backend else { return kept(slot) };
     let count = |step| metrics::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
     let state = &mut *state.borrow_mut();
     if bad_answer {
-        observing::bad_answer(session, state);
+        observe::bad_answer(session, state);
     }
-    otel::end_attempt(session, state, otel::Ended::Failed(if bad_answer { "bad_answer" } else { "retried" }));
+    otel::end_attempt(session, state, otel::AttemptEnd::Failed(if bad_answer { "bad_answer" } else { "retried" }));
     state.forget_answer();
     state.attempts.retries += 1;
     count(metrics::ServerEvent::Retry);
@@ -463,7 +458,7 @@ fn again(
     }
     if connect::goes_elsewhere(backend, state, bound) {
         count(metrics::ServerEvent::Redispatch);
-        Turn { held: None, fresh: true, exclude: Some(slot.server()) }
+        RetryState { held: None, fresh: true, exclude: Some(slot.server()) }
     } else {
         kept(slot)
     }
@@ -474,9 +469,11 @@ fn again(
 fn answered(
     session: &Session,
     client: &mut Client,
+    state: SharedStreamState,
     plan: &Plan<'_>,
-    (state, up): (SharedStreamState, &mut RequestBody),
-    (target, ended): (Target, &Exchanged),
+    up: &mut RequestBody,
+    target: Target,
+    ended: &Exchanged,
 ) -> Option<SharedStreamState> {
     if ended.end == End::Validated {
         give_back(session, plan, &state, target, ended.remains.link_is_reusable);
@@ -486,7 +483,7 @@ fn answered(
     let end = if ended.remains.client_goes_on { up.end(&mut client.conn) } else { end_after(client, &state, up) };
     give_back(session, plan, &state, target, ended.remains.link_is_reusable);
     conclude::conclude(session, state);
-    depart(client, end);
+    continue_or_end(client, end);
     None
 }
 
@@ -500,13 +497,13 @@ fn give_back(session: &Session, plan: &Plan<'_>, state: &SharedStreamState, targ
             session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
         }
     }
-    let asked = Asked::by(&state.borrow());
-    private::note(session, asked);
-    kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
+    let asked = AuthenticationScope::by(&state.borrow());
+    private_connections::note(session, asked);
+    tcp_info::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     if reusable && link.carrier.may_follow() {
         // A shared connection does not become private: a request with authentication opens a connection of its own.
-        link.private |= asked == Asked::Connection && link.carrier.descriptor().is_some();
-        keep_link(session, state, backend, (&slot, link));
+        link.private |= asked == AuthenticationScope::Connection && link.carrier.descriptor().is_some();
+        keep_link(session, state, backend, &slot, link);
     } else {
         if plan.close_server {
             // The server was asked to close: nothing is lost if Weir closes first, and no port remains in TIME_WAIT.
@@ -575,7 +572,8 @@ fn is_replayable(request: &Head) -> bool {
 pub fn encode_head(
     state: &SharedStreamState,
     backend: &Proxy,
-    (server, format): (&Server, RequestFormat),
+    server: &Server,
+    format: RequestFormat,
     says_close: bool,
     head: &mut Buffer,
 ) -> Result<(), h1::Overflow> {

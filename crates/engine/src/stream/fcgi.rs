@@ -13,7 +13,7 @@ use policy::program::{Backend, FcgiApp};
 use wire::fcgi;
 use wire::http::Head;
 
-use crate::fcgi_request::{LENGTH, Parameters, Prepared, Script, UNFIT, written};
+use crate::fcgi_request::{FcgiParameters, LENGTH, Parameters, Script, UNFIT, written};
 use crate::session::Session;
 use crate::short_text::ShortText;
 use crate::stream::client::Client;
@@ -26,9 +26,14 @@ use crate::worker::{SharedStreamState, Worker};
 const ENDLESS: Failure = Failure { outcome: Outcome::new(Cause::Invalid, Phase::Headers), status: 400, page: true };
 
 /// Runs the rules of the application of a backend, if it has one.
-pub fn prepare(session: &Session, client: &Client, state: &SharedStreamState, backend: &Backend) -> Option<Prepared> {
+pub fn prepare(
+    session: &Session,
+    client: &Client,
+    state: &SharedStreamState,
+    backend: &Backend,
+) -> Option<FcgiParameters> {
     let app = backend.fcgi.as_ref()?;
-    let mut prepared = Prepared::default();
+    let mut prepared = FcgiParameters::default();
     {
         let state = state.borrow();
         note_user(&state.request, &mut prepared.parameters);
@@ -72,8 +77,10 @@ fn note_credentials(value: &[u8], parameters: &mut BTreeMap<Box<[u8]>, Vec<u8>>)
 pub fn write_request(
     session: &Session,
     state: &StreamState,
-    (app, prepared): (&FcgiApp, &Prepared),
-    (length, closes): (Option<u64>, bool),
+    app: &FcgiApp,
+    prepared: &FcgiParameters,
+    length: Option<u64>,
+    closes: bool,
     out: &mut Buffer,
 ) -> Result<(), Failure> {
     let request = &state.request;

@@ -10,18 +10,18 @@ use policy::rule::Reply;
 use wire::http::{Head, Version};
 
 use crate::session::Session;
-use crate::stream::body::{self, Endless, Remainder};
+use crate::stream::body::{self, Remainder, UndelimitedBody};
 use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::server_target::REDIRECT;
 use crate::stream::switching::switch;
 use crate::stream::{conclude, filter, metrics, page, persistence, redirect, tracking};
-use crate::stream_state::failure::{Failure, Refused};
+use crate::stream_state::failure::{Failure, FilterRejection};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
-use conn::h1::prepared::Prepared;
+use conn::h1::prepared_answer::PreparedAnswer;
 
 /// A response that Weir generates.
 pub struct Answer<'t> {
@@ -40,7 +40,7 @@ impl<'t> Answer<'t> {
     }
 }
 
-impl Refused {
+impl FilterRejection {
     /// Returns the response of the filter. The error names the page to be sent instead.
     fn answer(self, state: &SharedStreamState) -> Result<Answer<'static>, Failure> {
         let Self { failure, text } = self;
@@ -59,7 +59,7 @@ pub async fn reply_refused(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    refused: Refused,
+    refused: FilterRejection,
     rest: impl Remainder,
 ) {
     match refused.answer(&state) {
@@ -73,7 +73,7 @@ pub async fn reply_refused_unread(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    refused: Refused,
+    refused: FilterRejection,
     body: UnreadBody,
 ) {
     match refused.answer(&state) {
@@ -126,10 +126,10 @@ pub async fn reply_error_unread(
         blame_client(session, client, &state);
     }
     if !failure.page {
-        return reply_error(session, client, state, failure, Endless).await;
+        return reply_error(session, client, state, failure, UndelimitedBody).await;
     }
     let mut up = RequestBody::idle();
-    match body::start(&mut up, (body, Coding::Kept), client, &state, |_, _| {}) {
+    match body::start(&mut up, body, Coding::Kept, client, &state, |_, _| {}) {
         Ok(()) => reply_error(session, client, state, failure, up).await,
         Err(_) => reply_broken(session, client, state).await,
     }
@@ -165,7 +165,7 @@ pub async fn reply_unread(
         Err(body) => {
             rt::boxed(async move {
                 let mut up = RequestBody::idle();
-                match body::start(&mut up, (body, Coding::Kept), client, &state, |_, _| {}) {
+                match body::start(&mut up, body, Coding::Kept, client, &state, |_, _| {}) {
                     Ok(()) => reply(session, client, state, answer, up).await,
                     Err(_) => reply_broken(session, client, state).await,
                 }
@@ -282,7 +282,7 @@ fn prepare<'t>(
     state: &StreamState,
     Answer { status, text, .. }: Answer<'t>,
     may_end: bool,
-) -> Prepared<'t> {
+) -> PreparedAnswer<'t> {
     filter::tell(state.filters.as_ref(), filter::Event::Replied(status));
     let may_go_on = may_end && !state.opens_tunnel(status);
     let keep =

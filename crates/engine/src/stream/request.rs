@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use conn::h1::{self, HeadLimits, Scan, UnreadBody, prepared};
+use conn::h1::{self, HeadLimits, Scan, UnreadBody, prepared_answer};
 use expression::record::Origin;
 use policy::program::{Features, Proxy};
 use policy::rule::Reply;
@@ -10,19 +10,19 @@ use policy::rule::Reply;
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::client::Client;
+use crate::stream::client_abort::LEFT;
 use crate::stream::content::Stopped;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::head_limits::head_limits;
-use crate::stream::leaving::LEFT;
 use crate::stream::reply::{Answer, cut, finish, reply_malformed, reply_unread};
 use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as rules, RequestEnd};
-use crate::stream::{capturing, conclude, content, dispatch, metrics, otel, stages, tracing, tracking};
+use crate::stream::{capture_errors, conclude, content, dispatch, metrics, otel, stages, tracing, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
 /// Result of receiving a request's head.
-enum Received {
+enum ReceivedRequest {
     Head(UnreadBody),
     Nothing,
     /// The client has disconnected between two requests.
@@ -52,23 +52,23 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
     let (state, begun) = client.begin(session);
     note_begin(client, &mut state.borrow_mut());
     let received = receive(session, client, &state).await;
-    if !begun && !matches!(received, Received::Nothing | Received::Silence) {
+    if !begun && !matches!(received, ReceivedRequest::Nothing | ReceivedRequest::Silence) {
         state.borrow_mut().info.number = session.worker.process.number_stream();
     }
     let body = match received {
         // It began in TCP mode: its rules have run, and the process has counted it.
-        Received::Head(body) if begun => {
+        ReceivedRequest::Head(body) if begun => {
             metrics::upgraded(session);
             otel::begin(session, &mut state.borrow_mut());
             body
         }
-        Received::Head(body) => {
+        ReceivedRequest::Head(body) => {
             let proxy = session.proxy();
             stages::begun(session, &state);
             if !proxy.rules.request_content.is_empty() {
                 let Client { conn, timer, .. } = client;
-                let rules = proxy.rules.on_request_bytes();
-                let inspected = rt::boxed(content::http_request(session, conn, timer, &state, rules)).await;
+                let (rules, delay) = proxy.rules.on_request_bytes();
+                let inspected = rt::boxed(content::http_request(session, conn, timer, &state, rules, delay)).await;
                 if let Err(stopped) = inspected {
                     return rt::boxed(stop(session, client, state, stopped, body)).await;
                 }
@@ -78,13 +78,13 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             stages::request_counted(session, known);
             body
         }
-        Received::Silence => {
+        ReceivedRequest::Silence => {
             client.drop_connection();
             return session.end(state);
         }
-        Received::Nothing => return session.end(state),
-        Received::Cut => return cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
-        Received::Failed { outcome, status } => {
+        ReceivedRequest::Nothing => return session.end(state),
+        ReceivedRequest::Cut => return cut(session, state, Outcome::new(Cause::Proxy, Phase::Request)),
+        ReceivedRequest::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
                 metrics::upgraded(session);
@@ -179,7 +179,7 @@ async fn end(
 }
 
 /// Reads and parses until the head is complete.
-async fn receive(session: &Session, client: &mut Client, state: &SharedStreamState) -> Received {
+async fn receive(session: &Session, client: &mut Client, state: &SharedStreamState) -> ReceivedRequest {
     let http = &session.proxy().http;
     let limits = HeadLimits {
         accept_unsafe: http.accept_unsafe_request,
@@ -196,23 +196,23 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
         let received = client.conn.poll_head(cx, &limits, &mut scan, &mut state.borrow_mut().request);
         let silent = !client.conn.has_received() && (client.served > 0 || http.ignore_probes);
         match received {
-            Poll::Ready(h1::Received::Head { glitch: true, .. }) if record_glitch(session) => {
-                Poll::Ready(Received::Cut)
+            Poll::Ready(h1::ReadResult::Head { glitch: true, .. }) if record_glitch(session) => {
+                Poll::Ready(ReceivedRequest::Cut)
             }
-            Poll::Ready(h1::Received::Head { body, length, .. }) => {
+            Poll::Ready(h1::ReadResult::Head { body, length, .. }) => {
                 stages::head_received(session, &mut state.borrow_mut(), length);
-                Poll::Ready(Received::Head(body))
+                Poll::Ready(ReceivedRequest::Head(body))
             }
-            Poll::Ready(h1::Received::Invalid { status, fault }) => {
+            Poll::Ready(h1::ReadResult::Invalid { status, fault }) => {
                 if let Some(fault) = fault {
-                    capturing::request(session, fault, client.conn.received());
+                    capture_errors::request(session, fault, client.conn.received());
                 }
                 Poll::Ready(refuse(session, state, status))
             }
-            Poll::Ready(h1::Received::Closed) if silent => Poll::Ready(Received::Silence),
-            Poll::Ready(h1::Received::Closed) => {
+            Poll::Ready(h1::ReadResult::Closed) if silent => Poll::Ready(ReceivedRequest::Silence),
+            Poll::Ready(h1::ReadResult::Closed) => {
                 let outcome = Outcome::new(Cause::Client, Phase::Request);
-                Poll::Ready(Received::Failed { outcome, status: 400 })
+                Poll::Ready(ReceivedRequest::Failed { outcome, status: 400 })
             }
             Poll::Pending => {
                 if client.conn.has_received() {
@@ -224,10 +224,10 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
                 }
                 client.timer.poll_expired(cx).map(|()| {
                     if silent {
-                        return Received::Nothing;
+                        return ReceivedRequest::Nothing;
                     }
                     let outcome = Outcome::new(Cause::ClientTimeout, Phase::Request);
-                    Received::Failed { outcome, status: 408 }
+                    ReceivedRequest::Failed { outcome, status: 408 }
                 })
             }
         }
@@ -237,14 +237,14 @@ async fn receive(session: &Session, client: &mut Client, state: &SharedStreamSta
 
 /// Records invalid data in place of a request.
 #[cold]
-fn refuse(session: &Session, state: &SharedStreamState, status: u16) -> Received {
+fn refuse(session: &Session, state: &SharedStreamState, status: u16) -> ReceivedRequest {
     if !session.has_several() {
         tracking::glitches(session, 1);
     }
     let state = &mut *state.borrow_mut();
     state.timings.first_byte.get_or_insert(rt::now());
     tracing::refused(session, state, status);
-    Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status }
+    ReceivedRequest::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status }
 }
 
 /// Counts a glitch: a request that is accepted only by an option. Returns whether the client has exceeded the limit.
@@ -314,7 +314,7 @@ fn proof(session: &Session, state: &SharedStreamState) -> Option<Reply<'static>>
     }
     let state = state.borrow();
     let body = acme.answer(origin_form(state.request.target()).strip_prefix(PROOFS)?)?;
-    Some(Reply::new(prepared::plain_text(&body)))
+    Some(Reply::new(prepared_answer::plain_text(&body)))
 }
 
 /// Answers a monitoring request; it is not logged.

@@ -8,9 +8,9 @@ use policy::program::{Backend, Features, Proxy};
 use crate::orders::Orders;
 use crate::session::Session;
 use crate::stream::client::Client;
+use crate::stream::client_abort::LEFT;
 use crate::stream::content::Stopped;
 use crate::stream::header_validation::{awaits_body, screen};
-use crate::stream::leaving::LEFT;
 use crate::stream::reply::cut;
 use crate::stream::reply::{finish, reply_error_unread};
 use crate::stream::rules::request as request_rules;
@@ -33,7 +33,7 @@ pub struct Route<'s> {
 }
 
 /// State and body of a request that continues.
-type Passed = (SharedStreamState, UnreadBody);
+type RoutedRequest = (SharedStreamState, UnreadBody);
 
 /// Chooses the backend of a request, and runs the rules of frontend and backend. `None`: the request has ended.
 pub async fn route<'s>(
@@ -45,7 +45,7 @@ pub async fn route<'s>(
     let proxy = session.proxy();
     stages::request_rules_begin(session, &state);
     let (state, body) = match proxy.features.have(Features::SCREENING) {
-        true => pass(session, client, (state, body), proxy, None).await?,
+        true => pass(session, client, state, body, proxy, None).await?,
         false => (state, body),
     };
     let chosen = state.borrow().route.backend;
@@ -74,12 +74,12 @@ pub async fn route<'s>(
     let asks_agents = stages::routed(session, &state, own, features);
     if own.index != proxy.index && (asks_agents || !own.rules.request_content.is_empty()) {
         let of_frontend = proxy.rules.spoe.as_ref().map_or(&[][..], |events| &events.backend_content);
-        for rules in [(of_frontend, None), own.rules.on_request_bytes()] {
+        for (rules, delay) in [(of_frontend, None), own.rules.on_request_bytes()] {
             let Client { conn, timer, .. } = &mut *client;
-            if rules.0.is_empty() {
+            if rules.is_empty() {
                 continue;
             }
-            match rt::boxed(content::http_request(session, conn, timer, &state, rules)).await {
+            match rt::boxed(content::http_request(session, conn, timer, &state, rules, delay)).await {
                 Ok(()) => {}
                 Err(Stopped::Cut(outcome)) => {
                     cut(session, state, outcome);
@@ -103,7 +103,7 @@ pub async fn route<'s>(
         }
     }
     let (state, body) = match own.index != proxy.index && own.features.have(Features::SCREENING) {
-        true => pass(session, client, (state, body), own, Some(proxy)).await?,
+        true => pass(session, client, state, body, own, Some(proxy)).await?,
         false => (state, body),
     };
     Some((Route { proxy: own, backend, features }, state, body))
@@ -114,10 +114,11 @@ pub async fn route<'s>(
 async fn pass(
     session: &Session,
     client: &mut Client,
-    (state, body): Passed,
+    state: SharedStreamState,
+    body: UnreadBody,
     proxy: &Proxy,
     before: Option<&Proxy>,
-) -> Option<Passed> {
+) -> Option<RoutedRequest> {
     let mut screened = screen(&state, proxy, before);
     if screened.is_ok() && awaits_body(&state, proxy, before) {
         screened = rt::boxed(buffering::wait(session, client, &state, proxy)).await;
@@ -141,7 +142,7 @@ async fn pass(
     if let Some(page) = &proxy.stats
         && stats_page::is_asked(page, &state.borrow().request)
     {
-        rt::boxed(stats_page::answer(session, client, state, (proxy, page), body)).await;
+        rt::boxed(stats_page::answer(session, client, state, proxy, page, body)).await;
         return None;
     }
     if !proxy.rules.redirects.is_empty()

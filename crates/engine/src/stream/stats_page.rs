@@ -12,8 +12,8 @@ use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as request_rules, RequestEnd};
-use crate::stream::started_service::Started;
-use crate::stream::{answer, serving};
+use crate::stream::started_service::StartedService;
+use crate::stream::{answer, service_exchange};
 use crate::stream_state::ServiceName;
 use crate::worker::SharedStreamState;
 
@@ -32,7 +32,8 @@ pub async fn answer(
     session: &Session,
     client: &mut Client,
     state: SharedStreamState,
-    (proxy, page): (&Proxy, &StatsPage),
+    proxy: &Proxy,
+    page: &StatsPage,
     body: UnreadBody,
 ) {
     state.borrow_mut().route.service = Some(ServiceName::Known(SHOWN));
@@ -49,8 +50,14 @@ pub async fn answer(
         let state = state.borrow();
         session.worker.process.services.start_page(session, request, origin_form(state.request.target()))
     };
-    serving::stream(session, client, state, Started { service, shown: ServiceName::Known(SHOWN), ruled: false }, body)
-        .await;
+    service_exchange::stream(
+        session,
+        client,
+        state,
+        StartedService { service, shown: ServiceName::Known(SHOWN), ruled: false },
+        body,
+    )
+    .await;
 }
 
 /// Checks that a client may access the page.

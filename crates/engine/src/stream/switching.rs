@@ -1,5 +1,7 @@
 //! Rules that choose a backend (`use_backend`, `default_backend`). Must never access a server.
 
+use policy::program::Frontend;
+
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::evaluate::EvalContext;
@@ -8,6 +10,7 @@ use crate::worker::SharedStreamState;
 
 /// Returns the index of the proxy that the switching rules choose for a request; `None`: no rule applies, and there is no
 /// default.
+#[inline]
 pub fn switch(session: &Session, client: &Client, state: &SharedStreamState) -> Option<usize> {
     let frontend = session.proxy().frontend.as_ref()?;
     if !session.worker.rule_costs.is_on()
@@ -15,6 +18,12 @@ pub fn switch(session: &Session, client: &Client, state: &SharedStreamState) -> 
     {
         return Some(target);
     }
+    evaluate(session, client, state, frontend)
+}
+
+/// Evaluates the conditions of the switching rules.
+#[cold]
+fn evaluate(session: &Session, client: &Client, state: &SharedStreamState, frontend: &Frontend) -> Option<usize> {
     let state = state.borrow();
     state.rules.exhausted.set(false);
     cost::switch(&EvalContext::request(session, &state).behind(client.conn.behind()), frontend)

@@ -1,12 +1,14 @@
 //! TCP sessions and tunnels: data in both directions until both sides have closed. Must never interpret the data.
 
+use std::time::Duration;
+
 use balance::Subject;
 use base::buffer::Buffer;
 use config::spec::{BalanceSpec, Mode};
 use conn::duplex::Duplex;
 use expression::record::Origin;
 use expression::sample::{Bytes, Direction};
-use live::Seen;
+use live::Observation;
 use policy::program::{Frontend, MuxProtocol, Proxy};
 use policy::rule::Rule;
 use policy::services::ServiceRow;
@@ -16,22 +18,22 @@ use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::session::task::StreamTask;
-use crate::stream::carriage::{SilenceLimits, carry};
 use crate::stream::client::Client;
 use crate::stream::connect;
-use crate::stream::content::Passed;
+use crate::stream::content::Continuation;
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::cost;
 use crate::stream::server_target::{Refusal, Target};
+use crate::stream::tcp_transfer::{SilenceLimits, carry};
 use crate::stream::{
-    byte_service, conclude, content, filter, http, kernel, metrics, otel, persistence, sticking, tracing,
+    byte_service, conclude, content, filter, http, metrics, otel, persistence, sticking, tcp_info, tracing,
 };
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
 /// How a session in TCP mode continued.
-enum Way {
+enum TcpEnd {
     /// Its data was forwarded to a server until the end.
     Carried,
     /// It was upgraded to HTTP.
@@ -50,10 +52,11 @@ pub fn serve<'a>(
         let inspected = if session.proxy().rules.request_content.is_empty() {
             Ok(false)
         } else {
-            inspect(session, client, &state, session.proxy().rules.on_request_bytes()).await
+            let (rules, delay) = session.proxy().rules.on_request_bytes();
+            inspect(session, client, &state, rules, delay).await
         };
         let ended = match inspected {
-            Ok(true) => Ok(Way::Upgraded),
+            Ok(true) => Ok(TcpEnd::Upgraded),
             Ok(false) => {
                 let arguments = (session, &mut *client, &state);
                 rt::boxed_with(arguments, |(session, client, state)| connect_and_carry(session, client, state)).await
@@ -62,12 +65,12 @@ pub fn serve<'a>(
         };
         let outcome = match ended {
             // The listening address allows TCP mode only (`proto none`).
-            Ok(Way::Upgraded) if session.protocol() == Some(MuxProtocol::None) => NO_CONNECTION,
-            Ok(Way::Upgraded) => {
+            Ok(TcpEnd::Upgraded) if session.protocol() == Some(MuxProtocol::None) => NO_CONNECTION,
+            Ok(TcpEnd::Upgraded) => {
                 rt::boxed_with((session, client), |(session, client)| http::serve_upgraded(session, client)).await;
                 return None;
             }
-            Ok(Way::Carried) => Outcome::default(),
+            Ok(TcpEnd::Carried) => Outcome::default(),
             Err(outcome) => {
                 if matches!(outcome.phase, Phase::Queue | Phase::Connect) {
                     take_in(client);
@@ -79,7 +82,7 @@ pub fn serve<'a>(
         {
             let state = &mut *state.borrow_mut();
             state.outcome = outcome;
-            kernel::part_from_client(session, state);
+            tcp_info::part_from_client(session, state);
         }
         Some(state)
     }
@@ -133,19 +136,20 @@ fn inspect<'a>(
     session: &'a Session,
     client: &'a mut Client,
     state: &'a SharedStreamState,
-    rules: content::OnBytes<'a>,
+    rules: &'a [Rule],
+    delay: Option<Duration>,
 ) -> rt::Recycled<impl Future<Output = Result<bool, Outcome>> + 'a> {
-    rt::boxed_with((session, client, state, rules), |(session, client, state, rules)| async move {
+    rt::boxed_with((session, client, state, rules, delay), |(session, client, state, rules, delay)| async move {
         let Client { conn, timer, .. } = &mut *client;
         let (stream, input) = conn.bytes().ok_or(NO_CONNECTION)?;
-        let passed = content::request(session, stream, input, timer, state, rules).await;
+        let passed = content::request(session, stream, input, timer, state, rules, delay).await;
         if passed.is_err() {
             client.drop_connection();
         }
         match passed? {
-            Passed::Goes => Ok(false),
-            Passed::Upgraded => Ok(true),
-            Passed::Served(service) => Err(served(session, client, state, service).await),
+            Continuation::Goes => Ok(false),
+            Continuation::Upgraded => Ok(true),
+            Continuation::Served(service) => Err(served(session, client, state, service).await),
         }
     })
 }
@@ -211,9 +215,10 @@ async fn choose_backend<'s>(
     let asks_agents = filter::choose(session, state, backend);
     if backend.index != frontend.index && (asks_agents || !backend.rules.request_content.is_empty()) {
         if let Some(events) = frontend.rules.spoe.as_ref().filter(|events| !events.backend_content.is_empty()) {
-            inspect(session, client, state, (&events.backend_content, None)).await?;
+            inspect(session, client, state, &events.backend_content, None).await?;
         }
-        inspect(session, client, state, backend.rules.on_request_bytes()).await?;
+        let (rules, delay) = backend.rules.on_request_bytes();
+        inspect(session, client, state, rules, delay).await?;
     }
     Ok(Some(backend))
 }
@@ -240,9 +245,13 @@ fn asked_before_answers<'s>(frontend: &'s Proxy, backend: &'s Proxy) -> Vec<&'s 
     sessions.chain(answers).filter(|rules| !rules.is_empty()).collect()
 }
 
-async fn connect_and_carry(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<Way, Outcome> {
+async fn connect_and_carry(
+    session: &Session,
+    client: &mut Client,
+    state: &SharedStreamState,
+) -> Result<TcpEnd, Outcome> {
     let frontend = session.proxy();
-    let Some(backend) = choose_backend(session, client, state).await? else { return Ok(Way::Upgraded) };
+    let Some(backend) = choose_backend(session, client, state).await? else { return Ok(TcpEnd::Upgraded) };
     let hash = hash(session, state, backend, client);
     let Client { conn, timer, .. } = client;
     let bound = persistence::bind_session(session, state, backend, conn.received());
@@ -286,25 +295,25 @@ async fn connect_and_carry(session: &Session, client: &mut Client, state: &Share
                 let (client, _) = conn.bytes().ok_or(NO_CONNECTION)?;
                 let server = link.carrier.transport().ok_or(NO_CONNECTION)?;
                 let ends = content::Ends { client, server, timer };
-                answers = rt::boxed(content::response(session, ends, &mut duplex, state, (&before, backend))).await;
+                answers = rt::boxed(content::response(session, ends, &mut duplex, state, &before, backend)).await;
             }
             filter::install_both(filters.as_ref(), &mut duplex);
             let limits = SilenceLimits::of_tunnel(frontend, backend);
             match answers {
-                Ok(true) => carry(duplex, client, &mut link.carrier, &limits, (session, state)).await,
+                Ok(true) => carry(session, client, state, duplex, &mut link.carrier, &limits).await,
                 Ok(false) => Outcome::default(),
                 Err(outcome) => outcome,
             }
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
-    kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
+    tcp_info::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     drop(link);
     ejections::observe(&session.worker, backend, slot.server(), || {
         let timings = &state.borrow().timings;
         let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
-        Seen { took, failed: ejections::is_servers_fault(outcome) }
+        Observation { took, failed: ejections::is_servers_fault(outcome) }
     });
     state.borrow_mut().attempts.counts = Some(slot.release());
-    if outcome == Outcome::default() { Ok(Way::Carried) } else { Err(outcome) }
+    if outcome == Outcome::default() { Ok(TcpEnd::Carried) } else { Err(outcome) }
 }

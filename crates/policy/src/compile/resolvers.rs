@@ -53,7 +53,7 @@ impl Compiler<'_> {
                 NameserverSpec::Named { name, address, tls } => {
                     let head = format!("'server (null)/{}' : ", name.value);
                     let tls = self.link_tls(tls.as_deref(), &written.name.value, &name.value, name.span, spec, &head);
-                    section.nameservers.extend(named(&name.value, &address.value, tls));
+                    section.nameservers.extend(compile_nameserver(&name.value, &address.value, tls));
                 }
                 NameserverSpec::OfSystem(span) => match self.nameservers_of_system() {
                     Ok(found) => {
@@ -192,7 +192,7 @@ fn hold(written: &ResolversSpec) -> Hold {
 }
 
 /// Compiles a name server. The parser has rejected names and UNIX sockets.
-fn named(name: &str, address: &AddressSpec, tls: Option<LinkTls>) -> Option<Nameserver> {
+fn compile_nameserver(name: &str, address: &AddressSpec, tls: Option<LinkTls>) -> Option<Nameserver> {
     let AddressSpec::Inet { host, family, port: PortSpec::Exact(port), kind, .. } = address else { return None };
     let ip = match host {
         HostSpec::Ip(ip) => *ip,

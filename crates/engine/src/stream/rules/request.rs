@@ -11,15 +11,15 @@ use crate::stream::answer;
 use crate::stream::buffering::Intake;
 use crate::stream::cache::{self, Help};
 use crate::stream::client::Client;
+use crate::stream::client_abort::{self, LEFT, unless_left};
 use crate::stream::decompression::{self, Undecoded};
-use crate::stream::ending::{Ending, Manner};
+use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::evaluate::EvalContext;
-use crate::stream::leaving::{self, LEFT, unless_left};
 use crate::stream::persistence;
 use crate::stream::reply::cut;
 use crate::stream::reply::{Answer, finish, reply_error_unread, reply_unread};
 use crate::stream::script;
-use crate::stream::{rules, serving};
+use crate::stream::{rules, service_exchange};
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, StreamState};
 use crate::worker::SharedStreamState;
@@ -69,7 +69,7 @@ pub async fn rule<'r>(
         None => Ok(()),
         Some(RuleOutcome::Ends(ending)) => Err(RequestEnd::Ended(ending)),
         Some(RuleOutcome::Waits(pause, progress)) => {
-            rt::boxed(wait_and_resume(session, client, state, rules, (pause, progress))).await
+            rt::boxed(wait_and_resume(session, client, state, rules, pause, progress)).await
         }
     }
 }
@@ -107,7 +107,8 @@ async fn wait_and_resume<'r>(
     client: &mut Client,
     state: &SharedStreamState,
     rules: &'r [Rule],
-    (mut pause, mut progress): (Pause<'r>, Progress),
+    mut pause: Pause<'r>,
+    mut progress: Progress,
 ) -> Result<(), RequestEnd<'r>> {
     loop {
         match pause {
@@ -192,12 +193,12 @@ async fn run_action(
             .await;
             if has_waited {
                 // As with `pause` and `do-resolve`, time spent in scripts and agents is part of the request time.
-                leaving::note_wait(state);
+                client_abort::note_wait(state);
             }
             acted.and_then(|acted| acted).map_err(RequestEnd::Failed)?
         }
     };
-    script::judge(&verdict, Direction::Request).map_err(|ended| {
+    script::effect_of(&verdict, Direction::Request).map_err(|ended| {
         let state = state.borrow();
         RequestEnd::Ended(script::end(EvalContext::request(session, &state), verdict, ended))
     })
@@ -219,26 +220,28 @@ pub async fn end(
     };
     note(&mut state.borrow_mut(), &ending);
     match ending.manner {
-        Manner::Prompt => {}
-        Manner::Late => {
+        AnswerTiming::Prompt => {}
+        AnswerTiming::Late => {
             let backend = state.borrow().route.backend;
             let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
             rt::boxed(wait::tarpit(session, client, &state, proxy)).await;
         }
-        Manner::Streamed(number) => return rt::boxed(serving::serve(session, client, state, number, body)).await,
-        Manner::Never => {
+        AnswerTiming::Streamed(number) => {
+            return rt::boxed(service_exchange::serve(session, client, state, number, body)).await;
+        }
+        AnswerTiming::Never => {
             client.conn.end_connection();
             return cut(session, state, ending.outcome);
         }
-        Manner::Cached => {
+        AnswerTiming::Cached => {
             let stored = cache::take_hit(session, &mut state.borrow_mut());
             let arguments = (session, client, state, stored, body);
             return rt::boxed_with(arguments, |(session, client, state, stored, body)| {
-                serving::stored(session, client, state, stored, body)
+                service_exchange::stored(session, client, state, stored, body)
             })
             .await;
         }
-        Manner::Silent(hops) => {
+        AnswerTiming::Silent(hops) => {
             // If the system does not permit a silent drop, the connection is closed anyway.
             client.forget(hops);
             return cut(session, state, ending.outcome);
@@ -260,7 +263,7 @@ pub async fn exhausted(session: &Session, client: &mut Client, state: SharedStre
 /// Records the outcome of a request.
 fn note(state: &mut StreamState, ending: &Ending<'_>) {
     (state.rules.denied, state.rules.failed) = (ending.denied, ending.failed);
-    let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
+    let answers = matches!(ending.manner, AnswerTiming::Prompt | AnswerTiming::Late);
     state.accounting.tracked.blamed = ending.challenged || ending.denied && answers;
     if !answers || ending.outcome.cause == Cause::Local {
         // HAProxy evaluates cookies after the rules, or if they reject a request with a response.

@@ -3,8 +3,8 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use conn::h1::prepared;
-use live::cache::{Landed, Waiting};
+use conn::h1::prepared_answer;
+use live::cache::{FlightResult, Waiting};
 use policy::program::Proxy;
 use policy::rule::{BodyWait, NameLookup, Wait};
 use wire::http::Version;
@@ -14,8 +14,8 @@ use crate::session::Session;
 use crate::stream::buffering;
 use crate::stream::cache::{self, Help};
 use crate::stream::client::Client;
+use crate::stream::client_abort::unless_left;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::leaving::unless_left;
 use crate::stream::reply::send_interim;
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
@@ -27,7 +27,7 @@ use crate::worker::SharedStreamState;
 /// Sending has failed.
 pub async fn send_hints(session: &Session, client: &mut Client, state: &SharedStreamState) -> Result<(), Failure> {
     let Some(object) = cache::take_hints(&mut state.borrow_mut()) else { return Ok(()) };
-    let hint = prepared::early_hints(object.hints.iter().map(|value| (&b"link"[..], &**value)));
+    let hint = prepared_answer::early_hints(object.hints.iter().map(|value| (&b"link"[..], &**value)));
     if send_interim(session, client, &hint).await {
         return Ok(());
     }
@@ -46,20 +46,21 @@ pub async fn share(session: &Session, client: &mut Client, state: &SharedStreamS
     let mut leaders = 0;
     loop {
         let awaited = cache::awaited(session, &state.borrow());
-        let mut landed = Landed::Known;
+        let mut landed = FlightResult::Known;
         if let Some((cache, key)) = awaited {
             let Client { conn, timer, .. } = &mut *client;
             timer.arm(cache.plan().coalesce.map(|limit| rt::now() + limit));
             let mut waiting = Waiting::default();
             let wait = unless_left(session, conn, state, |cx, _| match cache.poll_landed(&key, cx, &mut waiting) {
                 Poll::Ready(landed) => Poll::Ready(landed),
-                Poll::Pending => timer.poll_expired(cx).map(|()| Landed::Open),
+                Poll::Pending => timer.poll_expired(cx).map(|()| FlightResult::Open),
             });
             landed = wait.await?;
             state.borrow_mut().timings.request = Some(rt::now());
         }
         leaders += 1;
-        let help = cache::look_again(session, &mut state.borrow_mut(), landed == Landed::Open && leaders < LEADERS);
+        let help =
+            cache::look_again(session, &mut state.borrow_mut(), landed == FlightResult::Open && leaders < LEADERS);
         if help != Help::Waits {
             return Ok(help);
         }
@@ -93,7 +94,7 @@ pub async fn wait(
         Wait::Body(BodyWait { limit, least, large }) => {
             let deadline = Some(rt::now() + *limit);
             let large = session.generation().program.global.large_bufsize.filter(|_| *large);
-            buffering::wait_until(session, client, state, deadline, (*least, large)).await
+            buffering::wait_until(session, client, state, deadline, *least, large).await
         }
         Wait::Handshake => whole_handshake(session, client, state).await,
         // The caller runs these: they can end the request.
@@ -113,7 +114,7 @@ pub async fn wait(
                 EvalContext::request(session, &state)
                     .behind(client.conn.behind())
                     .lend(|context| format.render_in(context, &mut value));
-                prepared::early_hint(name, &value)
+                prepared_answer::early_hint(name, &value)
             };
             if hint.len() > session.generation().program.global.bufsize {
                 let outcome = Outcome::new(Cause::Internal, Phase::Request);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use engine::worker::Worker;
 use policy::program::{Proxy, Server};
 
-use super::super::super::call::Hiding;
+use super::super::super::call::Anonymization;
 use super::super::super::{Answer, Call, Pending};
 use super::{backends, live, place};
 
@@ -61,7 +61,7 @@ fn busy(worker: &Rc<Worker>) -> Vec<(usize, u64)> {
     shared.map(|(server, requests)| (server, requests.open() as u64)).filter(|(_, open)| *open > 0).collect()
 }
 
-fn write(answer: &mut Answer, worker: &Worker, proxy: &Proxy, server: &Server, busy: Busy, hiding: Hiding) {
+fn write(answer: &mut Answer, worker: &Worker, proxy: &Proxy, server: &Server, busy: Busy, hiding: Anonymization) {
     let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
     // Saturates: requests begin and end while the workers are queried.
     let used = u64::from(served).saturating_sub(busy.requests) + busy.connections;

@@ -6,6 +6,7 @@ use policy::program::Proxy;
 
 use super::super::super::Call;
 use super::super::super::command::Condition;
+use engine::certificates::Certificates;
 use engine::generation::Generation;
 use engine::service::cookies::change_cookies;
 use engine::worker::{Process, Worker};
@@ -57,7 +58,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
         return call.refuse(IN_USE);
     }
     if generation.program.server_at(place).is_some_and(|server| server.connecting.tls.is_some()) {
-        shared.certificates.lock().keep(&generation.program);
+        shared.service::<Certificates>().lock().keep(&generation.program);
     }
     if let Some(own) = generation.program.server_at(place) {
         engine::service::events::removed(shared, proxy, own);
