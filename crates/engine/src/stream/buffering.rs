@@ -87,8 +87,8 @@ pub async fn wait_until(
     if !invite(session, client, state).await {
         return Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
     }
-    let own = state.borrow().rules.orders.get().timeouts.client;
-    let limits = Limits { deadline, silence: own.or(session.proxy().timeouts.client) };
+    let silence = state.borrow().rules.orders.get().timeouts.client_timeout(session.proxy());
+    let limits = Limits { deadline, silence };
     client.timer.arm(limits.next());
     let result = std::future::poll_fn(|cx| poll(cx, client, state, &mut coming, &limits, &mut large)).await;
     if matches!(result, Err(Failure { outcome: Outcome { cause: Cause::Invalid, .. }, .. })) {

@@ -133,8 +133,7 @@ async fn whole_handshake(session: &Session, client: &mut Client, state: &SharedS
     let Some(early) = session.tls().and_then(|tls| tls.early.clone()).filter(|early| early.is_pending()) else {
         return Ok(());
     };
-    let timeouts = &session.proxy().timeouts;
-    client.timer.arm(timeouts.client_hs.or(timeouts.client).map(|limit| rt::now() + limit));
+    client.timer.arm(session.proxy().timeouts.client_handshake().map(|limit| rt::now() + limit));
     let failure = |cause, status, page| Failure { outcome: Outcome::new(cause, Phase::Request), status, page };
     let result = std::future::poll_fn(|cx| {
         // A connection that carries one request is not read by anything else in this state.
