@@ -6,7 +6,7 @@ use balance::Subject;
 use base::buffer::Buffer;
 use config::spec::{BalanceSpec, Mode};
 use conn::duplex::Duplex;
-use expression::record::Origin;
+use expression::record::{Origin, Timings};
 use expression::sample::{Bytes, Direction};
 use live::Observation;
 use policy::program::{Frontend, MuxProtocol, Proxy};
@@ -308,11 +308,13 @@ async fn connect_and_carry(
     };
     tcp_info::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     drop(link);
-    ejections::observe(&session.worker, backend, slot.server(), || {
-        let timings = &state.borrow().timings;
-        let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
-        Observation { took, failed: ejections::is_servers_fault(outcome) }
-    });
+    ejections::observe(&session.worker, backend, slot.server(), || observation(&state.borrow().timings, outcome));
     state.borrow_mut().attempts.counts = Some(slot.release());
     if outcome == Outcome::default() { Ok(TcpEnd::Carried) } else { Err(outcome) }
+}
+
+/// Returns what a connection shows of its server: the time that connecting took, and whether the server has failed.
+fn observation(timings: &Timings, outcome: Outcome) -> Observation {
+    let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
+    Observation { took, failed: ejections::is_servers_fault(outcome) }
 }
