@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use base::moment::Moment;
 use live::ServerPlace;
-use live::counters::{Kept, Side};
+use live::counters::{CounterLine, Side};
 use live::saved_state::SavedState;
 use live::{Live, Transition};
 use policy::program::saved_state::{Changes, with_port};
 use policy::program::{Program, Proxy, Server};
 
+use engine::resolve::Resolving;
 use engine::service::transitions;
 use engine::worker::Process;
 
@@ -34,7 +35,7 @@ impl SavedServer {
 
 /// Restores the state of a server and of the servers that track it. Returns warnings.
 pub fn resume(program: &Program, live: &Live, saved: &SavedServer, now: Moment) -> Vec<String> {
-    let Some((proxy, server)) = found(program, saved.place) else { return Vec::new() };
+    let Some((proxy, server)) = lookup(program, saved.place) else { return Vec::new() };
     let mut said = Vec::new();
     if let Some(transition) = live.proxies[proxy.index].resume(&server.plan(), &saved.state, now) {
         said.extend(transitions::resumed((program, live), proxy, server, transition, None));
@@ -56,20 +57,20 @@ fn told_of_follower(
     follower: ServerPlace,
     transition: Transition,
 ) -> Option<String> {
-    let (proxy, server) = found(program, leader)?;
+    let (proxy, server) = lookup(program, leader)?;
     let leader = format!("{}/{}", proxy.name, server.name);
-    let (proxy, server) = found(program, follower)?;
+    let (proxy, server) = lookup(program, follower)?;
     transitions::resumed((program, live), proxy, server, transition, Some(&leader))
 }
 
-fn found(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
+fn lookup(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
     Some((program.proxies.get(place.0)?, program.server_at(place)?))
 }
 
 /// Restores the FQDN, ports and check targets of a server.
 pub fn direct(shared: &Process, saved: &SavedServer) {
     let generation = shared.generation();
-    let Some((_, server)) = found(&generation.program, saved.place) else { return };
+    let Some((_, server)) = lookup(&generation.program, saved.place) else { return };
     let changes = &saved.changes;
     if let Some(port) = changes.port {
         let now = shared.outgoing.address(server).into_owned();
@@ -81,17 +82,19 @@ pub fn direct(shared: &Process, saved: &SavedServer) {
     let (check, agent) = (changes.check, changes.agent);
     if check != Default::default() {
         shared
-            .probing
+            .checks
+            .targets
             .change_check(server.serial, |orders| (orders.address, orders.port) = (check.address, check.port));
     }
     if agent != Default::default() {
         shared
-            .probing
+            .checks
+            .targets
             .change_agent(server.serial, |orders| (orders.address, orders.port) = (agent.address, agent.port));
     }
     match (&changes.renamed, &changes.host) {
-        (Some(name), _) => shared.resolving.resume(server, name, true),
-        (None, Some(host)) => shared.resolving.resume(server, host, false),
+        (Some(name), _) => shared.service::<Resolving>().resume(server, name, true),
+        (None, Some(host)) => shared.service::<Resolving>().resume(server, host, false),
         (None, None) => {}
     }
 }
@@ -151,7 +154,7 @@ impl<'p> Owners<'p> {
 }
 
 /// Restores counters. They are added to the first worker's cells, which are not in use yet.
-pub fn preset(shared: &Process, kept: &[Kept], now: Moment) {
+pub fn preset(shared: &Process, kept: &[CounterLine], now: Moment) {
     let generation = shared.generation();
     let owners = Owners::of(&generation.program);
     let Some(first) = shared.counters.workers.first() else { return };

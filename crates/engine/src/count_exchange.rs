@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use config::diagnostic::Severity;
 
+use crate::shared_counts::Sharing;
 use crate::worker::{Process, Worker};
 
 /// Interval between exchanges.
@@ -15,7 +16,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// Starts the periodic exchange. Only the first worker does so.
 pub fn start(worker: &Rc<Worker>) {
-    if worker.id != 0 || !worker.process.shared_counts.is_set() {
+    if worker.id != 0 || !worker.process.service::<Sharing>().is_set() {
         return;
     }
     let process = Arc::clone(&worker.process);
@@ -33,7 +34,7 @@ pub fn start(worker: &Rc<Worker>) {
 
 /// Exchanges all counters. Returns a warning the first time that something fails.
 fn exchange_all(process: &Process) -> Option<String> {
-    let mut counts = process.shared_counts.get()?;
+    let mut counts = process.service::<Sharing>().get()?;
     let complaint = match counts.exchange(&process.generation().program, &process.counters) {
         Ok(true) => return None,
         Ok(false) => {
@@ -48,12 +49,12 @@ fn exchange_all(process: &Process) -> Option<String> {
 
 /// `clear counters`: clears the counters of one server, or of all objects, in every process. Returns once that is done.
 pub async fn clear(process: &Arc<Process>, server: Option<usize>) {
-    if !process.shared_counts.is_set() {
+    if !process.service::<Sharing>().is_set() {
         return;
     }
     let shared = Arc::clone(process);
     let job = move || {
-        let mut counts = shared.shared_counts.get()?;
+        let mut counts = shared.service::<Sharing>().get()?;
         counts.clear(&shared.counters, server).err()
     };
     if let Some(error) = process.helpers.run(job).await.flatten() {
@@ -63,14 +64,14 @@ pub async fn clear(process: &Arc<Process>, server: Option<usize>) {
 
 /// Whether the counters of a server are shared.
 pub fn shares_server(process: &Process, serial: usize) -> bool {
-    let counts = process.shared_counts.get();
+    let counts = process.service::<Sharing>().get();
     counts.is_some_and(|counts| counts.has_server(serial))
 }
 
 /// Exchanges the counters for the last time, and releases the records unless the next process continues them. Call it after the
 /// last worker has ended.
 pub fn finish(process: &Process, are_kept: bool) {
-    let Some(mut counts) = process.shared_counts.get() else { return };
+    let Some(mut counts) = process.service::<Sharing>().get() else { return };
     let _ = counts.exchange(&process.generation().program, &process.counters);
     if !are_kept {
         let _ = counts.release();

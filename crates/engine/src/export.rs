@@ -12,7 +12,7 @@ use config::spec::LogLevel;
 use wire::otlp::{Scope, Signal, Value, partial_success, request};
 
 use crate::http_client::{self, Failure, Request};
-use crate::telemetry::Channel;
+use crate::telemetry::{self, Channel};
 use crate::worker::Worker;
 
 /// Maximum size of a response, in bytes.
@@ -39,7 +39,7 @@ pub fn start(worker: &Rc<Worker>) {
     let logs = generation.channels.iter().find(|channel| channel.plan.signal == Signal::Logs);
     worker.process.log_targets.set_channel(logs.map(Arc::clone));
     for channel in &generation.channels {
-        let mut known = worker.process.telemetry.lock();
+        let mut known = worker.process.service::<telemetry::Registry>().lock();
         if !known.iter().any(|known| Arc::ptr_eq(known, channel)) {
             known.push(Arc::clone(channel));
             let source =
@@ -53,7 +53,7 @@ pub fn start(worker: &Rc<Worker>) {
 
 /// Waits until collectors have taken the remaining items, for some seconds at most. For worker 0, once no session is left.
 pub async fn flush(worker: &Worker) {
-    let channels = worker.process.telemetry.channels();
+    let channels = worker.process.service::<telemetry::Registry>().channels();
     let deadline = rt::now() + LAST_WORDS;
     for channel in &channels {
         channel.last.store(true, Ordering::Relaxed);
@@ -86,12 +86,12 @@ async fn export(worker: Rc<Worker>, channel: Arc<Channel>) {
                 break;
             }
             let outcome = send(&worker, &channel, &items).await;
-            settle(&worker, &channel, items.len() as u64, outcome, &mut told);
+            count_outcome(&worker, &channel, items.len() as u64, outcome, &mut told);
             channel.underway.store(0, Ordering::Relaxed);
         }
         tell_dropped(&worker, &channel, &mut told);
         let is_wanted = worker.generation().channels.iter().any(|known| Arc::ptr_eq(known, &channel));
-        let mut known = worker.process.telemetry.lock();
+        let mut known = worker.process.service::<telemetry::Registry>().lock();
         // Two references, this task's and the list's: no configuration uses the channel.
         if !is_wanted && Arc::strong_count(&channel) <= 2 && channel.waiting() == 0 {
             known.retain(|known| !Arc::ptr_eq(known, &channel));
@@ -162,7 +162,13 @@ fn retry_after(value: Option<&[u8]>) -> Option<Duration> {
 }
 
 /// Counts the items of a request by its outcome, and logs changes of the collector's state.
-fn settle(worker: &Worker, channel: &Channel, count: u64, outcome: Result<u64, String>, told: &mut ExportLogState) {
+fn count_outcome(
+    worker: &Worker,
+    channel: &Channel,
+    count: u64,
+    outcome: Result<u64, String>,
+    told: &mut ExportLogState,
+) {
     let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
     let (url, (signal, items)) = (&channel.plan.url, channel.plan.signal.names());
     match outcome {

@@ -26,7 +26,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use base::buffer::Buffer;
-use conn::flow::{Passed, forward};
+use conn::flow::{FilterOutput, forward};
 use expression::sample::Direction;
 use policy::program::Proxy;
 use wire::http::{Fields, Head};
@@ -123,10 +123,10 @@ pub trait Filter: Any {
         input: &mut Buffer,
         output: &mut Buffer,
         ended: bool,
-    ) -> Passed {
+    ) -> FilterOutput {
         let _ = (context, direction, ended);
         forward(input, output, usize::MAX);
-        Passed::Through
+        FilterOutput::Through
     }
 
     /// Processes the trailers of a body; called before [`Filter::body`] is called with the end. Remaining ones are sent.

@@ -4,7 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use config::spec::Spec;
 use expression::Conversion;
@@ -110,6 +111,28 @@ impl Generation {
     /// Returns the proxy with that index, removed ones included.
     pub fn proxy(&self, index: usize) -> &Proxy {
         &self.program.proxies[index]
+    }
+}
+
+/// The configurations of a process.
+pub(crate) struct ProcessGenerations {
+    /// The configuration of new connections.
+    pub(crate) newest: RwLock<Arc<Generation>>,
+    /// Previous configurations, while sessions use them.
+    pub(crate) past: Mutex<Vec<Weak<Generation>>>,
+    /// Number of workers that have not adopted the newest configuration yet.
+    pub(crate) adopting: AtomicUsize,
+}
+
+impl ProcessGenerations {
+    /// Creates the state with a first configuration.
+    pub(crate) fn new(first: Generation) -> Self {
+        Self { newest: RwLock::new(Arc::new(first)), past: Mutex::default(), adopting: AtomicUsize::new(0) }
+    }
+
+    /// Returns the newest configuration.
+    pub(crate) fn newest(&self) -> Arc<Generation> {
+        Arc::clone(&self.newest.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use config::environment::Environment;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use base::{Moment, WallTime};
 use config::diagnostic::Severity;
@@ -15,6 +16,28 @@ pub struct Platform {
     pub process: Vec<(&'static str, String)>,
     /// Mapped files with code, one per line.
     pub libraries: String,
+}
+
+/// Key by which the runtime API replaces names and addresses in answers: `set anon global-key`, or `anonkey`; 0: none.
+#[derive(Debug, Default)]
+pub struct AnonymousKey(AtomicU32);
+
+impl From<u32> for AnonymousKey {
+    fn from(key: u32) -> Self {
+        Self(key.into())
+    }
+}
+
+impl AnonymousKey {
+    /// Returns the key.
+    pub fn get(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Changes the key.
+    pub fn set(&self, key: u32) {
+        self.0.store(key, Ordering::Relaxed);
+    }
 }
 
 /// Data about the program that runs the engine.

@@ -74,7 +74,7 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
                     if !std::mem::replace(&mut exhausted, true) {
                         tell_of_exhaustion(worker, place.frontend, &error);
                     }
-                    if !rest(listener).await {
+                    if !pause(listener).await {
                         return;
                     }
                     break;
@@ -123,7 +123,7 @@ const REST: Duration = Duration::from_millis(100);
 
 /// Pauses the listener: established sessions continue, other clients wait in the backlog; polling the socket would keep the
 /// worker busy. Returns false if the listener can no longer be polled.
-async fn rest(listener: &mut Listener) -> bool {
+async fn pause(listener: &mut Listener) -> bool {
     listener.pause();
     rt::sleep(REST).await;
     listener.resume().is_ok()

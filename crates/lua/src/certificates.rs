@@ -1,6 +1,7 @@
 //! Certificate updates by scripts (class `CertCache` of HAProxy's Lua manual). Must never read a file.
 
 use engine::certificate_parts::{Part, update};
+use engine::certificates::Certificates;
 use mlua::{Lua, LuaString, Table};
 
 use crate::machine::may_block;
@@ -32,7 +33,7 @@ fn set(lua: &Lua, (name, given): (String, Table)) -> mlua::Result<Option<String>
         return Ok(Some("Can't replace a certificate which is not referenced by the configuration!".to_owned()));
     };
     let now = i64::try_from(rt::clock::since_epoch().as_secs()).unwrap_or(i64::MAX);
-    let refused = update(&process.certificates, &process.generation().program, (&name, now), &parts).err();
+    let refused = update(process.service::<Certificates>(), &process.generation().program, (&name, now), &parts).err();
     if refused.is_none() {
         engine::ocsp::look_again(&process);
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
-use engine::service::events::{Checked, Event, What};
+use engine::service::events::{Checked, Event, ServerEventKind};
 use engine::worker::Process;
 use expression::pattern::ListEvent;
 use live::health::{Operation, Verdict};
@@ -105,10 +105,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Registers the delivery of the process's events.
 pub(crate) fn listen(process: &Process) {
-    process.events.listen(Box::new(tell));
+    process.events.listen(Box::new(publish));
 }
 
-fn tell(event: &Event) {
+fn publish(event: &Event) {
     let kinds = kinds_of(event);
     let place = match event {
         Event::Server(event) => Some(event.place),
@@ -166,11 +166,11 @@ fn kinds_of(event: &Event) -> Vec<usize> {
         Event::Server(event) => event,
     };
     let Transition { before, after } = match &event.what {
-        What::Added => return vec![ADD],
-        What::Removed => return vec![DEL],
-        What::Moved => return vec![MOVED],
-        What::Checked(_) => return vec![CHECK],
-        What::Changed(transition, ..) => transition,
+        ServerEventKind::Added => return vec![ADD],
+        ServerEventKind::Removed => return vec![DEL],
+        ServerEventKind::Moved => return vec![MOVED],
+        ServerEventKind::Checked(_) => return vec![CHECK],
+        ServerEventKind::Changed(transition, ..) => transition,
     };
     let mut kinds = Vec::new();
     if admin(before) != admin(after) {
@@ -292,9 +292,11 @@ fn arguments(lua: &Lua, told: &QueuedEvent) -> mlua::Result<Vec<Value>> {
                 data.set("reference", make.call::<Value>((event.place.0, event.place.1))?)?;
             }
             match &event.what {
-                What::Checked(check) => data.set("check", shown_check(check))?,
-                What::Changed(transition, ..) if told.kind == ADMIN => data.set("admin", shown_admin(transition))?,
-                What::Changed(transition, check, why) if told.kind == STATE => {
+                ServerEventKind::Checked(check) => data.set("check", shown_check(check))?,
+                ServerEventKind::Changed(transition, ..) if told.kind == ADMIN => {
+                    data.set("admin", shown_admin(transition))?
+                }
+                ServerEventKind::Changed(transition, check, why) if told.kind == STATE => {
                     data.set("state", shown_state(transition, check.as_ref(), why))?;
                 }
                 _ => {}

@@ -2,7 +2,6 @@
 //! services and tasks. Must never be called, nor cost anything, if no script is loaded.
 
 mod address;
-mod bounds;
 mod certificates;
 mod classes;
 mod command;
@@ -34,6 +33,7 @@ mod stream_handle;
 mod strings;
 mod tables;
 mod task;
+mod time_limits;
 mod value;
 
 #[cfg(test)]
@@ -49,10 +49,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use config::diagnostic::{Diagnostic, Severity};
 use config::spec::{LuaScriptSpec, LuaSpec};
 use engine::generation::Generation;
+use engine::service::Outbox;
 use engine::service::registry::Services;
 use engine::worker::Process;
 use expression::Conversion;
-use expression::variable::Stored;
+use expression::variable::StoredValue;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, IntoLua, MultiValue, Value};
 use policy::compile::ScriptMap;
@@ -104,7 +105,7 @@ pub type AddMap = fn(&Generation, ScriptMap<'_>) -> Result<Conversion, String>;
 static ADD_MAP: OnceLock<AddMap> = OnceLock::new();
 
 /// The variables of section `global`, until the process exists.
-static VARIABLES: Mutex<Vec<(String, Stored)>> = Mutex::new(Vec::new());
+static VARIABLES: Mutex<Vec<(String, StoredValue)>> = Mutex::new(Vec::new());
 
 fn info() -> Option<Vec<(String, String)>> {
     Some(INFO.get()?(&process()?))
@@ -112,12 +113,12 @@ fn info() -> Option<Vec<(String, String)>> {
 
 /// The state that runs a function: one shared by all threads, or one per thread.
 #[derive(Clone)]
-pub(crate) enum Home {
+pub(crate) enum StateLocation {
     Shared(Arc<Machine>),
     Threads(Arc<[Arc<Machine>]>),
 }
 
-impl Home {
+impl StateLocation {
     /// Returns the state for this thread.
     pub(crate) fn machine(&self) -> Option<Arc<Machine>> {
         match self {
@@ -149,7 +150,7 @@ pub struct ScriptHost<'a> {
     /// Adds maps to the configuration.
     pub add_map: AddMap,
     /// The variables set in section `global`, with their names.
-    pub process_variables: &'a [(String, Stored)],
+    pub process_variables: &'a [(String, StoredValue)],
 }
 
 /// The loaded scripts of a configuration.
@@ -193,7 +194,7 @@ pub fn load(spec: &LuaSpec, around: ScriptHost<'_>, services: &mut Services, fou
         machine.with(classes::open)?;
         machine.with(|lua| environment::open(lua, around.variables))?;
         machine.with(strings::open)?;
-        bounds::open(&machine)?;
+        time_limits::open(&machine)?;
         Ok(machine)
     };
     let made: mlua::Result<Vec<_>> =
@@ -208,9 +209,9 @@ pub fn load(spec: &LuaSpec, around: ScriptHost<'_>, services: &mut Services, fou
     let per_thread: Arc<[Arc<Machine>]> = machines[1..].into();
     for script in &spec.scripts {
         let (home, states) = if script.per_thread {
-            (Home::Threads(Arc::clone(&per_thread)), &machines[1..])
+            (StateLocation::Threads(Arc::clone(&per_thread)), &machines[1..])
         } else {
-            (Home::Shared(Arc::clone(&machines[0])), &machines[..1])
+            (StateLocation::Shared(Arc::clone(&machines[0])), &machines[..1])
         };
         for (index, machine) in states.iter().enumerate() {
             if let Err(message) = read(machine, script) {
@@ -248,7 +249,7 @@ fn twice(kind: &Kind, name: &str) -> Diagnostic {
     Diagnostic::general(Severity::Warning, message)
 }
 
-fn add(services: &mut Services, kind: &Kind, name: &str, home: &Home) -> bool {
+fn add(services: &mut Services, kind: &Kind, name: &str, home: &StateLocation) -> bool {
     match kind {
         Kind::Fetch => rows::add_fetch(services, name, home.clone()),
         Kind::Converter => rows::add_converter(services, name, home.clone()),
@@ -333,7 +334,7 @@ impl Scripts {
         let _ = PROCESS.set(Arc::downgrade(process));
         events::listen(process);
         if self.send_mails {
-            process.outbox.leave_to_scripts();
+            process.service::<Outbox>().leave_to_scripts();
         }
         for machine in &self.machines {
             machine.with(|lua| describe(lua, process)).map_err(|error| format!("Lua init: {error}"))?;
@@ -356,8 +357,8 @@ impl Scripts {
         self.tasks.extend(tasks.map(|(function, arguments)| (Arc::clone(machine), function, arguments)));
         for (kind, name, _) in known.rows {
             let home = match machine.number {
-                0 => Home::Shared(Arc::clone(machine)),
-                _ => Home::Threads(Arc::clone(&self.per_thread)),
+                0 => StateLocation::Shared(Arc::clone(machine)),
+                _ => StateLocation::Threads(Arc::clone(&self.per_thread)),
             };
             // The states of all threads register the same names.
             let is_first = machine.number <= 1;

@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use engine::service::bare::lend_process;
+use engine::service::streamless_context::lend_process;
 use engine::worker::Worker;
 use expression::convert::date;
 use expression::pattern::{Network, Places, Regex, Steps};

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use config::spec::Mode;
 use engine::generation::Generation;
 use engine::service::log::hostname;
-use engine::service::shutting::shut_sessions;
+use engine::service::session_shutdown::shut_sessions;
 use engine::service::transitions::{Orderer, force};
 use engine::stream_state::Cause;
 use engine::worker::{Process, Worker};
@@ -18,12 +18,12 @@ use policy::program::{Proxy, Server, ServerAddress, ServerPort};
 use crate::value::Plain;
 
 /// The configuration and the process.
-struct Known {
+struct ProcessView {
     process: std::sync::Arc<Process>,
     generation: std::sync::Arc<Generation>,
 }
 
-impl Known {
+impl ProcessView {
     fn now() -> Option<Self> {
         let process = crate::process()?;
         let generation = process.generation();
@@ -56,7 +56,7 @@ fn named(rows: impl Iterator<Item = (String, i64)>) -> Plain {
 
 /// `(proxy, what)`
 fn proxy_of(index: usize, what: &str) -> Option<Plain> {
-    let known = Known::now()?;
+    let known = ProcessView::now()?;
     let proxy = known.proxy(index)?;
     let state = known.process.live.proxies.get(index)?;
     let online = |backup: bool| {
@@ -126,7 +126,7 @@ fn shown(address: &ServerAddress) -> String {
 
 /// `(proxy, server, what)`; nothing if the server was removed.
 fn server_of(proxy: usize, index: usize, what: &str) -> Option<Plain> {
-    let known = Known::now()?;
+    let known = ProcessView::now()?;
     let (proxy, server) = known.server(proxy, index)?;
     let status = known.process.live.proxies.get(proxy.index)?.status(server.index)?;
     let limit = |most: u32| Plain::Int(if most == u32::MAX { 0 } else { most.into() });
@@ -210,7 +210,7 @@ pub(crate) fn open(lua: &Lua, native: &Table) -> mlua::Result<()> {
 
 /// Whether a check can be overridden: not the health check of a server that tracks another one, nor a disabled agent
 /// check.
-fn is_checked(known: &Known, (proxy, server): (&Proxy, &Server), checker: Checker) -> bool {
+fn is_checked(known: &ProcessView, (proxy, server): (&Proxy, &Server), checker: Checker) -> bool {
     let state = known.process.live.proxies.get(proxy.index);
     match checker {
         Checker::Health => server.tracking.leader.is_none(),
@@ -237,7 +237,7 @@ fn force_server(_: &Lua, (proxy, server, checker, operation): (usize, usize, Str
 }
 
 fn force_at(worker: &Worker, (proxy, server): (usize, usize), (checker, operation): (Checker, Operation)) {
-    if let Some(known) = Known::now()
+    if let Some(known) = ProcessView::now()
         && let Some((proxy, server)) = known.server(proxy, server)
         && is_checked(&known, (proxy, server), checker)
     {

@@ -22,23 +22,23 @@ use crate::registrations::Kind;
 use crate::run::{Answer, Run};
 use crate::shared::{Mark, WakeTime};
 use crate::stream_handle::{Evaluation, StreamHandle, fit, is_http};
-use crate::{Home, script_messages};
+use crate::{StateLocation, script_messages};
 
 /// Maximum number of arguments of a fetch or a converter.
 const MOST_ARGUMENTS: usize = 5;
 
 /// A function registered under a key, in each state that has it.
-struct Registered {
+struct RegisteredFunction {
     key: String,
     /// By the number of the state.
     known: Box<[OnceLock<Function>]>,
 }
 
-impl Registered {
-    fn new(key: String, home: &Home) -> Self {
+impl RegisteredFunction {
+    fn new(key: String, home: &StateLocation) -> Self {
         let states = match home {
-            Home::Shared(_) => 1,
-            Home::Threads(machines) => machines.len() + 1,
+            StateLocation::Shared(_) => 1,
+            StateLocation::Threads(machines) => machines.len() + 1,
         };
         Self { key, known: (0..states).map(|_| OnceLock::new()).collect() }
     }
@@ -56,7 +56,7 @@ impl Registered {
 fn run_at_once(
     machine: &Arc<Machine>,
     what: &Arc<str>,
-    registered: &Registered,
+    registered: &RegisteredFunction,
     lent: &dyn StreamHandle,
     arguments: impl FnOnce(&mlua::Lua, Function) -> mlua::Result<(Function, Vec<Value>)>,
 ) -> Result<MultiValue, String> {
@@ -105,8 +105,8 @@ fn parameters() -> Signature {
 }
 
 /// Registers a fetch.
-pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool {
-    let registered = Registered::new(format!("fetch.{name}"), &home);
+pub(crate) fn add_fetch(services: &mut Services, name: &str, home: StateLocation) -> bool {
+    let registered = RegisteredFunction::new(format!("fetch.{name}"), &home);
     let what: Arc<str> = format!("sample-fetch '{name}'").into();
     let eval = move |context: &Context<'_>, arguments: &Arguments| -> Option<MultiValue> {
         let machine = home.machine()?;
@@ -127,8 +127,8 @@ pub(crate) fn add_fetch(services: &mut Services, name: &str, home: Home) -> bool
 }
 
 /// Registers a converter.
-pub(crate) fn add_converter(services: &mut Services, name: &str, home: Home) -> bool {
-    let registered = Registered::new(format!("converter.{name}"), &home);
+pub(crate) fn add_converter(services: &mut Services, name: &str, home: StateLocation) -> bool {
+    let registered = RegisteredFunction::new(format!("converter.{name}"), &home);
     let what: Arc<str> = format!("converter '{name}'").into();
     let eval = move |context: &Context<'_>, value: Sample<'_>, arguments: &Arguments| -> Option<MultiValue> {
         let machine = home.machine()?;
@@ -161,7 +161,7 @@ fn sets(names: &[String]) -> RuleSets {
 }
 
 /// Registers an action.
-pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home: Home) -> bool {
+pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home: StateLocation) -> bool {
     let Kind::Action(places, count) = kind else { return false };
     let (count, short, key, sets) = (*count, name.to_owned(), kind.key(name), sets(places));
     let number = services.add_action(Arc::new(move |arguments| {
@@ -181,7 +181,7 @@ pub(crate) fn add_action(services: &mut Services, name: &str, kind: &Kind, home:
 
 /// A call of an action.
 struct Acting {
-    home: Home,
+    home: StateLocation,
     name: String,
     /// The key of its function.
     key: String,

@@ -21,13 +21,13 @@ use crate::reply::is_name;
 use crate::run::{Answer, Run};
 use crate::stream_handle::request_parts;
 use crate::value::Plain;
-use crate::{Home, script_messages};
+use crate::{StateLocation, script_messages};
 
 /// Maximum number of buffered bytes per direction, before the other end has to read.
 const BUFFER: usize = 16_384;
 
 /// Registers a service for HTTP.
-pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
+pub(crate) fn add(services: &mut Services, name: &str, home: StateLocation) -> bool {
     let shown = format!("lua.{name}");
     if services.names().find(&shown).is_some() {
         return false;
@@ -209,7 +209,7 @@ fn read_head(response: &Table) -> Result<AnswerHead, &'static str> {
 
 /// A request that a function answers.
 struct Serving {
-    home: Home,
+    home: StateLocation,
     name: String,
     state: SharedStreamState,
     task: Option<Key>,
@@ -326,7 +326,7 @@ impl Service for Serving {
 }
 
 /// Registers a service for TCP.
-pub(crate) fn add_of_bytes(services: &mut Services, name: &str, home: Home) -> bool {
+pub(crate) fn add_of_bytes(services: &mut Services, name: &str, home: StateLocation) -> bool {
     let shown = format!("lua.{name}");
     if services.names().find(&shown).is_some() {
         return false;

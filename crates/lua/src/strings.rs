@@ -36,7 +36,7 @@ fn is_over(lua: &Lua) -> impl Fn() -> bool + use<> {
 }
 
 /// Converts a fault to an error, or to values that the caller raises.
-fn told(lua: &Lua, fault: Fault) -> mlua::Result<MultiValue> {
+fn fault_values(lua: &Lua, fault: Fault) -> mlua::Result<MultiValue> {
     match fault {
         Fault::Stopped => Err(cut_off(lua)),
         Fault::Malformed(why) => wrong(lua, &why),
@@ -67,7 +67,7 @@ fn seek(
     let mut search = Search::new(&text, pattern, &go_on);
     for start in from..=text.len() {
         match search.at(start) {
-            Err(fault) => return told(lua, fault),
+            Err(fault) => return fault_values(lua, fault),
             Ok(Some(end)) if Some(end) != last => return found(lua, &search, &text, (start, end), is_whole),
             Ok(_) if is_anchored => break,
             Ok(_) => {}

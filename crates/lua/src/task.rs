@@ -11,7 +11,7 @@ use crate::run::{Answer, Run};
 use crate::script_messages;
 
 /// The state that a function belongs to, for tasks started from within it.
-struct Own(std::sync::Weak<Machine>);
+struct OwnState(std::sync::Weak<Machine>);
 
 /// Runs a task on this worker until it ends.
 pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<Value>) {
@@ -39,7 +39,7 @@ pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<V
 /// Lua's error.
 pub(crate) fn open(machine: &Arc<Machine>) -> mlua::Result<()> {
     machine.with(|lua| {
-        lua.set_app_data(Own(Arc::downgrade(machine)));
+        lua.set_app_data(OwnState(Arc::downgrade(machine)));
         lua.named_registry_value::<Table>("native")?.set("register_task", lua.create_function(register)?)
     })
 }
@@ -60,7 +60,7 @@ fn register(lua: &Lua, mut arguments: Variadic<Value>) -> mlua::Result<()> {
 
 /// Returns the state that a function belongs to.
 pub(crate) fn own(lua: &Lua) -> Option<Arc<Machine>> {
-    lua.app_data_ref::<Own>().and_then(|own| own.0.upgrade())
+    lua.app_data_ref::<OwnState>().and_then(|own| own.0.upgrade())
 }
 
 /// Starts a task for a running script.

@@ -9,7 +9,7 @@ pub(crate) fn machine(limits: &str) -> Arc<Machine> {
     let spec = loaded.spec.global.lua;
     let memory = spec.maxmem as usize * (1 << 20);
     let machine = Machine::new(&spec, 0, ScriptLimits::new(&spec, 1), memory).expect("a state");
-    crate::bounds::open(&machine).expect("its functions");
+    crate::time_limits::open(&machine).expect("its functions");
     machine
 }
 

@@ -20,7 +20,7 @@ fn is_section(word: &str) -> bool {
 }
 
 /// Sections of the files that have been read, by path.
-type Known = HashMap<String, Vec<Section>>;
+type SectionsByPath = HashMap<String, Vec<Section>>;
 
 /// Reads the files of every filter into the specification, and adds them to `sources`.
 pub fn read_files(
@@ -30,7 +30,7 @@ pub fn read_files(
     spec: &mut Spec,
     out: &mut Vec<Diagnostic>,
 ) {
-    let mut known = Known::new();
+    let mut known = SectionsByPath::new();
     for index in 0..spec.proxies.len() {
         for place in 0..spec.proxies[index].filters.list.len() {
             let FilterSpec::Spoe(filter) = &spec.proxies[index].filters.list[place] else { continue };
@@ -82,7 +82,7 @@ fn read_file(
     (document, language): (&Document, &LanguageOptions),
     options: &SpecOptions,
     filter: &SpoeFilterSpec,
-    known: &mut Known,
+    known: &mut SectionsByPath,
     out: &mut Vec<Diagnostic>,
 ) -> Result<Vec<Section>, Diagnostic> {
     if let Some(sections) = known.get(&filter.path) {

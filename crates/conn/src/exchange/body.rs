@@ -8,7 +8,7 @@ use wire::http::Framing;
 
 use super::whole;
 use crate::downstream::Downstream;
-use crate::flow::{BodyFilter, Flow, FlowError, FlowStep, Moved, Trailers};
+use crate::flow::{BodyFilter, Flow, FlowError, FlowProgress, FlowStep, Trailers};
 use crate::h1::{BodyEnd, UnreadBody};
 use crate::service::Intake;
 use crate::upstream::Upstream;
@@ -76,7 +76,7 @@ impl RequestBody {
         cx: &mut Context<'_>,
         client: &mut Downstream,
         upstream: &mut Upstream<'_>,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let step = match whole::send_request(cx, &mut self.flow, upstream, moved) {
             Some(sent) => sent?,
@@ -94,7 +94,7 @@ impl RequestBody {
         cx: &mut Context<'_>,
         client: &mut Downstream,
         upstream: &mut Upstream<'_>,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let flow = &mut self.flow;
         match (client, upstream) {
@@ -135,7 +135,7 @@ impl RequestBody {
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Downstream,
-        moved: &mut Moved,
+        moved: &mut FlowProgress,
     ) -> Result<FlowStep, FlowError> {
         let step = match &mut *client {
             Downstream::H1(server) => self.flow.poll_drain(cx, &mut server.transport, moved)?,

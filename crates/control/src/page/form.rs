@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::generation::Generation;
 use engine::service::registry::PageRequest;
-use engine::service::shutting::shut_sessions;
+use engine::service::session_shutdown::shut_sessions;
 use engine::service::transitions::{Orderer, force, set_admin};
 use engine::stream_state::Cause;
 use engine::worker::{Process, Worker};

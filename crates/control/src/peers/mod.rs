@@ -1,7 +1,7 @@
 //! Exchanges stick tables with other instances (configuration manual, section 11.2): one worker serves a section, with
 //! a task for each connection. Must never decide which messages are sent: `live::peers` does.
 
-mod calling;
+mod connector;
 mod conversation;
 mod listening;
 mod tasks;
@@ -9,6 +9,7 @@ mod tasks;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use engine::peering::Exchange;
 use engine::worker::Worker;
 use live::peers::Section;
 use rt::net::ListeningSocket;
@@ -35,12 +36,12 @@ pub fn worker_of(section: usize, workers: usize) -> usize {
 pub fn start(mut sockets: Vec<PeerSocket>) {
     let Some(worker) = rt::local::<Worker>() else { return };
     let shared = &worker.process;
-    for (place, party) in shared.exchange.parties().iter().enumerate() {
+    for (place, party) in shared.service::<Exchange>().parties().iter().enumerate() {
         let index = party.plan.section.index;
         if worker_of(index, shared.workers()) != worker.id {
             continue;
         }
-        let succeeds = shared.exchange.expects_predecessor();
+        let succeeds = shared.service::<Exchange>().expects_predecessor();
         let (limit, pid) = (worker.generation().program.global.bufsize.saturating_sub(FRAME), std::process::id());
         let Some(setting) = party.plan.setting(limit, pid) else { continue };
         *party.lock() = Some(Section::new(setting, rt::now(), succeeds));
@@ -50,6 +51,6 @@ pub fn start(mut sockets: Vec<PeerSocket>) {
         // The process waits for the end of this task, so that a successor is taught.
         worker.begin_accepting();
         rt::spawn(rt::Class::Normal, rt::NO_TAG, listening::listen(Rc::clone(&circle), own));
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, calling::keep(circle));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, connector::keep(circle));
     }
 }

@@ -7,7 +7,8 @@ use std::task::{Context, Waker};
 
 use live::peers::Section;
 
-use engine::peering::Party;
+use engine::peering::Exchange;
+use engine::peering::PeersState;
 use engine::worker::Worker;
 
 pub(super) struct PeerTasks {
@@ -25,8 +26,8 @@ impl PeerTasks {
         Self { worker, place, connections: RefCell::default(), keeper: RefCell::default() }
     }
 
-    pub(super) fn party(&self) -> &Party {
-        &self.worker.process.exchange.parties()[self.place]
+    pub(super) fn party(&self) -> &PeersState {
+        &self.worker.process.service::<Exchange>().parties()[self.place]
     }
 
     /// Calls `work` with the locked section. `None`: it has not been started.

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use engine::generation::Generation;
+use engine::resolve::Resolving;
 use engine::worker::Worker;
 use policy::program::Proxy;
 
@@ -241,7 +242,7 @@ impl Output<'_> {
     }
 
     fn resolvers(&self, place: ScrapePosition, out: &mut String) -> ScrapePosition {
-        let first = self.worker.process.resolving.counts.iter().flatten().next();
+        let first = self.worker.process.service::<Resolving>().counts.iter().flatten().next();
         let Some((key, ..)) = first.and_then(|counts| counts.rows().into_iter().nth(place.metric)) else {
             return place.next_scope();
         };
@@ -249,7 +250,7 @@ impl Output<'_> {
         if !self.selection.wants(&whole) {
             return place.next_metric();
         }
-        let sections = self.generation.program.resolvers.iter().zip(&self.worker.process.resolving.counts);
+        let sections = self.generation.program.resolvers.iter().zip(&self.worker.process.service::<Resolving>().counts);
         let Some((section, counts)) = sections.into_iter().nth(place.group) else { return place.next_metric() };
         if place.group == 0 {
             begin(out, &whole, Type::Gauge, NAME_SERVER_COUNTS[place.metric]);

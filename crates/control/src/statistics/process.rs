@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use engine::host::Host;
+use engine::peering::Exchange;
 use engine::worker::Worker;
 use live::ProcessState;
 use live::counters::Counters;
@@ -131,7 +132,7 @@ impl<'a> ProcessInfo<'a> {
             connections: shared.sessions() as u64,
             listeners: (binds.sum::<usize>() + program.runtime.sockets.len()) as u64,
             stopping: shared.is_stopping(),
-            peers: shared.exchange.connected(),
+            peers: shared.service::<Exchange>().connected(),
             dropped_logs: shared.log_targets.dropped(),
             failed_scripts: shared.services.failures(),
             received_logs: shared.log_targets.received(),

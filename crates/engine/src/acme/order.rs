@@ -15,6 +15,7 @@ use wire::acme::{self, Authorization, Order, Status};
 
 use super::dialogue::{Dialogue, Reason, retry_after};
 use super::proof::{Proofs, ready};
+use crate::certificates::Certificates;
 use crate::worker::Worker;
 
 /// Polls of a pending resource before the attempt fails.
@@ -147,7 +148,7 @@ async fn wait(dialogue: &mut Dialogue<'_>, url: &str, mut order: Order, wanted: 
 
 /// Returns the key of the new certificate; a fresh one is generated on a helper thread, because that can take long.
 async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) -> Result<Key, Reason> {
-    let former = worker.process.certificates.lock().find(&worker.generation().program, &own.name);
+    let former = worker.process.service::<Certificates>().lock().find(&worker.generation().program, &own.name);
     if let Some(former) = former.filter(|_| section.reuses_key) {
         return Key::of(&former);
     }
@@ -158,7 +159,7 @@ async fn key(worker: &Rc<Worker>, own: &AcmeCertificate, section: &AcmeSection) 
 /// Installs the certificate in place of the previous one, as `commit ssl cert` does.
 fn install(worker: &Rc<Worker>, own: &AcmeCertificate, text: &[u8]) -> Result<(), Reason> {
     let program = Arc::clone(&worker.generation().program);
-    let mut held = worker.process.certificates.lock();
+    let mut held = worker.process.service::<Certificates>().lock();
     // The next certificate inherits the usage of the previous one.
     let mut draft = held.find(&program, &own.name).map_or_else(|| Draft::empty(&own.name), |former| Draft::of(&former));
     let made = draft.set_text(text).and_then(|()| draft.finish(rt::wall().seconds));

@@ -16,8 +16,8 @@ use policy::check::{AgentAnswer, AgentCheck, Word};
 use policy::program::{Proxy, Server, ServerAddress};
 use rt::net::Address;
 
-use super::course::Waited;
-use super::words;
+use super::messages;
+use super::running::Waited;
 use crate::service::{transitions, weight};
 use crate::worker::Worker;
 
@@ -164,7 +164,7 @@ impl<'a> Question<'a> {
 
     /// Connects, sends the configured string and returns the agent's line.
     async fn ask(mut self) -> Result<Vec<u8>, Failure> {
-        let orders = self.worker.process.probing.agent(self.server.serial);
+        let orders = self.worker.process.checks.targets.agent(self.server.serial);
         let mut stream = self.connect(orders.address, orders.port).await?;
         if let Some(timeout) = self.timeout {
             self.deadline = rt::now() + timeout;
@@ -175,7 +175,7 @@ impl<'a> Question<'a> {
             let rest = [IoSlice::new(&sent[at..])];
             match self.within(|cx| stream.poll_write_slices(cx, &rest, false)).await {
                 Waited::Done(Ok(written)) => at += written,
-                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, words::of_system(&error))),
+                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, messages::of_system(&error))),
                 Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),
             }
         }
@@ -194,7 +194,7 @@ impl<'a> Question<'a> {
         let Some(route) = route else {
             return Err((CheckStatus::L4Connection, "no way to the server".to_owned()));
         };
-        let failed = |error: &std::io::Error| (CheckStatus::L4Connection, words::of_system(error));
+        let failed = |error: &std::io::Error| (CheckStatus::L4Connection, messages::of_system(error));
         let mut connecting = transport::connect(&destination, &route.options).map_err(|error| failed(&error))?;
         match self.within(|cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => Ok(stream),
@@ -222,7 +222,7 @@ impl<'a> Question<'a> {
                     return Err((CheckStatus::Checked, "Ignoring incomplete line from agent".to_owned()));
                 }
                 Waited::Done(Ok(_)) => {}
-                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, words::of_system(&error))),
+                Waited::Done(Err(error)) => return Err((CheckStatus::SocketError, messages::of_system(&error))),
                 Waited::Expired => return Err((CheckStatus::L7Timeout, String::new())),
             }
         }

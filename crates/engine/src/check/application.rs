@@ -13,11 +13,11 @@ use policy::program::MuxProtocol;
 use wire::h1::{self, Parse, Scan};
 use wire::http::{Framing, Head, Method};
 
-use super::course::{Course, Outcome, Waited};
-use super::words;
+use super::messages;
+use super::running::{Outcome, RunningCheck, Waited};
 use crate::fcgi_request;
 
-impl Course<'_> {
+impl RunningCheck<'_> {
     /// Whether a connection has to speak FastCGI.
     pub(super) fn asks_application(&self, connect: &Connect) -> bool {
         self.check.is_http && self.protocol(connect) == Some(MuxProtocol::Fcgi)
@@ -28,8 +28,9 @@ impl Course<'_> {
         if self.asks_application(connect) {
             // Such a connection cannot be pooled.
             self.keep_alone();
-            self.spare = None;
-            self.application = self.stream.take().map(|stream| Box::new(Connection::new(stream, Options::default())));
+            self.connection.spare = None;
+            self.connection.application =
+                self.connection.stream.take().map(|stream| Box::new(Connection::new(stream, Options::default())));
         }
     }
 
@@ -40,8 +41,8 @@ impl Course<'_> {
         text: &[u8],
         comment: Option<&str>,
     ) -> Result<(), Outcome> {
-        self.input.clear();
-        self.ended = false;
+        self.connection.input.clear();
+        self.connection.ended = false;
         let (mut head, mut out) = (Head::new(), rt::buffer());
         let app = self.proxy.backend.as_ref().and_then(|backend| backend.fcgi.as_ref());
         let parsed = h1::parse_request(text, &self.head_limits(), &mut Scan::default(), &mut head);
@@ -52,20 +53,20 @@ impl Course<'_> {
             _ => false,
         };
         if !is_written {
-            return Err(Outcome::new(CheckStatus::SocketError, words::at_send(self, comment)));
+            return Err(Outcome::new(CheckStatus::SocketError, messages::at_send(self, comment)));
         }
         let sent = self.within(|cx| Upstream::Fcgi(&mut application).poll_send(cx, &mut out)).await;
-        self.application = Some(application);
+        self.connection.application = Some(application);
         self.note_sent(sent, text.len(), comment)
     }
 
     /// Converts a CGI/1.1 response head to one of HTTP. Returns false if it is not valid.
     pub(super) fn settle_head(&self, head: &mut Head) -> bool {
-        if self.application.is_none() {
+        if self.connection.application.is_none() {
             return true;
         }
-        let method = if self.asked_head { Method::Head } else { Method::Get };
-        let fits = wire::fcgi::settle(head, method);
+        let method = if self.answer.asked_head { Method::Head } else { Method::Get };
+        let fits = wire::fcgi::apply_cgi_fields(head, method);
         // The payload is delivered unframed, up to its end.
         if head.framing == Framing::Chunked {
             head.framing = Framing::UntilClose;
@@ -75,12 +76,12 @@ impl Course<'_> {
 
     /// Receives more bytes of a response.
     pub(super) async fn receive_from_fcgi(&mut self, mut application: Box<Connection>) -> Waited<io::Result<()>> {
-        let mut input = std::mem::replace(&mut self.input, Buffer::empty());
+        let mut input = std::mem::replace(&mut self.connection.input, Buffer::empty());
         if input.capacity() == 0 {
             input = rt::buffer();
         }
         let read = self.within(|cx| application.poll_read(cx, &mut input)).await;
-        (self.input, self.application) = (input, Some(application));
+        (self.connection.input, self.connection.application) = (input, Some(application));
         self.note_received(read)
     }
 }

@@ -6,11 +6,11 @@ use conn::h2::Solo;
 use live::health::CheckStatus;
 use policy::check::Connect;
 
-use super::course::{Course, Outcome, Waited};
+use super::running::{Outcome, RunningCheck, Waited};
 use crate::worker::attachments::Kind;
-use crate::worker::waiting::Waiting;
+use crate::worker::connection_waiter::Waiting;
 
-impl Course<'_> {
+impl RunningCheck<'_> {
     /// Attaches the check to a connection that the server has opened.
     pub(super) async fn attach(&mut self, connect: &Connect) -> Result<(), Outcome> {
         // The message of HAProxy, which tries to open one.
@@ -27,7 +27,7 @@ impl Course<'_> {
             if let Some(link) = link.flatten() {
                 let Carrier::H2(request) = link.carrier else { return Err(fails()) };
                 self.keep_alone();
-                self.solo = Some(Box::new(Solo::sharing(*request)));
+                self.connection.solo = Some(Box::new(Solo::sharing(*request)));
                 self.restart_timeout();
                 return Ok(());
             }

@@ -84,7 +84,7 @@ async fn run(
     if !external.allowed {
         return Err(Failure::Fork(io::Error::from_raw_os_error(NO_PROCESS)));
     }
-    let programs = &worker.process.programs;
+    let programs = &worker.process.checks.programs;
     let Some(room) = programs.room(deadline).await else { return Ok(LATE) };
     let invocation = invocation(worker, (proxy, server), external);
     let started = programs.starters.run(move || invocation.start()).await;
@@ -96,7 +96,7 @@ async fn run(
     })?;
     let mut running = launched.follow().map_err(Failure::Fork)?;
     match end(&mut running, deadline).await {
-        Some(ended) => ended.map(judge).map_err(Failure::Fork),
+        Some(ended) => ended.map(finding_of).map_err(Failure::Fork),
         None => {
             rt::spawn(rt::Class::Normal, rt::NO_TAG, see_off(running, room));
             Ok(LATE)
@@ -126,7 +126,7 @@ async fn see_off(mut running: Running, room: Room) {
     drop((running, room));
 }
 
-fn judge(status: ExitStatus) -> Finding {
+fn finding_of(status: ExitStatus) -> Finding {
     match status.code() {
         Some(0) => (CheckStatus::ProgramOk, 0),
         Some(code) => (CheckStatus::ProgramError, i64::from(code)),

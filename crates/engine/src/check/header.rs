@@ -1,10 +1,10 @@
 //! The PROXY header that the connection of a check begins with (`check-send-proxy`). Must never describe a client: a check has
 //! none.
 
-use super::course::Course;
+use super::running::RunningCheck;
 use wire::proxy_protocol::{EncoderV2, Ends, encode_v1};
 
-impl Course<'_> {
+impl RunningCheck<'_> {
     /// Builds the header. Version 1 contains the connection's own addresses; version 2 has the command LOCAL without addresses,
     /// unless `pp2-never-send-local` is set.
     pub(super) fn header(&self) -> Vec<u8> {
@@ -27,7 +27,7 @@ impl Course<'_> {
     }
 
     fn ends(&self) -> Ends {
-        let stream = self.stream.as_ref()?;
+        let stream = self.connection.stream.as_ref()?;
         Some((stream.local_address().ok()?.inet()?, stream.peer_address().ok()?.inet()?))
     }
 }

@@ -8,21 +8,21 @@ use policy::program::{ServerAddress, ServerPort};
 use wire::h1::{self, ChunkDecoder, HeadLimits, Parse, RequestContext, Scan};
 use wire::http::{Fields, Framing, Head};
 
-use super::course::{Course, Outcome, Waited};
-use super::words;
+use super::messages;
+use super::running::{Outcome, RunningCheck, Waited};
 
 /// Initial capacity for a request, in bytes.
 const USUAL: usize = 256;
 
-impl<'a> Course<'a> {
+impl<'a> RunningCheck<'a> {
     pub(super) async fn send_request(&mut self, request: &'a Request) -> Result<(), Outcome> {
         let bytes = self.request(request);
-        self.head = None;
-        self.asked_head = *request.method == *b"HEAD";
-        if let Some(solo) = self.solo.take() {
+        self.answer.head = None;
+        self.answer.asked_head = *request.method == *b"HEAD";
+        if let Some(solo) = self.connection.solo.take() {
             return self.ask(solo, &bytes, request.comment.as_deref()).await;
         }
-        if let Some(application) = self.application.take() {
+        if let Some(application) = self.connection.application.take() {
             return self.ask_fcgi(application, &bytes, request.comment.as_deref()).await;
         }
         self.write(&bytes, request.comment.as_deref()).await?;
@@ -134,18 +134,18 @@ impl<'a> Course<'a> {
     /// Waits for a response that fulfils an `http-check expect`.
     pub(super) async fn expect_answer(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
         self.restart_timeout();
-        if self.head.is_none() {
-            self.head = Some(self.read_head(expect).await?);
+        if self.answer.head.is_none() {
+            self.answer.head = Some(self.read_head(expect).await?);
         }
-        let Some(head) = &self.head else { return Ok(()) };
+        let Some(head) = &self.answer.head else { return Ok(()) };
         if self.wants_no_more(head) {
             return Ok(());
         }
         match self.lend(&[], |context| expect.judge_head(head, context)) {
             Some(true) => return Ok(()),
             Some(false) => {
-                let reason = words::printable(head.reason());
-                return Err(self.refuse(expect, words::with_comment(self, expect, reason)));
+                let reason = messages::printable(head.reason());
+                return Err(self.refuse(expect, messages::with_comment(self, expect, reason)));
             }
             None => {}
         }
@@ -165,7 +165,7 @@ impl<'a> Course<'a> {
 
     /// Reads the head of a final response; interim ones are skipped.
     pub(super) async fn read_head(&mut self, expect: &Expect) -> Result<Head, Outcome> {
-        if let Some(solo) = self.solo.take() {
+        if let Some(solo) = self.connection.solo.take() {
             return self.read_head_from(solo, expect).await;
         }
         let global = &self.generation.program.global;
@@ -173,11 +173,11 @@ impl<'a> Course<'a> {
         let mut scan = Scan::default();
         let mut head = Head::default();
         loop {
-            if !self.input.is_empty() {
-                let context = RequestContext { head: self.asked_head, ..RequestContext::default() };
-                match h1::parse_response(self.input.data(), &limits, &context, &mut scan, &mut head) {
+            if !self.connection.input.is_empty() {
+                let context = RequestContext { head: self.answer.asked_head, ..RequestContext::default() };
+                match h1::parse_response(self.connection.input.data(), &limits, &context, &mut scan, &mut head) {
                     Ok(Parse::Complete { consumed }) => {
-                        self.input.consume(consumed);
+                        self.connection.input.consume(consumed);
                         if !self.settle_head(&mut head) {
                             return Err(Outcome::new(CheckStatus::SocketError, String::new()));
                         }
@@ -188,19 +188,19 @@ impl<'a> Course<'a> {
                         (scan, head) = (Scan::default(), Head::default());
                         continue;
                     }
-                    Ok(Parse::Partial) if self.input.len() < global.bufsize => {}
+                    Ok(Parse::Partial) if self.connection.input.len() < global.bufsize => {}
                     Ok(Parse::Partial) | Err(_) => return Err(Outcome::new(CheckStatus::SocketError, String::new())),
                 }
             }
-            if self.ended {
+            if self.connection.ended {
                 return Err(Outcome::new(CheckStatus::SocketError, String::new()));
             }
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    return Err(Outcome::new(CheckStatus::SocketError, messages::of_system(&error)));
                 }
-                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+                Waited::Expired => return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect))),
             }
         }
     }
@@ -208,18 +208,18 @@ impl<'a> Course<'a> {
     /// Matches a response's body, up to the size of a buffer.
     async fn expect_body(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
         let most = self.generation.program.global.bufsize;
-        let mut framing = self.head.as_ref().map_or(Framing::None, |head| head.framing);
+        let mut framing = self.answer.head.as_ref().map_or(Framing::None, |head| head.framing);
         let mut body = Vec::new();
         let mut decoder = ChunkDecoder::new();
-        let first = self.pooling.body.replace(false).is_none();
+        let first = self.connection.pooling.body.replace(false).is_none();
         loop {
             let mut complete = take_body(self, &mut framing, &mut decoder, &mut body)?;
-            self.pooling.body = Some(complete && first);
+            self.connection.pooling.body = Some(complete && first);
             body.truncate(most);
-            complete |= self.ended || body.len() >= most;
+            complete |= self.connection.ended || body.len() >= most;
             if body.is_empty() && complete {
                 let text = "HTTP content check could not find a response body";
-                return Err(self.refuse(expect, words::with_comment(self, expect, text.to_owned())));
+                return Err(self.refuse(expect, messages::with_comment(self, expect, text.to_owned())));
             }
             if !body.is_empty() || complete {
                 match self.lend(&body, |context| expect.look(&body, complete, context)) {
@@ -229,11 +229,11 @@ impl<'a> Course<'a> {
                             true => "HTTP check matched unwanted content",
                             false => "HTTP content check did not match",
                         };
-                        return Err(self.refuse(expect, words::with_comment(self, expect, text.to_owned())));
+                        return Err(self.refuse(expect, messages::with_comment(self, expect, text.to_owned())));
                     }
                     Finding::Wait if complete => {
                         let text = "HTTP content check did not match".to_owned();
-                        return Err(self.refuse(expect, words::with_comment(self, expect, text)));
+                        return Err(self.refuse(expect, messages::with_comment(self, expect, text)));
                     }
                     Finding::Wait => {}
                 }
@@ -241,9 +241,9 @@ impl<'a> Course<'a> {
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    return Err(Outcome::new(CheckStatus::SocketError, messages::of_system(&error)));
                 }
-                Waited::Expired => return Err(Outcome::new(expect.timeout, words::at_expect(self, expect))),
+                Waited::Expired => return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect))),
             }
         }
     }
@@ -251,12 +251,12 @@ impl<'a> Course<'a> {
 
 /// Moves body bytes from the input. Returns true if the body is complete.
 fn take_body(
-    course: &mut Course<'_>,
+    running: &mut RunningCheck<'_>,
     framing: &mut Framing,
     decoder: &mut ChunkDecoder,
     body: &mut Vec<u8>,
 ) -> Result<bool, Outcome> {
-    let input = &mut course.input;
+    let input = &mut running.connection.input;
     match framing {
         Framing::None => Ok(true),
         Framing::UntilClose => {

@@ -4,21 +4,22 @@
 mod agent;
 mod application;
 mod attached;
-mod beat;
-mod course;
+mod connect;
 mod external;
 mod grpc;
 mod header;
 mod http;
-mod naming;
-mod opening;
+mod http2;
+mod messages;
 mod outcome;
 mod pooling;
 mod programs;
 mod run;
-mod several;
+mod running;
+mod sni;
+mod state;
 mod targets;
-mod words;
+mod tick;
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -37,9 +38,9 @@ use crate::service::events as script_events;
 use crate::service::transitions::{self, Cause, Online};
 use crate::service::{mail, slow_start};
 use crate::worker::{Process, Worker};
-pub use programs::Programs;
+pub(crate) use messages::reason;
+pub use state::Checks;
 pub use targets::{Orders, Targets};
-pub(crate) use words::reason;
 
 /// Starts the checks that are assigned to this worker. The first checks of all servers are spread evenly over the shortest
 /// interval of any server, so that they are never all sent at once.
@@ -156,7 +157,7 @@ async fn pause_until(worker: &Worker, (proxy, server): (usize, usize), regular: 
 
 /// Returns the start of the next check, from that of the previous one.
 fn next_after(worker: &Worker, begun: Moment, interval: Duration) -> Moment {
-    beat::nearest(begun + spread(worker, interval), interval)
+    tick::nearest(begun + spread(worker, interval), interval)
 }
 
 /// Applies `spread-checks`: changes the interval at random by up to that many per cent.
@@ -181,7 +182,7 @@ pub(crate) fn trace(worker: &Worker, (proxy, server): (&Proxy, &Server), event: 
 
 /// Applies the result of a check to the server's state, and reports it.
 fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, mut report: Report) {
-    report.info = words::shortened(report.info);
+    report.info = messages::shortened(report.info);
     let passed = matches!(report.status.verdict(), Some(Verdict::Passed | Verdict::Conditional));
     let result = if passed { &events::CHECK_SUCCESS } else { &events::CHECK_FAILURE };
     trace(worker, (proxy, server), result, || report.status.name().to_owned());
@@ -189,7 +190,7 @@ fn conclude(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, m
     let state = &worker.process.live.proxies[proxy.index];
     if report.status == CheckStatus::L4Timeout {
         // The server's address may have changed.
-        crate::resolve::suspect(worker, server);
+        crate::resolve::resolve_again(worker, server);
     }
     let found = state.end_check(server.index, checker, report.clone(), rt::now());
     announce(worker, (proxy, server), checker, &report, found);
@@ -205,7 +206,7 @@ fn announce(
 ) {
     let logs = proxy.backend.as_ref().is_some_and(|backend| backend.check.log);
     if logs && told {
-        tell(worker, proxy, server, checker, report);
+        log_result(worker, proxy, server, checker, report);
     }
     if told {
         script_events::checked(worker, proxy, server, checker);
@@ -214,7 +215,7 @@ fn announce(
     if let Some(transition) = transition {
         // Computed only after a transition: it iterates over all servers.
         let online = Online::before(proxy, &worker.process.live.proxies[proxy.index], &transition);
-        transitions::settle(worker, proxy, server, (transition, online), cause);
+        transitions::apply_consequences(worker, proxy, server, (transition, online), cause);
     }
 }
 
@@ -244,7 +245,7 @@ pub(crate) fn observe(worker: &Worker, proxy: &Proxy, server: &Server, sign: Sig
 }
 
 /// Logs a check result (`option log-health-checks`).
-fn tell(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: &Report) {
+fn log_result(worker: &Worker, proxy: &Proxy, server: &Server, checker: Checker, report: &Report) {
     let state = &worker.process.live.proxies[proxy.index];
     let (Some(health), Some(status)) = (state.health(server.index, checker), state.status(server.index)) else {
         return;

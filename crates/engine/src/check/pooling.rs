@@ -13,15 +13,15 @@ use policy::program::ServerAddress;
 use wire::h1::{ChunkDecoder, ChunkState};
 use wire::http::{Fields, Framing, authentication};
 
-use super::course::{Course, Origin, Outcome, Pooling};
-use crate::session::attached::named;
+use super::running::{Origin, Outcome, Pooling, RunningCheck};
+use crate::session::attached_server::key_of_name;
 
-impl<'a> Course<'a> {
+impl<'a> RunningCheck<'a> {
     /// Returns the pool name of connections that fit a step; empty: those without a name. `None`: no pooled connection fits.
     pub(super) fn pool_name(&self, connect: &Connect) -> Option<Cow<'a, [u8]>> {
         let name = self.own.reuse.as_deref().filter(|_| self.check.is_http)?;
         let special = connect.port.is_some() || connect.address.is_some() || connect.send_proxy || connect.via_socks4;
-        let orders = self.worker.process.probing.check(self.server.serial);
+        let orders = self.worker.process.checks.targets.check(self.server.serial);
         let elsewhere = orders.address.is_some() || orders.port.is_some();
         // Checks do not connect with properties that depend on a client's request, nor through a SOCKS4 proxy.
         let differs = self.server.connecting.varies || self.server.connecting.socks4.is_some();
@@ -37,7 +37,7 @@ impl<'a> Course<'a> {
             return None;
         }
         // Connections with different SNIs are not interchangeable.
-        let asked = || self.server_name(connect, self.tls(connect)?).map(|name| named(name.as_bytes()));
+        let asked = || self.server_name(connect, self.tls(connect)?).map(|name| key_of_name(name.as_bytes()));
         Some(match name.is_empty().then(asked).flatten() {
             Some(asked) => Cow::Owned(asked),
             None => Cow::Borrowed(name),
@@ -51,7 +51,7 @@ impl<'a> Course<'a> {
     /// Takes an idle connection as the check's stream. Returns false if there is none; the one that is opened then may be pooled
     /// later, if allowed.
     pub(super) fn take_idle(&mut self, connect: &Connect) -> bool {
-        self.pooling = Pooling { fresh: self.pooling.fresh, ..Pooling::default() };
+        self.connection.pooling = Pooling { fresh: self.connection.pooling.fresh, ..Pooling::default() };
         let Some(name) = self.pool_name(connect) else { return false };
         let (pool, serial) = (&self.worker.process.pool, self.server.serial);
         // Each check is a session of its own, and this is its first request.
@@ -63,32 +63,33 @@ impl<'a> Course<'a> {
         let key = PoolKey::new(&name);
         let key = if name.is_empty() { PoolKey::COMMON } else { key };
         let taken = proven
-            .filter(|_| !self.pooling.fresh)
+            .filter(|_| !self.connection.pooling.fresh)
             .and_then(|proven| self.worker.links.take_own(pool, serial, proven, key));
         let Some(link) = taken else {
             let (generation, pool_key) = (pool.generation(serial), key.keep(None));
             // A connection that is not counted must not be put among those that `strict-maxconn` limits.
             if !self.server.strict_maxconn {
-                self.pooling.origin = Some(Origin { answers: 0, glitches: 0, generation, place: None, pool_key });
+                self.connection.pooling.origin =
+                    Some(Origin { answers: 0, glitches: 0, generation, place: None, pool_key });
             }
             return false;
         };
         let Link { carrier, answers, glitches, generation, place, pool_key, .. } = link;
         let Some(stream) = carrier.into_transport() else { return false };
-        self.pooling.origin = Some(Origin { answers, glitches, generation, place, pool_key });
-        self.spare = None;
-        self.stream = Some(stream);
+        self.connection.pooling.origin = Some(Origin { answers, glitches, generation, place, pool_key });
+        self.connection.spare = None;
+        self.connection.stream = Some(stream);
         true
     }
 
     /// Excludes the connection from pooling.
     pub(super) fn keep_alone(&mut self) {
-        self.pooling.origin = None;
+        self.connection.pooling.origin = None;
     }
 
     /// Whether the connection may be put in the pool after the check.
     pub(super) fn is_shared(&self) -> bool {
-        self.pooling.origin.is_some()
+        self.connection.pooling.origin.is_some()
     }
 
     /// Records that a request was sent completely, and whether it lets the server keep the connection open.
@@ -107,30 +108,31 @@ impl<'a> Course<'a> {
             Some(value) => value.eq_ignore_ascii_case(b"keep-alive"),
         };
         let logs_in = head.split(|byte| *byte == b'\n').any(authentication::logs_connection_in);
-        self.pooling.keeps = stays && options.next().is_none() && *request.method != *b"CONNECT" && !logs_in;
-        self.pooling.requests = self.pooling.requests.saturating_add(1);
-        self.pooling.body = None;
+        self.connection.pooling.keeps = stays && options.next().is_none() && *request.method != *b"CONNECT" && !logs_in;
+        self.connection.pooling.requests = self.connection.pooling.requests.saturating_add(1);
+        self.connection.pooling.body = None;
     }
 
     /// Whether the check failed because the server closed an idle connection before it received the request: that is no failure
     /// of the server. The check may then start again, over a new connection.
     pub(super) fn begins_again(&mut self, outcome: &Outcome) -> bool {
-        let reused = self.pooling.origin.as_ref().is_some_and(|origin| origin.answers > 0);
-        let silent = self.head.is_none() && self.input.is_empty() && self.pooling.requests <= 1;
-        let again = reused && silent && outcome.status == CheckStatus::SocketError && !self.pooling.fresh;
-        self.pooling.fresh |= again;
+        let reused = self.connection.pooling.origin.as_ref().is_some_and(|origin| origin.answers > 0);
+        let silent =
+            self.answer.head.is_none() && self.connection.input.is_empty() && self.connection.pooling.requests <= 1;
+        let again = reused && silent && outcome.status == CheckStatus::SocketError && !self.connection.pooling.fresh;
+        self.connection.pooling.fresh |= again;
         again
     }
 
     /// Puts the connection in the pool, if nothing of the check is left on it. Otherwise returns the stream, which has to be
     /// closed.
     pub(super) fn lay_down(&mut self, mut stream: Transport) -> Option<Transport> {
-        let pooling = std::mem::take(&mut self.pooling);
-        self.pooling.fresh = pooling.fresh;
+        let pooling = std::mem::take(&mut self.connection.pooling);
+        self.connection.pooling.fresh = pooling.fresh;
         let Some(origin) = pooling.origin.filter(|_| pooling.keeps && pooling.requests == 1) else {
             return Some(stream);
         };
-        if self.ended || !self.is_whole(pooling.body) || !stream.is_clean() {
+        if self.connection.ended || !self.is_whole(pooling.body) || !stream.is_clean() {
             return Some(stream);
         }
         let Origin { answers, glitches, generation, place, pool_key } = origin;
@@ -152,19 +154,19 @@ impl<'a> Course<'a> {
 
     /// Whether the response was received completely, with no bytes after it.
     fn is_whole(&mut self, body: Option<bool>) -> bool {
-        let Some(head) = self.head.as_ref().filter(|head| head.keeps_alive() && head.status() != 101) else {
+        let Some(head) = self.answer.head.as_ref().filter(|head| head.keeps_alive() && head.status() != 101) else {
             return false;
         };
         if let Some(read) = body {
-            return read && self.input.is_empty();
+            return read && self.connection.input.is_empty();
         }
         match head.framing {
-            Framing::None => self.input.is_empty(),
-            Framing::Length(length) => length == self.input.len() as u64,
+            Framing::None => self.connection.input.is_empty(),
+            Framing::Length(length) => length == self.connection.input.len() as u64,
             Framing::UntilClose => false,
             Framing::Chunked => {
-                let length = self.input.len();
-                let decoded = ChunkDecoder::new().decode_in_place(self.input.data_mut(), &mut Fields::new());
+                let length = self.connection.input.len();
+                let decoded = ChunkDecoder::new().decode_in_place(self.connection.input.data_mut(), &mut Fields::new());
                 decoded.is_ok_and(|decoded| decoded.state == ChunkState::End && decoded.consumed == length)
             }
         }

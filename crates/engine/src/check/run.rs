@@ -1,7 +1,6 @@
 //! Runs one check of one server: connects, sends, and waits for responses (configuration manual, "option tcp-check", "option
 //! httpchk"). Must never decide the effect of the result on the server.
 
-use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,16 +9,16 @@ use std::time::Duration;
 
 use base::buffer::Buffer;
 use expression::sample::{Bytes, Context, Direction, Meter, Value};
-use expression::variable::{Phase, SessionStore, Variables};
+use expression::variable::{Phase, Variables};
 use live::counters::{Count, ProtocolCounts};
 use live::health::{CheckStatus, Report};
-use policy::check::{Answer, CheckStep, Expect, Finding, Judgement, Payload, Wanted};
+use policy::check::{Answer, CheckStep, Expect, ExpectMatch, Finding, Judgement, Payload};
 use policy::program::{Proxy, Server};
 use policy::rule::Action;
 use rt::Timer;
 
-use super::course::{Course, IMPLICIT, Outcome, Pooling, Waited};
-use super::words;
+use super::messages;
+use super::running::{CheckAnswer, CheckConnection, IMPLICIT, Outcome, Progress, RunningCheck, Scopes, Waited};
 use crate::generation::Generation;
 use crate::probes::{Names, ProcessProbes};
 use crate::worker::Worker;
@@ -33,13 +32,13 @@ pub(super) fn check<'a>(
     server: &'a Server,
     interval: Duration,
 ) -> Option<Pin<Box<impl Future<Output = Report>>>> {
-    let course = Course::new((worker, generation), proxy, server, interval)?;
+    let running = RunningCheck::new((worker, generation), proxy, server, interval)?;
     // Each check counts as a session, as in HAProxy.
     worker.counters().process.connections.increment();
-    Some(Box::pin(course.run()))
+    Some(Box::pin(running.run()))
 }
 
-impl<'a> Course<'a> {
+impl<'a> RunningCheck<'a> {
     fn new(
         (worker, generation): (&'a Worker, &'a Generation),
         proxy: &'a Proxy,
@@ -61,26 +60,10 @@ impl<'a> Course<'a> {
             begun,
             deadline: begun + bound,
             timer: Timer::new(),
-            stream: None,
-            solo: None,
-            application: None,
-            pooling: Pooling::default(),
-            input: Buffer::empty(),
-            ended: false,
-            unproven: None,
-            yields: false,
-            linger: false,
-            spare: None,
-            asked_head: false,
-            head: None,
-            variables: RefCell::default(),
-            session: SessionStore::default(),
-            comment: None,
-            step: 0,
-            fulfilled: None,
-            said: None,
-            identity: OnceCell::new(),
-            identifying: Cell::new(false),
+            progress: Progress::default(),
+            connection: CheckConnection::default(),
+            answer: CheckAnswer::default(),
+            scopes: Scopes::default(),
         })
     }
 
@@ -88,7 +71,7 @@ impl<'a> Course<'a> {
     async fn run(mut self) -> Report {
         let mut done = self.steps().await;
         if done.as_ref().is_err_and(|outcome| self.begins_again(outcome)) {
-            (self.comment, self.step) = (None, 0);
+            (self.progress.comment, self.progress.step) = (None, 0);
             done = self.steps().await;
         }
         let Outcome { status, code, info } = match done {
@@ -112,10 +95,10 @@ impl<'a> Course<'a> {
             self.connect(&IMPLICIT).await?;
         }
         for (index, step) in check.steps.iter().enumerate() {
-            self.step = index + 1;
+            self.progress.step = index + 1;
             match step {
                 CheckStep::Comment(comment) => {
-                    self.comment = Some(comment);
+                    self.progress.comment = Some(comment);
                     continue;
                 }
                 CheckStep::Variable(action) => self.set_variable(action),
@@ -124,16 +107,16 @@ impl<'a> Course<'a> {
                 CheckStep::Request(request) => self.send_request(request).await?,
                 CheckStep::Expect(expect) => {
                     match &expect.wanted {
-                        Wanted::Protocol(answer) => self.expect_protocol(expect, *answer).await?,
-                        Wanted::Grpc => self.expect_grpc(expect).await?,
+                        ExpectMatch::Protocol(answer) => self.expect_protocol(expect, *answer).await?,
+                        ExpectMatch::Grpc => self.expect_grpc(expect).await?,
                         _ if check.is_http => self.expect_answer(expect).await?,
                         _ => self.expect(expect).await?,
                     }
-                    self.fulfilled = Some(expect);
+                    self.progress.fulfilled = Some(expect);
                 }
             }
             // A comment applies to the step right after it.
-            self.comment = None;
+            self.progress.comment = None;
         }
         Ok(())
     }
@@ -142,19 +125,19 @@ impl<'a> Course<'a> {
         let comment = payload.comment.as_deref();
         match self.lend(&[], |context| payload.content.try_render(context)) {
             Some(bytes) => self.write(&bytes, comment).await,
-            None => Err(words::unsendable(self, comment)),
+            None => Err(messages::unsendable(self, comment)),
         }
     }
 
     /// Sends all bytes. Input received before is discarded.
     pub(super) async fn write(&mut self, bytes: &[u8], comment: Option<&str>) -> Result<(), Outcome> {
-        self.input.clear();
-        let Some(mut stream) = self.stream.take() else {
+        self.connection.input.clear();
+        let Some(mut stream) = self.connection.stream.take() else {
             return Err(Outcome::new(CheckStatus::SocketError, String::new()));
         };
         let mut sent = 0;
         let mut result = Ok(());
-        let mut unproven = self.unproven.take();
+        let mut unproven = self.connection.unproven.take();
         while sent < bytes.len() {
             let rest = [IoSlice::new(&bytes[sent..])];
             let waited = self.within(|cx| stream.poll_write_slices(cx, &rest, false)).await;
@@ -173,19 +156,19 @@ impl<'a> Course<'a> {
                     self.count(|protocol| &protocol.sent, written);
                 }
                 Waited::Done(Err(error)) => {
-                    let info = words::of_system(&error) + &words::at_send(self, comment);
+                    let info = messages::of_system(&error) + &messages::at_send(self, comment);
                     result = Err(Outcome::new(CheckStatus::SocketError, info));
                     break;
                 }
                 Waited::Expired => {
-                    result = Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment)));
+                    result = Err(Outcome::new(CheckStatus::L7Timeout, messages::at_send(self, comment)));
                     break;
                 }
             }
         }
         // A server on the same machine has answered once the other due checks were sent; epoll is then not needed.
-        self.yields = !stream.is_registered();
-        self.stream = Some(stream);
+        self.connection.yields = !stream.is_registered();
+        self.connection.stream = Some(stream);
         result
     }
 
@@ -193,30 +176,31 @@ impl<'a> Course<'a> {
     async fn expect(&mut self, expect: &'a Expect) -> Result<(), Outcome> {
         self.restart_timeout();
         loop {
-            let full = self.input.len() >= self.generation.program.global.bufsize;
-            if !self.input.is_empty() {
-                if matches!(&expect.wanted, Wanted::Format(wanted) if self.lend(&[], |cx| wanted.try_render(cx)).is_none())
+            let full = self.connection.input.len() >= self.generation.program.global.bufsize;
+            if !self.connection.input.is_empty() {
+                if matches!(&expect.wanted, ExpectMatch::Format(wanted) if self.lend(&[], |cx| wanted.try_render(cx)).is_none())
                 {
-                    return Err(words::unreadable());
+                    return Err(messages::unreadable());
                 }
-                let complete = self.ended || full;
-                let finding = self.lend(self.input.data(), |cx| expect.look(self.input.data(), complete, cx));
+                let complete = self.connection.ended || full;
+                let finding = self
+                    .lend(self.connection.input.data(), |cx| expect.look(self.connection.input.data(), complete, cx));
                 match finding {
                     Finding::Fulfilled => return Ok(()),
-                    Finding::Failed => return Err(self.refuse(expect, words::mismatch(self, expect))),
+                    Finding::Failed => return Err(self.refuse(expect, messages::mismatch(self, expect))),
                     Finding::Wait => {}
                 }
-            } else if self.ended {
-                return Err(self.refuse(expect, words::nothing(self, expect)));
+            } else if self.connection.ended {
+                return Err(self.refuse(expect, messages::nothing(self, expect)));
             }
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    let info = words::of_system(&error) + &words::at_expect(self, expect);
+                    let info = messages::of_system(&error) + &messages::at_expect(self, expect);
                     return Err(Outcome::new(CheckStatus::SocketError, info));
                 }
                 Waited::Expired => {
-                    return Err(Outcome::new(expect.timeout, words::at_expect(self, expect)));
+                    return Err(Outcome::new(expect.timeout, messages::at_expect(self, expect)));
                 }
             }
         }
@@ -226,25 +210,26 @@ impl<'a> Course<'a> {
     async fn expect_protocol(&mut self, expect: &'a Expect, answer: Answer) -> Result<(), Outcome> {
         self.restart_timeout();
         loop {
-            let complete = self.ended || self.input.len() >= self.generation.program.global.bufsize;
-            match answer.judge(self.input.data(), complete) {
+            let complete =
+                self.connection.ended || self.connection.input.len() >= self.generation.program.global.bufsize;
+            match answer.judge(self.connection.input.data(), complete) {
                 Judgement::Wait => {}
                 Judgement::Passed { code, info } => {
-                    let before = self.said.take().map(|said| said.1);
-                    self.said = Some((code, info.or(before).unwrap_or_default()));
+                    let before = self.answer.said.take().map(|said| said.1);
+                    self.answer.said = Some((code, info.or(before).unwrap_or_default()));
                     return Ok(());
                 }
                 Judgement::Failed { status, code, info } => return Err(Outcome::failed(status, code, &info)),
                 Judgement::Nothing => {
                     let status =
                         if expect.ok == CheckStatus::L6Ok { CheckStatus::L6Response } else { expect.error_status() };
-                    return Err(Outcome::new(status, words::nothing(self, expect)));
+                    return Err(Outcome::new(status, messages::nothing(self, expect)));
                 }
             }
             match self.receive().await {
                 Waited::Done(Ok(())) => {}
                 Waited::Done(Err(error)) => {
-                    return Err(Outcome::new(CheckStatus::SocketError, words::of_system(&error)));
+                    return Err(Outcome::new(CheckStatus::SocketError, messages::of_system(&error)));
                 }
                 Waited::Expired => return Err(Outcome::new(expect.timeout, String::new())),
             }
@@ -253,20 +238,22 @@ impl<'a> Course<'a> {
 
     /// Receives more bytes. Sets `ended` at the end of the stream.
     pub(super) async fn receive(&mut self) -> Waited<io::Result<()>> {
-        if std::mem::take(&mut self.yields) {
+        if std::mem::take(&mut self.connection.yields) {
             rt::yield_now().await;
         }
-        if self.input.room() == 0 {
-            self.input.compact();
+        if self.connection.input.room() == 0 {
+            self.connection.input.compact();
         }
-        if let Some(solo) = self.solo.take() {
+        if let Some(solo) = self.connection.solo.take() {
             return self.receive_from(solo).await;
         }
-        if let Some(application) = self.application.take() {
+        if let Some(application) = self.connection.application.take() {
             return self.receive_from_fcgi(application).await;
         }
-        let Some(mut stream) = self.stream.take() else { return Waited::Done(Err(io::ErrorKind::NotConnected.into())) };
-        let mut input = std::mem::replace(&mut self.input, Buffer::empty());
+        let Some(mut stream) = self.connection.stream.take() else {
+            return Waited::Done(Err(io::ErrorKind::NotConnected.into()));
+        };
+        let mut input = std::mem::replace(&mut self.connection.input, Buffer::empty());
         let read = self.within(|cx| {
             // No buffer is held while waiting for the first bytes.
             let mut place = if input.capacity() == 0 { rt::buffer() } else { std::mem::take(&mut input) };
@@ -277,8 +264,8 @@ impl<'a> Course<'a> {
             polled
         });
         let read = read.await;
-        self.input = input;
-        self.stream = Some(stream);
+        self.connection.input = input;
+        self.connection.stream = Some(stream);
         self.note_received(read)
     }
 
@@ -286,7 +273,7 @@ impl<'a> Course<'a> {
     pub(super) fn note_received(&mut self, read: Waited<io::Result<usize>>) -> Waited<io::Result<()>> {
         match read {
             Waited::Done(Ok(count)) => {
-                self.ended |= count == 0;
+                self.connection.ended |= count == 0;
                 self.count(|protocol| &protocol.received, count);
                 Waited::Done(Ok(()))
             }
@@ -308,10 +295,10 @@ impl<'a> Course<'a> {
                 Ok(())
             }
             Waited::Done(Err(error)) => {
-                let info = words::of_system(&error) + &words::at_send(self, comment);
+                let info = messages::of_system(&error) + &messages::at_send(self, comment);
                 Err(Outcome::new(CheckStatus::SocketError, info))
             }
-            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, words::at_send(self, comment))),
+            Waited::Expired => Err(Outcome::new(CheckStatus::L7Timeout, messages::at_send(self, comment))),
         }
     }
 
@@ -335,17 +322,17 @@ impl<'a> Course<'a> {
     /// Puts the connection in the pool, or closes it: by RST, which leaves no TIME_WAIT state on either side, unless `linger` is
     /// set.
     pub(super) fn close(&mut self) {
-        (self.solo, self.application) = (None, None);
-        let stream = self.stream.take().and_then(|stream| self.lay_down(stream));
-        match (stream.filter(|_| !self.linger), self.spare) {
+        (self.connection.solo, self.connection.application) = (None, None);
+        let stream = self.connection.stream.take().and_then(|stream| self.lay_down(stream));
+        match (stream.filter(|_| !self.connection.linger), self.connection.spare) {
             (Some(stream), Some(v6)) => stream.reset(v6),
             (Some(mut stream), None) => drop(stream.set_linger_zero()),
             (None, _) => {}
         }
-        self.input.clear();
-        self.ended = false;
-        self.head = None;
-        self.unproven = None;
+        self.connection.input.clear();
+        self.connection.ended = false;
+        self.answer.head = None;
+        self.connection.unproven = None;
     }
 
     fn set_variable(&self, action: &Action) {
@@ -365,7 +352,7 @@ impl<'a> Course<'a> {
 
     /// Returns the comment for the message of a failed step.
     pub(super) fn comment_of<'c>(&'c self, own: Option<&'c str>) -> Option<&'c str> {
-        own.or(self.comment)
+        own.or(self.progress.comment)
     }
 
     /// Restarts `timeout check` for the next part.
@@ -378,17 +365,17 @@ impl<'a> Course<'a> {
     /// Returns the unique ID of the check, evaluated on first use. `None`: there is no `unique-id-format`, or it is being
     /// evaluated.
     fn unique_id(&self) -> Option<&[u8]> {
-        if self.identity.get().is_none() {
+        if self.scopes.identity.get().is_none() {
             let format = self.proxy.check_id()?;
-            if self.identifying.replace(true) {
+            if self.scopes.identifying.replace(true) {
                 return None;
             }
             let mut made = Vec::new();
             self.lend(&[], |context| format.render_in(context, &mut made));
-            self.identifying.set(false);
-            let _ = self.identity.set(made.into());
+            self.scopes.identifying.set(false);
+            let _ = self.scopes.identity.set(made.into());
         }
-        self.identity.get().map(|made| &**made)
+        self.scopes.identity.get().map(|made| &**made)
     }
 
     /// Calls `with` with the evaluation context of the check.
@@ -404,12 +391,12 @@ impl<'a> Course<'a> {
                 direction: Direction::Response,
                 backend: Some(self.proxy.index),
                 server: Some(self.server.index),
-                response: self.head.as_ref(),
+                response: self.answer.head.as_ref(),
                 bytes: Bytes::new(data, true),
                 variables: Variables {
                     process: Some(&shared.live.variables),
-                    session: Some(&self.session),
-                    stream: Some(&self.variables),
+                    session: Some(&self.scopes.session),
+                    stream: Some(&self.scopes.variables),
                     phase: Phase::Check,
                     limits: shared.live.variable_limits.as_ref(),
                 },

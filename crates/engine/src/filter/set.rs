@@ -56,7 +56,7 @@ impl DerefMut for AttachedFilter {
 }
 
 /// A filter with its origin.
-pub(crate) struct Attached {
+pub(crate) struct FilterEntry {
     /// Index of the proxy.
     pub(crate) proxy: usize,
     /// Index among the proxy's filters.
@@ -66,7 +66,7 @@ pub(crate) struct Attached {
     pub(crate) filter: AttachedFilter,
 }
 
-impl Attached {
+impl FilterEntry {
     /// Makes the entry of a filter that a rule has added: it belongs to no proxy, and no other rule refers to it.
     fn by_rule(filter: Box<dyn Filter>) -> Self {
         let filter = AttachedFilter::BuiltIn(filter);
@@ -78,7 +78,7 @@ impl Attached {
 #[derive(Default)]
 pub struct Set {
     pub(crate) context: FilterContext,
-    pub(crate) attached: Vec<Attached>,
+    pub(crate) attached: Vec<FilterEntry>,
     /// Indices of filters on the way to the server, in order.
     pub(crate) request: Vec<usize>,
     /// Indices of filters on the way to the client, in order.
@@ -119,14 +119,14 @@ impl Set {
     pub(crate) fn attach_first(&mut self, (proxy, index): RulePosition, of_backend: bool, filter: Box<dyn Filter>) {
         self.response.insert(0, self.attached.len());
         let filter = AttachedFilter::BuiltIn(filter);
-        self.attached.push(Attached { proxy, index, of_backend, filter });
+        self.attached.push(FilterEntry { proxy, index, of_backend, filter });
     }
 
     /// Attaches a filter of a rule as the last on the way to the server.
     pub(crate) fn attach_last(&mut self, filter: Box<dyn Filter>) {
         self.request.push(self.attached.len());
         self.last += 1;
-        self.attached.push(Attached::by_rule(filter));
+        self.attached.push(FilterEntry::by_rule(filter));
     }
 
     /// Attaches a filter of a rule after the last filter of a direction for which `precedes` returns true, or as the first.
@@ -138,7 +138,7 @@ impl Set {
     ) {
         let place = self.ordered(direction).rposition(precedes).map_or(0, |last| last + 1);
         let index = self.attached.len();
-        self.attached.push(Attached::by_rule(filter));
+        self.attached.push(FilterEntry::by_rule(filter));
         match direction {
             Direction::Request => self.request.insert(place, index),
             Direction::Response => self.response.insert(place, index),

@@ -10,10 +10,11 @@ use policy::program::{Backend, Proxy, Server, ServerAddress, ServerPort};
 use policy::resolve::Failure;
 
 use super::Section;
-use super::followed::{Followed, Member};
+use super::resolved_name::{Followed, Member};
+use crate::resolve::Resolving;
 use crate::service::cookies::follow_address;
 use crate::service::transitions::Cause;
-use crate::service::{events, shutting, transitions};
+use crate::service::{events, session_shutdown, transitions};
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 
@@ -49,7 +50,7 @@ pub(super) fn address(worker: &Worker, server: &Server) -> (Option<IpAddr>, Serv
 }
 
 /// Applies a valid answer: every server that follows the name takes one of its addresses.
-pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed, nameserver: usize) {
+pub(super) fn apply_answer(section: &Section, worker: &Rc<Worker>, followed: &Followed, nameserver: usize) {
     let members: Vec<Member> = followed.followers.borrow().iter().map(|follower| follower.member).collect();
     let written = section.written();
     let first = format!("{}/{}", written.name, written.nameservers[nameserver].name);
@@ -58,12 +59,12 @@ pub(super) fn found(section: &Section, worker: &Rc<Worker>, followed: &Followed,
         let Some((server, backend)) = at.server().zip(at.backend()) else { continue };
         let Some(resolving) = &server.resolving else { continue };
         let (current, _) = address(worker, server);
-        let name = worker.process.resolving.named(server.serial).host;
+        let name = worker.process.service::<Resolving>().named(server.serial).host;
         let is_taken = |ip: IpAddr| {
             backend.servers.iter().filter(|other| other.index != server.index).any(|other| {
                 address(worker, other).0 == Some(ip)
                     && other.resolving.is_some()
-                    && worker.process.resolving.named(other.serial).host == name
+                    && worker.process.service::<Resolving>().named(other.serial).host == name
             })
         };
         let chosen = followed.known.borrow().addresses.choose(&resolving.choice, current, is_taken);
@@ -141,7 +142,7 @@ fn regain(worker: &Worker, at: &At, server: &Server) {
     if state.status(server.index).is_none_or(|status| status.resolved) {
         return;
     }
-    let host = worker.process.resolving.named(server.serial).host.unwrap_or_default();
+    let host = worker.process.service::<Resolving>().named(server.serial).host.unwrap_or_default();
     let regain = |state: &ProxyState| state.set_resolved(server.index, true, rt::now());
     transitions::change(worker, &at.proxy, server, regain, Cause::Name(&host));
     let text = format!("Server {}/{} administratively READY thanks to valid DNS answer.", at.proxy.name, server.name);
@@ -162,7 +163,7 @@ pub(super) fn lose(worker: &Worker, at: &At, reason: &str) {
     if server.down_shuts_sessions && before.up && before.admin != Admin::Maintenance {
         let (shared, place) = (Arc::clone(&worker.process), (at.proxy.index, server.index));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
-            shutting::shut_sessions(&shared, place, Ending::Down).await;
+            session_shutdown::shut_sessions(&shared, place, Ending::Down).await;
         });
     }
 }

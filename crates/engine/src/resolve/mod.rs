@@ -4,10 +4,10 @@
 
 mod apply;
 mod counters;
-mod followed;
 mod lookup;
 mod names;
 mod nameserver;
+mod resolved_name;
 mod round;
 mod section;
 mod services;
@@ -17,7 +17,7 @@ mod stream;
 pub use counters::{Count, Counts};
 pub use lookup::lookup;
 pub(crate) use lookup::texts;
-pub use names::{Named, Resolving, service};
+pub use names::{Resolving, ServerHostName, service};
 
 use std::rc::Rc;
 
@@ -39,7 +39,7 @@ pub fn start(worker: &Rc<Worker>) {
             for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
                 let Some(resolving) = server.resolving.as_ref().filter(|one| one.section == index) else { continue };
                 // A command in the previous process may have set another name.
-                let named = worker.process.resolving.named(server.serial);
+                let named = worker.process.service::<Resolving>().named(server.serial);
                 let given = named.host.filter(|_| named.was_given).as_deref().and_then(Name::parse);
                 if let Some(name) = given.as_ref().or(resolving.name.as_ref()) {
                     section.attach(worker, (proxy.index, server.index), name, &resolving.choice);
@@ -75,7 +75,7 @@ pub fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name)
     };
     let Some(resolving) = &server.resolving else { return false };
     let Some(section) = worker.sections.borrow().get(&resolving.section).cloned() else { return false };
-    let host = worker.process.resolving.named(server.serial).host;
+    let host = worker.process.service::<Resolving>().named(server.serial).host;
     let before = host.as_deref().and_then(Name::parse);
     if before.as_ref() == Some(name) {
         return false;
@@ -83,15 +83,16 @@ pub fn rename(worker: &Rc<Worker>, (proxy, server): (usize, usize), name: &Name)
     if let Some(before) = &before {
         section.detach((proxy, server.index), before, &resolving.choice);
     }
-    worker.process.resolving.rename(server.serial, name.text(), before.is_some());
+    worker.process.service::<Resolving>().rename(server.serial, name.text(), before.is_some());
     section.attach(worker, (proxy, server.index), name, &resolving.choice);
     true
 }
 
 /// Resolves a server's name again at once, after a connection timeout: its address may have changed.
-pub(crate) fn suspect(worker: &Worker, server: &Server) {
+pub(crate) fn resolve_again(worker: &Worker, server: &Server) {
     let Some(resolving) = &server.resolving else { return };
-    let Some(name) = worker.process.resolving.named(server.serial).host.as_deref().and_then(Name::parse) else {
+    let Some(name) = worker.process.service::<Resolving>().named(server.serial).host.as_deref().and_then(Name::parse)
+    else {
         return;
     };
     let (index, choice) = (resolving.section, resolving.choice.clone());

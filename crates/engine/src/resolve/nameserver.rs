@@ -13,12 +13,13 @@ use policy::program::{Nameserver, Resolvers};
 use policy::resolve::Failure;
 use rt::net::{Address, Datagram, Family};
 use std::sync::Arc;
-use wire::dns::{Fault, Found, ResponseCode, find, question, read};
+use wire::dns::{AnswerRecords, Fault, ResponseCode, find, question, read};
 
 use super::counters::Counts;
 use super::round::Round;
 use super::state::{Idle, Line};
 use super::stream;
+use crate::resolve::Resolving;
 use crate::worker::Process;
 
 /// Maximum number of pending queries of one name server.
@@ -49,7 +50,7 @@ impl Line {
     }
 
     pub(super) fn counts(&self) -> &Counts {
-        &self.shared.resolving.counts[self.section][self.index]
+        &self.shared.service::<Resolving>().counts[self.section][self.index]
     }
 
     /// Sends a query.
@@ -172,7 +173,7 @@ impl Line {
     }
 
     /// Counts an answer and passes it to its round.
-    pub(super) fn conclude(&self, round: &Round, answer: Result<Found, Fault>) {
+    pub(super) fn conclude(&self, round: &Round, answer: Result<AnswerRecords, Fault>) {
         let counts = self.counts();
         match &answer {
             Ok(found) => {

@@ -11,9 +11,9 @@ use base::moment::Moment;
 use policy::program::{AddressChoice, Resolvers};
 use policy::resolve::Failure;
 use rt::net::{Address, Datagram, Family};
-use wire::dns::{Found, Kind, Name};
+use wire::dns::{AnswerRecords, Kind, Name};
 
-use super::followed::{Followed, Follower, Member, Question};
+use super::resolved_name::{Followed, Follower, Member, Question};
 use super::round::Round;
 use super::state::{Line, Section};
 use super::{apply, services};
@@ -117,7 +117,12 @@ impl Section {
     }
 
     /// Records the result of a resolution, and applies it to the servers.
-    fn conclude(self: &Rc<Self>, worker: &Rc<Worker>, followed: &Followed, outcome: Result<(Found, usize), Failure>) {
+    fn conclude(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        followed: &Followed,
+        outcome: Result<(AnswerRecords, usize), Failure>,
+    ) {
         let now = rt::now();
         let (hold, is_service) = (self.written().hold, followed.question.name.is_service());
         {
@@ -138,13 +143,13 @@ impl Section {
         }
         match outcome {
             _ if is_service => services::follow(self, worker, followed),
-            Ok((_, nameserver)) => apply::found(self, worker, followed, nameserver),
+            Ok((_, nameserver)) => apply::apply_answer(self, worker, followed, nameserver),
             Err(failure) => apply::lost(worker, followed, failure),
         }
     }
 
     /// Queries a name until there is a valid answer, or all retries have failed.
-    async fn resolve(&self, question: &Question) -> Result<(Found, usize), Failure> {
+    async fn resolve(&self, question: &Question) -> Result<(AnswerRecords, usize), Failure> {
         let written = self.written();
         let (first, second) = match question.name.is_service() {
             true => (Kind::Srv, None),
@@ -186,7 +191,7 @@ impl Section {
     }
 
     /// Sends a query to all name servers at once.
-    async fn ask(&self, name: &Name, kind: Kind, deadline: Moment) -> Result<(Found, usize), Failure> {
+    async fn ask(&self, name: &Name, kind: Kind, deadline: Moment) -> Result<(AnswerRecords, usize), Failure> {
         let round = Rc::new(Round::new(name.clone(), kind));
         for line in &self.lines {
             line.ask(&round);

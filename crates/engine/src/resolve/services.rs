@@ -8,7 +8,8 @@ use wire::dns::Name;
 
 use super::Section;
 use super::apply::{self, At};
-use super::followed::{Followed, Follower, Member};
+use super::resolved_name::{Followed, Follower, Member};
+use crate::resolve::Resolving;
 use crate::worker::Worker;
 
 /// Updates every server that follows an SRV name to its current targets; each backend separately.
@@ -47,7 +48,7 @@ fn leave(section: &Rc<Section>, worker: &Rc<Worker>, follower: &mut Follower) {
     let Some(place) = follower.place.take() else { return };
     unfollow(section, worker, follower, &place.host);
     apply::lose(worker, &at, "entry removed from SRV record");
-    worker.process.resolving.rename(server.serial, None, true);
+    worker.process.service::<Resolving>().rename(server.serial, None, true);
     apply::set_port(worker, server, 0);
 }
 
@@ -62,7 +63,7 @@ fn join(
     let Some(server) = at.server() else { return };
     let host = place.host.text();
     follower.place = Some(place.clone());
-    worker.process.resolving.rename(server.serial, host.clone(), true);
+    worker.process.service::<Resolving>().rename(server.serial, host.clone(), true);
     let text = format!(
         "{}/{} changed its FQDN from (null) to {} by 'SRV record'",
         at.proxy.name,

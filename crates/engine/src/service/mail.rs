@@ -21,12 +21,12 @@ pub use outbox::Outbox;
 /// Sends an alert by mail, if the proxy's level includes it.
 pub fn alert(worker: &Worker, proxy: &Proxy, level: LogLevel, text: &str) {
     let Some(alert) = proxy.mail.as_ref().filter(|alert| level <= alert.level) else { return };
-    if worker.process.outbox.is_left.load(Ordering::Relaxed) {
+    if worker.process.service::<Outbox>().is_left.load(Ordering::Relaxed) {
         return;
     }
     let mail = mail(worker, proxy.index, alert, text);
     for server in &alert.servers {
-        match worker.process.outbox.add(server.address, mail.clone()) {
+        match worker.process.service::<Outbox>().add(server.address, mail.clone()) {
             Some(true) => {
                 rt::spawn(
                     rt::Class::Normal,
@@ -45,7 +45,7 @@ pub fn alert(worker: &Worker, proxy: &Proxy, level: LogLevel, text: &str) {
 
 /// Sends the queued mails of a server. A failure is logged and the mail is dropped: the log already has its contents.
 async fn deliver(worker: usize, shared: Arc<Process>, to: SocketAddr) {
-    while let Some(mail) = shared.outbox.next(to) {
+    while let Some(mail) = shared.service::<Outbox>().next(to) {
         let Err(reason) = dialogue::send(to, &mail).await else { continue };
         let text = format!("A mail to {} could not be sent by {to}: {reason}.", mail.to);
         let tell = move |worker: &Rc<Worker>| worker.logger.message(Some(mail.proxy), LogLevel::Err, &text);

@@ -12,7 +12,7 @@ use live::health::{Operation, Report};
 use live::{Admin, Checker, Live, ProxyState, ServerStatus, Transition};
 use policy::program::{Program, Proxy, Server};
 
-use super::{events, mail, shutting, slow_start};
+use super::{events, mail, session_shutdown, slow_start};
 use crate::stream_state::Cause as Ending;
 use crate::worker::Worker;
 use sentences::{Scene, Sentence};
@@ -107,12 +107,12 @@ pub fn change(
     let state = &worker.process.live.proxies[proxy.index];
     let online = Online::of(proxy, state);
     if let Some(transition) = change(state) {
-        settle(worker, proxy, server, (transition, online), cause);
+        apply_consequences(worker, proxy, server, (transition, online), cause);
     }
 }
 
 /// Applies the consequences of a transition that has been made; `online`: the counts before it.
-pub fn settle(
+pub fn apply_consequences(
     worker: &Worker,
     proxy: &Proxy,
     server: &Server,
@@ -229,7 +229,7 @@ fn shut_sessions(worker: &Worker, proxy: &Proxy, server: &Server, transition: &T
     let (shared, proxy) = (Arc::clone(&worker.process), proxy.index);
     rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
         for server in at {
-            shutting::shut_sessions(&shared, (proxy, server), why).await;
+            session_shutdown::shut_sessions(&shared, (proxy, server), why).await;
         }
     });
 }

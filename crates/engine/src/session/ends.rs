@@ -14,11 +14,11 @@ pub(super) struct Ends {
     /// queried yet.
     connection: Option<(Option<SocketAddr>, Option<Option<SocketAddr>>)>,
     /// Addresses encoded for an application, cached for the next request.
-    written: Option<Written>,
+    written: Option<EncodedEnds>,
 }
 
 /// Encoded text of a source and a destination.
-struct Written {
+struct EncodedEnds {
     ends: (Option<SocketAddr>, Option<SocketAddr>),
     text: Vec<u8>,
 }
@@ -113,7 +113,7 @@ impl Session {
             None => {
                 let mut text = Vec::new();
                 write(&mut text);
-                Written { ends, text }
+                EncodedEnds { ends, text }
             }
         };
         read(&written.text);

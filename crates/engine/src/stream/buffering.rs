@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::moment::Moment;
 use conn::downstream::Downstream;
-use conn::h1::{Coming, prepared};
+use conn::h1::{ExpectedBody, prepared_answer};
 use conn::progress::TimeoutProgress;
 use policy::program::Proxy;
 use wire::http::{Framing, Version};
@@ -70,7 +70,7 @@ pub async fn wait_until(
     if framing == Framing::UntilClose && context.client.conn.is_connection() {
         return Ok(());
     }
-    let mut coming = Coming::new(framing, least);
+    let mut coming = ExpectedBody::new(framing, least);
     // Bytes received with the head are validated when the flow of the body starts: a malformed coding there is answered
     // as a bad request.
     if coming.take(context.client.conn.received()).is_err() || coming.is_over() {
@@ -102,7 +102,7 @@ fn poll(
     cx: &mut Context<'_>,
     client: &mut Client,
     state: &SharedStreamState,
-    coming: &mut Coming,
+    coming: &mut ExpectedBody,
     limits: &Limits,
     large: &mut Option<usize>,
 ) -> Poll<Result<(), Failure>> {
@@ -143,7 +143,7 @@ fn poll(
 /// Receives the body of a request that waits for something else.
 #[derive(Default)]
 pub struct Intake {
-    coming: Option<Coming>,
+    coming: Option<ExpectedBody>,
 }
 
 impl Intake {
@@ -154,7 +154,7 @@ impl Intake {
             return Poll::Pending;
         }
         let coming = self.coming.get_or_insert_with(|| {
-            let mut coming = Coming::new(framing, 0);
+            let mut coming = ExpectedBody::new(framing, 0);
             // A malformed coding is reported when the flow of the body starts.
             let _ = coming.take(conn.received());
             conn.begin_buffering();
@@ -195,5 +195,5 @@ async fn invite(context: &mut RequestContext<'_>) -> bool {
         }
         request.remove_all(b"expect");
     }
-    send_interim(context.session, context.client, prepared::CONTINUE).await
+    send_interim(context.session, context.client, prepared_answer::CONTINUE).await
 }

@@ -29,7 +29,7 @@ const LATE: Outcome = Outcome::new(Cause::ClientTimeout, Phase::Data);
 const MOST_INPUT: usize = 64 * 1024;
 
 /// State of the transfer between a client and a service.
-struct Between<'a> {
+struct ServiceTransfer<'a> {
     state: &'a SharedStreamState,
     service: Box<dyn ByteService>,
     input: Vec<u8>,
@@ -59,7 +59,7 @@ pub async fn serve(context: &mut RequestContext<'_>, row: &ServiceRow) -> Outcom
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
     conclude::log_step(context.session, &context.state, Origin::Connect);
-    let mut between = Between {
+    let mut between = ServiceTransfer {
         state: &context.state,
         service,
         input: early.data().to_vec(),
@@ -78,7 +78,7 @@ pub async fn serve(context: &mut RequestContext<'_>, row: &ServiceRow) -> Outcom
     poll_fn(|cx| between.poll(cx, stream, &mut buffer, timer)).await
 }
 
-impl Between<'_> {
+impl ServiceTransfer<'_> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,

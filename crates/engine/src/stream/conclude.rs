@@ -4,7 +4,7 @@ use config::spec::{LogStep, Mode};
 use expression::record::{Origin, Record};
 use policy::program::LogMoment;
 
-use crate::service::log::{Shown, Verdict};
+use crate::service::log::{LineSettings, Verdict};
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::context::RequestContext;
@@ -142,7 +142,7 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
                 route,
                 Verdict::Normal,
                 &record,
-                Shown { level, context: Some(context), profile, span: otel::span(state) },
+                LineSettings { level, context: Some(context), profile, span: otel::span(state) },
             );
         });
     });
@@ -191,10 +191,10 @@ fn log(session: &Session, state: &StreamState, origin: Origin) {
             }
             _ => {}
         }
-        let shown = Shown { level, span: otel::span(state), ..Shown::default() };
+        let shown = LineSettings { level, span: otel::span(state), ..LineSettings::default() };
         if route.has_expressions() {
             EvalContext::log(session, state).lend(|context| {
-                logger.traffic(route, verdict, &record, Shown { context: Some(context), ..shown });
+                logger.traffic(route, verdict, &record, LineSettings { context: Some(context), ..shown });
             });
         } else {
             logger.traffic(route, verdict, &record, shown);

@@ -10,7 +10,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use conn::downstream::Downstream;
 use conn::duplex::Duplex;
-use conn::flow::{Flow, FlowStep, Moved};
+use conn::flow::{Flow, FlowProgress, FlowStep};
 use conn::transport::Transport;
 use expression::sample::{Bytes, Direction};
 use policy::program::Proxy;
@@ -23,9 +23,9 @@ use crate::resolve;
 use crate::script::{Action, StreamAccess, Verdict};
 use crate::session::Session;
 use crate::stream::actions;
+use crate::stream::client_abort::{LEFT, unless_left};
 use crate::stream::ending::Ending;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::leaving::{LEFT, unless_left};
 use crate::stream::rules::{Content, Progress, run_content};
 use crate::stream::script;
 use crate::stream::sticking;
@@ -50,7 +50,7 @@ pub fn outcome(state: &SharedStreamState, ended: &Final, phase: Phase) -> Outcom
 }
 
 /// How a session continues after its rules have passed.
-pub enum Passed {
+pub enum Continuation {
     /// In the same mode.
     Goes,
     /// In HTTP mode.
@@ -71,7 +71,7 @@ pub fn request<'a>(
     state: &'a SharedStreamState,
     rules: &'a [Rule],
     delay: Option<Duration>,
-) -> impl Future<Output = Result<Passed, Outcome>> + 'a {
+) -> impl Future<Output = Result<Continuation, Outcome>> + 'a {
     let begun = rt::now();
     let deadline = begun + delay.unwrap_or_default();
     let most = session.proxy().timeouts.client.map(|limit| begun + limit);
@@ -105,12 +105,12 @@ pub fn request<'a>(
             *input = Buffer::empty();
         }
         Poll::Ready(match ended? {
-            None => Ok(Passed::Goes),
+            None => Ok(Continuation::Goes),
             Some(Final::SwitchMode(protocol)) => {
                 session.upgrade(*protocol);
-                Ok(Passed::Upgraded)
+                Ok(Continuation::Upgraded)
             }
-            Some(Final::Service(service)) => Ok(Passed::Served(Box::new(service.clone()))),
+            Some(Final::Service(service)) => Ok(Continuation::Served(Box::new(service.clone()))),
             Some(ended) => {
                 cut(client, ended);
                 Err(outcome(state, ended, Phase::Request))
@@ -187,7 +187,7 @@ struct Inspection<'s> {
     rules: &'s [Rule],
     progress: Progress,
     /// The name resolution in progress.
-    asked: Option<Asked<'s>>,
+    asked: Option<Resolution<'s>>,
     /// The script action that is running.
     script: Option<Box<dyn Action>>,
     /// The verdict of a script action that ended the message with an answer of its own.
@@ -205,7 +205,7 @@ enum Decision<'s> {
 }
 
 /// A name resolution.
-struct Asked<'s> {
+struct Resolution<'s> {
     lookup: &'s NameLookup,
     found: Pin<Box<dyn Future<Output = Option<IpAddr>> + 's>>,
     /// Only cached addresses are used: the result is available immediately.
@@ -225,7 +225,7 @@ impl<'s> Inspection<'s> {
                 let access = StreamAccess::of_bytes(self.session, self.state, Direction::Request, bytes);
                 let Poll::Ready(verdict) = action.poll(cx, &access) else { return Decision::Open };
                 self.script = None;
-                match script::judge(&verdict, Direction::Request) {
+                match script::effect_of(&verdict, Direction::Request) {
                     Ok(true) => {}
                     Ok(false) => return Decision::Made(None),
                     Err(ended) => {
@@ -260,7 +260,7 @@ impl<'s> Inspection<'s> {
                     let worker = &self.session.worker;
                     self.asked = name.zip(lookup.section).map(|(name, section)| {
                         let found = resolve::lookup(worker, section, name, lookup.prefers_ipv4, !complete);
-                        Asked { lookup, found: Box::pin(found), known: complete }
+                        Resolution { lookup, found: Box::pin(found), known: complete }
                     });
                 }
             }
@@ -311,7 +311,7 @@ pub async fn response(
     let Ends { client, server, timer } = ends;
     let ended = std::future::poll_fn(|cx| {
         loop {
-            let mut moved = Moved::default();
+            let mut moved = FlowProgress::default();
             let step = duplex.poll_up(cx, client, server, &mut moved);
             state.borrow_mut().accounting.bytes.bytes_in += moved.read as u64;
             match step {
@@ -325,7 +325,7 @@ pub async fn response(
                 let access = StreamAccess::of_bytes(session, state, Direction::Response, bytes);
                 let Poll::Ready(verdict) = action.poll(cx, &access) else { return Poll::Pending };
                 running = None;
-                match script::judge(&verdict, Direction::Response) {
+                match script::effect_of(&verdict, Direction::Response) {
                     Ok(true) => {}
                     Ok(false) => return Poll::Ready(Ok(None)),
                     Err(ended) => return Poll::Ready(Ok(Some(ended))),

@@ -66,7 +66,7 @@ pub async fn decompress(context: &mut RequestContext<'_>, plan: &Decompression) 
     };
     context.client.conn.replace_body(length, &decoded);
     let state = &mut *context.state.borrow_mut();
-    mark(&mut state.request, decoded.len() as u64);
+    set_decoded_length(&mut state.request, decoded.len() as u64);
     // The received bytes are counted as received.
     state.accounting.bytes.bytes_in += (length as u64).saturating_sub(state.accounting.early_body);
     state.accounting.early_body = decoded.len() as u64;
@@ -75,7 +75,7 @@ pub async fn decompress(context: &mut RequestContext<'_>, plan: &Decompression) 
 }
 
 /// Changes the head of a request whose body was decoded.
-fn mark(head: &mut Head, length: u64) {
+fn set_decoded_length(head: &mut Head, length: u64) {
     for name in OF_THE_CODED {
         head.remove_all(name);
     }

@@ -13,32 +13,32 @@ use conn::link::Link;
 use conn::upstream::Upstream;
 use expression::sample::Direction;
 use policy::program::{Backend, Features, Proxy, Server};
-use policy::rule::Bound;
+use policy::rule::SelectedServer;
 use wire::http::Head;
 
-use crate::fcgi_request::Prepared;
+use crate::fcgi_request::FcgiParameters;
 use crate::filter::Filters;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::stream::client::Client;
 use crate::stream::connect;
 use crate::stream::context::RequestContext;
-use crate::stream::departure::{depart, end_after, leave};
-use crate::stream::ending::{Ending, Manner};
+use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::evaluate::EvalContext;
-use crate::stream::exchange::{End, Exchange, Remains, Terms};
+use crate::stream::exchange::{End, Exchange, ExchangeResult, Terms};
 use crate::stream::head_limits::head_limits;
 use crate::stream::hedging::Hedge;
+use crate::stream::keep_or_close::{continue_or_end, end_after, leave};
 use crate::stream::link_reuse::keep_link;
-use crate::stream::private::{self, Asked};
+use crate::stream::private_connections::{self, AuthenticationScope};
 use crate::stream::reply::{Answer, cut, finish, keeps_client, reply, reply_broken, reply_error, reply_refused};
 use crate::stream::route::{self, Route};
 use crate::stream::rules::request as request_rules;
 use crate::stream::server_target::Target;
 use crate::stream::tunnel::Tunnelled;
 use crate::stream::{
-    body, fcgi, filter, heads, kernel, metrics, observing, otel, persistence, serving, stages, tracing, tunnel,
-    websocket,
+    body, fcgi, filter, metrics, observe, otel, outgoing_head, persistence, service_exchange, stages, tcp_info,
+    tracing, tunnel, websocket,
 };
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
@@ -59,8 +59,8 @@ pub async fn dispatch(context: RequestContext<'_>, body: UnreadBody) {
     if context.client.is_withdrawn {
         return withdraw(context);
     }
-    let refused = match heads::change(context.session, route.features) {
-        true => heads::pass(context.session, &mut context.client.conn, &context.state, route.proxy).await,
+    let refused = match outgoing_head::change(context.session, route.features) {
+        true => outgoing_head::pass(context.session, &mut context.client.conn, &context.state, route.proxy).await,
         false => None,
     };
     let plan = Plan::of(&context, route);
@@ -76,7 +76,7 @@ pub async fn dispatch(context: RequestContext<'_>, body: UnreadBody) {
         let refused = refused.unwrap_or(EXHAUSTED.into());
         return rt::boxed(reply_refused(context, refused, up)).await;
     }
-    let mut turn = Turn { held: None, fresh: false, exclude: None };
+    let mut turn = RetryState { held: None, fresh: false, exclude: None };
     let mut place = None;
     loop {
         let mut request = plan.request(&mut context, &mut up, bound, &mut turn);
@@ -84,7 +84,7 @@ pub async fn dispatch(context: RequestContext<'_>, body: UnreadBody) {
             let obtained = rt::boxed_with((&mut request, begun), |(request, begun)| request.obtain(begun)).await;
             match obtained {
                 Ok(target) => place = Some(target),
-                Err(refusal) => return rt::boxed(serving::refuse(context, refusal, up)).await,
+                Err(refusal) => return rt::boxed(service_exchange::refuse(context, refusal, up)).await,
             }
         }
         if plan.asks_agents {
@@ -106,9 +106,9 @@ pub async fn dispatch(context: RequestContext<'_>, body: UnreadBody) {
             End::Answered | End::Validated => {
                 let left = answered(context, &plan, &mut up, target, &ended);
                 let Some(context) = left else { return };
-                return rt::boxed(serving::answer_validated(context, up)).await;
+                return rt::boxed(service_exchange::answer_validated(context, up)).await;
             }
-            End::Replay => turn = Turn { held: Some(target.abort().slot), fresh: true, exclude: None },
+            End::Replay => turn = RetryState { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
                 let Target { slot, link } = target.abort();
                 drop(link);
@@ -139,7 +139,7 @@ async fn end_apart(context: RequestContext<'_>, proxy: &Proxy, target: Target, e
     let Target { slot, link } = target;
     drop(link);
     let failed = note_failure(context.session, proxy, &context.state, slot, ended);
-    serving::fail_at_server(context, failed, up).await;
+    service_exchange::fail_at_server(context, failed, up).await;
 }
 
 /// Ends a request that its client has reset before it was evaluated. As in HAProxy, it has no server.
@@ -171,11 +171,11 @@ struct Plan<'s> {
     /// Hash for load balancing.
     hash: Option<u32>,
     /// Result of the rules of the FastCGI application, if the backend has one.
-    fcgi: Option<Prepared>,
+    fcgi: Option<FcgiParameters>,
 }
 
 /// Differences of the next attempt from the first one.
-struct Turn {
+struct RetryState {
     /// The slot that it keeps.
     held: Option<Slot>,
     /// Only a new connection may be used.
@@ -187,7 +187,7 @@ struct Turn {
 /// Result of an exchange.
 struct Exchanged {
     end: End,
-    remains: Remains,
+    remains: ExchangeResult,
     /// Head and first bytes of the answer that opened a tunnel.
     tunnelled: Option<Box<Tunnelled>>,
     ending: Option<Box<Ending<'static>>>,
@@ -212,7 +212,7 @@ impl<'s> Plan<'s> {
             websocket::add_key(&mut context.state.borrow_mut().request);
         }
         let close_server = closes_server(context.session.proxy(), proxy)
-            || heads::asks_for_a_last_one(&context.state.borrow().request);
+            || outgoing_head::asks_for_a_last_one(&context.state.borrow().request);
         context.state.borrow().rules.exhausted.set(false);
         let hash = match &backend.hash_key {
             None => recognise(context.session, backend, &context.state.borrow(), context.client),
@@ -267,8 +267,8 @@ impl<'s> Plan<'s> {
         &self,
         context: &'r mut RequestContext<'_>,
         up: &'r mut RequestBody,
-        bound: Option<Bound>,
-        turn: &mut Turn,
+        bound: Option<SelectedServer>,
+        turn: &mut RetryState,
     ) -> connect::Request<'r>
     where
         's: 'r,
@@ -282,7 +282,7 @@ impl<'s> Plan<'s> {
             waits_for_bytes: false,
             body: Some(up),
             timer: &mut context.client.timer,
-            prefer: private::preference(context.session, proxy, backend),
+            prefer: private_connections::preference(context.session, proxy, backend),
             exclude: turn.exclude.take(),
             hash: self.hash,
             bound,
@@ -342,7 +342,7 @@ impl<'s> Plan<'s> {
     async fn exchange(
         &self,
         context: &mut RequestContext<'_>,
-        bound: Option<Bound>,
+        bound: Option<SelectedServer>,
         up: &mut RequestBody,
         target: &mut Target,
     ) -> Exchanged {
@@ -422,7 +422,7 @@ pub async fn fail(context: RequestContext<'_>, failed: Failed, up: RequestBody) 
         }
     }
     let client = context.conclude();
-    if ending.is_some_and(|ending| matches!(ending.manner, Manner::Silent(_))) {
+    if ending.is_some_and(|ending| matches!(ending.manner, AnswerTiming::Silent(_))) {
         return;
     }
     leave(client, outcome, up.source_ended());
@@ -442,17 +442,17 @@ fn again(
     proxy: &Proxy,
     state: &SharedStreamState,
     slot: Slot,
-    bound: Option<Bound>,
+    bound: Option<SelectedServer>,
     bad_answer: bool,
-) -> Turn {
-    let kept = |slot| Turn { held: Some(slot), fresh: true, exclude: None };
+) -> RetryState {
+    let kept = |slot| RetryState { held: Some(slot), fresh: true, exclude: None };
     let Some(backend) = &proxy.backend else { return kept(slot) };
     let count = |step| metrics::step(&session.worker, proxy, backend.servers.get(slot.server()), step);
     let state = &mut *state.borrow_mut();
     if bad_answer {
-        observing::bad_answer(session, state);
+        observe::bad_answer(session, state);
     }
-    otel::end_attempt(session, state, otel::Ended::Failed(if bad_answer { "bad_answer" } else { "retried" }));
+    otel::end_attempt(session, state, otel::AttemptEnd::Failed(if bad_answer { "bad_answer" } else { "retried" }));
     state.forget_answer();
     state.attempts.retries += 1;
     count(metrics::ServerEvent::Retry);
@@ -462,7 +462,7 @@ fn again(
     }
     if connect::goes_elsewhere(backend, state, bound) {
         count(metrics::ServerEvent::Redispatch);
-        Turn { held: None, fresh: true, exclude: Some(slot.server()) }
+        RetryState { held: None, fresh: true, exclude: Some(slot.server()) }
     } else {
         kept(slot)
     }
@@ -488,7 +488,7 @@ fn answered<'s>(
         end_after(context.client, &context.state, up)
     };
     give_back(context.session, plan, &context.state, target, ended.remains.link_is_reusable);
-    depart(context.conclude(), end);
+    continue_or_end(context.conclude(), end);
     None
 }
 
@@ -502,12 +502,12 @@ fn give_back(session: &Session, plan: &Plan<'_>, state: &SharedStreamState, targ
             session.worker.proxy_state(proxy.index).note_latency(|| ejections::took(&state.borrow()), rt::now());
         }
     }
-    let asked = Asked::by(&state.borrow());
-    private::note(session, asked);
-    kernel::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
+    let asked = AuthenticationScope::by(&state.borrow());
+    private_connections::note(session, asked);
+    tcp_info::part_from_server(session, &mut state.borrow_mut(), link.carrier.socket());
     if reusable && link.carrier.may_follow() {
         // A shared connection does not become private: a request with authentication opens a connection of its own.
-        link.private |= asked == Asked::Connection && link.carrier.descriptor().is_some();
+        link.private |= asked == AuthenticationScope::Connection && link.carrier.descriptor().is_some();
         keep_link(session, state, backend, &slot, link);
     } else {
         if plan.close_server {

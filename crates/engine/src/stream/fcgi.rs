@@ -13,7 +13,7 @@ use policy::program::{Backend, FcgiApp};
 use wire::fcgi;
 use wire::http::Head;
 
-use crate::fcgi_request::{LENGTH, Parameters, Prepared, Script, UNFIT, written};
+use crate::fcgi_request::{FcgiParameters, LENGTH, Parameters, Script, UNFIT, written};
 use crate::session::Session;
 use crate::short_text::ShortText;
 use crate::stream::context::RequestContext;
@@ -26,9 +26,9 @@ use crate::worker::Worker;
 const ENDLESS: Failure = Failure { outcome: Outcome::new(Cause::Invalid, Phase::Headers), status: 400, page: true };
 
 /// Runs the rules of the application of a backend, if it has one.
-pub fn prepare(context: &RequestContext<'_>, backend: &Backend) -> Option<Prepared> {
+pub fn prepare(context: &RequestContext<'_>, backend: &Backend) -> Option<FcgiParameters> {
     let app = backend.fcgi.as_ref()?;
-    let mut prepared = Prepared::default();
+    let mut prepared = FcgiParameters::default();
     {
         let state = context.state.borrow();
         note_user(&state.request, &mut prepared.parameters);
@@ -73,7 +73,7 @@ pub fn write_request(
     session: &Session,
     state: &StreamState,
     app: &FcgiApp,
-    prepared: &Prepared,
+    prepared: &FcgiParameters,
     length: Option<u64>,
     closes: bool,
     out: &mut Buffer,

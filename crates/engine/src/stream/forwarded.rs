@@ -29,10 +29,11 @@ pub fn add(session: &Session, backend: &Proxy, state: &SharedStreamState) {
     if let Some(parameters) = &back.forwarded {
         let destination = if parameters.by { state.borrow().destination(session) } else { None };
         let own = if back.forwarded_expressions.is_empty() {
-            Own::default()
+            ForwardedParts::default()
         } else {
             let state = state.borrow();
-            EvalContext::request(session, &state).lend(|context| Own::evaluate(&back.forwarded_expressions, context))
+            EvalContext::request(session, &state)
+                .lend(|context| ForwardedParts::evaluate(&back.forwarded_expressions, context))
         };
         let client = state.borrow().client(session);
         add_forwarded(parameters, client, destination, &own, &mut state.borrow_mut().request);
@@ -87,7 +88,7 @@ fn add_forwarded(
     parameters: &ForwardedSpec,
     source: Option<SocketAddr>,
     destination: Option<SocketAddr>,
-    own: &Own,
+    own: &ForwardedParts,
     request: &mut Head,
 ) {
     let element = element(parameters, source, destination, own, request.host());
@@ -101,11 +102,11 @@ fn add_forwarded(
 
 /// Parts of an element that are set by expressions. `None`: there is no expression; inner `None`: its value is not usable.
 #[derive(Default)]
-struct Own {
+struct ForwardedParts {
     parts: [Option<Option<String>>; ForwardedPart::COUNT],
 }
 
-impl Own {
+impl ForwardedParts {
     fn evaluate(expressions: &[(ForwardedPart, Expression)], context: &expression::sample::Context<'_>) -> Self {
         let mut own = Self::default();
         for (part, expression) in expressions {
@@ -163,7 +164,7 @@ fn element(
     parameters: &ForwardedSpec,
     source: Option<SocketAddr>,
     destination: Option<SocketAddr>,
-    own: &Own,
+    own: &ForwardedParts,
     host: Option<&[u8]>,
 ) -> String {
     let mut parts = Vec::with_capacity(4);
@@ -262,7 +263,7 @@ mod tests {
             let address = |text: Option<&str>| text.map(|text| text.parse().expect("address"));
             let host = host.map(str::as_bytes);
             let (source, destination) = (address(*source), address(*destination));
-            assert_eq!(element(parameters, source, destination, &Own::default(), host), *expected);
+            assert_eq!(element(parameters, source, destination, &ForwardedParts::default(), host), *expected);
         }
     }
 
@@ -279,7 +280,7 @@ mod tests {
         for (before, after) in rows {
             let mut request = Head::new();
             before.iter().for_each(|value| request.append(b"forwarded", value.as_bytes()));
-            add_forwarded(&usual, None, None, &Own::default(), &mut request);
+            add_forwarded(&usual, None, None, &ForwardedParts::default(), &mut request);
             let found: Vec<&[u8]> = request.all(b"forwarded").collect();
             assert_eq!(found, after.iter().map(|value| value.as_bytes()).collect::<Vec<_>>());
         }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use base::moment::Moment;
-use live::cache::{Lifetime, Wants};
+use live::cache::{Lifetime, RequestDirectives};
 use wire::date::parse_http_date;
 use wire::http::Head;
 
@@ -107,8 +107,8 @@ pub(super) fn seconds(text: &[u8]) -> Option<u64> {
 
 /// Parses the requirements of a request for a stored response (RFC 9111, section 5.2.1). An invalid directive requires a response
 /// of the server.
-pub(super) fn asked(head: &Head) -> Asked {
-    let mut asked = Asked::default();
+pub(super) fn parse_directives(head: &Head) -> CacheDirectives {
+    let mut asked = CacheDirectives::default();
     for (name, value) in head.all(b"cache-control").flat_map(directives) {
         let number = value.and_then(seconds);
         let within = |time: &mut Duration| match number {
@@ -154,9 +154,9 @@ const FOREVER: u64 = u32::MAX as u64;
 
 /// Requirements of a request for a stored response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Asked {
+pub(super) struct CacheDirectives {
     /// Limits on age and freshness.
-    pub(super) wants: Wants,
+    pub(super) wants: RequestDirectives,
     /// A stored response must not be used.
     pub(super) wants_fresh: bool,
     /// Only a stored response may be used.
@@ -394,12 +394,12 @@ pub(super) mod tests {
     #[test]
     fn requests_say_what_a_stored_response_has_to_be() {
         let seconds = Duration::from_secs;
-        let wants = |max_age: Option<u64>, min_fresh, max_stale| Wants {
+        let wants = |max_age: Option<u64>, min_fresh, max_stale| RequestDirectives {
             max_age: max_age.map(seconds),
             min_fresh: seconds(min_fresh),
             max_stale: seconds(max_stale),
         };
-        type Row<'a> = (&'a [(&'a str, &'a str)], Wants, bool, bool);
+        type Row<'a> = (&'a [(&'a str, &'a str)], RequestDirectives, bool, bool);
         let rows: &[Row<'_>] = &[
             (&[], wants(None, 0, 0), false, false),
             (&[("cache-control", "max-age=5")], wants(Some(5), 0, 0), false, false),
@@ -414,8 +414,9 @@ pub(super) mod tests {
             (&[("pragma", "no-cache"), ("cache-control", "max-age=3")], wants(Some(3), 0, 0), false, false),
         ];
         for (fields, wants, wants_fresh, only_if_cached) in rows {
-            let expected = Asked { wants: *wants, wants_fresh: *wants_fresh, only_if_cached: *only_if_cached };
-            assert_eq!(asked(&response(fields)), expected, "{fields:?}");
+            let expected =
+                CacheDirectives { wants: *wants, wants_fresh: *wants_fresh, only_if_cached: *only_if_cached };
+            assert_eq!(parse_directives(&response(fields)), expected, "{fields:?}");
         }
     }
 

@@ -9,7 +9,7 @@ use conn::link::Link;
 use policy::program::{Backend, Server};
 
 use crate::session::Session;
-use crate::stream::private;
+use crate::stream::private_connections;
 use crate::worker::{SharedStreamState, Slot, Worker};
 
 /// Keeps the connection for later requests: in the session if it is private, otherwise in the worker's pool (`http-reuse`,
@@ -25,7 +25,7 @@ pub(super) fn keep_link(session: &Session, state: &SharedStreamState, backend: &
         let backend = state.borrow().route.backend.unwrap_or_default();
         // A private connection must be usable for the next request at once.
         if link.carrier.is_at_rest() {
-            private::put(session, backend, server, link, most);
+            private_connections::put(session, backend, server, link, most);
         }
     } else if let Some(descriptor) = link.carrier.descriptor() {
         let worker = &session.worker;

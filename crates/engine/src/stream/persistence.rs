@@ -5,9 +5,11 @@ use std::net::SocketAddr;
 
 use expression::sample::Bytes;
 use live::ProxyState;
-use live::persistence::{Answering, Cookie, Found, Lookup, Persistence, PersistencePlan, Presented, rdp_server};
+use live::persistence::{
+    Answering, Cookie, CookieServer, Lookup, Persistence, PersistencePlan, RequestCookieState, rdp_server,
+};
 use policy::program::{Backend, Proxy};
-use policy::rule::{Bound, PersistOrder};
+use policy::rule::{PersistOrder, SelectedServer};
 use wire::http::Head;
 
 use crate::session::Session;
@@ -19,7 +21,7 @@ use crate::stream_state::StreamState;
 use crate::worker::SharedStreamState;
 
 /// Returns the server that a request is bound to. Cookies that are meant for the proxy only are removed.
-pub fn bind_request(context: &RequestContext<'_>, proxy: &Proxy, backend: &Backend) -> Option<Bound> {
+pub fn bind_request(context: &RequestContext<'_>, proxy: &Proxy, backend: &Backend) -> Option<SelectedServer> {
     let (choice, plan) = (&backend.choice, &backend.persistence);
     if choice.rules.is_empty() && choice.stick.is_empty() && plan.cookie.is_none() {
         return None;
@@ -68,13 +70,18 @@ pub fn note_cookie(context: &RequestContext<'_>) {
     if kept.server.is_some_and(|server| !forced && !proxy_state.is_usable(server)) {
         kept.meet(None);
     } else if kept.server.is_some_and(|server| !proxy_state.is_usable(server)) {
-        kept.presented = Presented::Down;
+        kept.presented = RequestCookieState::Down;
     }
     context.state.borrow_mut().route.persistence = kept;
 }
 
 /// Returns the server that a session in TCP mode is bound to.
-pub fn bind_session(session: &Session, state: &SharedStreamState, proxy: &Proxy, early: &[u8]) -> Option<Bound> {
+pub fn bind_session(
+    session: &Session,
+    state: &SharedStreamState,
+    proxy: &Proxy,
+    early: &[u8],
+) -> Option<SelectedServer> {
     let backend = proxy.backend.as_ref()?;
     let (choice, plan) = (&backend.choice, &backend.persistence);
     if choice.rules.is_empty() && choice.stick.is_empty() && plan.rdp_cookie.is_none() {
@@ -100,7 +107,12 @@ pub fn bind_session(session: &Session, state: &SharedStreamState, proxy: &Proxy,
 }
 
 /// Returns the server that `use-server` names.
-fn name(view: EvalContext<'_>, proxy: &Proxy, backend: &Backend, order: Option<PersistOrder>) -> Option<Bound> {
+fn name(
+    view: EvalContext<'_>,
+    proxy: &Proxy,
+    backend: &Backend,
+    order: Option<PersistOrder>,
+) -> Option<SelectedServer> {
     if backend.choice.rules.is_empty() {
         return None;
     }
@@ -137,15 +149,15 @@ struct Servers<'a> {
 }
 
 impl Lookup for Servers<'_> {
-    fn find(&self, value: &[u8]) -> Found {
+    fn find(&self, value: &[u8]) -> CookieServer {
         self.proxy_state.cookies.with_values(self.plan, |values| match values.servers(value) {
-            [] => Found::Unknown,
+            [] => CookieServer::Unknown,
             // Whether it is down is checked when its slot is requested.
-            [only] if !self.forced => Found::Server(*only),
+            [only] if !self.forced => CookieServer::Server(*only),
             several => match several.iter().find(|server| self.proxy_state.is_usable(**server)) {
-                Some(server) => Found::Server(*server),
-                None if self.forced => Found::Forced(several[0]),
-                None => Found::Down,
+                Some(server) => CookieServer::Server(*server),
+                None if self.forced => CookieServer::Forced(several[0]),
+                None => CookieServer::Down,
             },
         })
     }

@@ -10,19 +10,19 @@ use policy::rule::Reply;
 use wire::http::{Head, Version};
 
 use crate::session::Session;
-use crate::stream::body::{self, Endless, Remainder};
+use crate::stream::body::{self, Remainder, UndelimitedBody};
 use crate::stream::client::Client;
 use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::server_target::REDIRECT;
 use crate::stream::switching::switch;
 use crate::stream::{conclude, filter, metrics, page, persistence, redirect, tracking};
-use crate::stream_state::failure::{Failure, Refused};
+use crate::stream_state::failure::{Failure, FilterRejection};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 use conn::exchange::{Coding, RequestBody};
 use conn::h1::UnreadBody;
-use conn::h1::prepared::Prepared;
+use conn::h1::prepared_answer::PreparedAnswer;
 
 /// A response that Weir generates.
 pub struct Answer<'t> {
@@ -41,7 +41,7 @@ impl<'t> Answer<'t> {
     }
 }
 
-impl Refused {
+impl FilterRejection {
     /// Returns the response of the filter. The error names the page to be sent instead.
     fn answer(self, state: &SharedStreamState) -> Result<Answer<'static>, Failure> {
         let Self { failure, text } = self;
@@ -56,7 +56,7 @@ impl Refused {
 }
 
 /// Ends a request that a filter has rejected.
-pub async fn reply_refused(context: RequestContext<'_>, refused: Refused, rest: impl Remainder) {
+pub async fn reply_refused(context: RequestContext<'_>, refused: FilterRejection, rest: impl Remainder) {
     match refused.answer(&context.state) {
         Ok(answer) => reply(context, answer, rest).await,
         Err(failure) => reply_error(context, failure, rest).await,
@@ -64,7 +64,7 @@ pub async fn reply_refused(context: RequestContext<'_>, refused: Refused, rest: 
 }
 
 /// Like [`reply_refused`], before the body of the request is forwarded.
-pub async fn reply_refused_unread(context: RequestContext<'_>, refused: Refused, body: UnreadBody) {
+pub async fn reply_refused_unread(context: RequestContext<'_>, refused: FilterRejection, body: UnreadBody) {
     match refused.answer(&context.state) {
         Ok(answer) => reply_unread(context, answer, body).await,
         Err(failure) => reply_error_unread(context, failure, body).await,
@@ -103,7 +103,7 @@ pub async fn reply_error_unread(context: RequestContext<'_>, failure: Failure, b
         blame_client(&context);
     }
     if !failure.page {
-        return reply_error(context, failure, Endless).await;
+        return reply_error(context, failure, UndelimitedBody).await;
     }
     let mut up = RequestBody::idle();
     match body::start(&mut up, body, Coding::Kept, context.client, &context.state, |_, _| {}) {
@@ -256,7 +256,7 @@ fn prepare<'t>(
     state: &StreamState,
     Answer { status, text, .. }: Answer<'t>,
     may_end: bool,
-) -> Prepared<'t> {
+) -> PreparedAnswer<'t> {
     filter::tell(state.filters.as_ref(), filter::Event::Replied(status));
     let may_go_on = may_end && !state.opens_tunnel(status);
     let keep =

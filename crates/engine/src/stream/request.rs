@@ -2,7 +2,7 @@
 
 use std::task::Poll;
 
-use conn::h1::{self, HeadLimits, Scan, UnreadBody, prepared};
+use conn::h1::{self, HeadLimits, Scan, UnreadBody, prepared_answer};
 use expression::record::Origin;
 use policy::program::{Features, Proxy};
 use policy::rule::Reply;
@@ -10,20 +10,20 @@ use policy::rule::Reply;
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::client::Client;
+use crate::stream::client_abort::LEFT;
 use crate::stream::content::Stopped;
 use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::head_limits::head_limits;
-use crate::stream::leaving::LEFT;
 use crate::stream::reply::{Answer, cut, finish, reply_malformed, reply_unread};
 use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as rules, RequestEnd};
-use crate::stream::{capturing, conclude, content, dispatch, metrics, otel, stages, tracing, tracking};
+use crate::stream::{capture_errors, conclude, content, dispatch, metrics, otel, stages, tracing, tracking};
 use crate::stream_state::{Cause, Outcome, Phase, StreamState};
 use crate::worker::SharedStreamState;
 
 /// Result of receiving a request's head.
-enum Received {
+enum ReceivedRequest {
     Head(UnreadBody),
     Nothing,
     /// The client has disconnected between two requests.
@@ -54,17 +54,17 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
     let mut context = RequestContext { session, client, state };
     note_begin(context.client, &mut context.state.borrow_mut());
     let received = receive(&mut context).await;
-    if !begun && !matches!(received, Received::Nothing | Received::Silence) {
+    if !begun && !matches!(received, ReceivedRequest::Nothing | ReceivedRequest::Silence) {
         context.state.borrow_mut().info.number = session.worker.process.number_stream();
     }
     let body = match received {
         // It began in TCP mode: its rules have run, and the process has counted it.
-        Received::Head(body) if begun => {
+        ReceivedRequest::Head(body) if begun => {
             metrics::upgraded(session);
             otel::begin(session, &mut context.state.borrow_mut());
             body
         }
-        Received::Head(body) => {
+        ReceivedRequest::Head(body) => {
             let proxy = session.proxy();
             stages::begun(session, &context.state);
             if !proxy.rules.request_content.is_empty() {
@@ -81,13 +81,13 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
             stages::request_counted(session, known);
             body
         }
-        Received::Silence => {
+        ReceivedRequest::Silence => {
             context.client.drop_connection();
             return session.end(context.state);
         }
-        Received::Nothing => return session.end(context.state),
-        Received::Cut => return cut(session, context.state, Outcome::new(Cause::Proxy, Phase::Request)),
-        Received::Failed { outcome, status } => {
+        ReceivedRequest::Nothing => return session.end(context.state),
+        ReceivedRequest::Cut => return cut(session, context.state, Outcome::new(Cause::Proxy, Phase::Request)),
+        ReceivedRequest::Failed { outcome, status } => {
             conclude::learn_destination(session);
             if begun {
                 metrics::upgraded(session);
@@ -170,7 +170,7 @@ async fn end(context: RequestContext<'_>, over: RequestEnd<'_>, body: UnreadBody
 }
 
 /// Reads and parses until the head is complete.
-async fn receive(context: &mut RequestContext<'_>) -> Received {
+async fn receive(context: &mut RequestContext<'_>) -> ReceivedRequest {
     let http = &context.session.proxy().http;
     let limits = HeadLimits {
         accept_unsafe: http.accept_unsafe_request,
@@ -187,23 +187,23 @@ async fn receive(context: &mut RequestContext<'_>) -> Received {
         let received = context.client.conn.poll_head(cx, &limits, &mut scan, &mut context.state.borrow_mut().request);
         let silent = !context.client.conn.has_received() && (context.client.served > 0 || http.ignore_probes);
         match received {
-            Poll::Ready(h1::Received::Head { glitch: true, .. }) if record_glitch(context.session) => {
-                Poll::Ready(Received::Cut)
+            Poll::Ready(h1::ReadResult::Head { glitch: true, .. }) if record_glitch(context.session) => {
+                Poll::Ready(ReceivedRequest::Cut)
             }
-            Poll::Ready(h1::Received::Head { body, length, .. }) => {
+            Poll::Ready(h1::ReadResult::Head { body, length, .. }) => {
                 stages::head_received(context.session, &mut context.state.borrow_mut(), length);
-                Poll::Ready(Received::Head(body))
+                Poll::Ready(ReceivedRequest::Head(body))
             }
-            Poll::Ready(h1::Received::Invalid { status, fault }) => {
+            Poll::Ready(h1::ReadResult::Invalid { status, fault }) => {
                 if let Some(fault) = fault {
-                    capturing::request(context.session, fault, context.client.conn.received());
+                    capture_errors::request(context.session, fault, context.client.conn.received());
                 }
                 Poll::Ready(refuse(context.session, &context.state, status))
             }
-            Poll::Ready(h1::Received::Closed) if silent => Poll::Ready(Received::Silence),
-            Poll::Ready(h1::Received::Closed) => {
+            Poll::Ready(h1::ReadResult::Closed) if silent => Poll::Ready(ReceivedRequest::Silence),
+            Poll::Ready(h1::ReadResult::Closed) => {
                 let outcome = Outcome::new(Cause::Client, Phase::Request);
-                Poll::Ready(Received::Failed { outcome, status: 400 })
+                Poll::Ready(ReceivedRequest::Failed { outcome, status: 400 })
             }
             Poll::Pending => {
                 if context.client.conn.has_received() {
@@ -215,10 +215,10 @@ async fn receive(context: &mut RequestContext<'_>) -> Received {
                 }
                 context.client.timer.poll_expired(cx).map(|()| {
                     if silent {
-                        return Received::Nothing;
+                        return ReceivedRequest::Nothing;
                     }
                     let outcome = Outcome::new(Cause::ClientTimeout, Phase::Request);
-                    Received::Failed { outcome, status: 408 }
+                    ReceivedRequest::Failed { outcome, status: 408 }
                 })
             }
         }
@@ -228,14 +228,14 @@ async fn receive(context: &mut RequestContext<'_>) -> Received {
 
 /// Records invalid data in place of a request.
 #[cold]
-fn refuse(session: &Session, state: &SharedStreamState, status: u16) -> Received {
+fn refuse(session: &Session, state: &SharedStreamState, status: u16) -> ReceivedRequest {
     if !session.has_several() {
         tracking::glitches(session, 1);
     }
     let state = &mut *state.borrow_mut();
     state.timings.first_byte.get_or_insert(rt::now());
     tracing::refused(session, state, status);
-    Received::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status }
+    ReceivedRequest::Failed { outcome: Outcome::new(Cause::Proxy, Phase::Request), status }
 }
 
 /// Counts a glitch: a request that is accepted only by an option. Returns whether the client has exceeded the limit.
@@ -305,7 +305,7 @@ fn proof(session: &Session, state: &SharedStreamState) -> Option<Reply<'static>>
     }
     let state = state.borrow();
     let body = acme.answer(origin_form(state.request.target()).strip_prefix(PROOFS)?)?;
-    Some(Reply::new(prepared::plain_text(&body)))
+    Some(Reply::new(prepared_answer::plain_text(&body)))
 }
 
 /// Answers a monitoring request; it is not logged.

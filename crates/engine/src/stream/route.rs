@@ -8,10 +8,10 @@ use policy::program::{Backend, Features, Proxy};
 use crate::orders::Orders;
 use crate::session::Session;
 use crate::stream::client::Client;
+use crate::stream::client_abort::LEFT;
 use crate::stream::content::Stopped;
 use crate::stream::context::RequestContext;
 use crate::stream::header_validation::{awaits_body, screen};
-use crate::stream::leaving::LEFT;
 use crate::stream::reply::cut;
 use crate::stream::reply::{finish, reply_error_unread};
 use crate::stream::rules::request as request_rules;
@@ -34,7 +34,7 @@ pub struct Route<'s> {
 }
 
 /// A request that continues, and its body.
-type Passed<'s> = (RequestContext<'s>, UnreadBody);
+type RoutedRequest<'s> = (RequestContext<'s>, UnreadBody);
 
 /// Chooses the backend of a request, and runs the rules of frontend and backend. `None`: the request has ended.
 pub async fn route<'s>(
@@ -114,7 +114,7 @@ async fn pass<'s>(
     body: UnreadBody,
     proxy: &Proxy,
     before: Option<&Proxy>,
-) -> Option<Passed<'s>> {
+) -> Option<RoutedRequest<'s>> {
     let mut screened = screen(&context.state, proxy, before);
     if screened.is_ok() && awaits_body(&context.state, proxy, before) {
         screened = rt::boxed(buffering::wait(&mut context, proxy)).await;

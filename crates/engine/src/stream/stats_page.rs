@@ -11,8 +11,8 @@ use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::request_target::origin_form;
 use crate::stream::rules::request::{self as request_rules, RequestEnd};
-use crate::stream::started_service::Started;
-use crate::stream::{answer, serving};
+use crate::stream::started_service::StartedService;
+use crate::stream::{answer, service_exchange};
 use crate::stream_state::ServiceName;
 
 /// Name of the page in log lines, in place of a server.
@@ -45,7 +45,8 @@ pub async fn answer(mut context: RequestContext<'_>, proxy: &Proxy, page: &Stats
             origin_form(state.request.target()),
         )
     };
-    serving::stream(context, Started { service, shown: ServiceName::Known(SHOWN), ruled: false }, body).await;
+    service_exchange::stream(context, StartedService { service, shown: ServiceName::Known(SHOWN), ruled: false }, body)
+        .await;
 }
 
 /// Checks that a client may access the page.

@@ -6,9 +6,9 @@ use balance::Subject;
 use base::buffer::Buffer;
 use config::spec::{BalanceSpec, Mode};
 use conn::duplex::Duplex;
-use expression::record::Origin;
+use expression::record::{Origin, Timings};
 use expression::sample::{Bytes, Direction};
-use live::Seen;
+use live::Observation;
 use policy::program::{Frontend, MuxProtocol, Proxy};
 use policy::rule::Rule;
 use policy::services::ServiceRow;
@@ -18,23 +18,23 @@ use crate::orders::Orders;
 use crate::service::ejections;
 use crate::session::Session;
 use crate::session::task::StreamTask;
-use crate::stream::carriage::{SilenceLimits, carry};
 use crate::stream::client::Client;
 use crate::stream::connect;
-use crate::stream::content::Passed;
+use crate::stream::content::Continuation;
 use crate::stream::context::RequestContext;
 use crate::stream::dispatch::splices;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::rules::cost;
 use crate::stream::server_target::{Refusal, Target};
+use crate::stream::tcp_transfer::{SilenceLimits, carry};
 use crate::stream::{
-    byte_service, conclude, content, filter, http, kernel, metrics, otel, persistence, sticking, tracing,
+    byte_service, conclude, content, filter, http, metrics, otel, persistence, sticking, tcp_info, tracing,
 };
 use crate::stream_state::{Cause, Outcome, Phase};
 use crate::worker::SharedStreamState;
 
 /// How a session in TCP mode continued.
-enum Way {
+enum TcpEnd {
     /// Its data was forwarded to a server until the end.
     Carried,
     /// It was upgraded to HTTP.
@@ -62,7 +62,7 @@ pub fn serve<'a>(
             .await
         };
         let ended = match inspected {
-            Ok(true) => Ok(Way::Upgraded),
+            Ok(true) => Ok(TcpEnd::Upgraded),
             Ok(false) => {
                 let arguments = (session, &mut *client, &state);
                 rt::boxed_with(arguments, |(session, client, state)| async move {
@@ -75,12 +75,12 @@ pub fn serve<'a>(
         };
         let outcome = match ended {
             // The listening address allows TCP mode only (`proto none`).
-            Ok(Way::Upgraded) if session.protocol() == Some(MuxProtocol::None) => NO_CONNECTION,
-            Ok(Way::Upgraded) => {
+            Ok(TcpEnd::Upgraded) if session.protocol() == Some(MuxProtocol::None) => NO_CONNECTION,
+            Ok(TcpEnd::Upgraded) => {
                 rt::boxed_with((session, client), |(session, client)| http::serve_upgraded(session, client)).await;
                 return None;
             }
-            Ok(Way::Carried) => Outcome::default(),
+            Ok(TcpEnd::Carried) => Outcome::default(),
             Err(outcome) => {
                 if matches!(outcome.phase, Phase::Queue | Phase::Connect) {
                     take_in(client);
@@ -92,7 +92,7 @@ pub fn serve<'a>(
         {
             let state = &mut *state.borrow_mut();
             state.outcome = outcome;
-            kernel::part_from_client(session, state);
+            tcp_info::part_from_client(session, state);
         }
         Some(state)
     }
@@ -152,9 +152,9 @@ fn inspect<'a>(
             context.client.drop_connection();
         }
         match passed? {
-            Passed::Goes => Ok(false),
-            Passed::Upgraded => Ok(true),
-            Passed::Served(service) => Err(served(context, service).await),
+            Continuation::Goes => Ok(false),
+            Continuation::Upgraded => Ok(true),
+            Continuation::Served(service) => Err(served(context, service).await),
         }
     }
 }
@@ -254,9 +254,9 @@ fn asked_before_answers<'s>(frontend: &'s Proxy, backend: &'s Proxy) -> Vec<&'s 
     sessions.chain(answers).filter(|rules| !rules.is_empty()).collect()
 }
 
-async fn connect_and_carry(context: &mut RequestContext<'_>) -> Result<Way, Outcome> {
+async fn connect_and_carry(context: &mut RequestContext<'_>) -> Result<TcpEnd, Outcome> {
     let frontend = context.session.proxy();
-    let Some(backend) = choose_backend(context).await? else { return Ok(Way::Upgraded) };
+    let Some(backend) = choose_backend(context).await? else { return Ok(TcpEnd::Upgraded) };
     let hash = hash(context, backend);
     let Client { conn, timer, .. } = context.client;
     let bound = persistence::bind_session(context.session, &context.state, backend, conn.received());
@@ -314,13 +314,17 @@ async fn connect_and_carry(context: &mut RequestContext<'_>) -> Result<Way, Outc
         }
         Err(_) => Outcome::new(Cause::Internal, Phase::Data),
     };
-    kernel::part_from_server(context.session, &mut context.state.borrow_mut(), link.carrier.socket());
+    tcp_info::part_from_server(context.session, &mut context.state.borrow_mut(), link.carrier.socket());
     drop(link);
     ejections::observe(&context.session.worker, backend, slot.server(), || {
-        let timings = &context.state.borrow().timings;
-        let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
-        Seen { took, failed: ejections::is_servers_fault(outcome) }
+        observation(&context.state.borrow().timings, outcome)
     });
     context.state.borrow_mut().attempts.counts = Some(slot.release());
-    if outcome == Outcome::default() { Ok(Way::Carried) } else { Err(outcome) }
+    if outcome == Outcome::default() { Ok(TcpEnd::Carried) } else { Err(outcome) }
+}
+
+/// Returns what a connection shows of its server: the time that connecting took, and whether the server has failed.
+fn observation(timings: &Timings, outcome: Outcome) -> Observation {
+    let took = timings.queued.zip(timings.connected).map(|(begun, connected)| connected.saturating_since(begun));
+    Observation { took, failed: ejections::is_servers_fault(outcome) }
 }

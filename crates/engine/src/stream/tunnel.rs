@@ -8,7 +8,7 @@ use wire::http::{Head, Method};
 
 use crate::stream::context::RequestContext;
 use crate::stream::server_target::Target;
-use crate::stream::{carriage, filter};
+use crate::stream::{filter, tcp_transfer};
 
 /// The data of a server that has opened a tunnel.
 #[derive(Default)]
@@ -30,12 +30,12 @@ pub async fn carry(mut context: RequestContext<'_>, backend: &Proxy, target: Tar
     let input = context.client.conn.take_received();
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
         filter::install_both(context.state.borrow().filters.as_ref(), &mut duplex);
-        let limits = carriage::SilenceLimits::of_upgrade(
+        let limits = tcp_transfer::SilenceLimits::of_upgrade(
             context.session.proxy(),
             backend,
             context.state.borrow().rules.orders.get().timeouts,
         );
-        let outcome = carriage::carry(&mut context, duplex, &mut link.carrier, &limits).await;
+        let outcome = tcp_transfer::carry(&mut context, duplex, &mut link.carrier, &limits).await;
         context.state.borrow_mut().outcome = outcome;
     }
     drop(link);

@@ -23,43 +23,43 @@ const FILTERS_KEPT: usize = 1024;
 impl Worker {
     /// Lends the arena for one evaluation, and resets it afterwards.
     pub fn with_arena<T>(&self, with: impl FnOnce(&Bump) -> T) -> T {
-        let mut arena = self.arena.take().unwrap_or_default();
+        let mut arena = self.recycled.arena.take().unwrap_or_default();
         let result = with(&arena);
         arena.reset();
         // An unusually large arena is freed.
         if arena.allocated_bytes() <= ARENA_KEPT {
-            self.arena.set(Some(arena));
+            self.recycled.arena.set(Some(arena));
         }
         result
     }
 
     /// Takes the buffer for rendered text.
     pub fn take_text(&self) -> Vec<u8> {
-        self.text.take()
+        self.recycled.text.take()
     }
 
     /// Returns the buffer for reuse.
     pub fn keep_text(&self, mut text: Vec<u8>) {
         text.clear();
         text.shrink_to(ARENA_KEPT);
-        self.text.set(text);
+        self.recycled.text.set(text);
     }
 
     /// Returns the current time in HTTP's format, formatted once a second.
     pub fn http_date(&self) -> [u8; 29] {
         let now = rt::wall().seconds;
-        let (second, text) = self.http_date.get();
+        let (second, text) = self.recycled.http_date.get();
         if second == now {
             return text;
         }
         let text = format_http_date(now);
-        self.http_date.set((now, text));
+        self.recycled.http_date.set((now, text));
         text
     }
 
     /// Takes a cleared state for a stream.
     pub fn take_stream_state(&self) -> SharedStreamState {
-        self.state.borrow_mut().pop().unwrap_or_else(|| {
+        self.recycled.states.borrow_mut().pop().unwrap_or_else(|| {
             let mut state = StreamState::default();
             state.clear();
             Rc::new(RefCell::new(state))
@@ -68,7 +68,7 @@ impl Worker {
 
     /// Takes an empty set of filters for a stream.
     pub fn take_filters(&self) -> Filters {
-        self.filters.borrow_mut().pop().unwrap_or_default()
+        self.recycled.filters.borrow_mut().pop().unwrap_or_default()
     }
 
     /// Returns the filter set of a stream that has ended, unless a relay still holds it.
@@ -77,7 +77,7 @@ impl Worker {
             return;
         }
         filters.borrow_mut().clear();
-        let mut kept = self.filters.borrow_mut();
+        let mut kept = self.recycled.filters.borrow_mut();
         if kept.len() < FILTERS_KEPT {
             kept.push(filters);
         }
@@ -93,14 +93,14 @@ impl Worker {
             state.forget_rules();
             result
         };
-        self.state.borrow_mut().push(state);
+        self.recycled.states.borrow_mut().push(state);
         result
     }
 
     /// Returns a state for reuse.
     pub fn keep_stream_state(&self, state: SharedStreamState) {
         self.requests.set(self.requests.get() + 1);
-        let mut kept = self.state.borrow_mut();
+        let mut kept = self.recycled.states.borrow_mut();
         if kept.len() < FACTS_KEPT && Rc::strong_count(&state) == 1 {
             if let Ok(mut state) = state.try_borrow_mut() {
                 state.clear();

@@ -12,7 +12,7 @@ impl Worker {
     /// Registers the calling task to be woken when the process is asked to stop, to pause or to resume.
     pub async fn watch_stop(&self) {
         std::future::poll_fn(|cx| {
-            self.watchers.borrow_mut().push(cx.waker().clone());
+            self.wakers.watchers.borrow_mut().push(cx.waker().clone());
             std::task::Poll::Ready(())
         })
         .await;
@@ -20,7 +20,7 @@ impl Worker {
 
     /// Wakes the tasks that watch for a stop or a pause.
     pub fn wake_watchers(&self) {
-        for watcher in self.watchers.borrow().iter() {
+        for watcher in self.wakers.watchers.borrow().iter() {
             watcher.wake_by_ref();
         }
     }
@@ -38,12 +38,12 @@ impl Worker {
 
     /// Ready once accepting has ended and no worker has a session. For worker 0.
     pub fn poll_drained(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
-        *self.drained.borrow_mut() = Some(cx.waker().clone());
+        *self.wakers.drained.borrow_mut() = Some(cx.waker().clone());
         if self.process.is_drained() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
     }
 
     fn wake_drained(&self) {
-        if let Some(waker) = self.drained.borrow_mut().take() {
+        if let Some(waker) = self.wakers.drained.borrow_mut().take() {
             waker.wake();
         }
     }

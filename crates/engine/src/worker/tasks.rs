@@ -16,7 +16,7 @@ impl Worker {
 
     /// Counts a task for one stream, beside that of its session.
     pub fn enter_stream(&self) {
-        self.process.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
+        self.process.loads.enter(self.id);
     }
 
     /// Returns the number of tasks that serve streams: sessions, and multiplexed streams.
@@ -50,7 +50,7 @@ impl Worker {
     /// Counts a connection without a session, of a log relay or to a reverse HTTP server: the end of the process waits for it as
     /// for a session.
     pub(crate) fn enter_relay(&self) {
-        self.process.loads[self.id].0.fetch_add(1, Ordering::Relaxed);
+        self.process.loads.enter(self.id);
     }
 
     /// Removes such a connection from the count.
@@ -61,12 +61,12 @@ impl Worker {
 
     /// Counts a task that may accept connections: a soft stop lasts until it has ended.
     pub fn begin_accepting(&self) {
-        self.process.accepting.fetch_add(1, Ordering::AcqRel);
+        self.process.listeners.accepting.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Counts down the tasks that may accept connections.
     pub fn end_accepting(&self) {
-        self.process.accepting.fetch_sub(1, Ordering::AcqRel);
+        self.process.listeners.accepting.fetch_sub(1, Ordering::AcqRel);
         self.tell_if_drained();
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of names that are resolved while the process serves: a scripted name server, whose answers change, fail, are
 //! truncated or forged, on the virtual clock.
 
+use engine::resolve::Resolving;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -324,8 +325,8 @@ fn servers_come_and_go_with_a_service() {
         let gone = "Server l/s1 is going DOWN for maintenance (entry removed from SRV record). 1 active and 0 backup \
                     servers left. 0 sessions active, 0 requeued, 0 remaining in queue.";
         says(&world, &[gone]).await;
-        assert_eq!(world.shared().resolving.named(0).host, None);
-        assert_eq!(world.shared().resolving.named(1).host.as_deref(), Some("b.test"));
+        assert_eq!(world.shared().service::<Resolving>().named(0).host, None);
+        assert_eq!(world.shared().service::<Resolving>().named(1).host.as_deref(), Some("b.test"));
         ends(&world).await;
     });
 }

@@ -1,7 +1,7 @@
 //! Converters between dates and seconds.
 
 use super::Converter;
-use super::strftime::{self, When};
+use super::strftime::{self, FormattedTime};
 use crate::sample::{Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use base::moment::ZoneName;
@@ -68,7 +68,7 @@ fn shown<'a>(
     };
     let nanos = (in_second > 1).then_some(nanos as u32);
     let mut text = context.text(64);
-    strftime::format(&mut text, arguments.text(0)?, When { seconds, nanos, offset, zone });
+    strftime::format(&mut text, arguments.text(0)?, FormattedTime { seconds, nanos, offset, zone });
     text.finish().map(Value::Str)
 }
 
@@ -88,7 +88,7 @@ fn to_http_date<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argu
     let in_second = arguments.int(1).unwrap_or(1);
     let seconds = number.div_euclid(in_second) & MOST_SECONDS;
     let mut text = context.text(40);
-    let when = When { seconds, nanos: None, offset: 0, zone: ZoneName::GMT };
+    let when = FormattedTime { seconds, nanos: None, offset: 0, zone: ZoneName::GMT };
     strftime::format(&mut text, b"%a, %d %b %Y %H:%M:%S", when);
     let part = number.rem_euclid(in_second);
     match in_second {

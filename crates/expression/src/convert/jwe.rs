@@ -6,7 +6,7 @@ use super::aes::Cipher;
 use super::algorithm::{Algorithm, is_same};
 use super::base64::decoded_url;
 use super::digest::{secret, to_secret};
-use super::json_path::{Found, Path, find};
+use super::json_path::{JsonValue, Path, find};
 use super::operand::{bytes, to_text_or_variable};
 use crate::key::{Curve, Padding, PrivateKey, TokenLimits, Unusable};
 use crate::sample::{Context, Type, Value};
@@ -85,7 +85,7 @@ fn check_jwk(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String> 
 /// Returns the string at a path of an object.
 fn text_of<'a>(json: &'a [u8], path: &str) -> Option<&'a [u8]> {
     match find(json, &Path::read(path.as_bytes()))? {
-        Found::Text(text) => Some(text),
+        JsonValue::Text(text) => Some(text),
         _ => None,
     }
 }

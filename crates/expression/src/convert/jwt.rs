@@ -112,12 +112,12 @@ const UNKNOWN_KEY: i64 = -5;
 const UNAVAILABLE_CERTIFICATE: i64 = -7;
 
 /// A key written in the configuration: a secret, or the path of a file that may have been loaded.
-struct Written {
+struct ConfiguredKey {
     text: Box<[u8]>,
     key: Option<Arc<PublicKey>>,
 }
 
-impl PartialEq for Written {
+impl PartialEq for ConfiguredKey {
     /// Equal paths alone do not make keys equal: the loaded keys are compared, too.
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text && self.key.as_ref().map(Arc::as_ptr) == other.key.as_ref().map(Arc::as_ptr)
@@ -148,7 +148,7 @@ fn check_verify(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<()
             }
         }
     };
-    arguments.set(1, Argument::Found(Arc::new(Written { text, key })));
+    arguments.set(1, Argument::Found(Arc::new(ConfiguredKey { text, key })));
     Ok(())
 }
 
@@ -161,13 +161,13 @@ fn check_verify_cert(arguments: &mut Arguments, checking: &Checking<'_>) -> Resu
     let path = from_bytes(&text);
     // As in HAProxy, a missing certificate is reported when a token is verified.
     let found = checking.names.keys().borrow_mut().load_certificate(&text, || checking.names.read_file(&path));
-    arguments.set(1, Argument::Found(Arc::new(Written { text, key: found.ok() })));
+    arguments.set(1, Argument::Found(Arc::new(ConfiguredKey { text, key: found.ok() })));
     Ok(())
 }
 
 fn verify<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let signing = Signing::named(bytes(context, arguments, 0)?);
-    let (text, key) = match arguments.made::<Written>(1) {
+    let (text, key) = match arguments.made::<ConfiguredKey>(1) {
         Some(written) => (&*written.text, written.key.as_deref()),
         None => (bytes(context, arguments, 1)?, None),
     };
@@ -180,7 +180,7 @@ fn verify_cert<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Argum
         Some(Signing::Secret(_)) => return Some(Value::Int(UNMANAGED_ALGORITHM)),
         signing => signing,
     };
-    let (text, key) = match arguments.made::<Written>(1) {
+    let (text, key) = match arguments.made::<ConfiguredKey>(1) {
         Some(written) => (&*written.text, written.key.as_deref()),
         None => (bytes(context, arguments, 1)?, None),
     };

@@ -51,7 +51,7 @@ fn check_parts(arguments: &mut Arguments, _: &Checking<'_>) -> Result<(), String
 
 /// The arguments of `field` and `word`: whether to count from the end, the index from 1, the delimiters, and the number
 /// of parts.
-fn wanted(arguments: &Arguments) -> Option<(bool, u64, &[u8], u64)> {
+fn part_arguments(arguments: &Arguments) -> Option<(bool, u64, &[u8], u64)> {
     let index = arguments.int(0)?;
     let count = match arguments.int(2).unwrap_or(1) {
         count if count <= 0 => u64::MAX,
@@ -62,7 +62,7 @@ fn wanted(arguments: &Arguments) -> Option<(bool, u64, &[u8], u64)> {
 
 fn field<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let bytes = value.bytes()?;
-    let (from_end, index, delimiters, count) = wanted(arguments)?;
+    let (from_end, index, delimiters, count) = part_arguments(arguments)?;
     let is_delimiter = |byte: &u8| delimiters.contains(byte);
     let next = |rest: &[u8]| {
         if from_end { rest.iter().rposition(is_delimiter) } else { rest.iter().position(is_delimiter) }
@@ -87,7 +87,7 @@ fn field<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Opt
 
 fn word<'a>(_: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -> Option<Value<'a>> {
     let bytes = value.bytes()?;
-    let (from_end, index, delimiters, count) = wanted(arguments)?;
+    let (from_end, index, delimiters, count) = part_arguments(arguments)?;
     let is_delimiter = |byte: &u8| delimiters.contains(byte);
     let mut words = Words { bytes, start: 0, end: bytes.len(), from_end };
     let mut found = words.next(is_delimiter)?;

@@ -1,7 +1,7 @@
 //! `when`: passes a sample through under a condition (section 7.3.1). Must never change it.
 
 use super::Converter;
-use crate::condition::Named;
+use crate::condition::AclReference;
 use crate::sample::{Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn check(arguments: &mut Arguments, checking: &Checking<'_>) -> Result<(), Strin
         if !arguments.has(1) {
             return Err("'acl' selector requires an extra argument with the ACL name".to_owned());
         }
-        Named::resolve(arguments, 1, false, checking)?;
+        AclReference::resolve(arguments, 1, false, checking)?;
     }
     arguments.set(0, Argument::Made(Arc::new((*selector, negated))));
     Ok(())
@@ -65,7 +65,7 @@ fn when<'a>(context: &Context<'a>, value: Value<'a>, arguments: &'a Arguments) -
         // Only servers respond to streams.
         Selector::ToApplet => false,
         Selector::Forwarded | Selector::Processed => stream()?.timings.connected.is_some(),
-        Selector::Acl => arguments.made::<Named>(1)?.holds(context)?,
+        Selector::Acl => arguments.made::<AclReference>(1)?.holds(context)?,
     };
     (holds != negated).then_some(value)
 }

@@ -7,7 +7,7 @@ mod ahead;
 mod backtracking;
 mod translate;
 
-use super::automaton::{Automaton, Extent, Required, Shape, Starts, Steps, Way, relaxed, without_looks};
+use super::automaton::{Automaton, Extent, Required, ScanDirection, Shape, Starts, Steps, relaxed, without_looks};
 use crate::sample::Exhausted;
 use backtracking::{Backtracking, Groups};
 use regex_syntax::hir::{Hir, Look};
@@ -284,7 +284,7 @@ impl Inner {
             let at_start = properties.look_set_prefix().contains(Look::Start);
             // An anchor at the end is decided sooner when reading backwards.
             let at_end = !at_start && properties.look_set_suffix().contains(Look::End);
-            let way = if at_end { Way::Backward } else { Way::Forward };
+            let way = if at_end { ScanDirection::Backward } else { ScanDirection::Forward };
             let (automaton, exact) = automaton(&shape.whether, way);
             Forward { required: self.required(&shape), automaton, exact: exact && self.exact }
         })
@@ -306,7 +306,7 @@ impl Inner {
         }
         let make = || {
             let tree = Hir::concat(vec![Hir::look(Look::Start), without_looks(&self.shape()?.tree)]);
-            automaton(&tree, Way::Forward).0
+            automaton(&tree, ScanDirection::Forward).0
         };
         match self.reach.get_or_init(make) {
             Some(automaton) => {
@@ -321,10 +321,10 @@ impl Inner {
     fn backward(&self) -> Option<&Backward> {
         let make = || {
             let Shape { whence, extents, .. } = self.shape()?;
-            if let Ok(automaton) = Automaton::new(whence.iter(), Way::Backward, MOST_SIZE, MOST_MEMORY) {
+            if let Ok(automaton) = Automaton::new(whence.iter(), ScanDirection::Backward, MOST_SIZE, MOST_MEMORY) {
                 return Some(Backward { automaton, extents: if self.exact { extents } else { Vec::new() } });
             }
-            let automaton = automaton(&Hir::alternation(whence), Way::Backward).0?;
+            let automaton = automaton(&Hir::alternation(whence), ScanDirection::Backward).0?;
             Some(Backward { automaton, extents: Vec::new() })
         };
         self.backward.get_or_init(make).as_ref()
@@ -332,7 +332,7 @@ impl Inner {
 }
 
 /// Builds the automaton of a tree; returns whether it is exact.
-fn automaton(hir: &Hir, way: Way) -> (Option<Automaton>, bool) {
+fn automaton(hir: &Hir, way: ScanDirection) -> (Option<Automaton>, bool) {
     let exact = Automaton::new([hir].into_iter(), way, MOST_SIZE, MOST_MEMORY);
     let is_exact = exact.is_ok();
     let found = exact.or_else(|_| {

@@ -4,12 +4,12 @@
 //! never read a clock.
 
 mod blocks;
+mod coalescing;
 mod disk;
 mod entry;
-mod flights;
+mod eviction;
 mod lifetime;
 mod lookup;
-mod room;
 mod shard;
 mod sketch;
 mod storing;
@@ -17,11 +17,11 @@ mod storing;
 mod tests;
 mod vary;
 
-pub use disk::{Leaving, Place};
-pub use entry::{Entry, Listed, Object};
-pub use flights::{Landed, Lead, Role, Waiting};
-pub use lifetime::{Lifetime, Wants};
-pub use lookup::{Found, Update};
+pub use coalescing::{FlightResult, Lead, Role, Waiting};
+pub use disk::{PendingWrites, Place};
+pub use entry::{CacheListing, Entry, Object};
+pub use lifetime::{Lifetime, RequestDirectives};
+pub use lookup::{CacheLookup, Update};
 pub use storing::Storing;
 pub use vary::{Codings, Signature, Varies};
 
@@ -108,7 +108,7 @@ pub struct Cache {
     key: Key,
     shards: Box<[Mutex<Shard>]>,
     /// Requests in flight, split into shards as well.
-    flights: Box<[flights::Flights]>,
+    flights: Box<[coalescing::Flights]>,
     /// Blocks in use: by entries, and by responses still being stored.
     used: AtomicU32,
     /// Blocks of entries with hints only.
@@ -130,7 +130,7 @@ impl Cache {
         // Not the key that selects the shard: keys within a shard share bits of that hash.
         let within = Key::new(key.bytes(b"within a shard"));
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::new(within))).collect();
-        let flights = (0..SHARDS).map(|_| flights::Flights::default()).collect();
+        let flights = (0..SHARDS).map(|_| coalescing::Flights::default()).collect();
         let [used, hints, window, protected] = std::array::from_fn(|_| AtomicU32::new(0));
         let disk = (plan.disk > 0).then(|| disk::Disk::new(plan.disk));
         let (sketch, turn) = (sketch::Sketch::new(plan.blocks), AtomicU64::new(0));
@@ -163,7 +163,7 @@ impl Cache {
         self.lock(self.hash(key) as usize)
     }
 
-    fn flights(&self, key: &[u8]) -> &flights::Flights {
+    fn flights(&self, key: &[u8]) -> &coalescing::Flights {
         &self.flights[self.hash(key) as usize % self.flights.len()]
     }
 
@@ -172,7 +172,7 @@ impl Cache {
     }
 
     /// Looks up a response for a request with that key and these fields. Counts the request.
-    pub fn look_up(&self, key: &[u8], request: &Signature, now: Moment) -> Found {
+    pub fn look_up(&self, key: &[u8], request: &Signature, now: Moment) -> CacheLookup {
         let hash = self.hash(key);
         self.sketch.count(hash);
         let mut shard = self.lock(hash as usize);
@@ -192,12 +192,14 @@ impl Cache {
     }
 
     /// The same for a request with Cache-Control directives.
-    pub fn look_up_for(&self, key: &[u8], request: &Signature, now: Moment, wants: &Wants) -> Found {
+    pub fn look_up_for(&self, key: &[u8], request: &Signature, now: Moment, wants: &RequestDirectives) -> CacheLookup {
         match self.look_up(key, request, now) {
-            Found::Hit(object) | Found::Stale(object) if !object.satisfies(wants, now) => Found::Nothing,
-            Found::Nothing | Found::Hints(_) if !wants.max_stale.is_zero() => {
+            CacheLookup::Hit(object) | CacheLookup::Stale(object) if !object.satisfies(wants, now) => {
+                CacheLookup::Nothing
+            }
+            CacheLookup::Nothing | CacheLookup::Hints(_) if !wants.max_stale.is_zero() => {
                 let found = self.shard(key).find_over(key, request, |object| object.satisfies(wants, now));
-                found.map_or(Found::Nothing, Found::Hit)
+                found.map_or(CacheLookup::Nothing, CacheLookup::Hit)
             }
             found => found,
         }
@@ -277,7 +279,7 @@ impl Cache {
     }
 
     /// Returns the entries of a shard for `show cache`.
-    pub fn list(&self, shard: usize, now: Moment) -> Option<Vec<Listed>> {
+    pub fn list(&self, shard: usize, now: Moment) -> Option<Vec<CacheListing>> {
         (shard < self.shards.len()).then(|| self.lock(shard).list(now, |key| self.hash(key)))
     }
 }

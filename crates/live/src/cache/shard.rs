@@ -3,8 +3,8 @@
 
 use super::blocks::blocks;
 use super::entry::{Freed, Segment};
-use super::lookup::{Found, Update};
-use super::{Entry, Listed, Object, Signature};
+use super::lookup::{CacheLookup, Update};
+use super::{CacheListing, Entry, Object, Signature};
 use base::moment::Moment;
 use expression::pattern::Key;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -42,14 +42,14 @@ impl Shard {
         use_again: impl FnOnce(u64) -> u64,
         (keeps_hints, keeps_over): (bool, bool),
         stale_if_error: Duration,
-    ) -> (Found, Freed) {
+    ) -> (CacheLookup, Freed) {
         let mut gone = Freed::default();
-        let Some(entries) = self.entries.get_mut(key) else { return (Found::Nothing, gone) };
+        let Some(entries) = self.entries.get_mut(key) else { return (CacheLookup::Nothing, gone) };
         let answers = |entry: &&Entry| entry.object.variant.1.answers(entry.object.variant.0, request);
         let is_fresh = |entry: &&mut Entry| !entry.hints_alone() && !entry.object.is_over(now) && answers(&&**entry);
         if let Some(entry) = entries.iter_mut().find(is_fresh) {
             entry.used = use_again(entry.used);
-            return (Found::Hit(Arc::clone(&entry.object)), gone);
+            return (CacheLookup::Hit(Arc::clone(&entry.object)), gone);
         }
         let is_gone = |object: &Object| {
             object.is_over(now) && !object.is_within(now, stale) && !object.is_within_error(now, stale_if_error)
@@ -57,10 +57,11 @@ impl Shard {
         let is_useful = |object: &Object| object.is_over(now) && object.is_within(now, stale);
         let useful = entries.iter().find(|entry| !entry.hints_alone() && is_useful(&entry.object) && answers(entry));
         if let Some(entry) = useful {
-            return (Found::Stale(Arc::clone(&entry.object)), gone);
+            return (CacheLookup::Stale(Arc::clone(&entry.object)), gone);
         }
         let hinted = keeps_hints.then(|| entries.iter().find(|entry| !entry.object.hints.is_empty() && answers(entry)));
-        let found = hinted.flatten().map_or(Found::Nothing, |entry| Found::Hints(Arc::clone(&entry.object)));
+        let found =
+            hinted.flatten().map_or(CacheLookup::Nothing, |entry| CacheLookup::Hints(Arc::clone(&entry.object)));
         // An entry that is too old and has no hints is useless, unless it may be revalidated.
         let old =
             |entry: &Entry| !keeps_over && is_gone(&entry.object) && (!keeps_hints || entry.object.hints.is_empty());
@@ -267,7 +268,7 @@ impl Shard {
         self.entries.values().flatten().filter(idle).map(|entry| entry.blocks).sum()
     }
 
-    pub(super) fn list(&self, now: Moment, hash: impl Fn(&[u8]) -> u64) -> Vec<Listed> {
+    pub(super) fn list(&self, now: Moment, hash: impl Fn(&[u8]) -> u64) -> Vec<CacheListing> {
         let one = |key: &Arc<[u8]>, entry: &Entry| {
             let object: &Object = &entry.object;
             let end = object.life.stored + object.life.left;
@@ -275,7 +276,7 @@ impl Shard {
                 0 => -i64::try_from(now.saturating_since(end).as_secs()).unwrap_or(0),
                 left => i64::try_from(left).unwrap_or(i64::MAX),
             };
-            Listed {
+            CacheListing {
                 place: Arc::as_ptr(&entry.object) as usize,
                 hash: hash(key),
                 variant: if object.variant.0.any() { variant_number(object) } else { 0 },

@@ -7,14 +7,14 @@ use super::rules::owner;
 use crate::check::{self, AgentCheck, Check, CheckStep, External, Port, ServerCheck};
 use crate::program::{Connecting, MuxProtocol, ServerAddress, ServerPort};
 use crate::rule::{Parsing, RuleError, Words};
-use config::diagnostic::{Diagnostic, Form, Turn};
+use config::diagnostic::{Diagnostic, Form, ReportOrder};
 use config::spec::{
     CheckMethod, CheckSpec, GlobalSpec, HealthcheckSpec, Mode, Observe, ProtocolCheck, ProxySpec, RuleLineSpec,
     ServerSpec, Spec,
 };
 use config::text;
 use expression::sample::EvalPlace;
-use live::Observed;
+use live::ObservePlan;
 use live::health::Pace;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -108,7 +108,7 @@ impl Compiler<'_> {
                 let owner = owner(written);
                 let text = format!("{owner} uses {kind} rules without 'option {option}', so the rules are ignored.");
                 // HAProxy looks at the rules of HTTP first.
-                let turn = Turn::Early(if kind == "http-check" { 4 } else { 9 });
+                let turn = ReportOrder::Early(if kind == "http-check" { 4 } else { 9 });
                 self.warn(Diagnostic::warning(line.span, text).with_form(Form::Bare).in_turn(turn, written.name.span));
             }
         }
@@ -347,13 +347,13 @@ impl Compiler<'_> {
         }
     }
 
-    fn observed(&mut self, proxy: &ProxySpec, server: &ServerSpec) -> Option<Observed> {
+    fn observed(&mut self, proxy: &ProxySpec, server: &ServerSpec) -> Option<ObservePlan> {
         let written = &server.check;
         if written.observe == Observe::Layer7 && proxy.mode != Mode::Http {
             let head = format!("'server {}/{}' : ", proxy.name.value, server.name.value);
             self.alert(server.span, Form::Parsing, format!("{head}'layer7' can only be used in http proxies."));
         }
-        (written.observe != Observe::None).then_some(Observed {
+        (written.observe != Observe::None).then_some(ObservePlan {
             answers: written.observe == Observe::Layer7,
             limit: written.error_limit,
             on_error: written.on_error,

@@ -1,17 +1,17 @@
 //! Compiles the TLS parameters of `bind` and `server` lines: loads certificates, resolves the names of algorithms, and
 //! reports errors as HAProxy does. Must never open a connection.
 
+mod algorithm_errors;
 mod algorithms;
+mod bind_certificates;
 mod line;
 mod links;
-mod listed;
 mod lists;
 mod store;
 #[cfg(test)]
 mod tests;
 mod tickets;
 mod trust;
-mod unfit;
 
 pub use lists::{AddError, AddedLine, add_to_list};
 pub use store::KnownTls;
@@ -21,6 +21,7 @@ use super::Compiler;
 use super::connection_names::asks_for_host;
 use super::names::SpecNames;
 use crate::program::{ServerTls, TlsListener, TrafficSwitch};
+use algorithm_errors::Unfit;
 use config::diagnostic::{Diagnostic, Form};
 use config::span::{Span, Spanned};
 use config::spec::{
@@ -35,7 +36,6 @@ use tls::client;
 use tls::limits::RecordLimits;
 use tls::server::{Entry, Settings, Verify};
 use tls::verify::ClientTerms;
-use unfit::Unfit;
 
 /// Usual locations of the system's root certificates.
 pub(super) const SYSTEM_ROOTS: [&str; 3] =
@@ -154,7 +154,7 @@ impl Compiler<'_> {
             }
         }
         match self.own_certificates(&written.acme, global) {
-            Some(own) => listed::Listed::add_whole(&mut entries, own, &settings),
+            Some(own) => bind_certificates::ListedCertificate::add_whole(&mut entries, own, &settings),
             None => failed = true,
         }
         match self.used_list((frontend, used), written, is_http, global, line) {

@@ -14,7 +14,7 @@ impl Compiler<'_> {
     /// Links the servers, and reports errors.
     pub(super) fn link_tracking(&mut self, spec: &Spec, proxies: &mut [Proxy]) {
         let mut links: Vec<(ServerPlace, ServerPlace)> = Vec::new();
-        let known = Known::default();
+        let known = NameLookups::default();
         for (index, written) in spec.proxies.iter().enumerate() {
             for server in &written.servers {
                 let Some(track) = &server.check.track else { continue };
@@ -47,14 +47,14 @@ impl Compiler<'_> {
 
 /// Name lookups of backends and their servers.
 #[derive(Default)]
-struct Known {
+struct NameLookups {
     backends: NameIndex,
     servers: RefCell<HashMap<usize, HashMap<Box<str>, usize>>>,
     /// The number of servers of all proxies, computed once.
     most: OnceCell<usize>,
 }
 
-impl Known {
+impl NameLookups {
     /// Returns the server that `own` tracks under that name.
     fn leader(&self, (spec, proxies): (&Spec, &[Proxy]), own: ServerPlace, name: &str) -> Result<ServerPlace, String> {
         let leader = self.find(proxies, own.0, name)?;

@@ -10,7 +10,7 @@ const LONGEST: usize = 70;
 const LONGER: &[(&str, usize)] = &[
     ("crates/config/src/keyword/proxy/draft.rs: documented", 72),
     ("crates/control/src/runtime/process/sessions.rs: line", 72),
-    ("crates/engine/src/adoption.rs: enter", 73),
+    ("crates/engine/src/configuration_swap.rs: enter", 73),
     ("crates/engine/src/stream/content.rs: response", 77),
     ("crates/engine/src/stream/dispatch.rs: dispatch", 74),
     ("crates/engine/src/stream/rules/mod.rs: take", 76),

@@ -10,7 +10,7 @@ mod splices;
 
 use super::Name;
 use super::name::Names;
-use crate::words;
+use crate::byte_class;
 
 /// Maximum length of the text in bytes: a write that would exceed it is dropped, and [`Fields::overflowed`] returns
 /// true.
@@ -405,7 +405,7 @@ impl Fields {
         let start = self.used;
         let room = self.text.get_mut(start..start + bytes.len())?;
         room.copy_from_slice(bytes);
-        if words::has_line_end(room) {
+        if byte_class::has_line_end(room) {
             room.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n' | 0)).for_each(|byte| *byte = b' ');
         }
         self.used += bytes.len();
@@ -444,7 +444,7 @@ impl Fields {
             return None;
         }
         let start = self.used as u32;
-        if words::is_small(name) {
+        if byte_class::is_small(name) {
             self.write_raw(name);
         } else {
             self.write_text(name)?;

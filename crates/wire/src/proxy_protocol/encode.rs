@@ -154,7 +154,7 @@ impl<'a> EncoderV2<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Command, Decoded, Tlv, decode};
+    use super::super::{Command, ParsedHeader, Tlv, decode};
     use super::*;
 
     fn ends(source: &str, destination: &str) -> Ends {
@@ -260,7 +260,7 @@ mod tests {
             encoder.field(0xe0, &[7; 100]);
             assert_eq!(encoder.finish(checksum, |_| {}), Ok(()));
             let bytes = &out.data()[6..];
-            let Ok(Decoded::Complete { header, consumed }) = decode(bytes, 400) else { panic!("{}", hex(bytes)) };
+            let Ok(ParsedHeader::Complete { header, consumed }) = decode(bytes, 400) else { panic!("{}", hex(bytes)) };
             assert_eq!((header.command, consumed), (Command::Proxy, bytes.len()));
             let (source, destination) = header.inet().expect("ends");
             assert_eq!((source.to_string(), destination.to_string()).0, "[2001:db8::7]:1000");

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
 use engine::acme_state::State;
+use engine::certificates::Certificates;
 use engine::worker::Worker;
 use tls::x509;
 use wire::date::Date;
@@ -44,7 +45,7 @@ fn renew(call: &mut Call<'_, Worker>) {
     }
     let program = &call.generation.program;
     let own = program.acme.certificates.iter().find(|one| *one.name == *name);
-    let is_known = own.is_some() || call.state.process.certificates.lock().find(program, &name).is_some();
+    let is_known = own.is_some() || call.state.process.service::<Certificates>().lock().find(program, &name).is_some();
     if !is_known {
         call.refuse(&format!("Can't find the certificate '{name}'."));
     } else if own.is_none() {
@@ -71,7 +72,7 @@ fn status(call: &mut Call<'_, Worker>) {
             State::Stopped => "Stopped",
         };
         let _ = write!(text, "{}\t{section}\t{state}", own.name);
-        let certificate = call.state.process.certificates.lock().find(&call.generation.program, &own.name);
+        let certificate = call.state.process.service::<Certificates>().lock().find(&call.generation.program, &own.name);
         let validity = certificate.and_then(|one| x509::validity(one.der()));
         let due = standing.due.filter(|_| standing.state == State::Scheduled).map(|due| due.seconds);
         for moment in [validity.map(|validity| validity.not_after), due] {

@@ -1,12 +1,11 @@
 //! `set anon` and `show anon`: replaces names and addresses in answers by hashes (management manual, section 9.3). Must
 //! never show a key without the required level.
 
-use std::sync::atomic::Ordering;
-
 use config::spec::RuntimeLevel;
 
-use super::super::call::Hiding;
+use super::super::call::Anonymization;
 use super::super::{Call, Command, Run};
+use engine::host::AnonymousKey;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -26,19 +25,19 @@ fn set_global_key(call: &mut Call<'_, Worker>) {
         return;
     }
     match call.word(3).parse::<u32>() {
-        Ok(key) => call.state.process.anonymous_key.store(key, Ordering::Relaxed),
+        Ok(key) => call.state.process.service::<AnonymousKey>().set(key),
         Err(_) => call.refuse("Value out of range (0 to 4294967295 expected)."),
     }
 }
 
 fn set_off(call: &mut Call<'_, Worker>) {
-    call.conversation.anonymous = Hiding(None);
+    call.conversation.anonymous = Anonymization(None);
 }
 
 /// Without a key, uses the global key, or else a random one.
 fn set_on(call: &mut Call<'_, Worker>) {
     let key = match call.word(3) {
-        "" => match call.state.process.anonymous_key.load(Ordering::Relaxed) {
+        "" => match call.state.process.service::<AnonymousKey>().get() {
             0 => (rt::random() as u32).max(1),
             key => key,
         },
@@ -50,7 +49,7 @@ fn set_on(call: &mut Call<'_, Worker>) {
             }
         },
     };
-    call.conversation.anonymous = Hiding(Some(key));
+    call.conversation.anonymous = Anonymization(Some(key));
 }
 
 fn show_anon(call: &mut Call<'_, Worker>) {

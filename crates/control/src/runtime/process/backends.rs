@@ -12,6 +12,7 @@ use policy::program::Proxy;
 use super::super::command::Condition;
 use super::super::{Call, Command, Run};
 use super::servers::find_backend;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::worker::{Process, Worker};
 
@@ -90,14 +91,14 @@ fn show_defaults(call: &mut Call<'_, Worker>) {
 }
 
 /// The arguments of `add backend`.
-struct Wanted<'a> {
+struct NewBackend<'a> {
     name: &'a str,
     defaults: &'a str,
     mode: Option<Mode>,
     guid: Option<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> NewBackend<'a> {
     fn read(words: &'a [String]) -> Result<Self, String> {
         let word = |at: usize| words.get(at).map_or("", String::as_str);
         let name = word(0);
@@ -110,7 +111,7 @@ impl<'a> Wanted<'a> {
         if word(1) != "from" || word(2).is_empty() {
             return Err(USAGE.to_owned());
         }
-        let mut wanted = Wanted { name, defaults: word(2), mode: None, guid: None };
+        let mut wanted = NewBackend { name, defaults: word(2), mode: None, guid: None };
         for pair in words.get(3..).unwrap_or_default().chunks(2) {
             match pair {
                 [keyword, mode] if keyword == "mode" && wanted.mode.is_none() => {
@@ -146,14 +147,14 @@ impl<'a> Wanted<'a> {
 
 fn add(call: &mut Call<'_, Worker>) {
     let words = call.words.get(2..).unwrap_or_default();
-    let added = Wanted::read(words).and_then(|wanted| register((&call.state.process, call.generation), &wanted));
+    let added = NewBackend::read(words).and_then(|wanted| register((&call.state.process, call.generation), &wanted));
     match added {
         Ok(()) => call.inform("New backend registered."),
         Err(sentence) => call.refuse(&sentence),
     }
 }
 
-fn register((shared, generation): (&Process, &Generation), wanted: &Wanted<'_>) -> Result<(), String> {
+fn register((shared, generation): (&Process, &Generation), wanted: &NewBackend<'_>) -> Result<(), String> {
     let mut written = generation.written();
     let written = written.as_mut().ok_or("Backends cannot be added to this process.")?;
     let place = written.defaults.iter().rposition(|section| section.name == wanted.defaults && !section.purged);
@@ -201,7 +202,7 @@ fn enter((shared, generation): (&Process, &Generation), written: &mut Spec, defa
         let old = generation.program.proxies.get(place).filter(|_| !generation.program.proxies.is_present(place));
         old.is_some_and(|old| compile::is_backend_predecessor(old, &proxy))
     };
-    if let Some(place) = shared.vacancies.take_backend(fits) {
+    if let Some(place) = shared.service::<Vacancies>().take_backend(fits) {
         let Some(own) = written.proxies.pop() else { return Err(FULL.to_owned()) };
         let seated = shared.occupy_backend(&generation.program, place, &proxy.name).ok_or(FULL)?;
         if let Some(seat) = written.proxies.get_mut(place) {

@@ -8,6 +8,7 @@ use policy::program::Program;
 
 use super::super::{Call, Command, Pending, Run};
 use engine::captures::Capture;
+use engine::captures::Captures;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
@@ -67,7 +68,7 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 return Ok(());
             }
         };
-        let captures = &call.state.process.captures;
+        let captures = &call.state.process.service::<Captures>();
         let kept: Vec<Arc<Capture>> = captures.all();
         let _ = writeln!(call.answer, "Total events captured on [{}] : {}", date(rt::wall()), captures.count());
         for capture in kept.iter().filter(|capture| wish.wants(program, capture)) {
@@ -91,7 +92,7 @@ fn date(time: base::WallTime) -> String {
 }
 
 /// Returns the name of a proxy as shown there; the proxy may have been removed.
-fn named(program: &Program, index: usize) -> String {
+fn proxy_name(program: &Program, index: usize) -> String {
     program
         .proxies
         .get(index)
@@ -104,11 +105,11 @@ fn head(program: &Program, capture: &Capture) -> String {
         let server = backend.zip(server).and_then(|(backend, server)| backend.servers.get(server));
         server.map_or_else(|| "<NONE> (#-1)".to_owned(), |server| format!("{} (#{})", server.name, server.id))
     };
-    let front = named(program, capture.frontend);
+    let front = proxy_name(program, capture.frontend);
     let (what, other) = match capture.server {
         None => (format!("frontend {front}: invalid request"), "backend <NONE> (#-1), server <NONE> (#-1)".to_owned()),
         Some((backend, own)) => (
-            format!("backend {}: invalid response", named(program, backend)),
+            format!("backend {}: invalid response", proxy_name(program, backend)),
             format!("frontend {front}, server {}", server(backend, own)),
         ),
     };

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use config::spec::RuntimeLevel;
 use engine::certificate_parts::Part;
-use engine::certificates::{Held, used};
+use engine::certificates::Certificates;
+use engine::certificates::{CertificateState, used};
 use engine::worker::Worker;
 use expression::key::TokenCertificate;
 use policy::program::Program;
@@ -56,7 +57,7 @@ const PARTS: [(&str, Part); 4] =
 
 /// Returns the certificate and the part that a file name refers to: unless it is a known certificate, the name without
 /// the part's extension, or with `.crt` instead (`ssl-load-extra-del-ext`).
-fn part(held: &Held, program: &Program, name: &str) -> (String, Part) {
+fn part(held: &CertificateState, program: &Program, name: &str) -> (String, Part) {
     let (all, is_changed) =
         (used(program), |name: &str| held.change.as_ref().is_some_and(|change| *change.name == *name));
     let tokens = program.keys.tokens();
@@ -81,7 +82,7 @@ fn set(call: &mut Call<'_, Worker>) {
         return;
     };
     let program = &call.generation.program;
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let (name, part) = part(&held, program, &written);
     let name = name.as_str();
     let keyless = program.keys.tokens().known(name.as_bytes());
@@ -131,7 +132,7 @@ fn to_pem(keyless: &TokenCertificate) -> String {
 }
 
 /// Commits a certificate without a key: it is for tokens alone.
-fn commit_keyless(held: &mut Held, program: &Program, draft: &Draft) -> Option<String> {
+fn commit_keyless(held: &mut CertificateState, program: &Program, draft: &Draft) -> Option<String> {
     let (tokens, name) = (program.keys.tokens(), draft.name.as_bytes());
     if !tokens.allows(name) || used(program).contains_key(&*draft.name) {
         return None;
@@ -148,7 +149,7 @@ fn commit_keyless(held: &mut Held, program: &Program, draft: &Draft) -> Option<S
 
 fn commit(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'commit ssl cert' expects a filename") else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let draft = match held.change.take() {
         Some(draft) if *draft.name == *name => draft,
         other => {
@@ -200,7 +201,7 @@ fn commit(call: &mut Call<'_, Worker>) {
 }
 
 /// Puts a certificate in its place; one that had no key before is kept from now on.
-fn put(held: &mut Held, program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
+fn put(held: &mut CertificateState, program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
     let name = &*certificate.name;
     if !held.kept.contains_key(name) && program.keys.tokens().known(name.as_bytes()).is_some() {
         held.kept.insert(name.to_owned(), None);
@@ -210,7 +211,7 @@ fn put(held: &mut Held, program: &Program, certificate: &Arc<Certificate>) -> Re
 
 fn abort(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'abort ssl cert' expects a filename") else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let refused = match &held.change {
         None => Some("No ongoing transaction!".to_owned()),
         Some(change) if *change.name != *name => Some(format!(
@@ -234,7 +235,7 @@ const MOST_ADDED: usize = 10_000;
 
 fn new(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'new ssl cert' expects a filename") else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let program = &call.generation.program;
     let is_keyless = program.keys.tokens().known(name.as_bytes()).is_some();
     let exists = held.kept.contains_key(&name) || used(program).contains_key(&name) || is_keyless;
@@ -252,7 +253,7 @@ fn new(call: &mut Call<'_, Worker>) {
 
 fn delete(call: &mut Call<'_, Worker>) {
     let Some(name) = file(call, "'del ssl cert' expects a certificate name") else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let tokens = call.generation.program.keys.tokens();
     let refused = if tokens.allows(name.as_bytes()) {
         Some(format!("certificate '{name}' in use for JWT validation, can't be deleted!"))
@@ -283,9 +284,9 @@ pub(super) fn token_keys(certificate: &Certificate) -> Option<TokenCertificate> 
 fn of_tokens(call: &mut Call<'_, Worker>, expected: &str) -> Option<(String, Option<TokenCertificate>)> {
     let name = file(call, expected)?;
     let found = match find(call, &name).filter(|_| !name.starts_with('*')) {
-        Some(Found::Here(certificate, _)) => token_keys(&certificate).map(Some),
-        Some(Found::Keyless(keys)) => Some(Some(keys)),
-        Some(Found::Empty) => Some(None),
+        Some(CertificateLookup::Here(certificate, _)) => token_keys(&certificate).map(Some),
+        Some(CertificateLookup::Keyless(keys)) => Some(Some(keys)),
+        Some(CertificateLookup::Empty) => Some(None),
         None => None,
     };
     if found.is_none() {
@@ -316,24 +317,24 @@ fn show_tokens(call: &mut Call<'_, Worker>) {
 }
 
 /// The certificate of a name, and its usage.
-enum Found {
+enum CertificateLookup {
     Empty,
     /// Without a key: it verifies tokens.
     Keyless(TokenCertificate),
     Here(Arc<Certificate>, &'static str),
 }
 
-fn find(call: &Call<'_, Worker>, name: &str) -> Option<Found> {
+fn find(call: &Call<'_, Worker>, name: &str) -> Option<CertificateLookup> {
     if let Some(certificate) = used(&call.generation.program).remove(name) {
-        return Some(Found::Here(certificate, "Used"));
+        return Some(CertificateLookup::Here(certificate, "Used"));
     }
-    let held = call.state.process.certificates.lock();
+    let held = call.state.process.service::<Certificates>().lock();
     let kept = held.kept.get(name);
     if let Some(Some(certificate)) = kept {
-        return Some(Found::Here(Arc::clone(certificate), "Unused"));
+        return Some(CertificateLookup::Here(Arc::clone(certificate), "Unused"));
     }
     let keyless = call.generation.program.keys.tokens().known(name.as_bytes());
-    keyless.map(Found::Keyless).or_else(|| kept.map(|_| Found::Empty))
+    keyless.map(CertificateLookup::Keyless).or_else(|| kept.map(|_| CertificateLookup::Empty))
 }
 
 /// Returns the OCSP response for a name with that extension. `None`: unknown certificate.
@@ -341,13 +342,13 @@ fn find(call: &Call<'_, Worker>, name: &str) -> Option<Found> {
 fn answer(call: &Call<'_, Worker>, name: &str) -> Option<Option<Vec<u8>>> {
     let name = name.strip_suffix(".ocsp")?;
     if let Some(name) = name.strip_prefix('*') {
-        let held = call.state.process.certificates.lock();
+        let held = call.state.process.service::<Certificates>().lock();
         let change = held.change.as_ref().filter(|change| *change.name == *name)?;
         return Some(change.answer().map(<[u8]>::to_vec));
     }
     match find(call, name)? {
-        Found::Empty | Found::Keyless(_) => Some(None),
-        Found::Here(certificate, _) => Some(certificate.ocsp().map(|answer| answer.der.clone())),
+        CertificateLookup::Empty | CertificateLookup::Keyless(_) => Some(None),
+        CertificateLookup::Here(certificate, _) => Some(certificate.ocsp().map(|answer| answer.der.clone())),
     }
 }
 
@@ -356,7 +357,7 @@ const NOT_FOUND: &str = "Can't display the certificate: Not found or the certifi
 fn show(call: &mut Call<'_, Worker>) {
     let name = call.word(3).to_owned();
     if name.is_empty() {
-        let held = call.state.process.certificates.lock();
+        let held = call.state.process.service::<Certificates>().lock();
         let mut text =
             held.change.as_ref().map_or_else(String::new, |change| format!("# transaction\n*{}\n", change.name));
         text.push_str("# filename\n");
@@ -384,9 +385,9 @@ fn show(call: &mut Call<'_, Worker>) {
 /// Returns the description of a certificate, or of a transaction. `None`: unknown.
 fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
     if let Some(changed) = name.strip_prefix('*') {
-        let held = call.state.process.certificates.lock();
+        let held = call.state.process.service::<Certificates>().lock();
         let draft = held.change.as_ref().filter(|change| *change.name == *changed)?;
-        let shown = Shown {
+        let shown = CertificateDetails {
             der: draft.der(),
             chain: draft.chain().collect(),
             files: Some(&draft.files),
@@ -397,20 +398,20 @@ fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
     }
     let is_for_tokens = call.generation.program.keys.tokens().allows(name.as_bytes());
     match find(call, name)? {
-        Found::Empty => Some(lines(name, &Shown::default(), ("Empty", is_for_tokens))),
-        Found::Keyless(keys) => {
+        CertificateLookup::Empty => Some(lines(name, &CertificateDetails::default(), ("Empty", is_for_tokens))),
+        CertificateLookup::Keyless(keys) => {
             let files = Files { certificate: keys.file.as_deref().map(str::to_owned), ..Files::default() };
             let der = keys.chain.first().map_or(&[][..], Vec::as_slice);
             let chain = keys.chain.iter().skip(1).map(Vec::as_slice).collect();
-            let shown = Shown { der, chain, files: Some(&files), ..Shown::default() };
+            let shown = CertificateDetails { der, chain, files: Some(&files), ..CertificateDetails::default() };
             Some(lines(name, &shown, ("Unused", is_for_tokens)))
         }
-        Found::Here(certificate, status) => {
+        CertificateLookup::Here(certificate, status) => {
             let program = &call.generation.program;
             let is_updated = certificate.usage.ocsp_update.unwrap_or(program.ocsp.is_usual);
             let is_asked = status == "Used" && is_updated && certificate.responder().is_some();
             let id = certificate.ocsp_id().filter(|_| is_asked || certificate.ocsp().is_some());
-            let shown = Shown {
+            let shown = CertificateDetails {
                 der: certificate.der(),
                 chain: certificate.chain().collect(),
                 files: Some(&certificate.files),
@@ -424,7 +425,7 @@ fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
 
 /// The properties of a certificate to show.
 #[derive(Default)]
-struct Shown<'a> {
+struct CertificateDetails<'a> {
     /// DER encoding; empty: missing.
     der: &'a [u8],
     chain: Vec<&'a [u8]>,
@@ -435,7 +436,7 @@ struct Shown<'a> {
 }
 
 /// Returns the lines about a certificate.
-fn lines(name: &str, shown: &Shown<'_>, (status, for_tokens): (&str, bool)) -> String {
+fn lines(name: &str, shown: &CertificateDetails<'_>, (status, for_tokens): (&str, bool)) -> String {
     let mut text = format!("Filename: {name}\n");
     if let Some(files) = shown.files {
         let named = [
@@ -482,8 +483,8 @@ fn lines(name: &str, shown: &Shown<'_>, (status, for_tokens): (&str, bool)) -> S
 fn dump(call: &mut Call<'_, Worker>) {
     let name = call.word(3).to_owned();
     match find(call, &name) {
-        Some(Found::Here(certificate, _)) => call.answer.push(certificate.to_pem()),
-        Some(Found::Keyless(keys)) => call.answer.push(to_pem(&keys)),
+        Some(CertificateLookup::Here(certificate, _)) => call.answer.push(certificate.to_pem()),
+        Some(CertificateLookup::Keyless(keys)) => call.answer.push(to_pem(&keys)),
         _ => call.refuse(NOT_FOUND),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use config::spec::RuntimeLevel;
 use config::units::{self, TimeError, TimeUnit};
+use engine::certificates::Certificates;
 use engine::worker::Worker;
 use policy::compile::{AddError, AddedLine, add_to_list};
 use policy::program::{CrtLine, CrtList, Program, TlsListener};
@@ -59,7 +60,7 @@ fn add(call: &mut Call<'_, Worker>) {
         call.refuse(&format!("Can't edit the crt-list: crt-list '{name}' does not exist!"));
         return;
     };
-    let known = call.state.process.certificates.known(&call.generation.program);
+    let known = call.state.process.service::<Certificates>().known(&call.generation.program);
     let (serial, number) = {
         let lines = list.lock();
         (lines.next_serial, lines.last_number + 1)
@@ -136,7 +137,7 @@ fn remove(call: &Call<'_, Worker>, name: &str, written: &str) -> Result<String, 
         }
         None => (written, None),
     };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     held.keep(program);
     match held.kept.get(certificate) {
         None => return Err(format!("certificate '{certificate}' does not exist!")),
@@ -222,7 +223,7 @@ fn providers(call: &mut Call<'_, Worker>) {
 
 /// The arguments of `show ssl sni`.
 #[derive(Default)]
-struct Wanted {
+struct SniQuery {
     frontend: Option<String>,
     /// Only expired certificates.
     expired: bool,
@@ -230,7 +231,7 @@ struct Wanted {
     offset: i64,
 }
 
-impl Wanted {
+impl SniQuery {
     fn read(words: &[String], is_frontend: impl Fn(&str) -> bool) -> Result<Self, String> {
         let mut wanted = Self::default();
         let mut words = words.iter();
@@ -266,7 +267,7 @@ fn offset(text: &str) -> Result<i64, String> {
 fn names(call: &mut Call<'_, Worker>) {
     let program = &call.generation.program;
     let is_frontend = |name: &str| program.proxies.iter().any(|proxy| proxy.frontend.is_some() && *proxy.name == *name);
-    let wanted = match Wanted::read(call.words.get(3..).unwrap_or_default(), is_frontend) {
+    let wanted = match SniQuery::read(call.words.get(3..).unwrap_or_default(), is_frontend) {
         Ok(wanted) => wanted,
         Err(why) => {
             call.refuse(&why);

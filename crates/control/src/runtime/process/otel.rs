@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::spec::RuntimeLevel;
+use engine::telemetry;
 use engine::worker::Worker;
 
 use super::super::{Call, Command, Pending, Run};
@@ -20,7 +21,7 @@ fn show_otel<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
         call.answer.push("# signal url queued size sent dropped failed requests state last_error\n");
         let generation = call.state.process.generation();
-        for channel in call.state.process.telemetry.channels() {
+        for channel in call.state.process.service::<telemetry::Registry>().channels() {
             let (signal, _) = channel.plan.signal.names();
             // A channel of a previous configuration still sends its queue.
             let is_current = generation.channels.iter().any(|own| std::sync::Arc::ptr_eq(own, &channel));

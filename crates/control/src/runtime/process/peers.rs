@@ -7,6 +7,7 @@ use live::peers::{PeerStatus, SectionStatus, TableStatus};
 use policy::program::{BindAddress, Peers, ServerAddress};
 
 use super::super::{Call, Command, Pending, Run};
+use engine::peering::Exchange;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
@@ -29,11 +30,11 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
         let sections = call.generation.program.peers.iter().rev().filter(|section| section.is_active());
         let mut is_first = true;
         for section in sections.filter(|section| wanted.is_empty() || *section.name == *wanted) {
-            let Some(status) = shared.exchange.status(section.index) else { continue };
+            let Some(status) = shared.service::<Exchange>().status(section.index) else { continue };
             if !std::mem::take(&mut is_first) {
                 call.answer.push("\n");
             }
-            let told = tell(section, &status, with_names, (rt::now(), rt::wall()));
+            let told = describe_section(section, &status, with_names, (rt::now(), rt::wall()));
             call.answer.push(&told);
             call.answer.relieve().await?;
         }
@@ -46,7 +47,12 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 /// Returns the description of a section. Where HAProxy shows pointers and internal flags, stable numbers and zeros are
 /// shown.
-fn tell(section: &Peers, status: &SectionStatus, with_names: bool, (now, wall): (Moment, WallTime)) -> String {
+fn describe_section(
+    section: &Peers,
+    status: &SectionStatus,
+    with_names: bool,
+    (now, wall): (Moment, WallTime),
+) -> String {
     let mut text = String::new();
     let mut date = Vec::new();
     expression::log_format::date_with_millis(&mut date, wall, rt::local_offset(wall.seconds));
@@ -299,12 +305,12 @@ mod tests {
             head("100000030000", "A(local,inactive) addr=?"),
             head("100000010000", "B(remote,inactive) addr=192.0.2.1:1"),
         );
-        let told = tell(&section, &status, false, (now, WallTime::default()));
+        let told = describe_section(&section, &status, false, (now, WallTime::default()));
         let (first, rest) = told.split_once('\n').unwrap();
         assert!(first.starts_with("0x100000000000: [01/Jan/1970:") || first.contains("/1970:"), "{first}");
         assert!(first.ends_with("] id=p disabled=0 flags=0x1 resync_timeout=<NEVER> task_calls=0"), "{first}");
         assert_eq!(rest, expected);
-        let names = tell(&section, &status, true, (now, WallTime::default()));
+        let names = describe_section(&section, &status, true, (now, WallTime::default()));
         assert!(names.contains("TX dictionary cache:\n            0 -> s1    1 -> s2\n        RX dictionary cache:\n"));
         assert_eq!(names.matches(" -> -").count(), 128);
     }

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use policy::program::{Nameserver, Resolvers};
 
-use super::super::{Answer, Call, Command, Gone, Pending, Run};
+use super::super::{Answer, Call, Command, Disconnected, Pending, Run};
 use crate::field::{Field, Form, Value, describe, json_without_process};
 use crate::statistics::NAME_SERVER_COUNTS;
 use engine::generation::Generation;
 use engine::resolve::Counts;
+use engine::resolve::Resolving;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[Command::new(
@@ -26,7 +27,7 @@ fn nameservers<'a>(
     section: usize,
 ) -> impl Iterator<Item = (&'a Resolvers, &'a Nameserver, &'a Counts)> {
     let written = generation.program.resolvers.get(section);
-    let counts = worker.process.resolving.counts.get(section);
+    let counts = worker.process.service::<Resolving>().counts.get(section);
     written.zip(counts).into_iter().flat_map(|(written, counts)| {
         written.nameservers.iter().zip(counts).map(move |(nameserver, counts)| (written, nameserver, counts))
     })
@@ -63,7 +64,7 @@ pub(super) async fn statistics(
     answer: &mut Answer,
     form: Form,
     desc: bool,
-) -> Result<(), Gone> {
+) -> Result<(), Disconnected> {
     match form {
         Form::Plain => {
             answer.push("# id,pid,");

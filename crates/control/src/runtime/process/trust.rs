@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use config::spec::RuntimeLevel;
-use engine::certificates::{Held, replace_trust, used_trust};
+use engine::certificates::Certificates;
+use engine::certificates::{CertificateState, replace_trust, used_trust};
 use engine::worker::Worker;
 use tls::trust::{TrustFile, Trusted};
 use tls::{revocation, x509};
@@ -62,7 +63,7 @@ impl Kind {
     }
 
     /// Returns the open transaction for a file of this type.
-    fn change(self, held: &mut Held) -> &mut Option<TrustFile> {
+    fn change(self, held: &mut CertificateState) -> &mut Option<TrustFile> {
         match self {
             Self::Ca => &mut held.authorities_change,
             Self::Crl => &mut held.lists_change,
@@ -92,7 +93,7 @@ impl Kind {
 }
 
 /// Finds a file by its name. Unused ones are kept outside of the program.
-fn find(call: &Call<'_, Worker>, held: &Held, name: &str) -> Option<(Trusted, &'static str)> {
+fn find(call: &Call<'_, Worker>, held: &CertificateState, name: &str) -> Option<(Trusted, &'static str)> {
     if let Some(used) = used_trust(&call.generation.program).remove(name) {
         return Some((used, "Used"));
     }
@@ -111,7 +112,7 @@ fn file(call: &mut Call<'_, Worker>, expected: &str) -> Option<String> {
 fn new(call: &mut Call<'_, Worker>, kind: Kind) {
     let Some(name) = file(call, &format!("'new ssl {}' expects a filename", kind.keyword())) else { return };
     let kind_name = kind.name();
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let exists = find(call, &held, &name).is_some();
     if !exists {
         held.kept_trust.insert(name.clone(), kind.empty());
@@ -132,7 +133,7 @@ fn set(call: &mut Call<'_, Worker>, kind: Kind, adds: bool) {
         call.refuse(&format!("'{word} ssl {}' expects a filename and {kind_name}s as a payload", kind.keyword()));
         return;
     };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let answer = prepare(call, &mut held, (kind, &name), payload, adds);
     drop(held);
     match answer {
@@ -143,7 +144,7 @@ fn set(call: &mut Call<'_, Worker>, kind: Kind, adds: bool) {
 
 fn prepare(
     call: &Call<'_, Worker>,
-    held: &mut Held,
+    held: &mut CertificateState,
     (kind, name): (Kind, &str),
     payload: &[u8],
     adds: bool,
@@ -171,7 +172,7 @@ fn prepare(
 fn commit(call: &mut Call<'_, Worker>, kind: Kind) {
     // HAProxy's message for both types.
     let Some(name) = file(call, "'commit ssl ca-file' expects a filename") else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let change = match kind.change(&mut held).take() {
         Some(change) if *change.name == *name => change,
         other => {
@@ -206,7 +207,7 @@ fn commit(call: &mut Call<'_, Worker>, kind: Kind) {
 
 fn abort(call: &mut Call<'_, Worker>, kind: Kind) {
     let Some(name) = file(call, &format!("'abort ssl {}' expects a filename", kind.keyword())) else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let change = kind.change(&mut held);
     let refused = match change {
         None => Some("No ongoing transaction!".to_owned()),
@@ -230,7 +231,7 @@ fn delete(call: &mut Call<'_, Worker>, kind: Kind) {
     let kind_name = kind.name();
     let expected = format!("'del ssl {}' expects a {kind_name} file name", kind.keyword());
     let Some(name) = file(call, &expected) else { return };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let found = find(call, &held, &name);
     let refused = if kind.change(&mut held).as_ref().is_some_and(|change| *change.name == *name) {
         Some(format!("ongoing transaction for the {kind_name} file '{name}'"))
@@ -277,7 +278,7 @@ fn show(call: &mut Call<'_, Worker>, kind: Kind) {
         },
         None => (written, None),
     };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let found = if uncommitted {
         let change = kind.change(&mut held).as_ref().filter(|change| *change.name == *name);
         change.map(|change| (change.content.clone(), "Uncommitted"))
@@ -353,7 +354,7 @@ fn list(call: &mut Call<'_, Worker>, kind: Kind) {
         Kind::Ca => format!(" - {} certificate(s)", content.certificates().len()),
         Kind::Crl => String::new(),
     };
-    let mut held = call.state.process.certificates.lock();
+    let mut held = call.state.process.service::<Certificates>().lock();
     let mut text = match kind.change(&mut held) {
         Some(change) => format!("# transaction\n*{}{}\n", change.name, count(&change.content)),
         None => String::new(),

@@ -13,7 +13,7 @@ use policy::rule::Assigned;
 use super::super::command::Mode;
 use super::super::{Call, Command, Run};
 use engine::generation::Generation;
-use engine::service::bare::lend_process;
+use engine::service::streamless_context::lend_process;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[

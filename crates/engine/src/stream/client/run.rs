@@ -13,7 +13,7 @@ use crate::protocol::Protocol;
 use crate::session::Session;
 use crate::session::task::StreamTask;
 use crate::stream::rules::run_connection;
-use crate::stream::{attaching, closing, conclude, http, metrics, multiplexed, tcp, tracking};
+use crate::stream::{attach_server, closing, conclude, http, metrics, multiplexed, tcp, tracking};
 use crate::worker::Worker;
 
 /// No header of a proxy is expected.
@@ -33,7 +33,7 @@ pub(super) fn run_unless_killed(session: LocalRc<StreamTask>, stream: Transport)
             ended = rt::unless(|| session.is_killed(), served).await.map(|()| true);
             closing = closing::begin(&session, client);
         } else if let Some(attached) = session.take_attached() {
-            ended = rt::boxed(attaching::serve(&session, client, attached)).await;
+            ended = rt::boxed(attach_server::serve(&session, client, attached)).await;
         } else {
             let chosen = rt::unless(|| session.is_killed(), http::choose(&session, &mut client)).await;
             // The state of a TCP stream is concluded after its connection is closed.

@@ -9,7 +9,7 @@ use rt::LocalRc;
 use rt::net::{Address, OwnedSocket};
 
 use super::run::{admit, leave, run_unless_killed};
-use crate::ending::Guard;
+use crate::end_notice::Guard;
 use crate::generation::FrontendHandle;
 use crate::session::Session;
 use crate::session::task::StreamTask;

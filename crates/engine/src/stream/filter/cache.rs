@@ -2,7 +2,7 @@
 //! the space that the cache has reserved. Must never change a byte, and never store a response before its end.
 
 use base::buffer::Buffer;
-use conn::flow::{Passed, forward};
+use conn::flow::{FilterOutput, forward};
 use expression::sample::Direction;
 use live::cache::Storing;
 use policy::program;
@@ -102,7 +102,14 @@ impl Filter for CacheFilter {
         direction == Direction::Response && self.storing.is_some()
     }
 
-    fn body(&mut self, _: &FilterContext, _: Direction, input: &mut Buffer, output: &mut Buffer, _: bool) -> Passed {
+    fn body(
+        &mut self,
+        _: &FilterContext,
+        _: Direction,
+        input: &mut Buffer,
+        output: &mut Buffer,
+        _: bool,
+    ) -> FilterOutput {
         if !input.is_empty() {
             let moved = forward(input, output, usize::MAX);
             let data = output.data();
@@ -111,6 +118,6 @@ impl Filter for CacheFilter {
                 self.storing = None;
             }
         }
-        if input.is_empty() { Passed::Through } else { Passed::Again }
+        if input.is_empty() { FilterOutput::Through } else { FilterOutput::Again }
     }
 }

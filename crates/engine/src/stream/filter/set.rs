@@ -11,7 +11,7 @@ use super::compression::CompressionFilter;
 use super::grpc_web::GrpcWebFilter;
 use super::shared::SharedBandwidthFilter;
 use super::trace::TraceFilter;
-use crate::filter::set::{Attached, AttachedFilter};
+use crate::filter::set::{AttachedFilter, FilterEntry};
 use crate::filter::{Event, Filter, RulePosition, Set};
 use crate::session::Session;
 use crate::worker::SharedStreamState;
@@ -62,7 +62,7 @@ impl Set {
             let filter = filter_of(plan, session, state, (proxy.index, index), of_backend);
             let filter = filter.unwrap_or_else(|| AttachedFilter::BuiltIn(Box::new(PlaceholderFilter)));
             self.scripted |= filter.is_script();
-            self.attached.push(Attached { proxy: proxy.index, index, of_backend, filter });
+            self.attached.push(FilterEntry { proxy: proxy.index, index, of_backend, filter });
             let context = self.context;
             self.attached.last_mut().into_iter().for_each(|own| own.filter.note(&context, Event::Attached));
         }

@@ -58,7 +58,7 @@ fn run_at_once(
     let head = RefCell::new(head);
     let access = StreamAccess::of_answer(session, state, &head);
     match action.poll(&mut Context::from_waker(Waker::noop()), &access) {
-        Poll::Ready(verdict) => script::judge(&verdict, Direction::Response),
+        Poll::Ready(verdict) => script::effect_of(&verdict, Direction::Response),
         Poll::Pending => Err(&script::FAILED),
     }
 }

@@ -3,7 +3,7 @@
 
 use base::Moment;
 use policy::program::Frontend;
-use policy::rule::{Bound, PersistOrder, ServerChoice};
+use policy::rule::{PersistOrder, SelectedServer, ServerChoice};
 
 use crate::rule_costs::RuleCost;
 use crate::session::Session;
@@ -62,7 +62,7 @@ pub fn choose(
     choice: &ServerChoice,
     order: Option<PersistOrder>,
     is_usable: impl Fn(usize) -> bool,
-) -> Option<Bound> {
+) -> Option<SelectedServer> {
     if !view.session.worker.rule_costs.is_on() {
         return view.lend(|context| choice.named(context, order, is_usable));
     }

@@ -24,7 +24,7 @@ use wire::http::Head;
 use crate::session::Session;
 use crate::stream::cache::{self, Help};
 use crate::stream::evaluate::EvalContext;
-use crate::stream::tracking::Begun;
+use crate::stream::tracking::TrackResult;
 use crate::stream::{filter, metrics, mirror, tracking};
 use crate::stream_state::StreamState;
 use effect::{Effect, perform};
@@ -297,7 +297,7 @@ impl<'s, 'r> RuleRun<'s, 'r> {
             }
             Action::Track(track) => {
                 let begun = tracking::begin(view, context, track, self.of_stream);
-                (begun == Begun::Later && self.waits && !context.bytes.complete).then_some(RuleStep::Unknown)
+                (begun == TrackResult::Later && self.waits && !context.bytes.complete).then_some(RuleStep::Unknown)
             }
             Action::ChangeTracked(change) => {
                 tracking::change(view, context, change);

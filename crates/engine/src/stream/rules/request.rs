@@ -10,16 +10,16 @@ use crate::stream::answer;
 use crate::stream::buffering::Intake;
 use crate::stream::cache::{self, Help};
 use crate::stream::client::Client;
+use crate::stream::client_abort::{self, LEFT, unless_left};
 use crate::stream::context::RequestContext;
 use crate::stream::decompression::{self, Undecoded};
-use crate::stream::ending::{Ending, Manner};
+use crate::stream::ending::{AnswerTiming, Ending};
 use crate::stream::evaluate::EvalContext;
-use crate::stream::leaving::{self, LEFT, unless_left};
 use crate::stream::persistence;
 use crate::stream::reply::cut;
 use crate::stream::reply::{Answer, finish, reply_error_unread, reply_unread};
 use crate::stream::script;
-use crate::stream::{rules, serving};
+use crate::stream::{rules, service_exchange};
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, StreamState};
 use conn::h1::UnreadBody;
@@ -171,12 +171,12 @@ async fn run_action(context: &mut RequestContext<'_>, wait: &Wait) -> Result<boo
             .await;
             if has_waited {
                 // As with `pause` and `do-resolve`, time spent in scripts and agents is part of the request time.
-                leaving::note_wait(&context.state);
+                client_abort::note_wait(&context.state);
             }
             acted.and_then(|acted| acted).map_err(RequestEnd::Failed)?
         }
     };
-    script::judge(&verdict, Direction::Request).map_err(|ended| {
+    script::effect_of(&verdict, Direction::Request).map_err(|ended| {
         let state = context.state.borrow();
         RequestEnd::Ended(script::end(EvalContext::request(context.session, &state), verdict, ended))
     })
@@ -192,23 +192,28 @@ pub async fn end(mut context: RequestContext<'_>, over: RequestEnd<'_>, body: Un
     };
     note(&mut context.state.borrow_mut(), &ending);
     match ending.manner {
-        Manner::Prompt => {}
-        Manner::Late => {
+        AnswerTiming::Prompt => {}
+        AnswerTiming::Late => {
             let backend = context.state.borrow().route.backend;
             let proxy = backend.map_or(context.session.proxy(), |index| context.session.proxy_at(index));
             rt::boxed(wait::tarpit(&mut context, proxy)).await;
         }
-        Manner::Streamed(number) => return rt::boxed(serving::serve(context, number, body)).await,
-        Manner::Never => {
+        AnswerTiming::Streamed(number) => {
+            return rt::boxed(service_exchange::serve(context, number, body)).await;
+        }
+        AnswerTiming::Never => {
             context.client.conn.end_connection();
             return cut(context.session, context.state, ending.outcome);
         }
-        Manner::Cached => {
+        AnswerTiming::Cached => {
             let stored = cache::take_hit(context.session, &mut context.state.borrow_mut());
             let arguments = (context, stored, body);
-            return rt::boxed_with(arguments, |(context, stored, body)| serving::stored(context, stored, body)).await;
+            return rt::boxed_with(arguments, |(context, stored, body)| {
+                service_exchange::stored(context, stored, body)
+            })
+            .await;
         }
-        Manner::Silent(hops) => {
+        AnswerTiming::Silent(hops) => {
             // If the system does not permit a silent drop, the connection is closed anyway.
             context.client.forget(hops);
             return cut(context.session, context.state, ending.outcome);
@@ -230,7 +235,7 @@ pub async fn exhausted(context: RequestContext<'_>, body: UnreadBody) {
 /// Records the outcome of a request.
 fn note(state: &mut StreamState, ending: &Ending<'_>) {
     (state.rules.denied, state.rules.failed) = (ending.denied, ending.failed);
-    let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
+    let answers = matches!(ending.manner, AnswerTiming::Prompt | AnswerTiming::Late);
     state.accounting.tracked.blamed = ending.challenged || ending.denied && answers;
     if !answers || ending.outcome.cause == Cause::Local {
         // HAProxy evaluates cookies after the rules, or if they reject a request with a response.

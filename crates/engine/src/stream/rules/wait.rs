@@ -3,8 +3,8 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use conn::h1::prepared;
-use live::cache::{Landed, Waiting};
+use conn::h1::prepared_answer;
+use live::cache::{FlightResult, Waiting};
 use policy::program::Proxy;
 use policy::rule::{BodyWait, NameLookup, Wait};
 use wire::http::Version;
@@ -13,9 +13,9 @@ use crate::resolve;
 use crate::stream::buffering;
 use crate::stream::cache::{self, Help};
 use crate::stream::client::Client;
+use crate::stream::client_abort::unless_left;
 use crate::stream::context::RequestContext;
 use crate::stream::evaluate::EvalContext;
-use crate::stream::leaving::unless_left;
 use crate::stream::reply::send_interim;
 use crate::stream_state::failure::Failure;
 use crate::stream_state::{Cause, Outcome, Phase};
@@ -26,7 +26,7 @@ use crate::stream_state::{Cause, Outcome, Phase};
 /// Sending has failed.
 pub async fn send_hints(context: &mut RequestContext<'_>) -> Result<(), Failure> {
     let Some(object) = cache::take_hints(&mut context.state.borrow_mut()) else { return Ok(()) };
-    let hint = prepared::early_hints(object.hints.iter().map(|value| (&b"link"[..], &**value)));
+    let hint = prepared_answer::early_hints(object.hints.iter().map(|value| (&b"link"[..], &**value)));
     if send_interim(context.session, context.client, &hint).await {
         return Ok(());
     }
@@ -45,7 +45,7 @@ pub async fn share(context: &mut RequestContext<'_>) -> Result<Help, Failure> {
     let mut leaders = 0;
     loop {
         let awaited = cache::awaited(context.session, &context.state.borrow());
-        let mut landed = Landed::Known;
+        let mut landed = FlightResult::Known;
         if let Some((cache, key)) = awaited {
             let Client { conn, timer, .. } = &mut *context.client;
             timer.arm(cache.plan().coalesce.map(|limit| rt::now() + limit));
@@ -53,7 +53,7 @@ pub async fn share(context: &mut RequestContext<'_>) -> Result<Help, Failure> {
             let wait = unless_left(context.session, conn, &context.state, |cx, _| {
                 match cache.poll_landed(&key, cx, &mut waiting) {
                     Poll::Ready(landed) => Poll::Ready(landed),
-                    Poll::Pending => timer.poll_expired(cx).map(|()| Landed::Open),
+                    Poll::Pending => timer.poll_expired(cx).map(|()| FlightResult::Open),
                 }
             });
             landed = wait.await?;
@@ -63,7 +63,7 @@ pub async fn share(context: &mut RequestContext<'_>) -> Result<Help, Failure> {
         let help = cache::look_again(
             context.session,
             &mut context.state.borrow_mut(),
-            landed == Landed::Open && leaders < LEADERS,
+            landed == FlightResult::Open && leaders < LEADERS,
         );
         if help != Help::Waits {
             return Ok(help);
@@ -113,7 +113,7 @@ pub async fn wait(context: &mut RequestContext<'_>, rule: &Wait) -> Result<(), F
                 EvalContext::request(context.session, &state)
                     .behind(context.client.conn.behind())
                     .lend(|context| format.render_in(context, &mut value));
-                prepared::early_hint(name, &value)
+                prepared_answer::early_hint(name, &value)
             };
             if hint.len() > context.session.generation().program.global.bufsize {
                 let outcome = Outcome::new(Cause::Internal, Phase::Request);

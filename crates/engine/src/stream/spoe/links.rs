@@ -18,11 +18,11 @@ use tls::{Connection as TlsConnection, asked_name};
 use wire::spop::Status;
 
 use crate::check::{Sign, observe, trace};
+use crate::connection_preamble::Greeting;
 use crate::generation::Generation;
-use crate::greeting::Greeting;
 use crate::handshake::is_one_too_many;
 use crate::outgoing::fixed_address;
-use crate::service::bare;
+use crate::service::streamless_context;
 use crate::stream::metrics::{self, Handshake, ServerEvent};
 use crate::worker::Worker;
 use crate::worker::agents::{AgentLink, AgentLinks};
@@ -191,7 +191,7 @@ async fn secure(
     }
     let mut sni = Vec::new();
     if let Some(expression) = &tls.sni {
-        bare::lend_process((worker, generation), &proxy.name, |context| {
+        streamless_context::lend_process((worker, generation), &proxy.name, |context| {
             let text = expression.evaluate(context).and_then(|value| context.as_text(value));
             sni.extend_from_slice(text.unwrap_or_default());
         });

@@ -6,6 +6,7 @@ mod filter;
 mod signals;
 
 use crate::api;
+use engine::telemetry;
 use std::sync::atomic::Ordering;
 
 use testkit::{Peer, Service, Stopwatch, sleep};
@@ -62,7 +63,7 @@ fn family(spans: Vec<Span>) -> (Span, Vec<Span>) {
 }
 
 fn counts(world: &World) -> [u64; 4] {
-    let channels = world.shared().telemetry.channels();
+    let channels = world.shared().service::<telemetry::Registry>().channels();
     let counts = &channels.last().expect("a channel").counts;
     [&counts.sent, &counts.dropped, &counts.failed, &counts.requests].map(|count| count.load(Ordering::Relaxed))
 }
@@ -478,9 +479,9 @@ fn another_configuration_sends_its_spans_elsewhere() {
         here.spans(2).await;
         ask(&world, 1).await;
         elsewhere.spans(2).await;
-        assert_eq!(world.shared().telemetry.channels().len(), 2);
+        assert_eq!(world.shared().service::<telemetry::Registry>().channels().len(), 2);
         old.close();
-        while world.shared().telemetry.channels().len() > 1 {
+        while world.shared().service::<telemetry::Registry>().channels().len() > 1 {
             sleep(1).await;
         }
     });

@@ -3,6 +3,7 @@
 
 use super::collector::{Field, Got, collect, collect_at, fields, messages, take_all, text_of};
 use super::*;
+use engine::telemetry;
 
 const OTHER: &str = "10.0.9.2:4318";
 
@@ -148,6 +149,6 @@ fn a_reload_sends_them_elsewhere_begins_and_ends_with_them() {
         assert_eq!(items(&two, "/v1/metrics").len(), count);
         assert_eq!(items(&one, "/v1/metrics").len(), 0);
         // Unused channels have ended.
-        assert_eq!(world.shared().telemetry.channels().len(), 2);
+        assert_eq!(world.shared().service::<telemetry::Registry>().channels().len(), 2);
     });
 }

@@ -2,7 +2,7 @@
 //! memory limit, it is cleared and rebuilt. Must never continue when the steps are exhausted.
 
 use super::Steps;
-use super::program::{ALONE, Inst, Looking, Program, TooLarge, Way};
+use super::program::{ALONE, Assertion, Inst, Program, ScanDirection, TooLarge};
 use super::starts::Starts;
 use crate::sample::Exhausted;
 use regex_syntax::hir::Hir;
@@ -65,7 +65,7 @@ struct State {
 
 /// The result of starting all patterns at a byte.
 #[derive(Debug, Default)]
-struct Begun {
+struct StartSet {
     insts: Vec<u32>,
     matched: Vec<u32>,
     ended_before: bool,
@@ -83,7 +83,7 @@ struct Cache {
     reported: Vec<u32>,
     /// The number of the current search.
     look: u32,
-    begun: FxHashMap<(Before, u16), Begun>,
+    begun: FxHashMap<(Before, u16), StartSet>,
     /// Approximate memory of the cache in bytes.
     memory: usize,
     work: Work,
@@ -123,7 +123,7 @@ impl Automaton {
     /// More than `most` instructions are needed.
     pub fn new<'h>(
         patterns: impl Iterator<Item = &'h Hir>,
-        way: Way,
+        way: ScanDirection,
         most: usize,
         most_memory: usize,
     ) -> Result<Self, TooLarge> {
@@ -134,7 +134,7 @@ impl Automaton {
 
     /// Whether it matches at the start or nowhere.
     pub fn is_anchored(&self) -> bool {
-        self.program.anchored && self.program.way == Way::Forward
+        self.program.anchored && self.program.way == ScanDirection::Forward
     }
 
     /// Whether one of the patterns matches anywhere.
@@ -144,8 +144,8 @@ impl Automaton {
     pub fn is_match(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         steps.take(text.len() as u64)?;
         match self.program.way {
-            Way::Forward => self.reads(text.iter(), steps),
-            Way::Backward => self.reads(text.iter().rev(), steps),
+            ScanDirection::Forward => self.reads(text.iter(), steps),
+            ScanDirection::Backward => self.reads(text.iter().rev(), steps),
         }
     }
 
@@ -292,14 +292,14 @@ impl Automaton {
         }
     }
 
-    fn holds(&self, looking: Looking, before: Before, class: u16) -> bool {
+    fn holds(&self, looking: Assertion, before: Before, class: u16) -> bool {
         let next = self.bytes.get(usize::from(class));
         let word = (before == Before::Word) != next.is_some_and(|byte| is_word(*byte));
         match looking {
-            Looking::Start => before == Before::Nothing,
-            Looking::End => next.is_none(),
-            Looking::Word => word,
-            Looking::NotWord => !word,
+            Assertion::Start => before == Before::Nothing,
+            Assertion::End => next.is_none(),
+            Assertion::Word => word,
+            Assertion::NotWord => !word,
         }
     }
 
@@ -517,10 +517,16 @@ impl Work {
     }
 
     /// Starts all patterns at a byte.
-    fn begin(&mut self, automaton: &Automaton, before: Before, class: u16, steps: &Steps) -> Result<Begun, Exhausted> {
+    fn begin(
+        &mut self,
+        automaton: &Automaton,
+        before: Before,
+        class: u16,
+        steps: &Steps,
+    ) -> Result<StartSet, Exhausted> {
         self.reset();
         let (ended_before, ends) = self.advance(automaton, &[automaton.program.start], before, class, steps)?;
-        Ok(Begun { insts: self.found.clone(), matched: self.matched.clone(), ended_before, ends })
+        Ok(StartSet { insts: self.found.clone(), matched: self.matched.clone(), ended_before, ends })
     }
 
     /// Consumes a byte of a class, or the end. Computes the active instructions after it; returns whether a match ended

@@ -30,12 +30,12 @@ pub struct Series {
     /// Whether its points are marked, as separate measurements.
     pub marked: bool,
     /// Points, from left to right.
-    pub points: Vec<Spot>,
+    pub points: Vec<LinePoint>,
 }
 
 /// A point of a line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Spot {
+pub struct LinePoint {
     pub x: f64,
     pub y: f64,
     /// Lowest and highest round.
@@ -46,7 +46,7 @@ pub struct Spot {
     pub hover: String,
 }
 
-impl Spot {
+impl LinePoint {
     /// Returns a point without further properties.
     pub fn plain(x: f64, y: f64) -> Self {
         Self { x, y, range: None, hollow: false, hover: String::new() }
@@ -213,7 +213,7 @@ impl Lines {
     /// Whether a label of that extent and height is within the chart, and no other line crosses it.
     fn is_free(&self, layout: &Layout, own: &Series, (from, to): (f64, f64), height: f64) -> bool {
         let font = layout.frame.font();
-        let crosses = |pair: &[Spot]| {
+        let crosses = |pair: &[LinePoint]| {
             let [one, other] = pair else { return false };
             let (Some(one), Some(other)) = (layout.at(one.x, one.y), layout.at(other.x, other.y)) else { return false };
             let (low, high) = (one.1.min(other.1), one.1.max(other.1));
@@ -228,7 +228,7 @@ impl Lines {
         let mut text = format!("{} against {}.", self.y.label, self.x.label);
         for series in self.series.iter().filter(|series| series.label.is_some()).take(MOST_LABELS) {
             let (Some(first), Some(last)) = (series.points.first(), series.points.last()) else { continue };
-            let at = |spot: &Spot| format!("{} at {}", self.y.unit.show(spot.y), self.x.unit.show(spot.x));
+            let at = |spot: &LinePoint| format!("{} at {}", self.y.unit.show(spot.y), self.x.unit.show(spot.x));
             text.push_str(&format!(" {}: from {} to {}.", series.name, at(first), at(last)));
         }
         text
@@ -279,7 +279,7 @@ impl Series {
         svg.end();
     }
 
-    fn spot(&self, svg: &mut Svg, layout: &Layout, spot: &Spot) {
+    fn spot(&self, svg: &mut Svg, layout: &Layout, spot: &LinePoint) {
         let Some(at) = layout.at(spot.x, spot.y) else { return };
         svg.group("spot", Some(&spot.hover));
         let (low, high) = spot.range.unwrap_or((spot.y, spot.y));

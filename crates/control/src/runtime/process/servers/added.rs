@@ -9,6 +9,8 @@ use policy::compile;
 use policy::program::{Backend, Proxy, Server};
 
 use super::super::super::Call;
+use engine::certificates::Certificates;
+use engine::free_slots::Vacancies;
 use engine::generation::Generation;
 use engine::outgoing::idle_limits;
 use engine::service::cookies::change_cookies;
@@ -70,7 +72,8 @@ fn enter(
 ) -> Result<(), String> {
     let backend = proxy.backend.as_ref().ok_or("No such backend.")?;
     // The serial number does not matter for validation.
-    let known = read.tls.as_ref().map(|_| shared.certificates.known(&generation.program)).unwrap_or_default();
+    let known =
+        read.tls.as_ref().map(|_| shared.service::<Certificates>().known(&generation.program)).unwrap_or_default();
     let mut server = compile::add_server((written, &generation.program), proxy.index, read, 0, known)?;
     if take_over((shared, generation), (proxy, backend), &server) {
         return Ok(());
@@ -106,7 +109,7 @@ fn take_over(
     (proxy, backend): (&Proxy, &Backend),
     fresh: &Server,
 ) -> bool {
-    let is_free = |old: &&Server| shared.vacancies.has((proxy.index, old.index));
+    let is_free = |old: &&Server| shared.service::<Vacancies>().has((proxy.index, old.index));
     let Some(server) = compile::predecessors(&generation.program, proxy, fresh).find(is_free) else { return false };
     let is_known = shared.know_occupant(&generation.program, (proxy.index, server.index), &fresh.name);
     if !is_known || !shared.occupy(proxy.index, server, fresh.address.clone(), rt::now()) {

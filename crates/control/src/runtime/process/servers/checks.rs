@@ -31,7 +31,7 @@ pub(super) fn change(call: &mut Call<'_, Worker>, (proxy, server): (&Proxy, &Ser
         "agent" => force(call, (proxy, server), Checker::Agent),
         "agent-send" => {
             let send = text::to_bytes(call.word(4)).into();
-            call.state.process.probing.change_agent(server.serial, |orders| orders.send = Some(send));
+            call.state.process.checks.targets.change_agent(server.serial, |orders| orders.send = Some(send));
         }
         "agent-addr" | "agent-port" if names_one(call) && !has(Checker::Agent) => {
             call.warn("agent checks are not enabled on this server");
@@ -71,7 +71,7 @@ fn move_target(call: &mut Call<'_, Worker>, server: &Server) {
                 orders.address = address.or(orders.address);
                 orders.port = port.or(orders.port);
             };
-            let probing = &call.state.process.probing;
+            let probing = &call.state.process.checks.targets;
             match what.starts_with("agent") {
                 true => probing.change_agent(server.serial, change),
                 false => probing.change_check(server.serial, change),

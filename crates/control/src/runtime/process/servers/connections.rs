@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use engine::worker::Worker;
 
-use super::super::super::call::Hiding;
+use super::super::super::call::Anonymization;
 use super::super::super::{Answer, Call, Pending};
-use super::{Found, backends, live, place};
+use super::{BackendServer, backends, live, place};
 
 /// Counts of multiplexed connections in use, by the serial numbers of their servers.
 type Shared = HashMap<usize, Busy>;
@@ -60,7 +60,12 @@ fn busy(worker: &Rc<Worker>) -> Vec<(usize, u64)> {
     shared.map(|(server, requests)| (server, requests.open() as u64)).filter(|(_, open)| *open > 0).collect()
 }
 
-fn write(answer: &mut Answer, worker: &Worker, ((proxy, server), busy): (Found<'_>, Busy), hiding: Hiding) {
+fn write(
+    answer: &mut Answer,
+    worker: &Worker,
+    ((proxy, server), busy): (BackendServer<'_>, Busy),
+    hiding: Anonymization,
+) {
     let served = live(worker, proxy).counts(Some(server.index)).srv_conn;
     // Saturates: requests begin and end while the workers are queried.
     let used = u64::from(served).saturating_sub(busy.requests) + busy.connections;

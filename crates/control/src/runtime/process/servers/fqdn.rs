@@ -4,6 +4,7 @@ use wire::dns::Name;
 
 use super::super::super::{Call, Pending};
 use engine::resolve;
+use engine::resolve::Resolving;
 use engine::worker::Worker;
 
 /// `set server <backend>/<server> fqdn <name>`: the server's `resolvers` section resolves the name from now on.
@@ -42,7 +43,7 @@ pub(super) fn change<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             call.refuse(&sentence);
             return Ok(());
         };
-        let before = shared.resolving.named(server.serial).host.unwrap_or_else(|| "(null)".to_owned());
+        let before = shared.service::<Resolving>().named(server.serial).host.unwrap_or_else(|| "(null)".to_owned());
         let changed = engine::on_one_worker(of_worker, move |worker| resolve::rename(worker, place, &name)).await;
         match changed {
             Some(true) => {

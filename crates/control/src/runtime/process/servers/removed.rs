@@ -6,6 +6,7 @@ use policy::program::Program;
 
 use super::super::super::Call;
 use super::super::super::command::Condition;
+use engine::certificates::Certificates;
 use engine::generation::Generation;
 use engine::service::cookies::change_cookies;
 use engine::worker::{Process, Worker};
@@ -56,7 +57,7 @@ pub(super) fn delete(call: &mut Call<'_, Worker>) {
         return call.refuse(IN_USE);
     }
     if generation.program.server_at((proxy, server)).is_some_and(|server| server.connecting.tls.is_some()) {
-        shared.certificates.lock().keep(&generation.program);
+        shared.service::<Certificates>().lock().keep(&generation.program);
     }
     if let Some(own) = generation.program.server_at((proxy, server)) {
         engine::service::events::removed(shared, &generation.program.proxies[proxy], own);

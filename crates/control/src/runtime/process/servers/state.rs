@@ -7,8 +7,9 @@ use live::{Admin, Checker};
 use policy::program::Server;
 
 use super::super::super::Answer;
-use super::super::super::call::Hiding;
-use super::{Found, live, place};
+use super::super::super::call::Anonymization;
+use super::{BackendServer, live, place};
+use engine::resolve::Resolving;
 use engine::worker::Worker;
 
 /// Bits of `srv_admin_state`: forced, and configured.
@@ -42,7 +43,12 @@ const FAILED: u32 = 2;
 const PASSED: u32 = 3;
 const CONDITIONAL: u32 = 4;
 
-pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server): Found<'_>, hiding: Hiding) {
+pub(super) fn write_state(
+    answer: &mut Answer,
+    worker: &Worker,
+    (proxy, server): BackendServer<'_>,
+    hiding: Anonymization,
+) {
     let Some(status) = live(worker, proxy).status(server.index) else { return };
     let by_hand = match status.forced {
         Admin::Ready => 0,
@@ -53,7 +59,7 @@ pub(super) fn write_state(answer: &mut Answer, worker: &Worker, (proxy, server):
         + u32::from(status.inherited.drain) * INHERITED_DRAIN;
     // The configured state is reported for the life of the process.
     let (configured, checks) = if server.disabled { (CONFIGURED_MAINTENANCE, CHECKS_PAUSED) } else { (0, 0) };
-    let named = worker.process.resolving.named(server.serial);
+    let named = worker.process.service::<Resolving>().named(server.serial);
     let of_name = (u32::from(!status.resolved) * UNRESOLVED) | (u32::from(named.was_given) * RENAMED);
     let (admin, weight) = (by_hand | inherited | configured | of_name, status.weight);
     let health = live(worker, proxy).health(server.index, Checker::Health);
@@ -117,7 +123,8 @@ fn uses_tls(server: &Server) -> i8 {
 
 /// Returns the targets of the health check (port, address) and of the agent check (address, port).
 fn targets(worker: &Worker, server: &Server) -> String {
-    let orders = (worker.process.probing.check(server.serial), worker.process.probing.agent(server.serial));
+    let orders =
+        (worker.process.checks.targets.check(server.serial), worker.process.checks.targets.agent(server.serial));
     let shown = |ip: Option<std::net::IpAddr>| ip.map_or_else(|| "-".to_owned(), |ip| ip.to_string());
     let (check, agent) = policy::program::saved_state::configured_targets(server);
     let check_port = orders.0.port.or(check.port).unwrap_or(0);

@@ -10,6 +10,7 @@ use super::super::{Call, Command, Pending, Run};
 use crate::field::Form;
 use crate::statistics::{JSON_SCHEMA, Object, StatisticsQuery, begin, end, kinds, line};
 use engine::count_exchange;
+use engine::resolve::Resolving;
 use engine::worker::Worker;
 
 pub(super) const TABLE: &[Command<Worker>] = &[
@@ -145,7 +146,7 @@ fn clear_counters<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
             if all {
                 count_exchange::clear(shared, None).await;
                 shared.live.proxies.iter().for_each(|proxy| proxy.clear_changes(None));
-                shared.resolving.counts.iter().flatten().for_each(engine::resolve::Counts::clear);
+                shared.service::<Resolving>().counts.iter().flatten().for_each(engine::resolve::Counts::clear);
             }
         }
         Ok(())
