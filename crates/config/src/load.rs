@@ -54,8 +54,8 @@ pub fn load(files: &[InputFile], mut environment: Environment, options: &LoadOpt
         ..options.spec.clone()
     };
     let mut spec = keyword::specify(&sources, &document, &for_keywords, &mut found);
-    keyword::read_spoe_files(&mut sources, (&document, &options.language), &for_keywords, &mut spec, &mut found);
-    keyword::read_otel_files(&mut sources, (&document, &options.language), &for_keywords, &mut spec, &mut found);
+    keyword::read_spoe_files(&mut sources, &document, &options.language, &for_keywords, &mut spec, &mut found);
+    keyword::read_otel_files(&mut sources, &document, &options.language, &for_keywords, &mut spec, &mut found);
     LoadedConfiguration { sources, document, spec, diagnostics: found, environment }
 }
 

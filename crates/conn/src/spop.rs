@@ -228,7 +228,7 @@ impl Claim {
             return Err(SendRejection::Full);
         }
         let stream = u64::from(state.begun) * 2 + 1;
-        if !notify.encode((stream, FRAME), agent.max_frame_size, &mut state.output) {
+        if !notify.encode(stream, FRAME, agent.max_frame_size, &mut state.output) {
             return Err(SendRejection::TooBig);
         }
         state.begun += 1;

@@ -38,10 +38,10 @@ pub fn resume(program: &Program, live: &Live, saved: &SavedServer, now: Moment) 
     let Some((proxy, server)) = lookup(program, saved.place) else { return Vec::new() };
     let mut said = Vec::new();
     if let Some(transition) = live.proxies[proxy.index].resume(&server.plan(), &saved.state, now) {
-        said.extend(transitions::resumed((program, live), proxy, server, transition, None));
+        said.extend(transitions::resumed(program, live, proxy, server, transition, None));
         program.followers(server, |leader, follower| {
             let Some(transition) = live.follow(leader, follower, now) else { return false };
-            said.extend(told_of_follower((program, live), leader, follower, transition));
+            said.extend(told_of_follower(program, live, leader, follower, transition));
             transition.before != transition.after
         });
     }
@@ -52,7 +52,8 @@ pub fn resume(program: &Program, live: &Live, saved: &SavedServer, now: Moment) 
 }
 
 fn told_of_follower(
-    (program, live): (&Program, &Live),
+    program: &Program,
+    live: &Live,
     leader: ServerPlace,
     follower: ServerPlace,
     transition: Transition,
@@ -60,11 +61,11 @@ fn told_of_follower(
     let (proxy, server) = lookup(program, leader)?;
     let leader = format!("{}/{}", proxy.name, server.name);
     let (proxy, server) = lookup(program, follower)?;
-    transitions::resumed((program, live), proxy, server, transition, Some(&leader))
+    transitions::resumed(program, live, proxy, server, transition, Some(&leader))
 }
 
 fn lookup(program: &Program, place: ServerPlace) -> Option<(&Proxy, &Server)> {
-    Some((program.proxies.get(place.0)?, program.server_at(place)?))
+    Some((program.proxies.get(place.proxy)?, program.server_at(place)?))
 }
 
 /// Restores the FQDN, ports and check targets of a server.

@@ -148,7 +148,8 @@ pub fn used_trust(program: &Program) -> BTreeMap<String, Trusted> {
 /// everywhere.
 fn exchange<T>(
     program: &Program,
-    (next, former): (&T, Option<&T>),
+    next: &T,
+    former: Option<&T>,
     server: impl Fn(&tls::Server, &T) -> Result<usize, String>,
     client: impl Fn(&tls::Client, &T) -> Result<bool, String>,
 ) -> Result<usize, String> {
@@ -176,7 +177,7 @@ fn exchange<T>(
 /// A place rejects the certificate; none uses it.
 fn replace(program: &Program, certificate: &Arc<Certificate>) -> Result<usize, String> {
     let former = used(program).remove(&*certificate.name);
-    exchange(program, (certificate, former.as_ref()), tls::Server::replace, tls::Client::replace)
+    exchange(program, certificate, former.as_ref(), tls::Server::replace, tls::Client::replace)
 }
 
 /// Replaces the content of a CA or CRL file wherever a program uses it. Returns the number of places.
@@ -186,5 +187,5 @@ fn replace(program: &Program, certificate: &Arc<Certificate>) -> Result<usize, S
 pub fn replace_trust(program: &Program, file: &TrustFile) -> Result<usize, String> {
     let former = used_trust(program).remove(&*file.name);
     let former = former.map(|content| TrustFile { name: file.name.clone(), content });
-    exchange(program, (file, former.as_ref()), tls::Server::replace_trust, tls::Client::replace_trust)
+    exchange(program, file, former.as_ref(), tls::Server::replace_trust, tls::Client::replace_trust)
 }

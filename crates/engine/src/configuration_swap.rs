@@ -137,9 +137,9 @@ impl Process {
         let older: Vec<Arc<Generation>> = served.iter().filter_map(Weak::upgrade).collect();
         drop(served);
         next.logs = self.log_targets.prepare(&next.program).map_err(Refusal::Differs)?;
-        self.enter((&newest.program, &mut next), &moves, &older)?;
+        self.enter(&newest.program, &mut next, &moves, &older)?;
         self.log_targets.follow(Arc::clone(&next.logs));
-        tracing::begin_anew((&newest.program, &next.program), &self.live, &self.log_targets);
+        tracing::begin_anew(&newest.program, &next.program, &self.live, &self.log_targets);
         for proxy in moves.added_proxies.iter().filter_map(|index| next.program.proxies.get(*index)) {
             self.log_targets.begin(&next, &self.live, proxy);
         }
@@ -150,9 +150,9 @@ impl Process {
         // Before any session uses the new configuration: none of an older one may be assigned a server that it does not have.
         self.begin(&next.program, &moves);
         self.retire_proxies(&newest.program, moves.removed_proxies, &older);
-        self.retire_tables((&newest.program, &next.program), &older);
+        self.retire_tables(&newest.program, &next.program, &older);
         drop(older);
-        self.retire((&newest.program, &next.program), moves.removed);
+        self.retire(&newest.program, &next.program, moves.removed);
         self.generations.adopting.store(self.workers(), Ordering::Release);
         let stored = next.program.tls.stored.iter().map(|one| (one.name.to_string(), Some(one.clone())));
         self.service::<Certificates>().lock().kept.extend(stored);
@@ -165,16 +165,8 @@ impl Process {
         Ok(())
     }
 
-    /// Assigns serial numbers to the servers of a program: existing ones keep theirs. Added ones get entries in all per-server
-    /// state, and in the older configurations that sessions use, so that each contains every server that load balancing can
-    /// choose.
-    fn enter(
-        &self,
-        (former, next): (&Program, &mut Generation),
-        moves: &Moves,
-        older: &[Arc<Generation>],
-    ) -> Result<(), Refusal> {
-        let program = Arc::get_mut(&mut next.program).ok_or(Refusal::Outdated)?;
+    /// Assigns serial numbers to the servers of a program: existing ones keep theirs.
+    fn number_servers(&self, former: &Program, program: &mut Program) -> Result<(), Refusal> {
         program.servers = former.servers;
         for index in 0..program.proxies.places() {
             let proxy = program.proxies.get_mut(index).and_then(Arc::get_mut).ok_or(Refusal::Outdated)?;
@@ -192,6 +184,20 @@ impl Process {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Assigns serial numbers to the servers of a program. Added ones get entries in all per-server state, and in the older
+    /// configurations that sessions use, so that each contains every server that load balancing can choose.
+    fn enter(
+        &self,
+        former: &Program,
+        next: &mut Generation,
+        moves: &Moves,
+        older: &[Arc<Generation>],
+    ) -> Result<(), Refusal> {
+        let program = Arc::get_mut(&mut next.program).ok_or(Refusal::Outdated)?;
+        self.number_servers(former, program)?;
         for index in &moves.added_proxies {
             let is_frontend = program.proxies.get(*index).is_some_and(|proxy| proxy.frontend.is_some());
             if !self.log_targets.add_backend(*index) || !self.counters.add_proxy(*index, is_frontend) {
@@ -211,9 +217,9 @@ impl Process {
         if !came.into_iter().all(|(proxy, place)| self.counters.add_bind(proxy, place)) {
             return Err(Refusal::Full);
         }
-        for (proxy, place) in &moves.added {
-            let proxy = &program.proxies[*proxy];
-            let server = proxy.server(*place).ok_or(Refusal::Outdated)?;
+        for place in &moves.added {
+            let proxy = &program.proxies[place.proxy];
+            let server = proxy.server(place.server).ok_or(Refusal::Outdated)?;
             let has_place = self.counters.add_server(server.serial)
                 && self.outgoing.add(proxy, server, &program.global)
                 && self.service::<Resolving>().add(server)
@@ -226,7 +232,7 @@ impl Process {
         for place in &moves.seated {
             let server = program.server_at(*place).filter(|_| self.is_vacant(*place)).ok_or(Refusal::Outdated)?;
             if !slot_release::know(older.iter().map(|generation| &*generation.program), *place, &server.name)
-                || !self.log_targets.add_server(&program.proxies[place.0], server)
+                || !self.log_targets.add_server(&program.proxies[place.proxy], server)
             {
                 return Err(Refusal::Full);
             }
@@ -248,9 +254,9 @@ impl Process {
         let added_proxies: HashSet<usize> = moves.added_proxies.iter().copied().collect();
         let mut changed = BTreeSet::new();
         let added = moves.added.iter().map(|place| (place, false));
-        for ((proxy, place), is_seated) in added.chain(moves.seated.iter().map(|place| (place, true))) {
-            let proxy = &program.proxies[*proxy];
-            let Some(server) = proxy.server(*place) else { continue };
+        for (place, is_seated) in added.chain(moves.seated.iter().map(|place| (place, true))) {
+            let proxy = &program.proxies[place.proxy];
+            let Some(server) = proxy.server(place.server) else { continue };
             let (state, now) = (&self.live.proxies[proxy.index], rt::now());
             if added_proxies.contains(&proxy.index) {
                 // The state of an added proxy was created with all its servers.
@@ -265,11 +271,11 @@ impl Process {
             if !is_there {
                 continue;
             }
-            state.enable_check(*place, Checker::Health, true);
-            state.enable_check(*place, Checker::Agent, true);
+            state.enable_check(place.server, Checker::Health, true);
+            state.enable_check(place.server, Checker::Agent, true);
             changed.insert(proxy.index);
             if !server.disabled {
-                let _ = state.set_admin(*place, Admin::Ready, now);
+                let _ = state.set_admin(place.server, Admin::Ready, now);
             }
             crate::check::add(self, proxy.index, server);
             crate::resolve::add(self, proxy.index, server);
@@ -292,7 +298,7 @@ impl Process {
         }
         let servers = removed.iter().flat_map(|index| {
             let proxy = &former.proxies[*index];
-            proxy.servers().map(|server| (server.serial, (*index, server.index)))
+            proxy.servers().map(|server| (server.serial, ServerPlace { proxy: *index, server: server.index }))
         });
         let servers = servers.collect();
         self.service::<Vacancies>().forget(&removed);
@@ -304,7 +310,7 @@ impl Process {
     }
 
     /// Removes stick tables: only existing sessions still use them. After the last of those sessions, their entries are freed.
-    fn retire_tables(self: &Arc<Self>, (before, program): (&Program, &Program), older: &[Arc<Generation>]) {
+    fn retire_tables(self: &Arc<Self>, before: &Program, program: &Program, older: &[Arc<Generation>]) {
         let was_there = |place: &usize| before.tables.get(*place).is_some_and(|table| !table.is_removed());
         let is_removed = |place: &usize| program.tables.get(*place).is_some_and(|table| table.is_removed());
         let removed: Vec<usize> = (0..before.tables.len()).filter(was_there).filter(is_removed).collect();
@@ -321,16 +327,16 @@ impl Process {
     }
 
     /// Removes servers from load balancing. Their current requests continue; then they are removed.
-    fn retire(self: &Arc<Self>, (before, program): (&Program, &Program), removed: Vec<ServerPlace>) {
+    fn retire(self: &Arc<Self>, before: &Program, program: &Program, removed: Vec<ServerPlace>) {
         let mut draining = Vec::with_capacity(removed.len());
         let mut changed = BTreeSet::new();
-        for (index, place) in &removed {
-            let Some(server) = before.server_at((*index, *place)) else { continue };
-            draining.push((server.serial, (*index, *place)));
+        for place in &removed {
+            let Some(server) = before.server_at(*place) else { continue };
+            draining.push((server.serial, *place));
             // Requests that wait for it are redispatched.
-            let _ = self.live.proxies[*index].set_admin(*place, Admin::Maintenance, rt::now());
+            let _ = self.live.proxies[place.proxy].set_admin(place.server, Admin::Maintenance, rt::now());
             self.forget_links(server.serial);
-            changed.insert(*index);
+            changed.insert(place.proxy);
         }
         self.change_cookies(program, changed);
         if !draining.is_empty() {
@@ -386,8 +392,8 @@ async fn forget(process: Arc<Process>, users: Vec<Weak<Generation>>, servers: Ve
     if !unused(&process, users).await {
         return;
     }
-    for (serial, (proxy, place)) in &servers {
-        let _ = process.live.proxies[*proxy].set_admin(*place, Admin::Maintenance, rt::now());
+    for (serial, place) in &servers {
+        let _ = process.live.proxies[place.proxy].set_admin(place.server, Admin::Maintenance, rt::now());
         process.forget_links(*serial);
     }
     slot_release::drain(process, servers).await;
@@ -409,9 +415,10 @@ fn moves(former: &Program, next: &Program) -> Moves {
         let is_seated = |place: &usize| {
             known.is_some_and(|known| !known.servers.is_present(*place)) && backend.servers.is_present(*place)
         };
-        moves.seated.extend((0..places).filter(is_seated).map(|place| (index, place)));
-        moves.added.extend((places..backend.servers.places()).map(|place| (index, place)));
-        moves.removed.extend((0..places).filter(is_gone).map(|place| (index, place)));
+        let at = |server: usize| ServerPlace { proxy: index, server };
+        moves.seated.extend((0..places).filter(is_seated).map(at));
+        moves.added.extend((places..backend.servers.places()).map(at));
+        moves.removed.extend((0..places).filter(is_gone).map(at));
     }
     moves
 }

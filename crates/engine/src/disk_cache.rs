@@ -115,7 +115,7 @@ impl Disk {
 
     fn write_all(&self, cache: &Cache, leaving: PendingWrites, now: Moment) {
         for (number, key, object) in &leaving.list {
-            let Some((record, place)) = cache.record((*number, key), object, now) else { continue };
+            let Some((record, place)) = cache.record(*number, key, object, now) else { continue };
             if self.store.write(&record, place.offset).is_ok() {
                 cache.written(key, place);
             }

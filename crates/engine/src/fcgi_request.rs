@@ -215,7 +215,7 @@ fn split<'r>(path: Text<'r>, app: &FcgiApp) -> Option<(Text<'r>, Text<'r>)> {
         return None;
     }
     let (mut places, steps) = (Places::default(), Steps::for_text(path.len()));
-    let mut search = regex.search(&mut places, &path, (&steps, true)).ok()?;
+    let mut search = regex.search(&mut places, &path, &steps, true).ok()?;
     if search.next(0).ok()?.is_none() {
         return Some((path, nothing));
     }

@@ -157,5 +157,11 @@ pub trait ScriptFilter: Filter {
 /// The filters of a stream, shared by its state, its relays and its rules.
 pub type Filters = Rc<RefCell<Set>>;
 
-/// Index of a proxy, and of a filter in its list.
-pub type RulePosition = (usize, usize);
+/// The position of a filter, as a rule refers to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RulePosition {
+    /// Index of the proxy.
+    pub proxy: usize,
+    /// Index among the proxy's filters.
+    pub index: usize,
+}

@@ -63,7 +63,9 @@ impl Vacancies {
     pub(crate) fn forget(&self, proxies: &[usize]) {
         let mut places = self.lock();
         for proxy in proxies {
-            let own: Vec<ServerPlace> = places.range((*proxy, 0)..=(*proxy, usize::MAX)).copied().collect();
+            let first = ServerPlace { proxy: *proxy, server: 0 };
+            let last = ServerPlace { server: usize::MAX, ..first };
+            let own: Vec<ServerPlace> = places.range(first..=last).copied().collect();
             for place in own {
                 places.remove(&place);
             }

@@ -56,13 +56,13 @@ async fn accept_until_stop(worker: &Rc<Worker>, place: &Listening, listener: &mu
                 },
             };
             match listener.try_accept() {
-                Ok(Some(accepted)) => {
+                Ok(Some((socket, peer))) => {
                     if let Some(admission) = admission {
                         admission.confirm();
                     }
                     exhausted = false;
                     taken += 1;
-                    dispatch(worker, place, accepted, slots);
+                    dispatch(worker, place, socket, peer, slots);
                     // Rules on connections run in this task, before the sessions have their own.
                     if rt::slice_is_over() {
                         break;
@@ -172,7 +172,7 @@ fn take_leftovers(worker: &Rc<Worker>, place: &Listening, listener: &mut Listene
             return;
         };
         match listener.try_accept() {
-            Ok(Some(accepted)) => dispatch(worker, place, accepted, slots),
+            Ok(Some((socket, peer))) => dispatch(worker, place, socket, peer, slots),
             Ok(None) | Err(_) => return,
         }
     }
@@ -208,7 +208,7 @@ async fn enter<'a>(
         }
         let entered = loop {
             let Some(entry) = live.enter_or_park(place.frontend, place.bind, key, cx.waker()) else { break None };
-            match live.admit((place.frontend, place.bind), rt::now(), key, cx.waker()) {
+            match live.admit(place.frontend, place.bind, rt::now(), key, cx.waker()) {
                 Ok(admission) => break Some((entry, admission)),
                 // No slot is held while waiting for a rate.
                 Err(next) => {
@@ -246,29 +246,22 @@ fn is_privileged(client: &Address) -> bool {
 }
 
 /// Starts a session on this worker or on a less loaded one.
-fn dispatch(worker: &Rc<Worker>, place: &Listening, accepted: (OwnedSocket, Address), slots: Entry) {
+fn dispatch(worker: &Rc<Worker>, place: &Listening, socket: OwnedSocket, peer: Address, slots: Entry) {
     let generation = worker.generation();
     let global = &generation.program.global;
-    if global.reject_privileged_ports && is_privileged(&accepted.1) {
+    if global.reject_privileged_ports && is_privileged(&peer) {
         return;
     }
     count(&worker.activity.accepted);
     let chosen = worker.process.reserve(worker.id, place.workers.as_deref(), global.multi_queue, rt::random);
     let (frontend, bind) = (place.frontend, place.bind);
     if chosen == worker.id {
-        client::start(worker, &generation.frontend(frontend), bind, accepted.0, accepted.1, slots);
+        client::start(worker, &generation.frontend(frontend), bind, socket, peer, slots);
     } else {
         let number = generation.number();
         let job = move |worker: &Rc<Worker>| {
             count(&worker.activity.received);
-            client::start(
-                worker,
-                &worker.generation_numbered(number).frontend(frontend),
-                bind,
-                accepted.0,
-                accepted.1,
-                slots,
-            );
+            client::start(worker, &worker.generation_numbered(number).frontend(frontend), bind, socket, peer, slots);
         };
         rt::post(chosen as rt::WorkerId, Box::new(move || crate::on_worker(job)));
     }

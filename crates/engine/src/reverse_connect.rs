@@ -81,8 +81,8 @@ async fn keep_up(worker: Rc<Worker>, line: Rc<Line>) {
     while worker.process.opening(line.frontend) != Opening::Shut {
         let begun = rt::now();
         match connect(&worker, &line).await {
-            Some(opened) if worker.process.opening(line.frontend) == Opening::Open => {
-                serve(&worker, &line, opened.0, opened.1).await;
+            Some((stream, peer)) if worker.process.opening(line.frontend) == Opening::Open => {
+                serve(&worker, &line, stream, peer).await;
             }
             Some(_) => {}
             None => line.note(&worker, Stage::Failed),

@@ -37,8 +37,8 @@ pub(crate) async fn drain(process: Arc<Process>, mut removed: Vec<Removed>) {
         pause = (pause * 2).min(LONGEST_PAUSE);
         let mut drained = Vec::new();
         removed.retain(|one| {
-            let (proxy, place) = one.1;
-            match process.live.proxies[proxy].remove_server(place, rt::now()) {
+            let place = one.1;
+            match process.live.proxies[place.proxy].remove_server(place.server, rt::now()) {
                 Removal::Possible => drained.push(*one),
                 Removal::Unknown => {}
                 Removal::InService | Removal::Busy => return true,
@@ -82,7 +82,8 @@ async fn vacate_backend(process: Arc<Process>, place: usize) {
         let generation = process.generation();
         let proxy = generation.program.proxies.get(place).filter(|_| !generation.program.proxies.is_present(place));
         let Some(backend) = proxy.and_then(|proxy| proxy.backend.as_ref()) else { return };
-        let is_free = backend.servers.struck().all(|server| process.service::<Vacancies>().has((place, server.index)));
+        let at = |server: &Server| ServerPlace { proxy: place, server: server.index };
+        let is_free = backend.servers.struck().all(|server| process.service::<Vacancies>().has(at(server)));
         drop(generation);
         if is_free && !collect_references(&process, &[], Some(place)).await.backends.contains(&place) {
             return process.service::<Vacancies>().add_backend(place);
@@ -111,7 +112,7 @@ async fn collect_references(process: &Process, removed: &[Removed], backend: Opt
     for worker in 0..process.workers() {
         let (sought, found) = (Arc::clone(&sought), Arc::clone(&found));
         let job = move |worker: &Rc<Worker>| {
-            rt::spawn(rt::Class::Background, rt::NO_TAG, look(Rc::clone(worker), (sought, backend), found));
+            rt::spawn(rt::Class::Background, rt::NO_TAG, look(Rc::clone(worker), sought, backend, found));
         };
         rt::post(worker as rt::WorkerId, Box::new(move || crate::on_worker(job)));
     }
@@ -122,7 +123,7 @@ async fn collect_references(process: &Process, removed: &[Removed], backend: Opt
 }
 
 /// Examines all streams of a worker in batches. Streams that begin in between get no removed server.
-async fn look(worker: Rc<Worker>, (sought, backend): (Arc<[Removed]>, Option<usize>), found: Arc<ReferenceReport>) {
+async fn look(worker: Rc<Worker>, sought: Arc<[Removed]>, backend: Option<usize>, found: Arc<ReferenceReport>) {
     let mut named = References::default();
     let mut from = None;
     loop {
@@ -132,7 +133,8 @@ async fn look(worker: Rc<Worker>, (sought, backend): (Arc<[Removed]>, Option<usi
         for state in tasks.iter().filter_map(|(_, task)| task.current()) {
             match state.try_borrow() {
                 Ok(state) => {
-                    named.servers.extend(state.route.backend.zip(state.route.server));
+                    let place = state.route.backend.zip(state.route.server);
+                    named.servers.extend(place.map(|(proxy, server)| ServerPlace { proxy, server }));
                     named.backends.extend(state.route.backend);
                 }
                 // Borrowed elsewhere: assume that it refers to all of them.
@@ -184,7 +186,7 @@ impl Process {
     /// Reuses a free slot for another server, which starts in maintenance: `server` is its description in the newest
     /// configuration, already with its new name. `address` is its address. Returns false if the slot is not free.
     pub fn occupy(&self, proxy: usize, server: &Server, address: ServerAddress, now: Moment) -> bool {
-        let place = (proxy, server.index);
+        let place = ServerPlace { proxy, server: server.index };
         let vacancies = self.service::<Vacancies>();
         if !vacancies.has(place) {
             return false;
@@ -207,14 +209,13 @@ impl Process {
 
 /// Renames the server of a reused slot in configurations. Returns false if its name cannot be changed once more in one of them.
 pub(crate) fn know<'p>(programs: impl Iterator<Item = &'p Program> + Clone, place: ServerPlace, name: &str) -> bool {
-    let (proxy, server) = place;
     let is_renamed = |program: &Program| program.server_at(place).is_none_or(|known| known.name.change(name).is_ok());
     if !programs.clone().all(is_renamed) {
         return false;
     }
-    let backends = programs.filter_map(|program| program.proxies.get(proxy)?.backend.as_ref());
+    let backends = programs.filter_map(|program| program.proxies.get(place.proxy)?.backend.as_ref());
     backends.for_each(|backend| {
-        backend.servers.restore(server);
+        backend.servers.restore(place.server);
     });
     true
 }

@@ -16,8 +16,13 @@ pub struct Entry {
 
 impl Entry {
     /// Takes over the slots from their individual guards.
-    fn new(frontend: &Arc<ProxyState>, bind: usize, places: (Option<Inside<'_>>, Inside<'_>, Inside<'_>)) -> Self {
-        let (at_address, in_frontend, in_process) = places;
+    fn new(
+        frontend: &Arc<ProxyState>,
+        bind: usize,
+        at_address: Option<Inside<'_>>,
+        in_frontend: Inside<'_>,
+        in_process: Inside<'_>,
+    ) -> Self {
         let entry = Self { frontend: Arc::clone(frontend), bind: bind as u32 };
         if let Some(at_address) = at_address {
             at_address.hand_over();
@@ -51,8 +56,8 @@ impl Live {
             Some(gate) => Some(gate.enter_freely()?),
             None => None,
         };
-        let places = (at_address, state.front.gate.enter_freely()?, state.process.gate.enter_freely()?);
-        Some(Entry::new(state, bind, places))
+        let (in_frontend, in_process) = (state.front.gate.enter_freely()?, state.process.gate.enter_freely()?);
+        Some(Entry::new(state, bind, at_address, in_frontend, in_process))
     }
 
     /// Admits a connection at address `bind` of proxy `frontend`, or parks it at the gate that is full: `waker` is
@@ -72,7 +77,7 @@ impl Live {
             return None;
         };
         let in_process = self.process.enter_or_park(key, waker)?;
-        Some(Entry::new(state, bind, (at_address, in_frontend, in_process)))
+        Some(Entry::new(state, bind, at_address, in_frontend, in_process))
     }
 
     /// Cancels a parked waiter: removes `key` from all gates, and passes on pending wake-ups.

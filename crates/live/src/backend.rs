@@ -3,7 +3,7 @@
 
 use super::queue::WaiterId;
 use super::resumption::ServerConfiguration;
-use super::server_transitions::{self, Checker};
+use super::server_transitions::{Checker, StateChange};
 use super::servers::{Outcome, Servers};
 use super::{
     Admin, AdoptedState, BackendPlan, Counts, Ejection, HedgeCounts, Hedged, Observation, ObservePlan, OutageReport,
@@ -91,9 +91,9 @@ pub struct QueueTicket<H: Handle = Arc<ProxyState>> {
 pub(super) struct Backend(Mutex<Servers>);
 
 /// Calls the wakers of requests that may proceed.
-fn wake((transition, wakers): server_transitions::Outcome) -> Option<Transition> {
-    wakers.into_iter().for_each(Waker::wake);
-    transition
+fn wake(change: StateChange) -> Option<Transition> {
+    change.wakers.into_iter().for_each(Waker::wake);
+    change.transition
 }
 
 /// Number of attempts to lock before sleeping, with increasing pauses: some microseconds in total.
@@ -274,8 +274,8 @@ impl ProxyState {
         if checker == Checker::Health && report.status.verdict() == Some(Verdict::Passed) {
             self.forget_errors(server);
         }
-        let (told, change, wakers) = self.backend.lock().end_check(server, checker, report, now);
-        (told, wake((change, wakers)))
+        let (told, change) = self.backend.lock().end_check(server, checker, report, now);
+        (told, wake(change))
     }
 
     /// Ready when the next health check of a server is due earlier than scheduled.
@@ -301,9 +301,8 @@ impl ProxyState {
         if errors < observed.limit || counter.swap(0, Ordering::Relaxed) < observed.limit {
             return None;
         }
-        let found = (errors, symptom.text());
-        let (told, change, wakers) = self.backend.lock().suspect(server, observed.on_error, found, now);
-        Some((told, wake((change, wakers))))
+        let (told, change) = self.backend.lock().suspect(server, observed.on_error, errors, symptom.text(), now);
+        Some((told, wake(change)))
     }
 
     /// Errors of a server are no longer in a row with those to come.

@@ -115,15 +115,15 @@ impl Live {
         live
     }
 
-    /// Applies the state of a tracked server to a tracking one; returns what changed. Both are given by proxy and
-    /// server index. If the tracked server changes concurrently, the call detects it and repeats.
+    /// Applies the state of a tracked server to a tracking one;
+    /// returns what changed. If the tracked server changes concurrently, the call detects it and repeats.
     pub fn follow(&self, leader: ServerPlace, follower: ServerPlace, now: Moment) -> Option<Transition> {
         const ATTEMPTS: usize = 64;
-        let standing = || self.proxies.get(leader.0)?.standing(leader.1);
+        let standing = || self.proxies.get(leader.proxy)?.standing(leader.server);
         let mut all: Option<Transition> = None;
         for _ in 0..ATTEMPTS {
             let seen = standing()?;
-            let change = self.proxies.get(follower.0)?.follow(follower.1, seen, now)?;
+            let change = self.proxies.get(follower.proxy)?.follow(follower.server, seen, now)?;
             let before = all.map_or(change.before, |all| all.before);
             all = Some(Transition { before, after: change.after });
             if standing()? == seen {

@@ -11,7 +11,11 @@ use expression::variable::{StoredValue, Variable, VariableLimits, VariableNames}
 use std::time::Duration;
 
 /// A server, by the index of its proxy and its index in it.
-pub type ServerPlace = (usize, usize);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerPlace {
+    pub proxy: usize,
+    pub server: usize,
+}
 
 /// A whole configuration.
 #[derive(Debug, Clone, Default)]

@@ -10,8 +10,12 @@ use config::spec::{InitialState, OnError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// The change of the server, and the wakers of requests that may proceed.
-pub(super) type Outcome = (Option<Transition>, Vec<Waker>);
+/// The change of a server's state, and the wakers of requests that may proceed.
+#[derive(Default)]
+pub(super) struct StateChange {
+    pub(super) transition: Option<Transition>,
+    pub(super) wakers: Vec<Waker>,
+}
 
 /// One of a server's two checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +28,14 @@ pub enum Checker {
 
 impl Servers {
     /// Applies a change to a server's state, and updates the balancing.
-    fn turn(&mut self, server: usize, now: Moment, change: impl FnOnce(&mut ServerState)) -> Outcome {
-        let Some(before) = self.status(server) else { return (None, Vec::new()) };
+    fn turn(&mut self, server: usize, now: Moment, change: impl FnOnce(&mut ServerState)) -> StateChange {
+        let Some(before) = self.status(server) else { return StateChange::default() };
         let wakers = self.change_state(server, now, change);
-        (self.status(server).map(|after| Transition { before, after }), wakers)
+        let transition = self.status(server).map(|after| Transition { before, after });
+        StateChange { transition, wakers }
     }
 
-    pub(super) fn set_admin(&mut self, server: usize, admin: Admin, now: Moment) -> Outcome {
+    pub(super) fn set_admin(&mut self, server: usize, admin: Admin, now: Moment) -> StateChange {
         let is_pardoned = admin == Admin::Ready;
         if is_pardoned {
             self.pardon(server);
@@ -41,12 +46,12 @@ impl Servers {
     }
 
     /// Records whether it has an address.
-    pub(super) fn set_resolved(&mut self, server: usize, resolved: bool, now: Moment) -> Outcome {
+    pub(super) fn set_resolved(&mut self, server: usize, resolved: bool, now: Moment) -> StateChange {
         self.turn(server, now, |state| state.resolved = resolved)
     }
 
     /// Applies the state of the tracked server.
-    pub(super) fn follow(&mut self, server: usize, leader: AdoptedState, now: Moment) -> Outcome {
+    pub(super) fn follow(&mut self, server: usize, leader: AdoptedState, now: Moment) -> StateChange {
         self.turn(server, now, |state| {
             state.inherited = leader.wanted;
             state.operation = leader.operation;
@@ -76,9 +81,9 @@ impl Servers {
         checker: Checker,
         report: Report,
         now: Moment,
-    ) -> (bool, Option<Transition>, Vec<Waker>) {
+    ) -> (bool, StateChange) {
         let Some(health) = self.servers.get_mut(server).and_then(|state| checked(state, checker)) else {
-            return (false, None, Vec::new());
+            return (false, StateChange::default());
         };
         let (wanted, told) = match checker {
             Checker::Health => health.end(report),
@@ -87,15 +92,14 @@ impl Servers {
         // An agent cannot end the stopping state, which belongs to the checks or an administrator.
         let stops = self.servers.get(server).is_some_and(|state| state.operation == Operation::Stopping);
         let held = checker == Checker::Agent && stops && wanted == Some(Operation::Up);
-        let Some(wanted) = wanted.filter(|_| !held) else { return (told, None, Vec::new()) };
-        let (change, wakers) = self.turn_if(server, now, wanted);
-        (told, change, wakers)
+        let Some(wanted) = wanted.filter(|_| !held) else { return (told, StateChange::default()) };
+        (told, self.turn_if(server, now, wanted))
     }
 
     /// Does nothing if the server is in that state already.
-    fn turn_if(&mut self, server: usize, now: Moment, wanted: Operation) -> Outcome {
+    fn turn_if(&mut self, server: usize, now: Moment, wanted: Operation) -> StateChange {
         match self.servers.get(server).is_none_or(|state| state.operation == wanted) {
-            true => (None, Vec::new()),
+            true => StateChange::default(),
             false => self.turn(server, now, |state| state.operate(wanted)),
         }
     }
@@ -105,22 +109,23 @@ impl Servers {
         &mut self,
         server: usize,
         on_error: OnError,
-        (errors, last): (u32, &str),
+        errors: u32,
+        last: &str,
         now: Moment,
-    ) -> (bool, Option<Transition>, Vec<Waker>) {
-        let none = (false, None, Vec::new());
+    ) -> (bool, StateChange) {
+        let none = (false, StateChange::default());
         let Some(state) = self.servers.get_mut(server).filter(|state| state.admin() != Admin::Maintenance) else {
             return none;
         };
         let Some(health) = state.health.as_mut().filter(|health| health.is_enabled()) else { return none };
         let (wanted, told) = health.suspect(on_error, errors, last);
         let watcher = state.watcher.take();
-        let (change, mut wakers) = match wanted {
+        let mut change = match wanted {
             Some(wanted) => self.turn_if(server, now, wanted),
-            None => (None, Vec::new()),
+            None => StateChange::default(),
         };
-        wakers.extend(watcher);
-        (told, change, wakers)
+        change.wakers.extend(watcher);
+        (told, change)
     }
 
     /// Ready when the next health check of a server is due earlier than scheduled.
@@ -136,8 +141,8 @@ impl Servers {
     }
 
     /// Forces the operational state of a server on behalf of one of its checks, by a command.
-    pub(super) fn force(&mut self, server: usize, checker: Checker, operation: Operation, now: Moment) -> Outcome {
-        let Some(state) = self.servers.get_mut(server) else { return (None, Vec::new()) };
+    pub(super) fn force(&mut self, server: usize, checker: Checker, operation: Operation, now: Moment) -> StateChange {
+        let Some(state) = self.servers.get_mut(server) else { return StateChange::default() };
         if let Some(health) = checked(state, checker) {
             health.force(operation);
         }

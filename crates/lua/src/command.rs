@@ -8,13 +8,13 @@ use engine::service::registry::{ScriptCommand, Services};
 use mlua::Value;
 
 use crate::prelude::native;
-use crate::run::Run;
+use crate::run::{Run, RunTerms};
 use crate::service::Flow;
 use crate::stream_handle::ProcessHandle;
 use crate::{StateLocation, script_messages};
 
 /// Registers a command.
-pub(crate) fn add(services: &Services, name: &str, (words, usage): (&[String], &str), home: StateLocation) -> bool {
+pub(crate) fn add(services: &Services, name: &str, words: &[String], usage: &str, home: StateLocation) -> bool {
     let short = name.to_owned();
     services.add_command(ScriptCommand {
         words: words.iter().map(|word| word.as_str().into()).collect(),
@@ -45,7 +45,8 @@ fn begin(home: &StateLocation, name: &str, words: &[String]) -> Result<Run, Stri
         Ok(all)
     });
     let arguments = arguments.map_err(|error: mlua::Error| format!("Lua {what}: {error}"))?;
-    Run::new(&machine, function, arguments, (what, machine.limits.service, true))
+    let terms = RunTerms { what: what.into(), limit: machine.limits.service, yields: true };
+    Run::new(&machine, function, arguments, terms)
 }
 
 /// A call of a command.

@@ -12,7 +12,7 @@ use base::buffer::Buffer;
 use base::moment::Moment;
 use base::slab::Key;
 use conn::flow::{FilterOutput, make_output};
-use engine::filter::{Event, Filter, FilterContext, HeadRefused, ScriptFilter};
+use engine::filter::{Event, Filter, FilterContext, HeadRefused, RulePosition, ScriptFilter};
 use engine::script::StreamAccess;
 use engine::service::registry::Services;
 use engine::session::Session;
@@ -26,7 +26,7 @@ use wire::http::Framing;
 use crate::machine::Machine;
 use crate::payload::{Handle, ROOM};
 use crate::prelude::native;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Run, RunTerms};
 use crate::shared::{Mark, WakeTime};
 use crate::{StateLocation, script_messages};
 
@@ -47,9 +47,9 @@ pub(crate) fn add(services: &mut Services, name: &str, home: StateLocation) -> b
     let short: Arc<str> = name.into();
     services.add_filter(
         name,
-        Arc::new(move |session, state, place| {
+        Arc::new(move |session, state, position| {
             let machine = home.machine()?;
-            let filter = Scripted::new(machine, &short, (session, state), place)?;
+            let filter = Scripted::new(machine, &short, session, state, position)?;
             Some(Box::new(filter) as Box<dyn ScriptFilter>)
         }),
     )
@@ -151,10 +151,11 @@ impl Scripted {
     fn new(
         machine: Arc<Machine>,
         name: &Arc<str>,
-        (session, state): (&Session, &SharedStreamState),
-        (proxy, place): (usize, usize),
+        session: &Session,
+        state: &SharedStreamState,
+        position: RulePosition,
     ) -> Option<Self> {
-        let key = (machine.number, proxy, place);
+        let key = (machine.number, position.proxy, position.index);
         let made = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&key).cloned()?;
         if session.is_http() && !sees_http(&made) {
             return None;
@@ -202,7 +203,12 @@ impl Scripted {
         let run = machine.with(|lua| {
             lua.remove_app_data::<WakeTime>();
             let function = native(lua, function).map_err(|error| format!("Lua {what}: {error}"))?;
-            Run::new(&machine, function, arguments, (what.clone(), machine.limits.session, false))
+            Run::new(
+                &machine,
+                function,
+                arguments,
+                RunTerms { what: what.as_str().into(), limit: machine.limits.session, yields: false },
+            )
         });
         let outcome = run.and_then(|mut run| {
             let mut cx = Context::from_waker(Waker::noop());

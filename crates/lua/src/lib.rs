@@ -60,7 +60,7 @@ use policy::compile::ScriptMap;
 
 use machine::{Machine, ScriptLimits};
 use registrations::{Kind, Registrations};
-use run::{Answer, Run};
+use run::{Answer, Run, RunTerms};
 
 /// Version of Lua.
 pub const VERSION: &str = "5.4";
@@ -257,7 +257,7 @@ fn add(services: &mut Services, kind: &Kind, name: &str, home: &StateLocation) -
         Kind::Service(true) => service::add(services, name, home.clone()),
         Kind::Service(false) => service::add_of_bytes(services, name, home.clone()),
         Kind::Filter => filter::add(services, name, home.clone()),
-        Kind::Command(words, usage) => command::add(services, name, (words, usage), home.clone()),
+        Kind::Command(words, usage) => command::add(services, name, words, usage, home.clone()),
     }
 }
 
@@ -305,7 +305,8 @@ fn at_once(
     arguments: Vec<Value>,
     pauses: bool,
 ) -> Result<MultiValue, String> {
-    let mut run = Run::new(machine, function, arguments, ("init".to_owned(), None, pauses))?;
+    let mut run =
+        Run::new(machine, function, arguments, RunTerms { what: "init".into(), limit: None, yields: pauses })?;
     run.starting();
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     loop {
@@ -363,7 +364,7 @@ impl Scripts {
             // The states of all threads register the same names.
             let is_first = machine.number <= 1;
             if let Kind::Command(words, usage) = &kind {
-                let is_new = command::add(&process.services, &name, (words, usage), home);
+                let is_new = command::add(&process.services, &name, words, usage, home);
                 if !is_new && is_first {
                     script_messages::warn(&twice(&kind, &name).message);
                 }

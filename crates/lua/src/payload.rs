@@ -69,7 +69,7 @@ enum ReturnValue {
 
 impl Payload {
     /// Replaces a part by a text; -1 if there is no space for it.
-    fn put(&mut self, text: &[u8], (start, length): (usize, usize)) -> ReturnValue {
+    fn put(&mut self, text: &[u8], start: usize, length: usize) -> ReturnValue {
         if self.data.len() - length + text.len() > ROOM {
             return ReturnValue::Number(-1);
         }
@@ -113,12 +113,12 @@ impl Payload {
             }
             "insert" | "append" => {
                 let offset = if name == "append" { i64::try_from(self.data.len()).ok() } else { number(1) };
-                let place = part(self.data.len(), offset, Some(0), true)?;
-                self.put(&bytes().unwrap_or_default(), place)
+                let (start, length) = part(self.data.len(), offset, Some(0), true)?;
+                self.put(&bytes().unwrap_or_default(), start, length)
             }
             "set" => {
-                let place = part(self.data.len(), number(1), number(2), false)?;
-                self.put(&bytes().unwrap_or_default(), place)
+                let (start, length) = part(self.data.len(), number(1), number(2), false)?;
+                self.put(&bytes().unwrap_or_default(), start, length)
             }
             "remove" => {
                 let (start, length) = part(self.data.len(), number(0), number(1), false)?;

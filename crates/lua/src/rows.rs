@@ -19,7 +19,7 @@ use policy::rule::{Action as Ruled, RegisteredAction, RuleError, ScriptCall, Wai
 use crate::machine::Machine;
 use crate::prelude::native;
 use crate::registrations::Kind;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Run, RunTerms};
 use crate::shared::{Mark, WakeTime};
 use crate::stream_handle::{Evaluation, StreamHandle, fit, is_http};
 use crate::{StateLocation, script_messages};
@@ -64,7 +64,8 @@ fn run_at_once(
         let function =
             registered.in_state(machine).ok_or_else(|| format!("Lua {what}: not registered in this thread."))?;
         let made = arguments(lua, function).map_err(|error| format!("Lua {what}: {error}"))?;
-        let mut run = Run::new(machine, made.0, made.1, (Arc::clone(what), machine.limits.session, false))?;
+        let terms = RunTerms { what: Arc::clone(what), limit: machine.limits.session, yields: false };
+        let mut run = Run::new(machine, made.0, made.1, terms)?;
         let mut cx = task::Context::from_waker(Waker::noop());
         match run.poll(&mut cx, Some(lent), &mut |_, _, _| Answer::Unknown) {
             Poll::Ready(outcome) => outcome,
@@ -141,8 +142,8 @@ pub(crate) fn add_converter(services: &mut Services, name: &str, home: StateLoca
         });
         made.map_err(|why| script_messages::failed(context.frontend, &why)).ok()
     };
-    let types = (Type::Str, Type::Str);
-    let row = Converter::owned(format!("lua.{name}"), parameters(), types, move |context, value, arguments| {
+    let name = format!("lua.{name}");
+    let row = Converter::owned(name, parameters(), Type::Str, Type::Str, move |context, value, arguments| {
         let values = eval(context, value, arguments)?;
         to_text(context, &values)
     });
@@ -206,7 +207,9 @@ impl Acting {
             });
             let (caller, arguments) = arguments.map_err(|error| format!("Lua {what}: {error}"))?;
             lua.remove_app_data::<WakeTime>();
-            Run::new(&machine, caller, arguments, (what.as_str(), machine.limits.session, stream.may_wait()))
+            let terms =
+                RunTerms { what: what.as_str().into(), limit: machine.limits.session, yields: stream.may_wait() };
+            Run::new(&machine, caller, arguments, terms)
         })
     }
 

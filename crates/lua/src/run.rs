@@ -40,6 +40,16 @@ enum State {
     Over,
 }
 
+/// The name of a call and its limits.
+pub(crate) struct RunTerms {
+    /// The name in messages: `function 'x'`.
+    pub(crate) what: Arc<str>,
+    /// Maximum execution time.
+    pub(crate) limit: Option<Duration>,
+    /// It may wait.
+    pub(crate) yields: bool,
+}
+
 /// A call of a function.
 pub(crate) struct Run {
     machine: Arc<Machine>,
@@ -75,9 +85,9 @@ impl Run {
         machine: &Arc<Machine>,
         function: Function,
         arguments: Vec<Value>,
-        (what, limit, yields): (impl Into<Arc<str>>, Option<Duration>, bool),
+        terms: RunTerms,
     ) -> Result<Self, String> {
-        let what = what.into();
+        let RunTerms { what, limit, yields } = terms;
         let thread = machine.coroutine(function).map_err(|error| format!("Lua {what}: {error}"))?;
         let (machine, state) = (Arc::clone(machine), State::New(arguments));
         Ok(Self { machine, thread, what, limit, spent: Duration::ZERO, yields, starts: false, state })

@@ -18,7 +18,7 @@ use wire::http::Head;
 use crate::jobs::milliseconds;
 use crate::prelude::native;
 use crate::reply::is_name;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Run, RunTerms};
 use crate::stream_handle::request_parts;
 use crate::value::Plain;
 use crate::{StateLocation, script_messages};
@@ -226,7 +226,8 @@ impl Serving {
         let function = machine.function(&format!("service.{}", self.name)).ok_or_else(missing)?;
         let applet = machine.with(|lua| native(lua, "applet_http")?.call::<Value>(request_parts(request)));
         let applet = applet.map_err(|error| format!("Lua {what}: {error}"))?;
-        Run::new(&machine, function, vec![applet], (what, machine.limits.service, true))
+        let terms = RunTerms { what: what.into(), limit: machine.limits.service, yields: true };
+        Run::new(&machine, function, vec![applet], terms)
     }
 
     /// Resumes the function.
@@ -377,6 +378,7 @@ impl Serving {
         let function = machine.function(&format!("service.{}", self.name)).ok_or_else(missing)?;
         let applet = machine.with(|lua| native(lua, "applet_tcp")?.call::<Value>(()));
         let applet = applet.map_err(|error| format!("Lua {what}: {error}"))?;
-        Run::new(&machine, function, vec![applet], (what, machine.limits.service, true))
+        let terms = RunTerms { what: what.into(), limit: machine.limits.service, yields: true };
+        Run::new(&machine, function, vec![applet], terms)
     }
 }

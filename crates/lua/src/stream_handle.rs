@@ -82,7 +82,7 @@ pub(crate) struct ProcessHandle(RefCell<Store>);
 impl StreamHandle for ProcessHandle {
     fn lend(&self, with: &mut dyn FnMut(&Context<'_>)) -> bool {
         let Some(worker) = crate::here() else { return false };
-        lend_applet((&worker, &worker.generation()), "GLOBAL", Some(&self.0), |context| with(context));
+        lend_applet(&worker, &worker.generation(), "GLOBAL", Some(&self.0), |context| with(context));
         true
     }
 

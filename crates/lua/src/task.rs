@@ -7,7 +7,7 @@ use mlua::{Function, Lua, Table, Value, Variadic};
 
 use crate::machine::Machine;
 use crate::registrations::Registrations;
-use crate::run::{Answer, Run};
+use crate::run::{Answer, Run, RunTerms};
 use crate::script_messages;
 
 /// The state that a function belongs to, for tasks started from within it.
@@ -15,7 +15,8 @@ struct OwnState(std::sync::Weak<Machine>);
 
 /// Runs a task on this worker until it ends.
 pub(crate) fn start(machine: &Arc<Machine>, function: Function, arguments: Vec<Value>) {
-    let run = Run::new(machine, function, arguments, ("task".to_owned(), machine.limits.task, true));
+    let terms = RunTerms { what: "task".into(), limit: machine.limits.task, yields: true };
+    let run = Run::new(machine, function, arguments, terms);
     rt::spawn(rt::Class::Normal, u64::MAX, async move {
         let outcome = match run {
             Ok(mut run) => {

@@ -38,7 +38,7 @@ fn path_length() -> Fetch {
 fn times(calls: &Arc<AtomicUsize>) -> Converter {
     let calls = Arc::clone(calls);
     let signature = Signature::owned(1, vec![Kind::Int, Kind::Int]);
-    Converter::owned("x.times", signature, (Type::Int, Type::Int), move |_, value, arguments| {
+    Converter::owned("x.times", signature, Type::Int, Type::Int, move |_, value, arguments| {
         calls.fetch_add(1, Ordering::Relaxed);
         let Value::Int(number) = value else { return None };
         Some(Value::Int(number * arguments.int(0)? + arguments.int(1).unwrap_or(0)))
@@ -251,7 +251,8 @@ fn names_that_are_taken_or_that_nobody_could_write_are_refused() {
         registry.vocabulary.add_converter(Converter::owned(
             name,
             Signature::NONE,
-            (Type::Int, Type::Int),
+            Type::Int,
+            Type::Int,
             |_, value, _| Some(value),
         ))
     };
@@ -283,7 +284,7 @@ fn a_backend_that_the_runtime_api_adds_finds_what_its_program_was_compiled_with(
     let later = load(" http-request deny\nbackend late\n mode http\n http-request x.mark(a) b").spec;
     let add = |registry: Registry| {
         let program = compile("", registry).unwrap();
-        policy::compile::add_backend((&later, &program), 0).map(|(proxy, _)| proxy.rules.http_request.len())
+        policy::compile::add_backend(&later, &program, 0).map(|(proxy, _)| proxy.rules.http_request.len())
     };
     assert_eq!(add(registry(&Arc::default())), Ok(2), "with the line that follows all");
     assert!(add(Registry::none()).unwrap_err().contains("but got 'x.mark(a)'"));

@@ -100,8 +100,8 @@ mod tests {
 
     fn serving() {
         let path = std::path::PathBuf::from(std::env::var_os(FOLDER).unwrap());
-        let kept = crate::Folder::open(&path, (None, None)).unwrap();
-        kept.write("a.pem", b"old", (None, None)).unwrap();
+        let kept = crate::Folder::open(&path, crate::FileOwner::default()).unwrap();
+        kept.write("a.pem", b"old", crate::FileOwner::default()).unwrap();
         let done = confine(RequiredOperations::default(), Extent::Whole, &[kept.descriptor()]);
         // A kernel may lack one of the measures; those that it has must work.
         let holds = |measure: &Option<io::Result<()>>| measure.as_ref().is_some_and(Result::is_ok);
@@ -112,7 +112,7 @@ mod tests {
             assert!(refused(std::fs::write("/tmp/weir-test-confined", "x")));
             assert!(refused(std::fs::create_dir("/tmp/weir-test-confined-directory")));
             std::fs::read("/proc/self/status").unwrap();
-            kept.write("a.pem", b"new", (None, None)).unwrap();
+            kept.write("a.pem", b"new", crate::FileOwner::default()).unwrap();
             assert_eq!(kept.read("a.pem").unwrap(), b"new");
             assert!(refused(std::fs::create_dir(path.join("inside"))));
         }

@@ -60,7 +60,7 @@ pub use alarm::Alarm;
 pub use class::in_class;
 pub use executor::{Config, Main, MainFuture, run};
 pub use file_lock::{has_lock, lock_bytes, unlock_bytes};
-pub use folder::Folder;
+pub use folder::{FileOwner, Folder};
 pub use helpers::Helpers;
 pub use load_guard::LoadGuard;
 pub use local_rc::LocalRc;

@@ -5,7 +5,7 @@ use crate::files::reason;
 use crate::messages::{Messages, ReportedError};
 use crate::rights::Rights;
 use policy::program::{AcmeSection, Program};
-use rt::Folder;
+use rt::{FileOwner, Folder};
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -25,7 +25,7 @@ pub fn prepare(
 ) -> Result<Option<Arc<Folder>>, ReportedError> {
     let folder = match &program.acme.folder {
         None => None,
-        Some(path) => match Folder::open(Path::new(&**path), (rights.user, rights.group)) {
+        Some(path) => match Folder::open(Path::new(&**path), FileOwner { user: rights.user, group: rights.group }) {
             Ok(folder) => Some(Arc::new(folder)),
             Err(error) => {
                 messages.alert(&format!("acme: cannot open the folder '{path}' : {}", reason(&error)));

@@ -3,7 +3,7 @@
 
 use crate::arguments::Settings;
 use crate::listeners::{self, AddressName};
-use crate::load::{self, NotRenewed, Renewed, Start};
+use crate::load::{self, NotRenewed, Renewed, ServedConfiguration, Start};
 use crate::master::link::FromWorker;
 use crate::material;
 use crate::messages::Messages;
@@ -99,7 +99,13 @@ impl Renewal {
         }
         let vacant = process.service::<Vacancies>().all();
         let renew = |messages: &mut Messages| {
-            load::renew(&self.settings, (&self.start, &written, &before.program, &vacant), messages)
+            let served = ServedConfiguration {
+                start: &self.start,
+                written: &written,
+                program: &before.program,
+                vacant: &vacant,
+            };
+            load::renew(&self.settings, &served, messages)
         };
         let (renewed, reader) = match self.start.gives_up() {
             false => (renew(&mut messages)?, None),
@@ -129,7 +135,7 @@ impl Renewal {
         }
         let addresses = Addresses::between(&before.program, &program);
         let reuse_port = !(self.settings.no_reuse_port || spec.global.machine.no_reuse_port);
-        let (moved, came) = moved(process, (&before.program, &program), &addresses);
+        let (moved, came) = moved(process, &before.program, &program, &addresses);
         let opened = match reader {
             Some(reader) => reader.open(&AddressName::at(&program, &came)),
             None => Ok(InheritedSockets::default()),
@@ -150,7 +156,8 @@ impl Renewal {
 /// connections of such a socket are accepted by either frontend.
 fn moved(
     process: &Process,
-    (former, next): (&Program, &Program),
+    former: &Program,
+    next: &Program,
     addresses: &Addresses,
 ) -> (InheritedSockets, Vec<(usize, usize)>) {
     let mut sockets = InheritedSockets::default();

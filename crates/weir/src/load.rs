@@ -254,6 +254,15 @@ fn threads_of(spec: &Spec) -> (Option<u32>, ProcessorsSpec) {
     (spec.global.nbthread, spec.global.processors.clone())
 }
 
+/// The configuration that a process serves, which another one is to replace.
+pub struct ServedConfiguration<'a> {
+    pub start: &'a Start,
+    pub written: &'a Spec,
+    pub program: &'a Program,
+    /// Places of removed servers that new ones may take.
+    pub vacant: &'a BTreeSet<ServerPlace>,
+}
+
 /// Reads and compiles a configuration that is to replace the current one. Errors are reported; other diagnostics are
 /// returned with it.
 ///
@@ -261,9 +270,10 @@ fn threads_of(spec: &Spec) -> (Option<u32>, ProcessorsSpec) {
 /// See [`NotRenewed`].
 pub fn renew(
     settings: &Settings,
-    (start, written, former, vacant): (&Start, &Spec, &Program, &BTreeSet<ServerPlace>),
+    served: &ServedConfiguration<'_>,
     messages: &mut Messages,
 ) -> Result<Renewed, NotRenewed> {
+    let ServedConfiguration { start, written, program: former, vacant } = *served;
     let LoadedConfiguration { mut spec, sources, environment, diagnostics: mut found, .. } =
         read_again(settings, messages)?;
     if let Some(what) = start.differs(written, &spec) {
@@ -295,7 +305,7 @@ pub fn renew(
     if program.acme.folder.is_some() || !program.acme.sections.is_empty() {
         return Err(NotRenewed::Classic("certificates are obtained with ACME".to_owned()));
     }
-    let succeeded = succeed(former, vacant, (spec, program), &mut resolver, &limits);
+    let succeeded = succeed(former, vacant, spec, program, &mut resolver, &limits);
     let Successor { program, spec, changes } = succeeded.map_err(NotRenewed::Classic)?;
     Ok(Renewed { program, spec, changes, found: in_order(found, &sources), sources })
 }

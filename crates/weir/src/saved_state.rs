@@ -174,7 +174,7 @@ impl SavedStates {
                         proxy.name, server.name
                     )),
                     Ok(state) => {
-                        let Some(saved) = SavedServer::new(program, (proxy.index, server.index), state) else {
+                        let Some(saved) = SavedServer::new(program, proxy.place_of(server), state) else {
                             continue;
                         };
                         let said = live.map_or_else(Vec::new, |live| resume(program, live, &saved, now));

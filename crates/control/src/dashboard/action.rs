@@ -51,10 +51,10 @@ pub(super) async fn change(asked: DashboardRequest, mut answer: Answer) {
     else {
         return answer.refuse(404, "there is no such server");
     };
-    match Order::read(&text).and_then(|order| apply(&asked, (proxy, server), &order)) {
+    match Order::read(&text).and_then(|order| apply(&asked, proxy, server, &order)) {
         Err(why) => answer.refuse(400, why),
         Ok(()) => {
-            let object = Object::new(&asked.worker, &asked.generation.program, (proxy, Kind::Server(server)), false);
+            let object = Object::new(&asked.worker, &asked.generation.program, proxy, Kind::Server(server), false);
             let mut text = String::new();
             objects::write(&object, &Columns::all(), &mut text);
             text.push('\n');
@@ -65,7 +65,7 @@ pub(super) async fn change(asked: DashboardRequest, mut answer: Answer) {
 }
 
 /// Applies all changes, or none if one of them is invalid.
-fn apply(asked: &DashboardRequest, (proxy, server): (&Proxy, &Server), order: &Order) -> Result<(), &'static str> {
+fn apply(asked: &DashboardRequest, proxy: &Proxy, server: &Server, order: &Order) -> Result<(), &'static str> {
     let wanted = order.weight.as_deref().map(|text| weight::parse(text, server.weight)).transpose()?;
     let live = &asked.worker.process.live.proxies[proxy.index];
     if wanted.is_some_and(|wanted| wanted != 0 && wanted != server.weight && !live.heeds_weights()) {

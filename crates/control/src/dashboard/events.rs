@@ -110,18 +110,30 @@ async fn sample(asked: &DashboardRequest, servers: &Servers, answer: &mut Answer
     answer.push(&text);
     let columns = Columns::named(SAMPLED.into_iter());
     let (mut commas, mut sum) = (Commas::default(), LatencySum::default());
-    each(asked, answer, (F | B, |_: &str| true), |object, out| {
-        out.push_str(commas.next());
-        let latency = objects::write(object, &columns, out);
-        if let Kind::Frontend = object.kind {
-            sum.join(&latency);
-        }
-    })
+    each(
+        asked,
+        answer,
+        F | B,
+        |_: &str| true,
+        |object, out| {
+            out.push_str(commas.next());
+            let latency = objects::write(object, &columns, out);
+            if let Kind::Frontend = object.kind {
+                sum.join(&latency);
+            }
+        },
+    )
     .await;
-    each(asked, answer, (S, |name: &str| servers.wants(name)), |object, out| {
-        out.push_str(commas.next());
-        objects::write(object, &columns, out);
-    })
+    each(
+        asked,
+        answer,
+        S,
+        |name: &str| servers.wants(name),
+        |object, out| {
+            out.push_str(commas.next());
+            objects::write(object, &columns, out);
+        },
+    )
     .await;
     let mut text = "],\"latency\":{\"of\":\"frontends\"".to_owned();
     objects::latency(&sum, &mut text);

@@ -122,7 +122,8 @@ fn stalls(object: &Object<'_>, out: &mut String) {
 pub(super) async fn each(
     asked: &DashboardRequest,
     answer: &mut Answer,
-    (kinds, wanted): (u8, impl Fn(&str) -> bool),
+    kinds: u8,
+    wanted: impl Fn(&str) -> bool,
     mut write: impl FnMut(&Object<'_>, &mut String),
 ) {
     let (program, mut text) = (&asked.generation.program, String::new());
@@ -136,7 +137,7 @@ pub(super) async fn each(
         let back = proxy.backend.as_ref().filter(|_| kinds & B != 0).map(|_| Kind::Backend);
         for kind in front.into_iter().chain(back) {
             text.clear();
-            write(&Object::new(&asked.worker, program, (proxy, kind), false), &mut text);
+            write(&Object::new(&asked.worker, program, proxy, kind, false), &mut text);
             answer.push(&text);
             answer.relieve().await;
         }
@@ -148,7 +149,7 @@ pub(super) async fn each(
                 continue;
             };
             text.clear();
-            write(&Object::new(&asked.worker, program, (proxy, Kind::Server(server)), false), &mut text);
+            write(&Object::new(&asked.worker, program, proxy, Kind::Server(server), false), &mut text);
             answer.push(&text);
             answer.relieve().await;
         }
@@ -172,7 +173,7 @@ async fn list(asked: DashboardRequest, mut answer: Answer, title: &str, kinds: u
     let _ = write!(answer, "{{\"{title}\":[");
     let mut commas = Commas::default();
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    each(&asked, &mut answer, (kinds, wanted), |object, out| {
+    each(&asked, &mut answer, kinds, wanted, |object, out| {
         out.push_str(commas.next());
         write(object, &columns, out);
     })

@@ -43,7 +43,7 @@ pub(super) fn time() -> String {
 /// Writes the members `process` and `threads`; `names`: the values of `show info`; `None`: all of them.
 pub(super) fn write(asked: &DashboardRequest, threads: &[Thread], names: Option<&[&str]>, out: &mut String) {
     let here: Vec<(u64, u64)> = threads.iter().map(|thread| thread.here).collect();
-    let info = ProcessInfo::gather((&asked.worker, &asked.generation.program), &here, true);
+    let info = ProcessInfo::gather(&asked.worker, &asked.generation.program, &here, true);
     out.push_str("\"process\":{");
     let mut commas = Commas::default();
     let rows = ROWS.iter().filter(|row| names.is_none_or(|names| names.contains(&row.field.name)));

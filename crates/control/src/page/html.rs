@@ -177,7 +177,7 @@ fn process(shown: &PageInputs<'_>, out: &mut String) {
     let uptime = process.host.uptime().as_secs();
     let program = &shown.generation.program;
     let fronts = program.proxies.iter().filter(|proxy| proxy.frontend.is_some() && !proxy.disabled);
-    let current = |proxy| Object::new(shown.worker, program, (proxy, Kind::Frontend), false).current();
+    let current = |proxy| Object::new(shown.worker, program, proxy, Kind::Frontend, false).current();
     let sessions: u64 = fronts.map(|proxy| u64::from(current(proxy))).sum();
     out.push_str("<dl>");
     let mut pair = |name: &str, value: &dyn fmt::Display| {
@@ -278,7 +278,7 @@ pub(super) fn object(shown: &PageInputs<'_>, object: &Object<'_>, out: &mut Stri
     }
     out.push_str("</td>");
     for (name, show, column) in CELLS.iter() {
-        cell(object, (name, *show, column), out);
+        cell(object, name, *show, column, out);
     }
     if shown.page.shows_modules {
         modules(object, out);
@@ -331,7 +331,7 @@ static TIP_COLUMNS: LazyLock<Vec<(&'static str, Tooltip)>> = LazyLock::new(|| {
     rows.collect()
 });
 
-fn cell(object: &Object<'_>, (name, show, column): (&str, Show, &Column), out: &mut String) {
+fn cell(object: &Object<'_>, name: &str, show: Show, column: &Column, out: &mut String) {
     let value = column.of(object);
     let mut tip = String::new();
     for (title, column) in TIP_COLUMNS.iter().filter(|(cell, _)| *cell == name).flat_map(|(_, tips)| tips) {

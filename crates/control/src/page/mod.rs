@@ -237,7 +237,7 @@ impl PageInputs<'_> {
             }
             return Some(after);
         };
-        let one = Object::new(self.worker, program, (found, kind), self.wish.counts_servers());
+        let one = Object::new(self.worker, program, found, kind, self.wish.counts_servers());
         let mut is_first = first;
         if self.wish.wants(&one) {
             if is_html {

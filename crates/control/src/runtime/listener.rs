@@ -49,7 +49,8 @@ impl Drop for ConnectionSlot {
 /// its handshake (`entrance`) is closed.
 pub async fn accept<S: CommandTarget>(
     set: CommandSet<S>,
-    (socket, entrance): (Arc<ListeningSocket>, LowerLayers),
+    socket: Arc<ListeningSocket>,
+    entrance: LowerLayers,
     first: Conversation,
     crowd: Rc<OpenConnections>,
     stopping: impl Fn() -> bool,

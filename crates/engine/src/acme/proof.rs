@@ -56,7 +56,8 @@ impl<'a> Proofs<'a> {
         &mut self,
         name: &str,
         challenge: &wire::acme::Challenge,
-        (key, authorized): (&AccountKey, &[u8]),
+        key: &AccountKey,
+        authorized: &[u8],
     ) -> Result<(), Reason> {
         let (token, thumbprint) = (challenge.token.as_str(), key.thumbprint());
         let authorization = format!("{token}.{thumbprint}");

@@ -27,12 +27,13 @@ use crate::worker::Worker;
 /// several times the memory that its server needs between two checks, few run at a time, and the memory is reused by the next
 /// one.
 pub(super) fn check<'a>(
-    (worker, generation): (&'a Worker, &'a Generation),
+    worker: &'a Worker,
+    generation: &'a Generation,
     proxy: &'a Proxy,
     server: &'a Server,
     interval: Duration,
 ) -> Option<Pin<Box<impl Future<Output = Report>>>> {
-    let running = RunningCheck::new((worker, generation), proxy, server, interval)?;
+    let running = RunningCheck::new(worker, generation, proxy, server, interval)?;
     // Each check counts as a session, as in HAProxy.
     worker.counters().process.connections.increment();
     Some(Box::pin(running.run()))
@@ -40,7 +41,8 @@ pub(super) fn check<'a>(
 
 impl<'a> RunningCheck<'a> {
     fn new(
-        (worker, generation): (&'a Worker, &'a Generation),
+        worker: &'a Worker,
+        generation: &'a Generation,
         proxy: &'a Proxy,
         server: &'a Server,
         interval: Duration,

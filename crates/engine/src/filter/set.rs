@@ -57,10 +57,7 @@ impl DerefMut for AttachedFilter {
 
 /// A filter with its origin.
 pub(crate) struct FilterEntry {
-    /// Index of the proxy.
-    pub(crate) proxy: usize,
-    /// Index among the proxy's filters.
-    pub(crate) index: usize,
+    pub(crate) position: RulePosition,
     /// It belongs to the backend, which differs from the frontend.
     pub(crate) of_backend: bool,
     pub(crate) filter: AttachedFilter,
@@ -70,7 +67,7 @@ impl FilterEntry {
     /// Makes the entry of a filter that a rule has added: it belongs to no proxy, and no other rule refers to it.
     fn by_rule(filter: Box<dyn Filter>) -> Self {
         let filter = AttachedFilter::BuiltIn(filter);
-        Self { proxy: usize::MAX, index: usize::MAX, of_backend: false, filter }
+        Self { position: RulePosition { proxy: usize::MAX, index: usize::MAX }, of_backend: false, filter }
     }
 }
 
@@ -111,15 +108,15 @@ impl Set {
 
     /// Returns the filter that a rule refers to.
     pub(crate) fn at(&mut self, position: RulePosition) -> Option<&mut AttachedFilter> {
-        let own = self.attached.iter_mut().find(|own| (own.proxy, own.index) == position);
+        let own = self.attached.iter_mut().find(|own| own.position == position);
         own.map(|own| &mut own.filter)
     }
 
     /// Attaches a filter of a proxy as the first on the way to the client.
-    pub(crate) fn attach_first(&mut self, (proxy, index): RulePosition, of_backend: bool, filter: Box<dyn Filter>) {
+    pub(crate) fn attach_first(&mut self, position: RulePosition, of_backend: bool, filter: Box<dyn Filter>) {
         self.response.insert(0, self.attached.len());
         let filter = AttachedFilter::BuiltIn(filter);
-        self.attached.push(FilterEntry { proxy, index, of_backend, filter });
+        self.attached.push(FilterEntry { position, of_backend, filter });
     }
 
     /// Attaches a filter of a rule as the last on the way to the server.

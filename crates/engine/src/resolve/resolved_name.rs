@@ -6,6 +6,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use base::moment::Moment;
+use live::ServerPlace;
 use policy::program::AddressChoice;
 use policy::resolve::{Addresses, Services, SrvTarget};
 use wire::dns::Name;
@@ -28,13 +29,10 @@ impl Question {
     }
 }
 
-/// A server by its proxy's index and its own.
-pub(super) type Member = (usize, usize);
-
 /// A server that uses the addresses or services of a name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Follower {
-    pub member: Member,
+    pub member: ServerPlace,
     /// The SRV target that is assigned to it.
     pub place: Option<SrvTarget>,
     /// It follows the host of that target by a query of its own, because the answer contained no address.

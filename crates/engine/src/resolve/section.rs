@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::moment::Moment;
+use live::ServerPlace;
 use policy::program::{AddressChoice, Resolvers};
 use policy::resolve::Failure;
 use rt::net::{Address, Datagram, Family};
 use wire::dns::{AnswerRecords, Kind, Name};
 
-use super::resolved_name::{Followed, Follower, Member, Question};
+use super::resolved_name::{Followed, Follower, Question};
 use super::round::Round;
 use super::state::{Line, Section};
 use super::{apply, services};
@@ -62,14 +63,20 @@ impl Section {
     }
 
     /// Starts resolving a name for a server.
-    pub(super) fn attach(self: &Rc<Self>, worker: &Rc<Worker>, member: Member, name: &Name, choice: &AddressChoice) {
+    pub(super) fn attach(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        member: ServerPlace,
+        name: &Name,
+        choice: &AddressChoice,
+    ) {
         let Some(followed) = self.followed(Question::new(name, choice), false) else { return };
         followed.followers.borrow_mut().push(Follower { member, place: None, follows_host: false });
         self.run(worker, &followed);
     }
 
     /// Stops resolving a name for a server.
-    pub(super) fn detach(&self, member: Member, name: &Name, choice: &AddressChoice) {
+    pub(super) fn detach(&self, member: ServerPlace, name: &Name, choice: &AddressChoice) {
         let question = Question::new(name, choice);
         let Some(followed) = self.names.borrow().get(&question).cloned() else { return };
         let is_left = {

@@ -36,7 +36,8 @@ impl Probes for NoProbes {
 
 /// Calls `with` with a context that contains only the program and the live state.
 pub fn lend<T>(
-    (program, lists): (&Program, &ListStates),
+    program: &Program,
+    lists: &ListStates,
     live: &Live,
     arena: &Bump,
     with: impl FnOnce(&Context<'_>) -> T,

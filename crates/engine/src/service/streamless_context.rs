@@ -12,16 +12,18 @@ use crate::worker::Worker;
 
 /// Calls `with` with a context of the process and its variables. Log formats use `name` as the frontend's name.
 pub fn lend_process<T>(
-    (worker, generation): (&Worker, &Generation),
+    worker: &Worker,
+    generation: &Generation,
     name: &str,
     with: impl FnOnce(&Context<'_>) -> T,
 ) -> T {
-    lend_applet((worker, generation), name, None, with)
+    lend_applet(worker, generation, name, None, with)
 }
 
 /// Same as [`lend_process`], with optional variables of scope `txn`.
 pub fn lend_applet<T>(
-    (worker, generation): (&Worker, &Generation),
+    worker: &Worker,
+    generation: &Generation,
     name: &str,
     store: Option<&RefCell<Store>>,
     with: impl FnOnce(&Context<'_>) -> T,

@@ -257,7 +257,7 @@ impl Request<'_> {
                 None => {
                     if backend.fcgi.is_some() {
                         let worker = &self.session.worker;
-                        trace(worker, (self.proxy, server), &events::FCONN_NEW, String::new);
+                        trace(worker, self.proxy, server, &events::FCONN_NEW, String::new);
                     }
                     Attempt::Connected(server_multiplex::speak_fcgi(backend, server, link, true))
                 }

@@ -108,7 +108,8 @@ impl Parameters<'_, '_> {
             return connection(session, client, destination, |name, value| self.meta(name, &[value]));
         }
         session.lend_written_ends(
-            (client, destination),
+            client,
+            destination,
             |out| connection(session, client, destination, |name, value| fcgi::push_parameter(name, value, out)),
             |written| self.writer.parameters(written),
         );

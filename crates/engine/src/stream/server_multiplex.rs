@@ -79,7 +79,7 @@ pub fn open_fcgi(session: &Session, proxy: usize, server: &Server, app: &FcgiApp
         max_requests: app.max_requests,
         max_total: server.max_reuse.map_or(0, |most| most.saturating_add(1)),
     };
-    trace(worker, (session.proxy_at(proxy), server), &events::FCONN_NEW, String::new);
+    trace(worker, session.proxy_at(proxy), server, &events::FCONN_NEW, String::new);
     let (connection, requests) = ServerConnection::of_fcgi(carrier.into_transport()?, terms, rt::now());
     let carrier = requests.begin()?;
     let mut link = Link { carrier, answers, glitches, private, first, generation, place, pool_key };

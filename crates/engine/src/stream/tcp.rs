@@ -316,9 +316,8 @@ async fn connect_and_carry(context: &mut RequestContext<'_>) -> Result<TcpEnd, O
     };
     tcp_info::part_from_server(context.session, &mut context.state.borrow_mut(), link.carrier.socket());
     drop(link);
-    ejections::observe(&context.session.worker, backend, slot.server(), || {
-        observation(&context.state.borrow().timings, outcome)
-    });
+    let observe = || observation(&context.state.borrow().timings, outcome);
+    ejections::observe(&context.session.worker, backend, slot.server(), observe);
     context.state.borrow_mut().attempts.counts = Some(slot.release());
     if outcome == Outcome::default() { Ok(TcpEnd::Carried) } else { Err(outcome) }
 }

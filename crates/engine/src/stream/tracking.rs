@@ -13,6 +13,7 @@ use policy::program::{Filter, ProgramContext};
 use policy::rule::{StickChange, Track};
 use wire::http::Method;
 
+use crate::filter::RulePosition;
 use crate::session::Session;
 use crate::stream::evaluate::EvalContext;
 use crate::stream::tracked::find;
@@ -90,8 +91,10 @@ pub fn change(view: &EvalContext<'_>, context: &Context<'_>, change: &StickChang
 }
 
 /// Returns the entry of a shared bandwidth limit, if the limit is shared.
-pub fn share(session: &Session, context: &Context<'_>, proxy: usize, index: usize) -> Option<Pinned> {
-    let Filter::SharedBandwidth(limit) = context.proxy(proxy)?.filters.list.get(index)? else { return None };
+pub fn share(session: &Session, context: &Context<'_>, filter: RulePosition) -> Option<Pinned> {
+    let Filter::SharedBandwidth(limit) = context.proxy(filter.proxy)?.filters.list.get(filter.index)? else {
+        return None;
+    };
     let table = session.worker.table(limit.table)?;
     let value = limit.key.evaluate(context)?;
     let key = TableKey::of_sample(table.plan.key, context, value)?;

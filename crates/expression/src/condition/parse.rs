@@ -182,8 +182,8 @@ fn parse_test(criterion: &str, words: &[&str], names: &dyn Names) -> Result<Read
     let mut lists = Vec::with_capacity(flags.files.len() + 1);
     let usage = if flags.map { Use::AclOfMap } else { Use::Acl };
     for file in &flags.files {
-        let wanted = (method, file.ignore_case, Content::None);
-        lists.push(names.list(&file.name, usage, wanted).map_err(|why| ConditionError::at(file.word, why))?);
+        let list = names.list(&file.name, usage, method, file.ignore_case, Content::None);
+        lists.push(list.map_err(|why| ConditionError::at(file.word, why))?);
     }
     let shown = match keyword::find(keyword) {
         Some(shorthand) if !expression.is_plain() => shorthand.fetch,

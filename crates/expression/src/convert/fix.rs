@@ -9,14 +9,16 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "fix_is_valid",
         Signature::NONE,
-        (Type::Bin, Type::Bool),
+        Type::Bin,
+        Type::Bool,
         "Whether the data starts with a FIX message with valid first tags, length and checksum.",
         is_valid,
     ),
     Converter::new(
         "fix_tag_value",
         Signature::new(1, &[Kind::Str]),
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Value of a FIX tag, by number or name.",
         tag_value,
     )

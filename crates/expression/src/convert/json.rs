@@ -12,7 +12,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "json",
         Signature::new(1, &[Kind::Str]),
-        (Type::Str, Type::Str),
+        Type::Str,
+        Type::Str,
         "Escapes for a JSON string; the input is ascii, utf8, utf8s, utf8p or utf8ps.",
         escape,
     )
@@ -20,7 +21,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "json_query",
         Signature::new(1, &[Kind::Str, Kind::Str]),
-        (Type::Str, Type::Any),
+        Type::Str,
+        Type::Any,
         "Value at a JSON path: a number as a string, or with `int` as an integer.",
         |context, value, arguments| query(context, value.bytes()?, arguments),
     )

@@ -20,7 +20,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_header_query",
         QUERY,
-        (Type::Bin, Type::Any),
+        Type::Bin,
+        Type::Any,
         "Header of a JWT, or the value at a JSON path in it.",
         |context, value, arguments| {
             let parts = parts(value.bytes()?)?;
@@ -31,7 +32,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_payload_query",
         QUERY,
-        (Type::Bin, Type::Any),
+        Type::Bin,
+        Type::Any,
         "Payload of a signed JWT, or the value at a JSON path in it.",
         |context, value, arguments| {
             let parts = signed_parts(value.bytes()?)?;
@@ -42,7 +44,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_verify",
         Signature::new(2, &[Kind::Str, Kind::Str]),
-        (Type::Bin, Type::Int),
+        Type::Bin,
+        Type::Int,
         "1 if the signature of a JWT is valid for the algorithm and the key, 0 if not; negative on errors.",
         verify,
     )
@@ -50,7 +53,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "jwt_verify_cert",
         Signature::new(2, &[Kind::Str, Kind::Str]),
-        (Type::Bin, Type::Int),
+        Type::Bin,
+        Type::Int,
         "1 if the signature of a JWT is valid for the algorithm and the certificate, 0 if not; negative on errors.",
         verify_cert,
     )

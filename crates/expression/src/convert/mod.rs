@@ -84,7 +84,8 @@ impl Converter {
     pub const fn new(
         name: &'static str,
         signature: Signature,
-        (input, output): (Type, Type),
+        input: Type,
+        output: Type,
         doc: &'static str,
         eval: Convert,
     ) -> Self {
@@ -95,10 +96,11 @@ impl Converter {
     pub fn owned(
         name: impl Into<String>,
         signature: Signature,
-        (input, output): (Type, Type),
+        input: Type,
+        output: Type,
         convert: impl for<'a> Fn(&Context<'a>, Value<'a>, &'a Arguments) -> Option<Value<'a>> + Send + Sync + 'static,
     ) -> Self {
-        let row = Self::new("", signature, (input, output), "", call_own);
+        let row = Self::new("", signature, input, output, "", call_own);
         Self { name: Cow::Owned(name.into()), own: Some(Arc::new(RegisteredConverter(Box::new(convert)))), ..row }
     }
 

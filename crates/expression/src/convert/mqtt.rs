@@ -12,7 +12,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "mqtt_field_value",
         Signature::new(2, &[Kind::Str, Kind::Str]),
-        (Type::Bin, Type::Str),
+        Type::Bin,
+        Type::Str,
         "Field of an MQTT CONNECT or CONNACK packet, by name or by property number.",
         field_value,
     )
@@ -20,7 +21,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "mqtt_is_valid",
         Signature::NONE,
-        (Type::Bin, Type::Bool),
+        Type::Bin,
+        Type::Bool,
         "Whether the data starts with a valid MQTT CONNECT or CONNACK packet.",
         |context, value, _| {
             let is_valid = match packet(value.bytes()?) {

@@ -13,7 +13,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "protobuf",
         FIELD,
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Field of a Protocol Buffers message by its field numbers, as bytes or as an integer of a type.",
         |_, value, arguments| {
             let query = arguments.made::<Query>(0)?;
@@ -24,7 +25,8 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "ungrpc",
         FIELD,
-        (Type::Bin, Type::Bin),
+        Type::Bin,
+        Type::Bin,
         "Field of a gRPC message by its field numbers, as bytes or as an integer of a type.",
         |_, value, arguments| {
             let query = arguments.made::<Query>(0)?;

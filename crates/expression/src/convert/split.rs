@@ -4,7 +4,6 @@ use super::Converter;
 use crate::sample::{Context, Type, Value};
 use crate::{Argument, Arguments, Checking, Kind, Signature};
 
-const TEXT: (Type, Type) = (Type::Str, Type::Str);
 const PARTS: Signature = Signature::new(2, &[Kind::Int, Kind::Str, Kind::Int]);
 const WITH_DEFAULT: Signature = Signature::new(1, &[Kind::Str, Kind::Str]);
 
@@ -13,26 +12,36 @@ pub const TABLE: &[Converter] = &[
     Converter::new(
         "field",
         PARTS,
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Extracts the nth field between delimiters, or that number of fields from it on.",
         field,
     )
     .checked(check_parts),
-    Converter::new("host_only", Signature::NONE, TEXT, "Host name without port, in lower case.", host_only),
+    Converter::new(
+        "host_only",
+        Signature::NONE,
+        Type::Str,
+        Type::Str,
+        "Host name without port, in lower case.",
+        host_only,
+    ),
     Converter::new(
         "language",
         WITH_DEFAULT,
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Preferred language of an Accept-Language field among a list separated by semicolons.",
         language,
     ),
-    Converter::new("param", WITH_DEFAULT, TEXT, "Value of the first parameter of that name.", param)
+    Converter::new("param", WITH_DEFAULT, Type::Str, Type::Str, "Value of the first parameter of that name.", param)
         .checked(check_param),
-    Converter::new("port_only", Signature::NONE, (Type::Str, Type::Int), "Port of a host name, or 0.", port_only),
+    Converter::new("port_only", Signature::NONE, Type::Str, Type::Int, "Port of a host name, or 0.", port_only),
     Converter::new(
         "word",
         PARTS,
-        TEXT,
+        Type::Str,
+        Type::Str,
         "Extracts the nth word between delimiters, or that number of words from it on.",
         word,
     )

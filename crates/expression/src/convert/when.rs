@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub const TABLE: &[Converter] = &[Converter::new(
     "when",
     Signature::new(1, &[Kind::Str, Kind::Str, Kind::Str]),
-    (Type::Any, Type::Any),
+    Type::Any,
+    Type::Any,
     "Returns the sample unchanged if the condition holds; no sample otherwise.",
     when,
 )

@@ -94,7 +94,14 @@ pub trait Names {
     ///
     /// # Errors
     /// HAProxy's message when it cannot be read or an entry is invalid.
-    fn list(&self, name: &str, usage: Use, wanted: (Method, bool, Content)) -> Result<Lookup, String> {
+    fn list(
+        &self,
+        name: &str,
+        usage: Use,
+        method: Method,
+        ignore_case: bool,
+        content: Content,
+    ) -> Result<Lookup, String> {
         let read = || match ListName::parse(name) {
             ListName::Virtual(_) => Ok(Vec::new()),
             ListName::Optional(path) => Ok(self.read_file(path).unwrap_or_default()),
@@ -103,7 +110,6 @@ pub trait Names {
         let lists = self.lists();
         let mut lists = lists.borrow_mut();
         let list = lists.file(ListName::parse(name).reference(), usage, self.line(), read)?;
-        let (method, ignore_case, content) = wanted;
         lists.lookup(list, method, ignore_case, content).map_err(|(at, why)| {
             let line = lists.line(list, at);
             format!("{why} at line {line} of file '{name}'")

@@ -22,7 +22,7 @@ impl ListStates {
     /// Creates the states for a program that replaces another one with the given lists. The list of a file with the
     /// same contents and the same lookups shares its changed state with the old program; all others start with their
     /// initial entries.
-    pub fn following(lists: &Lists, (before, states): (&Lists, &Self), key: Key) -> Self {
+    pub fn following(lists: &Lists, before: &Lists, states: &Self, key: Key) -> Self {
         let state = |(at, list): (usize, &List)| {
             let known = Some(&list.name).filter(|name| !name.is_empty()).and_then(|name| before.find(name));
             let same = known.filter(|known| before.all.get(*known) == Some(list)).and_then(|known| states.0.get(known));

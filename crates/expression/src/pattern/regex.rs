@@ -148,7 +148,7 @@ impl Regex {
         match &forward.automaton {
             Some(automaton) if !automaton.is_match(text, steps)? => Ok(false),
             Some(_) if forward.exact => Ok(true),
-            _ => Ok(self.search(&mut Places::default(), text, (steps, true))?.next(0)?.is_some()),
+            _ => Ok(self.search(&mut Places::default(), text, steps, true)?.next(0)?.is_some()),
         }
     }
 
@@ -159,7 +159,7 @@ impl Regex {
     pub fn is_confirmed_within(&self, text: &[u8], steps: &Steps) -> Result<bool, Exhausted> {
         match self.0.exact {
             true => Ok(true),
-            false => Ok(self.search(&mut Places::default(), text, (steps, true))?.next(0)?.is_some()),
+            false => Ok(self.search(&mut Places::default(), text, steps, true)?.next(0)?.is_some()),
         }
     }
 
@@ -171,7 +171,8 @@ impl Regex {
         &'s self,
         places: &'s mut Places,
         text: &'s [u8],
-        (steps, with_groups): (&'s Steps, bool),
+        steps: &'s Steps,
+        with_groups: bool,
     ) -> Result<Search<'s>, Exhausted> {
         let (inner, forward) = (&*self.0, self.0.forward());
         let Places { groups, starts, whole } = places;
@@ -231,7 +232,7 @@ impl Search<'_> {
 
     fn find(&mut self, from: usize) -> Result<Option<(usize, usize)>, Exhausted> {
         let Inner { pattern, ignore_case, backtracking, .. } = self.regex;
-        let mut asker = backtracking.asker((pattern, *ignore_case), self.groups, self.text, self.steps);
+        let mut asker = backtracking.asker(pattern, *ignore_case, self.groups, self.text, self.steps);
         if self.unanchored {
             return asker.search(from);
         }

@@ -10,8 +10,11 @@ pub const SCOPES: [Scope; 5] = [Scope::Session, Scope::Transaction, Scope::Reque
 /// Writes the variables of one scope, or of all, whose names begin with `prefix`: `name=value`, separated by
 /// `delimiter`.
 pub fn dump(
-    (variables, known): (&Variables<'_>, &VariableNames),
-    (scope, prefix, delimiter): (Option<Scope>, &[u8], &[u8]),
+    variables: &Variables<'_>,
+    known: &VariableNames,
+    scope: Option<Scope>,
+    prefix: &[u8],
+    delimiter: &[u8],
     out: &mut Text<'_>,
 ) {
     let mut first = true;
@@ -83,7 +86,7 @@ mod tests {
                     context.variables.set(&variable, value);
                 }
                 let mut text = context.text(16);
-                dump((&context.variables, &known), (scope, prefix, delimiter), &mut text);
+                dump(&context.variables, &known, scope, prefix, delimiter, &mut text);
                 String::from_utf8_lossy(text.finish().unwrap_or_default()).into_owned()
             })
         };

@@ -212,7 +212,7 @@ impl Cache {
 
     /// Allocates space for a response in the file: returns its record, and where to write it. `None`: it is in the file
     /// already, has expired, or does not fit.
-    pub fn record(&self, (number, key): (u64, &Arc<[u8]>), object: &Object, now: Moment) -> Option<(Vec<u8>, Place)> {
+    pub fn record(&self, number: u64, key: &Arc<[u8]>, object: &Object, now: Moment) -> Option<(Vec<u8>, Place)> {
         let disk = self.disk.as_ref()?;
         if object.is_over(now) {
             return None;

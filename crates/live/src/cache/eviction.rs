@@ -5,6 +5,7 @@
 
 use super::blocks::blocks;
 use super::entry::{Freed, Newcomer, Segment};
+use super::shard::Position;
 use super::{Cache, Entry, Object};
 use config::spec::EarlyHints;
 use std::sync::Arc;
@@ -16,6 +17,13 @@ const PASSED_OVER: usize = 32;
 const MOST_REMOVED: usize = 4_096;
 /// Maximum number of entries moved to another segment at a time.
 const MOST_MOVED: usize = 64;
+
+/// An entry that may be evicted. The one with the smallest turn was used least recently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    turn: u64,
+    shard: usize,
+}
 
 impl Cache {
     /// Size of the window in blocks.
@@ -80,45 +88,45 @@ impl Cache {
         let candidate = if pushes { self.oldest(Segment::Window) } else { None };
         let evicted = match (candidate, self.victim()) {
             (Some(candidate), Some(victim)) if self.frequency(candidate) < self.frequency(victim) => Some(candidate),
-            (Some((turn, at)), Some(victim)) => {
-                self.leave_window(turn, at);
+            (Some(candidate), Some(victim)) => {
+                self.leave_window(candidate);
                 Some(victim)
             }
             (None, Some(victim)) if !enters && newcomer.frequency < self.frequency(victim) => return false,
             (candidate, victim) => victim.or(candidate).or_else(|| self.oldest(Segment::Window)),
         };
         match evicted {
-            Some((turn, at)) if self.plan.hints == EarlyHints::On => self.strip(at, turn),
-            Some((turn, at)) => self.drop_entry(at, turn),
+            Some(evicted) if self.plan.hints == EarlyHints::On => self.strip(evicted.shard, evicted.turn),
+            Some(evicted) => self.drop_entry(evicted.shard, evicted.turn),
             None => match self.oldest(Segment::Hints) {
-                Some((turn, at)) => self.drop_entry(at, turn),
+                Some(hints) => self.drop_entry(hints.shard, hints.turn),
                 None => return false,
             },
         }
         true
     }
 
-    /// Returns the least recently used entry of a segment: its turn and its shard.
-    fn oldest(&self, segment: Segment) -> Option<(u64, usize)> {
+    /// Returns the least recently used entry of a segment.
+    fn oldest(&self, segment: Segment) -> Option<Candidate> {
         let oldest = |at: usize| {
             let mut shard = self.lock(at);
             let (turn, promoted) = shard.oldest(segment, PASSED_OVER);
             self.protected.fetch_add(promoted, Relaxed);
-            turn.map(|turn| (turn, at))
+            turn.map(|turn| Candidate { turn, shard: at })
         };
         (0..self.shards.len()).filter_map(oldest).min()
     }
 
     /// Returns the entry outside the window to be evicted next.
-    fn victim(&self) -> Option<(u64, usize)> {
+    fn victim(&self) -> Option<Candidate> {
         let found = self.oldest(Segment::Probation);
         self.limit_protected();
         found.or_else(|| self.oldest(Segment::Probation)).or_else(|| self.oldest(Segment::Protected))
     }
 
     /// How often an entry's key was requested.
-    fn frequency(&self, (turn, at): (u64, usize)) -> u8 {
-        let key = self.lock(at).key(turn);
+    fn frequency(&self, candidate: Candidate) -> u8 {
+        let key = self.lock(candidate.shard).key(candidate.turn);
         key.map_or(0, |key| self.sketch.frequency(self.hash(&key)))
     }
 
@@ -129,9 +137,10 @@ impl Cache {
             if self.protected.load(Relaxed) <= most {
                 return;
             }
-            let Some((turn, at)) = self.oldest(Segment::Protected) else { return };
+            let Some(Candidate { turn, shard: at }) = self.oldest(Segment::Protected) else { return };
             let mut shard = self.lock(at);
-            let moved = shard.put_behind((turn, Segment::Protected), (self.next_turn(), Segment::Probation));
+            let from = Position { segment: Segment::Protected, turn };
+            let moved = shard.put_behind(from, Position { segment: Segment::Probation, turn: self.next_turn() });
             self.protected.fetch_sub(moved, Relaxed);
         }
     }
@@ -142,14 +151,16 @@ impl Cache {
             if self.window.load(Relaxed) <= self.window_size() {
                 return;
             }
-            let Some((turn, at)) = self.oldest(Segment::Window) else { return };
-            self.leave_window(turn, at);
+            let Some(candidate) = self.oldest(Segment::Window) else { return };
+            self.leave_window(candidate);
         }
     }
 
-    fn leave_window(&self, turn: u64, at: usize) {
+    fn leave_window(&self, candidate: Candidate) {
+        let Candidate { turn, shard: at } = candidate;
         let mut shard = self.lock(at);
-        let moved = shard.put_behind((turn, Segment::Window), (turn, Segment::Probation));
+        let from = Position { segment: Segment::Window, turn };
+        let moved = shard.put_behind(from, Position { segment: Segment::Probation, turn });
         self.window.fetch_sub(moved, Relaxed);
     }
 
@@ -191,7 +202,7 @@ impl Cache {
                 break;
             }
             match self.oldest(Segment::Hints) {
-                Some((turn, at)) => self.drop_entry(at, turn),
+                Some(hints) => self.drop_entry(hints.shard, hints.turn),
                 None => return self.drop_entry(shard, turn),
             }
         }

@@ -10,6 +10,7 @@ mod entry;
 mod eviction;
 mod lifetime;
 mod lookup;
+mod plan;
 mod shard;
 mod sketch;
 mod storing;
@@ -22,12 +23,12 @@ pub use disk::{PendingWrites, Place};
 pub use entry::{CacheListing, Entry, Object};
 pub use lifetime::{Lifetime, RequestDirectives};
 pub use lookup::{CacheLookup, Update};
+pub use plan::CachePlan;
 pub use storing::Storing;
 pub use vary::{Codings, Signature, Varies};
 
 use base::moment::Moment;
 use blocks::{BLOCK, blocks};
-use config::spec::EarlyHints;
 use entry::{Newcomer, Segment};
 use expression::pattern::Key;
 use shard::Shard;
@@ -37,47 +38,10 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use wire::http::Head;
 
 /// Number of shards: enough that workers seldom contend.
 const SHARDS: usize = 16;
-
-/// The configuration of a cache.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CachePlan {
-    pub name: Box<str>,
-    /// Maximum size in blocks.
-    pub blocks: u32,
-    /// Maximum size of a response (head and body) in bytes.
-    pub largest: u64,
-    /// Maximum age of an entry in seconds.
-    pub age: u32,
-    /// Responses with Vary are stored.
-    pub varies: bool,
-    /// Maximum number of variants of one key.
-    pub variants: u32,
-    /// Which hints are kept for 103 responses.
-    pub hints: EarlyHints,
-    /// Maximum size in blocks of entries with hints only, if responses are stored as well.
-    pub hint_blocks: u32,
-    /// `coalesce`: how long a request waits for another one with the same key.
-    pub coalesce: Option<Duration>,
-    /// `stale-while-revalidate`: how long a stale response is used while another one is fetched.
-    pub stale: Duration,
-    /// `stale-if-error`: how long a stale response is used if its server fails.
-    pub stale_if_error: Duration,
-    /// `ranges`.
-    pub ranges: bool,
-    /// `rfc9111`: conform to the RFC, beyond what HAProxy does.
-    pub standard: bool,
-    /// The path of the file for `disk`.
-    pub disk_path: Option<Box<str>>,
-    /// `disk`: size in bytes of the file for evicted responses; 0: none.
-    pub disk: u64,
-    /// `tag-header`: the field that contains the tags of a response, in lower case.
-    pub tag_field: Option<Box<[u8]>>,
-}
 
 /// The caches of a program, by index.
 #[derive(Debug, Default)]
@@ -178,15 +142,7 @@ impl Cache {
         let mut shard = self.lock(hash as usize);
         // The entry used last need not be updated: threads that request the same key write nothing.
         let use_again = |used: u64| if used == self.turn.load(Relaxed) { used } else { self.next_turn() };
-        let keeps_hints = self.plan.hints != EarlyHints::Off;
-        let (found, freed) = shard.look_up(
-            key,
-            request,
-            (now, self.plan.stale),
-            use_again,
-            (keeps_hints, self.plan.standard),
-            self.plan.stale_if_error,
-        );
+        let (found, freed) = shard.look_up(key, request, now, &self.plan, use_again);
         self.give_back(freed);
         found
     }
@@ -219,7 +175,7 @@ impl Cache {
 
     /// Looks up a stale response, for a request whose server failed.
     pub fn look_up_stale(&self, key: &[u8], request: &Signature, now: Moment) -> Option<Arc<Object>> {
-        self.shard(key).look_up_stale(key, request, (now, self.plan.stale_if_error))
+        self.shard(key).look_up_stale(key, request, now, self.plan.stale_if_error)
     }
 
     /// Begins to store a response to a request with that key. `length`: length of its body in bytes, if known. `None`:
@@ -244,7 +200,7 @@ impl Cache {
         }
         // With a file evicted entries are not lost.
         let frequency = if self.disk.is_some() { u8::MAX } else { self.sketch.frequency(self.hash(key)) };
-        let storing = Storing::new(Arc::clone(self), key.into(), *request, object, (length, frequency));
+        let storing = Storing::new(Arc::clone(self), key.into(), *request, object, length, frequency);
         storing.with_room(needed)
     }
 

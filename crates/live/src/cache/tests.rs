@@ -1,6 +1,8 @@
 //! Tests of the caches' interface.
 
 use super::*;
+use config::spec::EarlyHints;
+use std::time::Duration;
 
 fn plan(blocks: u32) -> CachePlan {
     CachePlan {
@@ -282,7 +284,7 @@ fn with_disk(bytes: u64) -> (Arc<Cache>, Vec<u8>) {
 fn write(cache: &Arc<Cache>, file: &mut [u8]) {
     while let Some(leaving) = cache.take_leaving() {
         for (number, key, object) in &leaving.list {
-            let Some((record, place)) = cache.record((*number, key), object, at(0)) else { continue };
+            let Some((record, place)) = cache.record(*number, key, object, at(0)) else { continue };
             let from = usize::try_from(place.offset).unwrap();
             file[from..from + record.len()].copy_from_slice(&record);
             cache.written(key, place);
@@ -380,7 +382,7 @@ fn what_is_removed_does_not_come_back_from_the_file() {
             // It is being written.
             let leaving = cache.take_leaving().unwrap();
             let (number, key, object) = &leaving.list[0];
-            let (_, place) = cache.record((*number, key), object, at(0)).unwrap();
+            let (_, place) = cache.record(*number, key, object, at(0)).unwrap();
             remove();
             cache.written(key, place);
         } else {

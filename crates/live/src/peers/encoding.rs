@@ -44,12 +44,12 @@ pub(super) struct Entry<'a> {
 pub(super) fn append_entry(
     out: &mut Vec<u8>,
     told: &Definition,
-    table: (usize, &Table),
+    index: usize,
+    table: &Table,
     names: &mut SentNames,
     entry: &Entry<'_>,
     now: Moment,
 ) {
-    let (index, table) = table;
     let plan = &table.plan;
     let life = entry.until.saturating_since(now);
     let left = plan.expire.filter(|full| life + WORTH_TELLING < *full).map(|_| millis(life));

@@ -124,7 +124,8 @@ impl PushState {
                 encoding::append_entry(
                     out,
                     &definition,
-                    (index, &around.tables[index].table),
+                    index,
+                    &around.tables[index].table,
                     &mut self.names,
                     &entry,
                     around.now,
@@ -158,7 +159,7 @@ impl PushState {
             cursor = table.page_updates(from, PAGE, after, now, |view| {
                 if manner.takes(table, view.key) {
                     let entry = Entry { number: after, key: view.key, words: view.words(), until: view.until };
-                    encoding::append_entry(out, &definition, (index, table), names, &entry, now);
+                    encoding::append_entry(out, &definition, index, table, names, &entry, now);
                 }
             });
             if cursor.is_none() {
@@ -195,7 +196,7 @@ impl PushState {
             let mut take = |key: &[u8], words: &[u32], until: Moment| {
                 if manner.takes(&shared.table, key) {
                     let entry = Entry { number: origin, key, words, until };
-                    encoding::append_entry(out, &definition, (table, &shared.table), names, &entry, now);
+                    encoding::append_entry(out, &definition, table, &shared.table, names, &entry, now);
                 }
             };
             cursor = cursor.and_then(|from| {

@@ -7,7 +7,7 @@ use super::push::PushState;
 use super::send_parameters::{SendParameters, SyncContext};
 use base::moment::Moment;
 use std::time::Duration;
-use wire::peers::{Control, Definition, Malformed, Message, Update, ack, decode};
+use wire::peers::{Control, Definition, Malformed, Message, Update, UpdateFields, ack, decode};
 
 /// A heartbeat is sent after this time without other messages.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(3);
@@ -134,7 +134,7 @@ impl Session {
                 }
                 Message::Control(Control::Heartbeat) => tell(Event::Heartbeat),
                 Message::Error => return Err(Fault::Told),
-                Message::Update(has, payload) => self.update(has, payload, around).map_err(Fault::Malformed)?,
+                Message::Update(fields, payload) => self.update(fields, payload, around).map_err(Fault::Malformed)?,
                 Message::Definition(payload) => self.define(payload, around).map_err(Fault::Malformed)?,
                 Message::Switch(id) => {
                     let is_it = |remote: &Option<Remote>| remote.as_ref().is_some_and(|one| one.definition.id == id);
@@ -170,10 +170,10 @@ impl Session {
         Ok(())
     }
 
-    fn update(&mut self, has: (bool, bool), payload: &[u8], around: &SyncContext<'_>) -> Result<(), Malformed> {
+    fn update(&mut self, fields: UpdateFields, payload: &[u8], around: &SyncContext<'_>) -> Result<(), Malformed> {
         let Some(index) = self.current else { return Ok(()) };
         let Some(remote) = self.remotes[index].as_mut() else { return Ok(()) };
-        let update = Update::decode(payload, has, &remote.definition)?;
+        let update = Update::decode(payload, fields, &remote.definition)?;
         remote.last = update.number.unwrap_or(remote.last.wrapping_add(1));
         self.acks[index] = Some(remote.last);
         if remote.fits {

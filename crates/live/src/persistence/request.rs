@@ -69,7 +69,7 @@ impl Cookie {
         let mut state = Persistence { ignored, ..Persistence::default() };
         let mut index = 0;
         while index < head.fields.len() {
-            if head.fields.value_if(index, FIELD).is_some() && self.read_field(head, index, &mut state, (now, lookup)) {
+            if head.fields.value_if(index, FIELD).is_some() && self.read_field(head, index, &mut state, now, lookup) {
                 head.fields.remove(index);
             } else {
                 index += 1;
@@ -84,7 +84,8 @@ impl Cookie {
         head: &mut Head,
         index: usize,
         state: &mut Persistence,
-        (now, lookup): (u64, &dyn Lookup),
+        now: u64,
+        lookup: &dyn Lookup,
     ) -> bool {
         let hides = self.indirect && self.mode == Some(CookieMode::Insert);
         let fields = &mut head.fields;

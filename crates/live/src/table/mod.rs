@@ -316,7 +316,7 @@ impl Table {
         let shard = self.shard(at);
         match shard.find(hash, key, now) {
             Some(slot) => Some((at, slot, shard)),
-            None => self.make((at, hash), key, now, shard),
+            None => self.make(at, hash, key, now, shard),
         }
     }
 
@@ -324,7 +324,8 @@ impl Table {
     #[inline(never)]
     fn make<'t>(
         &'t self,
-        (at, hash): (u32, u32),
+        at: u32,
+        hash: u32,
         key: &[u8],
         now: Moment,
         mut shard: MutexGuard<'t, Shard>,

@@ -543,11 +543,11 @@ fn field(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Exp
     if !matches!(keyword.text.as_str(), "name" | "name-lf") {
         return Err(missing());
     }
-    let in_name = text_match(name, (keyword.text.ends_with("-lf"), true), words, parsing)?.ok_or_else(missing)?;
+    let in_name = text_match(name, keyword.text.ends_with("-lf"), true, words, parsing)?.ok_or_else(missing)?;
     let value = match words.peek_text() {
         keyword @ ("value" | "value-lf") => {
             words.take();
-            let found = text_match(name, (keyword.ends_with("-lf"), false), words, parsing)?;
+            let found = text_match(name, keyword.ends_with("-lf"), false, words, parsing)?;
             let missing = || RuleError::new(format!("'{name}' expect a pattern with the value keyword"));
             Some(found.ok_or_else(missing)?)
         }
@@ -559,7 +559,8 @@ fn field(name: &str, words: &mut Words<'_>, parsing: &Parsing<'_>) -> Result<Exp
 
 fn text_match(
     name: &str,
-    (is_format, is_name): (bool, bool),
+    is_format: bool,
+    is_name: bool,
     words: &mut Words<'_>,
     parsing: &Parsing<'_>,
 ) -> Result<Option<TextMatch>, RuleError> {

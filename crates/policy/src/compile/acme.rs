@@ -52,7 +52,8 @@ impl Compiler<'_> {
     #[expect(clippy::option_option, reason = "nothing to make is no failure")]
     pub(super) fn stand_in(
         &mut self,
-        (name, file): (&str, &str),
+        name: &str,
+        file: &str,
         load: &LoadSpec,
     ) -> Option<Option<Result<Arc<Certificate>, String>>> {
         let is_dummy = load.generate_dummy == Some(true);

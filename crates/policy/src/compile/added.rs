@@ -58,7 +58,8 @@ pub(super) fn fixes_servers(program: &Program, proxy: usize) -> Option<String> {
 /// # Errors
 /// The reason why the server cannot be added.
 pub fn add_server(
-    (spec, program): (&Spec, &Program),
+    spec: &Spec,
+    program: &Program,
     proxy: usize,
     mut written: ServerSpec,
     serial: usize,
@@ -93,7 +94,7 @@ pub fn add_server(
     compiler.tls.know(known);
     let names = compiler.names(spec, Some(proxy));
     let index = backend.servers.places();
-    let server = compiler.server(spec, &names, (written_proxy, &backend.check), index, &written);
+    let server = compiler.server(spec, &names, written_proxy, &backend.check, index, &written);
     let lists = compiler.shared.lists.take().finish();
     if let Some(alert) = found.into_iter().find(Diagnostic::is_alert) {
         let head = format!("'server {}/{}' : ", compiled.name, written.name.value);
@@ -145,7 +146,7 @@ pub fn is_backend_predecessor(old: &Proxy, fresh: &Proxy) -> bool {
 ///
 /// # Errors
 /// The reason why the backend cannot be added.
-pub fn add_backend((spec, program): (&Spec, &Program), defaults: usize) -> Result<(Proxy, VariableNames), String> {
+pub fn add_backend(spec: &Spec, program: &Program, defaults: usize) -> Result<(Proxy, VariableNames), String> {
     let index = program.proxies.places();
     let written = spec.proxies.get(index).ok_or("No such backend.")?;
     let (mut nobody, mut found) = (NoResolver(program), Vec::new());
@@ -198,7 +199,7 @@ fn leader(spec: &Spec, program: &Program, proxy: usize, name: &str) -> Result<Se
     if found.check.is_none() && found.agent.is_none() && found.tracking.leader.is_none() {
         return refused("as it does not have any check nor agent enabled");
     }
-    Ok((backend.index, found.index))
+    Ok(ServerPlace { proxy: backend.index, server: found.index })
 }
 
 /// Returns the ID of an added server: the specified one, else the lowest free one.

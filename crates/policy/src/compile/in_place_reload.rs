@@ -36,11 +36,11 @@ pub struct Successor {
 pub fn succeed(
     former: &Program,
     vacant: &BTreeSet<ServerPlace>,
-    (mut spec, program): (Spec, Program),
+    mut spec: Spec,
+    mut program: Program,
     resolver: &mut dyn Resolver,
     limits: &SystemLimits,
 ) -> Result<Successor, String> {
-    let mut program = program;
     let gone_proxies = arrange_proxies(&mut spec, former, &program)?;
     if arrange_engines(&mut spec, former, &program) || gone_proxies.is_some() {
         // Compiled again after the first result was dropped, to limit memory.
@@ -48,16 +48,16 @@ pub fn succeed(
         let again = compile(&spec, resolver, limits, &mut Vec::new());
         program = again.ok_or("the numbers of its proxies, which collide with those of proxies that are removed")?;
     }
-    let gone = arrange(&mut spec, (former, vacant), &program)?;
+    let gone = arrange(&mut spec, former, vacant, &program)?;
     let seats = TableSeat::following(&former.tables, &program.tables);
     if gone.is_some() || seats.is_some() {
         drop(program);
         let mut found: Vec<Diagnostic> = Vec::new();
         let again = compile_seated(&spec, seats.unwrap_or_default(), resolver, limits, &mut found);
         program = again.ok_or("the numbers of its servers, which collide with those of servers that are removed")?;
-        for (proxy, server) in gone.into_iter().flatten() {
-            if let Some(backend) = &program.proxies[proxy].backend {
-                backend.servers.strike(server);
+        for place in gone.into_iter().flatten() {
+            if let Some(backend) = &program.proxies[place.proxy].backend {
+                backend.servers.strike(place.server);
             }
         }
     }
@@ -257,7 +257,8 @@ fn vacant_proxy() -> Option<ProxySpec> {
 /// Returns the indices of the removed ones; `None` if nothing had to be moved.
 fn arrange(
     spec: &mut Spec,
-    (former, vacant): (&Program, &BTreeSet<ServerPlace>),
+    former: &Program,
+    vacant: &BTreeSet<ServerPlace>,
     program: &Program,
 ) -> Result<Option<BTreeSet<ServerPlace>>, String> {
     let mut gone = BTreeSet::new();
@@ -266,7 +267,7 @@ fn arrange(
         let Some(after) = program.proxies.get(index).filter(|after| after.name == before.name) else { continue };
         let (Some(own), Some(next)) = (&before.backend, &after.backend) else { continue };
         let Some(written) = spec.proxies.get_mut(index) else { continue };
-        let arranged = seats(own, next, |place| vacant.contains(&(index, place)));
+        let arranged = seats(own, next, |server| vacant.contains(&ServerPlace { proxy: index, server }));
         if arranged.iter().copied().eq((0..next.servers.places()).map(Some)) {
             continue;
         }
@@ -284,7 +285,7 @@ fn arrange(
             let taken = seat.and_then(|seat| servers.get_mut(seat)?.take());
             let kept = own.servers.get(place).map(|server| server.id);
             let Some(mut server) = taken else {
-                gone.insert((index, place));
+                gone.insert(ServerPlace { proxy: index, server: place });
                 written.servers.push(placeholder(kept.unwrap_or_default(), before.mode));
                 continue;
             };
@@ -442,9 +443,9 @@ mod tests {
         ];
         let work = |size: usize, change: Change| {
             let (_, former) = backends(0..size, 1);
-            let next = change(size);
+            let (spec, program) = change(size);
             let before = visits();
-            let found = succeed(&former, &BTreeSet::new(), next, &mut Names, &LIMITS);
+            let found = succeed(&former, &BTreeSet::new(), spec, program, &mut Names, &LIMITS);
             assert!(found.is_ok(), "{:?}", found.err());
             visits() - before
         };
@@ -457,9 +458,9 @@ mod tests {
     #[test]
     fn proxies_keep_places_and_numbers_in_any_order() {
         let (_, former) = backends(0..40, 1);
-        let next = backends((10..60).rev(), 1);
+        let (spec, program) = backends((10..60).rev(), 1);
         let vacant = BTreeSet::new();
-        let next = succeed(&former, &vacant, next, &mut Names, &LIMITS).expect("it can follow");
+        let next = succeed(&former, &vacant, spec, program, &mut Names, &LIMITS).expect("it can follow");
         for (place, proxy) in former.proxies.enumerate() {
             let after = &next.program.proxies[place];
             assert_eq!((&after.name, after.id), (&proxy.name, proxy.id));
@@ -509,7 +510,8 @@ mod tests {
             let (_, former) = sites(&[("a", 443)]);
             let sessions = |program: &Program| program.tls.sessions.clone().expect("a store");
             assert!(sessions(&former).put(b"key".to_vec(), b"session".to_vec(), 1));
-            let next = succeed(&former, &BTreeSet::new(), sites(next), &mut Site, &LIMITS).expect("it can follow");
+            let (spec, program) = sites(next);
+            let next = succeed(&former, &BTreeSet::new(), spec, program, &mut Site, &LIMITS).expect("it can follow");
             assert_eq!(sessions(&next.program).get(b"key", 0).is_some(), goes_on, "{:?}", next.changes);
         }
     }

@@ -532,7 +532,7 @@ impl<'a> Compiler<'a> {
             disabled: written.disabled,
             unpublished: written.unpublished,
             frontend: is_front
-                .then(|| self.frontend(spec, index, written, global, (compiled.switching, compiled.force_switching)))
+                .then(|| self.frontend(spec, index, written, global, compiled.switching, compiled.force_switching))
                 .map(Box::new),
             backend: is_back.then(|| self.backend(spec, index, written, compiled.choice)),
             rules: compiled.rules,

@@ -52,8 +52,7 @@ impl Compiler<'_> {
             match one {
                 NameserverSpec::Named { name, address, tls } => {
                     let head = format!("'server (null)/{}' : ", name.value);
-                    let owner = (written.name.value.as_str(), name.value.as_str());
-                    let tls = self.link_tls(tls.as_deref(), owner, name.span, spec, &head);
+                    let tls = self.link_tls(tls.as_deref(), &written.name.value, &name.value, name.span, spec, &head);
                     section.nameservers.extend(compile_nameserver(&name.value, &address.value, tls));
                 }
                 NameserverSpec::OfSystem(span) => match self.nameservers_of_system() {

@@ -98,7 +98,7 @@ impl Compiler<'_> {
             match parse_acl(&texts, names) {
                 Ok(read) => {
                     if let Some(doubt) = read.doubt {
-                        self.doubt(words, 0, doubt, (&name.text, names));
+                        self.doubt(words, 0, doubt, &name.text, names);
                     }
                     reach.borrow_mut().of_mut(line).add(position(line.span), &name.text, read.test);
                 }
@@ -115,7 +115,7 @@ impl Compiler<'_> {
     }
 
     /// Reports HAProxy's warning about a suspicious test. `acl` is the name of the ACL.
-    fn doubt(&mut self, words: &[Word], criterion: usize, doubt: SuspectTest, (acl, names): (&str, &SpecNames<'_>)) {
+    fn doubt(&mut self, words: &[Word], criterion: usize, doubt: SuspectTest, acl: &str, names: &SpecNames<'_>) {
         if let SuspectTest::UnknownGroup(behind) = doubt {
             let Some(word) = words.get(criterion + behind) else { return };
             let proxy = names.current_name().unwrap_or_default();
@@ -184,7 +184,7 @@ impl Compiler<'_> {
         let mut doubts = Vec::new();
         let found = parse_condition(&texts, acls, names, &mut doubts);
         for (at, doubt) in doubts {
-            self.doubt(words, at, doubt, ("", names));
+            self.doubt(words, at, doubt, "", names);
         }
         found.map(Some).map_err(|error| {
             let span = words.get(error.word).map(|word| word.span);
@@ -271,7 +271,7 @@ impl Compiler<'_> {
             }
         };
         let set_name = if set_name.starts_with("tcp-") { set_name } else { "" };
-        self.warn_of_misfit(condition.as_ref(), rest, (place, named_place(place, written)), set_name, written);
+        self.warn_of_misfit(condition.as_ref(), rest, place, named_place(place, written), set_name, written);
         self.warn_of_haste(&action, condition.as_ref(), rule, written);
         if self.misses_filter(&action, line, written) || self.misses_buffers(&action, line, written, names) {
             return None;
@@ -384,7 +384,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        self.warn_of_misfit(condition.as_ref(), words.rest(), (place, named_place(place, written)), "", written);
+        self.warn_of_misfit(condition.as_ref(), words.rest(), place, named_place(place, written), "", written);
         Some(Rule { condition, action, place: rule_place(line) })
     }
 
@@ -426,7 +426,8 @@ impl Compiler<'_> {
             self.warn_of_misfit(
                 condition.as_ref(),
                 &line.words,
-                (EvalPlace::BackRequestContent, EvalPlace::BackRequestContent),
+                EvalPlace::BackRequestContent,
+                EvalPlace::BackRequestContent,
                 "",
                 written,
             );
@@ -457,7 +458,7 @@ impl Compiler<'_> {
         let (target, rest) = line.words.split_first()?;
         let what = "error detected while parsing switching rule";
         let condition = self.bare_condition(line, rest, reach, names, what)?;
-        self.warn_of_misfit(Some(&condition), rest, (EvalPlace::ServerChoice, EvalPlace::ServerChoice), "", written);
+        self.warn_of_misfit(Some(&condition), rest, EvalPlace::ServerChoice, EvalPlace::ServerChoice, "", written);
         let name = &target.text;
         if name.contains('%') {
             names.begin_late();
@@ -483,19 +484,20 @@ impl Compiler<'_> {
         Some(ServerRule { condition, target: ServerTarget::Server(server), place: rule_place(line) })
     }
 
-    /// Reports HAProxy's warning about a condition with fetches that are not available at the place; the second place
-    /// is HAProxy's name for it.
+    /// Reports HAProxy's warning about a condition with fetches that are not available at the place; HAProxy
+    /// names it `shown`.
     pub(super) fn warn_of_misfit(
         &mut self,
         condition: Option<&Condition>,
         words: &[Word],
-        (place, told): (EvalPlace, EvalPlace),
+        place: EvalPlace,
+        shown: EvalPlace,
         set: &str,
         written: &ProxySpec,
     ) {
         let (Some(condition), Some(first)) = (condition, words.first()) else { return };
         let set = if set.is_empty() { String::new() } else { format!(" in '{set}'") };
-        if let Some(message) = condition.misfit(place, told, &set) {
+        if let Some(message) = condition.misfit(place, shown, &set) {
             self.warn(Diagnostic::warning(first.span, message));
         }
         if written.mode == Mode::Http && condition.asks_for_layer6() {
@@ -527,7 +529,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        self.warn_of_misfit(condition.as_ref(), rest, (EvalPlace::Switching, EvalPlace::Switching), "", written);
+        self.warn_of_misfit(condition.as_ref(), rest, EvalPlace::Switching, EvalPlace::Switching, "", written);
         if target.text.contains('%') {
             names.begin_late();
             let format = LogFormat::for_rule(&target.text, Purpose::Text, EvalPlace::Switching, names);

@@ -64,7 +64,8 @@ pub struct ScriptMap<'a> {
 /// The map is invalid.
 pub fn add_script_map(
     map: ScriptMap<'_>,
-    (program, states): (&Program, &ListStates),
+    program: &Program,
+    states: &ListStates,
     key: Key,
     resolver: &mut dyn Resolver,
 ) -> Result<Conversion, String> {

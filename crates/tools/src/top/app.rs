@@ -121,7 +121,7 @@ impl App {
     /// Selects and sorts the rows; the selection is kept.
     fn arrange(&mut self) {
         let chosen = self.chosen().map(|one| (one.row.kind, one.row.label()));
-        self.rows = choose(&self.all, self.scope, self.sort, &self.filter);
+        self.rows = choose(&self.all, self.scope, self.sort.0, self.sort.1, &self.filter);
         let place = self.rows.iter().position(|one| chosen == Some((one.row.kind, one.row.label())));
         let last = self.rows.len().saturating_sub(1);
         let place = place.unwrap_or_else(|| self.table.selected().unwrap_or(0).min(last));

@@ -114,7 +114,7 @@ pub fn with_rates(sample: &Sample, before: Option<&Sample>) -> Vec<ViewRow> {
 }
 
 /// Selects and sorts rows.
-pub fn choose(rows: &[ViewRow], scope: Scope, (sort, reversed): (SortKey, bool), filter: &str) -> Vec<ViewRow> {
+pub fn choose(rows: &[ViewRow], scope: Scope, sort: SortKey, reversed: bool, filter: &str) -> Vec<ViewRow> {
     let wanted = filter.to_lowercase();
     let fits = |one: &&ViewRow| {
         scope.has(one.row.kind) && format!("{} {}", one.row.label(), one.row.status).to_lowercase().contains(&wanted)
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn rows_are_chosen_and_sorted() {
         let names = |scope, sort, reversed, filter| {
-            let chosen = choose(&rows(), scope, (sort, reversed), filter);
+            let chosen = choose(&rows(), scope, sort, reversed, filter);
             chosen.iter().map(|one| one.row.label()).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(names(Scope::All, SortKey::Name, false, ""), "www app/s1 app/s2 app");

@@ -38,8 +38,8 @@ pub fn open(office: &Rc<Master>, sockets: Sockets, environment: Vec<String>) {
         let set = CommandSet { state: Rc::clone(&counter), tables: &[TABLE, debug::TABLE] };
         let mut first = Conversation::begin(level, PATIENCE);
         first.prompt = Prompt::Silent;
-        let entrance = (opened.socket, entrance(&bind));
-        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, entrance, first, Rc::clone(&crowd), || false));
+        let (socket, entrance) = (opened.socket, entrance(&bind));
+        rt::spawn(rt::Class::Normal, rt::NO_TAG, accept(set, socket, entrance, first, Rc::clone(&crowd), || false));
     }
 }
 
@@ -201,7 +201,7 @@ impl CommandTarget for Counter {
         let typed = ReceivedCommand { command: rest_of_line, ..typed };
         match target {
             Some(pid) if is_session => {
-                Some(Box::pin(forward::session(&self.0, pid, typed, conversation, (answer, rest))))
+                Some(Box::pin(forward::session(&self.0, pid, typed, conversation, answer, rest)))
             }
             _ if rest_of_line.is_empty() => {
                 conversation.target = target;

@@ -35,7 +35,8 @@ pub(super) async fn session(
     pid: u32,
     typed: ReceivedCommand<'_>,
     conversation: &mut Conversation,
-    (answer, rest): (&mut Answer, &mut RemainingInput),
+    answer: &mut Answer,
+    rest: &mut RemainingInput,
 ) -> Result<(), Disconnected> {
     let Some(worker) = reach(office, pid, answer) else { return Ok(()) };
     let mut before = settings(conversation);
@@ -124,7 +125,7 @@ impl Session {
                 {
                     return Poll::Ready(Event::Late);
                 }
-                self.poll(cx, (&mut *answer, &mut *rest), &mut said)
+                self.poll(cx, answer, rest, &mut said)
             });
             match event.await {
                 Event::Moved => {}
@@ -141,7 +142,8 @@ impl Session {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        (answer, rest): (&mut Answer, &mut RemainingInput),
+        answer: &mut Answer,
+        rest: &mut RemainingInput,
         said: &mut base::Buffer,
     ) -> Poll<Event> {
         // The worker is polled before the client: input after the end of the session is for the master.

@@ -194,8 +194,7 @@ impl Master {
 
     /// Returns the answer to `show proc`.
     pub fn show(&self) -> String {
-        let master = (std::process::id(), self.started, &*version::of_runtime());
-        self.roster.borrow().show(master, rt::now())
+        self.roster.borrow().show(std::process::id(), self.started, &version::of_runtime(), rt::now())
     }
 
     /// Returns the worker with this relative number; there is only number 1.

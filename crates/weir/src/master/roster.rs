@@ -3,6 +3,7 @@
 
 use base::Moment;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// State of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,17 +111,17 @@ impl Roster {
         }
     }
 
-    /// Returns the answer to `show proc`.
-    pub fn show(&self, master: (u32, Moment, &str), now: Moment) -> String {
+    /// Returns the answer to `show proc`. `pid`, `started` and `version` are those of the master.
+    pub fn show(&self, pid: u32, started: Moment, version: &str, now: Moment) -> String {
         let mut text =
             format!("{:<15} {:<15} {:<15} {:<15} {:<15}\n", "#<PID>", "<type>", "<reloads>", "<uptime>", "<version>");
-        let (pid, started, version) = master;
         let reloads = format!("{} [failed: {}]", self.reloads, self.failed);
-        row(&mut text, pid, "master", &reloads, (started, now), version);
+        row(&mut text, pid, "master", &reloads, now.saturating_since(started), version);
         text.push_str("# workers\n");
         let rows = |former: bool, text: &mut String| {
             for entry in self.entries.iter().filter(|entry| (entry.standing == WorkerState::Former) == former) {
-                row(text, entry.pid, "worker", &entry.reloads.to_string(), (entry.started, now), &entry.version);
+                let up = now.saturating_since(entry.started);
+                row(text, entry.pid, "worker", &entry.reloads.to_string(), up, &entry.version);
             }
         };
         rows(false, &mut text);
@@ -132,8 +133,8 @@ impl Roster {
     }
 }
 
-fn row(text: &mut String, pid: u32, kind: &str, reloads: &str, (started, now): (Moment, Moment), version: &str) {
-    let up = now.saturating_since(started).as_secs();
+fn row(text: &mut String, pid: u32, kind: &str, reloads: &str, up: Duration, version: &str) {
+    let up = up.as_secs();
     let up = format!("{}d{:02}h{:02}m{:02}s", up / 86_400, up / 3_600 % 24, up / 60 % 60, up % 60);
     let _ = writeln!(text, "{pid:<15} {kind:<15} {reloads:<15} {up:<15} {version}");
 }
@@ -204,7 +205,7 @@ mod tests {
         let mut roster = serving();
         begin_reload(&mut roster);
         roster.add(11, at(90_061), "v2".into());
-        let shown = roster.show((9, at(0), "m"), at(90_062));
+        let shown = roster.show(9, at(0), "m", at(90_062));
         let expected = "\
 #<PID>          <type>          <reloads>       <uptime>        <version>      
 9               master          1 [failed: 0]   1d01h01m02s     m

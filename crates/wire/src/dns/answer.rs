@@ -138,7 +138,7 @@ impl Reader<'_> {
             let end = begin + length;
             let data = self.message.get(begin..end).ok_or(Malformed)?;
             if class == INTERNET
-                && let Some(data) = self.data(kind, data, (begin, end))?
+                && let Some(data) = self.data(kind, data, begin)?
             {
                 records.push(Record { name, data });
             }
@@ -147,10 +147,10 @@ impl Reader<'_> {
         Ok(records)
     }
 
-    fn data(&self, kind: u16, data: &[u8], (begin, end): (usize, usize)) -> Result<Option<Data>, Malformed> {
+    fn data(&self, kind: u16, data: &[u8], begin: usize) -> Result<Option<Data>, Malformed> {
         // A name in a record has to end at the end of the record.
         let name = |at: usize| match Name::read(self.message, at)? {
-            (name, behind) if behind == end => Ok(name),
+            (name, behind) if behind == begin + data.len() => Ok(name),
             _ => Err(Malformed),
         };
         Ok(Some(match kind {

@@ -60,7 +60,7 @@ proptest! {
             prop_assert!(notify.argument(name.as_bytes(), value.data()));
         }
         let mut out = Vec::new();
-        prop_assert!(notify.encode((stream, id), u32::MAX, &mut out));
+        prop_assert!(notify.encode(stream, id, u32::MAX, &mut out));
         let found = next_frame(&out, u32::MAX).unwrap().unwrap();
         prop_assert_eq!(found.1, out.len());
         prop_assert_eq!((found.0.kind, found.0.stream, found.0.id), (kind::NOTIFY, stream, id));

@@ -131,7 +131,8 @@ pub fn keywords() -> impl Iterator<Item = &'static str> {
 /// HAProxy's sentence about the words.
 pub fn read(
     spec: &Spec,
-    (backend, name): (&str, &str),
+    backend: &str,
+    name: &str,
     words: &[String],
     environment: &Environment,
 ) -> Result<ServerSpec, String> {
@@ -222,7 +223,7 @@ mod tests {
 
     fn read_words(text: &str) -> Result<ServerSpec, String> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        read(&Spec::default(), ("b", "s"), &words, &Environment::new())
+        read(&Spec::default(), "b", "s", &words, &Environment::new())
     }
 
     #[test]
@@ -248,7 +249,7 @@ mod tests {
             assert_eq!(read_words(words).unwrap_err(), expected, "{words}");
         }
         assert_eq!(
-            read(&Spec::default(), ("b", "n$19"), &["127.0.0.1:1".to_owned()], &Environment::new()).unwrap_err(),
+            read(&Spec::default(), "b", "n$19", &["127.0.0.1:1".to_owned()], &Environment::new()).unwrap_err(),
             "character '$' is not permitted in server name 'n$19'."
         );
     }

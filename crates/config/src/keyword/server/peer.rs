@@ -22,7 +22,8 @@ pub(crate) struct PeerOptions {
 /// Reads the options from a word on, optionally preceded by an address. Messages begin with `head`.
 pub(crate) fn read(
     line: &Line,
-    (first, has_address): (usize, bool),
+    first: usize,
+    has_address: bool,
     head: &str,
     base: &ServerDraft,
     environment: &Environment,

@@ -147,14 +147,14 @@ impl<'a> NewBackend<'a> {
 
 fn add(call: &mut Call<'_, Worker>) {
     let words = call.words.get(2..).unwrap_or_default();
-    let added = NewBackend::read(words).and_then(|wanted| register((&call.state.process, call.generation), &wanted));
+    let added = NewBackend::read(words).and_then(|wanted| register(&call.state.process, call.generation, &wanted));
     match added {
         Ok(()) => call.inform("New backend registered."),
         Err(sentence) => call.refuse(&sentence),
     }
 }
 
-fn register((shared, generation): (&Process, &Generation), wanted: &NewBackend<'_>) -> Result<(), String> {
+fn register(shared: &Process, generation: &Generation, wanted: &NewBackend<'_>) -> Result<(), String> {
     let mut written = generation.written();
     let written = written.as_mut().ok_or("Backends cannot be added to this process.")?;
     let place = written.defaults.iter().rposition(|section| section.name == wanted.defaults && !section.purged);
@@ -187,7 +187,7 @@ fn register((shared, generation): (&Process, &Generation), wanted: &NewBackend<'
         written.proxies.reserve_exact(index / 8 + 1);
     }
     written.proxies.push(own);
-    let entered = enter((shared, generation), written, place);
+    let entered = enter(shared, generation, written, place);
     if entered.is_err() {
         written.proxies.truncate(generation.program.proxies.places());
     }
@@ -196,8 +196,8 @@ fn register((shared, generation): (&Process, &Generation), wanted: &NewBackend<'
 
 /// Gives the backend the index of a removed one, or extends every table that has an entry per backend. The name is
 /// registered last.
-fn enter((shared, generation): (&Process, &Generation), written: &mut Spec, defaults: usize) -> Result<(), String> {
-    let (proxy, known) = compile::add_backend((written, &generation.program), defaults)?;
+fn enter(shared: &Process, generation: &Generation, written: &mut Spec, defaults: usize) -> Result<(), String> {
+    let (proxy, known) = compile::add_backend(written, &generation.program, defaults)?;
     let fits = |place: usize| {
         let old = generation.program.proxies.get(place).filter(|_| !generation.program.proxies.is_present(place));
         old.is_some_and(|old| compile::is_backend_predecessor(old, &proxy))
@@ -244,7 +244,7 @@ const IN_USE: &str = "Backend still has attached streams on it.";
 const REFERENCED: &str = "This proxy cannot be removed at runtime due to other configuration elements pointing to it.";
 
 /// Returns a backend that may be removed now.
-fn removable<'a>((shared, generation): (&Process, &'a Generation), name: &str) -> Result<&'a Proxy, Obstacle> {
+fn removable<'a>(shared: &Process, generation: &'a Generation, name: &str) -> Result<&'a Proxy, Obstacle> {
     let proxy = find_backend(&generation.program, name).map_err(Obstacle::Lasting)?;
     let state = &shared.live.proxies[proxy.index];
     let lasting = |sentence| Err(Obstacle::Lasting(sentence));
@@ -271,7 +271,7 @@ fn removable<'a>((shared, generation): (&Process, &'a Generation), name: &str) -
 
 fn delete(call: &mut Call<'_, Worker>) {
     let shared = &call.state.process;
-    let proxy = match removable((shared, call.generation), call.word(2)) {
+    let proxy = match removable(shared, call.generation, call.word(2)) {
         Ok(proxy) => proxy,
         Err(Obstacle::Lasting(sentence)) => return call.refuse(sentence),
         Err(Obstacle::Passing) => return call.refuse(IN_USE),
@@ -291,11 +291,11 @@ fn delete(call: &mut Call<'_, Worker>) {
 }
 
 /// Returns the state of `wait <delay> be-removable <backend>`.
-pub(super) fn wait((shared, generation): (&Process, &Generation), name: &str) -> Condition {
+pub(super) fn wait(shared: &Process, generation: &Generation, name: &str) -> Condition {
     if name.is_empty() {
         return Condition::Refused("Missing backend name.".to_owned());
     }
-    match removable((shared, generation), name) {
+    match removable(shared, generation, name) {
         Ok(_) => Condition::Met,
         Err(Obstacle::Lasting(sentence)) => Condition::Failed(sentence.to_owned()),
         Err(Obstacle::Passing) => Condition::Unmet(IN_USE.to_owned()),

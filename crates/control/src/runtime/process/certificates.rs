@@ -394,17 +394,17 @@ fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
             usage: draft.usage,
             id: draft.answer().and_then(|der| Answer::parse(der).ok()).map(|answer| answer.id),
         };
-        return Some(lines(name, &shown, ("Uncommitted", false)));
+        return Some(lines(name, &shown, "Uncommitted", false));
     }
     let is_for_tokens = call.generation.program.keys.tokens().allows(name.as_bytes());
     match find(call, name)? {
-        CertificateLookup::Empty => Some(lines(name, &CertificateDetails::default(), ("Empty", is_for_tokens))),
+        CertificateLookup::Empty => Some(lines(name, &CertificateDetails::default(), "Empty", is_for_tokens)),
         CertificateLookup::Keyless(keys) => {
             let files = Files { certificate: keys.file.as_deref().map(str::to_owned), ..Files::default() };
             let der = keys.chain.first().map_or(&[][..], Vec::as_slice);
             let chain = keys.chain.iter().skip(1).map(Vec::as_slice).collect();
             let shown = CertificateDetails { der, chain, files: Some(&files), ..CertificateDetails::default() };
-            Some(lines(name, &shown, ("Unused", is_for_tokens)))
+            Some(lines(name, &shown, "Unused", is_for_tokens))
         }
         CertificateLookup::Here(certificate, status) => {
             let program = &call.generation.program;
@@ -418,7 +418,7 @@ fn details(call: &Call<'_, Worker>, name: &str) -> Option<String> {
                 usage: certificate.usage,
                 id,
             };
-            Some(lines(name, &shown, (status, is_for_tokens)))
+            Some(lines(name, &shown, status, is_for_tokens))
         }
     }
 }
@@ -436,7 +436,7 @@ struct CertificateDetails<'a> {
 }
 
 /// Returns the lines about a certificate.
-fn lines(name: &str, shown: &CertificateDetails<'_>, (status, for_tokens): (&str, bool)) -> String {
+fn lines(name: &str, shown: &CertificateDetails<'_>, status: &str, for_tokens: bool) -> String {
     let mut text = format!("Filename: {name}\n");
     if let Some(files) = shown.files {
         let named = [

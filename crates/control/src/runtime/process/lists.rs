@@ -171,11 +171,10 @@ async fn show_lists(call: &mut Call<'_, Worker>, kind: Kind) -> Result<(), super
     Ok(())
 }
 
-fn lend<T>((worker, generation): (&Worker, &Generation), with: impl FnOnce(&Context<'_>) -> T) -> T {
+fn lend<T>(worker: &Worker, generation: &Generation, with: impl FnOnce(&Context<'_>) -> T) -> T {
     let shared = &worker.process;
-    worker.with_arena(|arena| {
-        streamless_context::lend((&generation.program, &generation.lists), &shared.live, arena, with)
-    })
+    worker
+        .with_arena(|arena| streamless_context::lend(&generation.program, &generation.lists, &shared.live, arena, with))
 }
 
 fn get(call: &mut Call<'_, Worker>, kind: Kind) {
@@ -188,7 +187,7 @@ fn get(call: &mut Call<'_, Worker>, kind: Kind) {
     let mut out = Vec::new();
     for (view, base) in list.views.iter().enumerate() {
         let lookup = Lookup::new(0, view, base.clone(), list.entries.clone());
-        lend((call.state, call.generation), |context| get_in(context, &lookup, state, &text, kind, &mut out));
+        lend(call.state, call.generation, |context| get_in(context, &lookup, state, &text, kind, &mut out));
     }
     call.answer.push(out);
 }

@@ -178,8 +178,8 @@ impl CommandTarget for Worker {
 
     fn condition(&self, name: &str, argument: &str) -> Option<Condition> {
         match name {
-            "srv-removable" => Some(servers::removed::wait((&self.process, &Worker::generation(self)), argument)),
-            "be-removable" => Some(backends::wait((&self.process, &Worker::generation(self)), argument)),
+            "srv-removable" => Some(servers::removed::wait(&self.process, &Worker::generation(self), argument)),
+            "be-removable" => Some(backends::wait(&self.process, &Worker::generation(self), argument)),
             _ => None,
         }
     }
@@ -205,11 +205,11 @@ pub fn start(sockets: Vec<Opened>) {
         let Some(configured) = runtime.sockets.get(opened.index) else { continue };
         let set = CommandSet { state: Rc::clone(worker), tables: TABLES };
         let first = conversation(configured, runtime.timeout);
-        let entrance = (opened.socket, entrance(&configured.bind));
+        let (socket, entrance) = (opened.socket, entrance(&configured.bind));
         let (crowd, worker) = (Rc::clone(&crowd), Rc::clone(worker));
         rt::spawn(rt::Class::Normal, rt::NO_TAG, async move {
             worker.watch_stop().await;
-            accept(set, entrance, first, crowd, || worker.process.is_stopping()).await;
+            accept(set, socket, entrance, first, crowd, || worker.process.is_stopping()).await;
         });
     }
 }

@@ -60,7 +60,8 @@ fn show<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 /// `show stat domain resolvers`.
 pub(super) async fn statistics(
-    (worker, generation): (&Worker, &Generation),
+    worker: &Worker,
+    generation: &Generation,
     answer: &mut Answer,
     form: Form,
     desc: bool,
@@ -83,7 +84,7 @@ pub(super) async fn statistics(
             if form == Form::Json {
                 answer.push(std::mem::replace(&mut comma, ","));
             }
-            line(answer, (written, nameserver, counts), form, desc);
+            line(answer, written, nameserver, counts, form, desc);
             answer.relieve().await?;
         }
     }
@@ -93,12 +94,7 @@ pub(super) async fn statistics(
     Ok(())
 }
 
-fn line(
-    answer: &mut Answer,
-    (section, nameserver, counts): (&Resolvers, &Nameserver, &Counts),
-    form: Form,
-    desc: bool,
-) {
+fn line(answer: &mut Answer, section: &Resolvers, nameserver: &Nameserver, counts: &Counts, form: Form, desc: bool) {
     let named = [
         (Field { name: "id", tags: "CGPV", doc: "ID" }, Value::text(&*nameserver.name)),
         (Field { name: "pid", tags: "CGPV", doc: "Parent ID" }, Value::text(&*section.name)),

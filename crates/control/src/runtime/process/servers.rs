@@ -171,7 +171,7 @@ fn show_backend(call: &mut Call<'_, Worker>) {
 async fn each_server(
     call: &mut Call<'_, Worker>,
     header: &str,
-    write: fn(&mut Answer, &Worker, BackendServer<'_>, Anonymization),
+    write: fn(&mut Answer, &Worker, &Proxy, &Server, Anonymization),
 ) -> Result<(), super::super::Disconnected> {
     let found = match backends(&call.generation.program, call.word(3)) {
         Ok(found) => found,
@@ -183,7 +183,7 @@ async fn each_server(
     call.answer.push(header);
     for proxy in found {
         for server in proxy.backend.iter().flat_map(|backend| &backend.servers) {
-            write(call.answer, call.state, (proxy, server), call.conversation.anonymous);
+            write(call.answer, call.state, proxy, server, call.conversation.anonymous);
             call.answer.relieve().await?;
         }
     }
@@ -263,7 +263,7 @@ fn get_weight(call: &mut Call<'_, Worker>) {
     });
 }
 
-fn change_weight(call: &mut Call<'_, Worker>, (proxy, server): BackendServer<'_>, word: usize) {
+fn change_weight(call: &mut Call<'_, Worker>, proxy: &Proxy, server: &Server, word: usize) {
     match weight::parse(call.word(word), server.weight) {
         Ok(weight) if weight != 0 && weight != server.weight && !live(call.state, proxy).heeds_weights() => {
             call.refuse("Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.");
@@ -274,7 +274,7 @@ fn change_weight(call: &mut Call<'_, Worker>, (proxy, server): BackendServer<'_>
 }
 
 fn set_weight(call: &mut Call<'_, Worker>) {
-    with_server(call, 2, |call, found| change_weight(call, found, 3));
+    with_server(call, 2, |call, (proxy, server)| change_weight(call, proxy, server, 3));
 }
 
 /// A change of the FQDN is executed on the worker that resolves it.
@@ -292,14 +292,14 @@ fn set_server(call: &mut Call<'_, Worker>) {
     const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | agent-send | \
                          check-addr | check-port | fqdn | health | name | ssl | state | weight";
     with_server(call, 2, |call, (proxy, server)| match (call.word(3), call.word(4)) {
-        ("weight", _) => change_weight(call, (proxy, server), 4),
-        ("addr", _) => address::change(call, (proxy, server)),
+        ("weight", _) => change_weight(call, proxy, server, 4),
+        ("addr", _) => address::change(call, proxy, server),
         ("state", "ready") => set_admin(call.state, proxy, server, Admin::Ready),
         ("state", "maint") => set_admin(call.state, proxy, server, Admin::Maintenance),
         ("state", "drain") => set_admin(call.state, proxy, server, Admin::Drain),
         ("state", _) => call.refuse("'set server <srv> state' expects 'ready', 'drain' and 'maint'."),
-        (what, _) if checks::CHANGES.contains(&what) => checks::change(call, (proxy, server)),
-        ("name", _) => name::change(call, (proxy, server)),
+        (what, _) if checks::CHANGES.contains(&what) => checks::change(call, proxy, server),
+        ("name", _) => name::change(call, proxy, server),
         ("ssl", _) => switch_tls(call, server),
         _ => call.refuse(USAGE),
     });

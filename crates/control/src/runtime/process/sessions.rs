@@ -196,14 +196,14 @@ fn shut_one<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
 
 fn shut_at_server<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
     Box::pin(async move {
-        let (backend, server) = match super::servers::find(&call.generation.program, call.word(3)) {
-            Ok((proxy, server)) => (proxy.index, server.index),
+        let place = match super::servers::find(&call.generation.program, call.word(3)) {
+            Ok((proxy, server)) => proxy.place_of(server),
             Err(sentence) => {
                 call.refuse(sentence);
                 return Ok(());
             }
         };
-        session_shutdown::shut_sessions(&call.state.process, (backend, server), Cause::Killed).await;
+        session_shutdown::shut_sessions(&call.state.process, place, Cause::Killed).await;
         Ok(())
     })
 }

@@ -134,7 +134,7 @@ fn set(call: &mut Call<'_, Worker>, kind: Kind, adds: bool) {
         return;
     };
     let mut held = call.state.process.service::<Certificates>().lock();
-    let answer = prepare(call, &mut held, (kind, &name), payload, adds);
+    let answer = prepare(call, &mut held, kind, &name, payload, adds);
     drop(held);
     match answer {
         Ok(done) => call.notice(&format!("transaction {done} for {kind_name} {name}!")),
@@ -145,7 +145,8 @@ fn set(call: &mut Call<'_, Worker>, kind: Kind, adds: bool) {
 fn prepare(
     call: &Call<'_, Worker>,
     held: &mut CertificateState,
-    (kind, name): (Kind, &str),
+    kind: Kind,
+    name: &str,
     payload: &[u8],
     adds: bool,
 ) -> Result<&'static str, String> {

@@ -64,7 +64,7 @@ pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: S
     let set = &mut *filters.borrow_mut();
     if let Some((position, plan)) = implied {
         set.context.has_backend = state.route.backend.is_some();
-        set.attach_first(position, position.0 != session.frontend, Box::new(CacheFilter::storing(plan, storing)));
+        set.attach_first(position, position.proxy != session.frontend, Box::new(CacheFilter::storing(plan, storing)));
         return;
     }
     let found = set.response.iter().find(|index| is_of(&set.attached[**index].filter, cache)).copied();
@@ -79,7 +79,9 @@ fn implied(session: &Session, state: &StreamState, cache: usize) -> Option<(Rule
     let proxies = [Some(session.proxy()), backend.map(|index| session.proxy_at(index))].into_iter().flatten();
     let mut all = proxies.flat_map(|proxy| proxy.filters.response.iter().map(move |index| (proxy, *index)));
     all.find_map(|(proxy, index)| match proxy.filters.list.get(index) {
-        Some(program::Filter::Cache(plan)) if plan.first && plan.cache == cache => Some(((proxy.index, index), *plan)),
+        Some(program::Filter::Cache(plan)) if plan.first && plan.cache == cache => {
+            Some((RulePosition { proxy: proxy.index, index }, *plan))
+        }
         _ => None,
     })
 }

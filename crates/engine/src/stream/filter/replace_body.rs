@@ -207,7 +207,7 @@ impl Scanner {
         let is_last = *window == Some(true);
         let until = if is_last { held.len() } else { held.len() - MATCH };
         let steps = Steps::for_replacing(held.len());
-        let mut search = regex.search(places, held, (&steps, true))?;
+        let mut search = regex.search(places, held, &steps, true)?;
         while made.len() < MADE {
             // An empty match is possible after the last byte.
             let found = match if *gone < until || is_last { search.next(*gone) } else { Ok(None) } {
@@ -287,7 +287,7 @@ mod tests {
     /// Result of the whole body at once.
     fn at_once(regex: &Regex, text: &[u8], body: &[u8]) -> Vec<u8> {
         let (mut places, steps, mut out, mut from) = (Places::default(), Steps::for_replacing(1 << 40), Vec::new(), 0);
-        let mut search = regex.search(&mut places, body, (&steps, true)).unwrap();
+        let mut search = regex.search(&mut places, body, &steps, true).unwrap();
         while let Some((start, end)) = search.next(from).unwrap().filter(|_| !body.is_empty()) {
             out.extend_from_slice(&body[from..start]);
             expand(&search, body, text, &mut |bytes| out.extend_from_slice(bytes));

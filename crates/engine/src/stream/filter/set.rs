@@ -59,10 +59,11 @@ impl Set {
     pub(super) fn attach(&mut self, session: &Session, state: &SharedStreamState, proxy: &Proxy, of_backend: bool) {
         let first = self.attached.len();
         for (index, plan) in proxy.filters.list.iter().enumerate() {
-            let filter = filter_of(plan, session, state, (proxy.index, index), of_backend);
+            let position = RulePosition { proxy: proxy.index, index };
+            let filter = filter_of(plan, session, state, position, of_backend);
             let filter = filter.unwrap_or_else(|| AttachedFilter::BuiltIn(Box::new(PlaceholderFilter)));
             self.scripted |= filter.is_script();
-            self.attached.push(FilterEntry { proxy: proxy.index, index, of_backend, filter });
+            self.attached.push(FilterEntry { position, of_backend, filter });
             let context = self.context;
             self.attached.last_mut().into_iter().for_each(|own| own.filter.note(&context, Event::Attached));
         }

@@ -58,7 +58,7 @@ impl Filter for SharedBandwidthFilter {
         let kind = if self.plan.upload { DataKind::BytesInRate } else { DataKind::BytesOutRate };
         let (now, waiting) = (rt::now(), input.len() as u64);
         let least = self.plan.min_size.max(SEGMENT.min(self.limit / 10)).clamp(1, self.limit.max(1)).min(waiting);
-        match entry.take_bytes(kind, now, self.limit, (least, waiting)) {
+        match entry.take_bytes(kind, now, self.limit, least, waiting) {
             Err(moment) => FilterOutput::Until(moment),
             Ok(bytes) => {
                 let gone = forward(input, output, usize::try_from(bytes).unwrap_or(usize::MAX)) as u64;

@@ -70,8 +70,8 @@ impl Effect {
             }
             Action::LimitBandwidth(change) => {
                 let (bytes, period) = change.evaluate(context);
-                let place = (change.proxy, change.filter?);
-                Self::Limit(place, bytes, period, tracking::share(session, context, place.0, place.1))
+                let place = filter::RulePosition { proxy: change.proxy, index: change.filter? };
+                Self::Limit(place, bytes, period, tracking::share(session, context, place))
             }
             Action::Attach(attach) => Self::Attach(AttachedServer::by(attach, context)),
             Action::SetEnd(end, expression) => Self::Ends(*end, end.change(context, expression)?),

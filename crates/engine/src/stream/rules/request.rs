@@ -198,9 +198,7 @@ pub async fn end(mut context: RequestContext<'_>, over: RequestEnd<'_>, body: Un
             let proxy = backend.map_or(context.session.proxy(), |index| context.session.proxy_at(index));
             rt::boxed(wait::tarpit(&mut context, proxy)).await;
         }
-        AnswerTiming::Streamed(number) => {
-            return rt::boxed(service_exchange::serve(context, number, body)).await;
-        }
+        AnswerTiming::Streamed(number) => return rt::boxed(service_exchange::serve(context, number, body)).await,
         AnswerTiming::Never => {
             context.client.conn.end_connection();
             return cut(context.session, context.state, ending.outcome);

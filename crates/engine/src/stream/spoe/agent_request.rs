@@ -178,10 +178,10 @@ async fn exchange(worker: &Rc<Worker>, to: Destination<'_>, notify: &Notify) -> 
         opened.map_err(|status| ExchangeError::Unconnected { status, greeted_wrong: claim.was_connected() })?;
         match claim.send(notify) {
             Ok(mut ticket) => {
-                trace(worker, (to.proxy, to.server), &events::SPOP_TX_NOTIFY, String::new);
+                trace(worker, to.proxy, to.server, &events::SPOP_TX_NOTIFY, String::new);
                 let answer = std::future::poll_fn(|cx| ticket.poll(cx)).await;
                 let event = if answer.is_ok() { &events::SPOP_RX_ACK } else { &events::SPOP_STRM_ERR };
-                trace(worker, (to.proxy, to.server), event, String::new);
+                trace(worker, to.proxy, to.server, event, String::new);
                 return answer.map_err(ExchangeError::Sent);
             }
             Err(SendRejection::TooBig) => return Err(ExchangeError::Refused(Failure::TooBig)),

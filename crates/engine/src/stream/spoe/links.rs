@@ -117,7 +117,7 @@ async fn carry(
         let Some(server) = proxy.server(server) else { return requests.fail(Status::IO) };
         let opened = open(&worker, &generation, proxy, server).await;
         let event = if opened.is_some() { &events::SPOP_CONN_NEW } else { &events::SPOP_CONN_ERR };
-        trace(&worker, (proxy, server), event, String::new);
+        trace(&worker, proxy, server, event, String::new);
         opened
     };
     // Idle connections outlive their generation, and must not keep it alive.
@@ -191,7 +191,7 @@ async fn secure(
     }
     let mut sni = Vec::new();
     if let Some(expression) = &tls.sni {
-        streamless_context::lend_process((worker, generation), &proxy.name, |context| {
+        streamless_context::lend_process(worker, generation, &proxy.name, |context| {
             let text = expression.evaluate(context).and_then(|value| context.as_text(value));
             sni.extend_from_slice(text.unwrap_or_default());
         });

@@ -2,6 +2,7 @@
 //! memory limit, it is cleared and rebuilt. Must never continue when the steps are exhausted.
 
 use super::Steps;
+use super::ends::MatchEnds;
 use super::program::{ALONE, Assertion, Inst, Program, ScanDirection, TooLarge};
 use super::starts::Starts;
 use crate::sample::Exhausted;
@@ -55,10 +56,7 @@ struct State {
     /// The patterns that have matched.
     matched: Box<[u32]>,
     before: Before,
-    /// A match ended before the byte.
-    ended_before: bool,
-    /// A match ends after the byte.
-    ends: bool,
+    ends: MatchEnds,
     /// The next state with the same hash, or [`UNKNOWN`].
     next: u32,
 }
@@ -68,8 +66,7 @@ struct State {
 struct StartSet {
     insts: Vec<u32>,
     matched: Vec<u32>,
-    ended_before: bool,
-    ends: bool,
+    ends: MatchEnds,
 }
 
 #[derive(Default)]
@@ -158,7 +155,7 @@ impl Automaton {
                 if at & SPECIAL != 0 {
                     at &= !SPECIAL;
                     let state = cache.state(self, at);
-                    if state.ended_before || state.ends {
+                    if state.ends.before || state.ends.after {
                         return Ok(true);
                     }
                     if state.insts.is_empty() {
@@ -167,7 +164,7 @@ impl Automaton {
                 }
             }
             let end = cache.follow(self, at, self.end(), steps)?;
-            Ok(cache.state(self, end & !SPECIAL).ended_before)
+            Ok(cache.state(self, end & !SPECIAL).ends.before)
         })
     }
 
@@ -219,10 +216,10 @@ impl Automaton {
                 if at & SPECIAL != 0 {
                     at &= !SPECIAL;
                     let state = cache.state(self, at);
-                    if state.ended_before {
+                    if state.ends.before {
                         starts.set(place + 1);
                     }
-                    if state.ends {
+                    if state.ends.after {
                         starts.set(place);
                     }
                     if several {
@@ -234,7 +231,7 @@ impl Automaton {
                 }
             }
             let end = cache.follow(self, at, self.end(), steps)?;
-            if cache.state(self, end & !SPECIAL).ended_before {
+            if cache.state(self, end & !SPECIAL).ends.before {
                 starts.set(0);
             }
             Ok(())
@@ -363,11 +360,10 @@ impl Cache {
             insts: Box::default(),
             matched: Box::default(),
             before: Before::Nothing,
-            ended_before: false,
-            ends: false,
+            ends: MatchEnds::default(),
             next: UNKNOWN,
         };
-        let hash = self.work.hash(start.before, (false, false));
+        let hash = self.work.hash(start.before, start.ends);
         self.add(automaton, start, hash);
     }
 
@@ -383,7 +379,7 @@ impl Cache {
     fn add(&mut self, automaton: &Automaton, mut state: State, hash: u64) -> u32 {
         let number = self.transitions.len() as u32;
         let is_over = automaton.program.anchored && state.insts.is_empty() && number > 0;
-        let special = state.ended_before || state.ends || is_over;
+        let special = state.ends.before || state.ends.after || is_over;
         let marked = if special { number | SPECIAL } else { number };
         self.transitions.resize(self.transitions.len() + automaton.columns(), UNKNOWN);
         self.memory += automaton.columns() * 4 + (state.insts.len() + state.matched.len()) * 4 + 200;
@@ -394,13 +390,13 @@ impl Cache {
     }
 
     /// Returns the state found by the current computation, if it is cached.
-    fn known(&self, automaton: &Automaton, hash: u64, before: Before, ends: (bool, bool)) -> Option<u32> {
+    fn known(&self, automaton: &Automaton, hash: u64, before: Before, ends: MatchEnds) -> Option<u32> {
         let mut at = *self.known.get(&hash)?;
         while at != UNKNOWN {
             let state = self.state(automaton, at & !SPECIAL);
             if *state.insts == *self.work.found
                 && *state.matched == *self.work.matched
-                && (state.before, state.ended_before, state.ends) == (before, ends.0, ends.1)
+                && (state.before, state.ends) == (before, ends)
             {
                 return Some(at);
             }
@@ -436,7 +432,7 @@ impl Cache {
         let Self { work, states, begun, .. } = self;
         let begun = &begun[&(before, class)];
         work.reset();
-        let (ended_before, ends) = work.advance(automaton, &states[number].insts, before, class, steps)?;
+        let ends = work.advance(automaton, &states[number].insts, before, class, steps)?;
         steps.take(begun.insts.len() as u64)?;
         for inst in &begun.insts {
             if work.meet(*inst) {
@@ -444,7 +440,7 @@ impl Cache {
             }
         }
         work.matched.extend_from_slice(&begun.matched);
-        let ends = (ended_before || begun.ended_before, ends || begun.ends);
+        let ends = MatchEnds { before: ends.before || begun.ends.before, after: ends.after || begun.ends.after };
         steps.take(2 * work.found.len() as u64)?;
         work.prune(&automaton.program.families);
         work.found.sort_unstable();
@@ -457,7 +453,7 @@ impl Cache {
             return Ok(known);
         }
         let (insts, matched) = (self.work.found.as_slice().into(), self.work.matched.as_slice().into());
-        let state = State { insts, matched, before, ended_before: ends.0, ends: ends.1, next: UNKNOWN };
+        let state = State { insts, matched, before, ends, next: UNKNOWN };
         steps.take(ADDITION + automaton.columns() as u64 / 4 + state.insts.len() as u64)?;
         if self.memory > automaton.most_memory {
             self.begin(automaton);
@@ -507,7 +503,7 @@ impl Work {
     }
 
     /// The hash of the computed state.
-    fn hash(&self, before: Before, ends: (bool, bool)) -> u64 {
+    fn hash(&self, before: Before, ends: MatchEnds) -> u64 {
         FxBuildHasher.hash_one((&*self.found, &*self.matched, before, ends))
     }
 
@@ -525,12 +521,12 @@ impl Work {
         steps: &Steps,
     ) -> Result<StartSet, Exhausted> {
         self.reset();
-        let (ended_before, ends) = self.advance(automaton, &[automaton.program.start], before, class, steps)?;
-        Ok(StartSet { insts: self.found.clone(), matched: self.matched.clone(), ended_before, ends })
+        let ends = self.advance(automaton, &[automaton.program.start], before, class, steps)?;
+        Ok(StartSet { insts: self.found.clone(), matched: self.matched.clone(), ends })
     }
 
-    /// Consumes a byte of a class, or the end. Computes the active instructions after it; returns whether a match ended
-    /// before it, and whether one ends after it.
+    /// Consumes a byte of a class, or the end. Computes the active instructions after it; returns whether matches end
+    /// before and after it.
     fn advance(
         &mut self,
         automaton: &Automaton,
@@ -538,8 +534,8 @@ impl Work {
         before: Before,
         class: u16,
         steps: &Steps,
-    ) -> Result<(bool, bool), Exhausted> {
-        let (mut ended_before, mut ends) = (false, false);
+    ) -> Result<MatchEnds, Exhausted> {
+        let mut ends = MatchEnds::default();
         let program = &automaton.program;
         // Both sides of the position before the byte are known: assertions are decided.
         self.stack.clear();
@@ -557,7 +553,7 @@ impl Work {
                 Inst::Look(looking, next) if automaton.holds(looking, before, class) => self.stack.push(next),
                 Inst::Look(..) => {}
                 Inst::Match(pattern) => {
-                    ended_before = true;
+                    ends.before = true;
                     self.matched.push(pattern);
                 }
                 inst => taken.extend(automaton.takes(inst, class)),
@@ -583,13 +579,13 @@ impl Work {
                     self.stack.extend_from_slice(&program.splits[first as usize..][..count as usize]);
                 }
                 Inst::Match(pattern) => {
-                    ends = true;
+                    ends.after = true;
                     self.matched.push(pattern);
                 }
                 _ => self.found.push(at),
             }
         }
-        Ok((ended_before, ends))
+        Ok(ends)
     }
 }
 

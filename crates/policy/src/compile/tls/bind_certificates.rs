@@ -1,7 +1,7 @@
 //! The certificates of a `bind` line: from its own keywords, from crt-lists, from `ssl-f-use` of its frontend. Must
 //! never load a file except a crt-list.
 
-use super::line::Line;
+use super::line::{BindTlsContext, Line};
 use super::{located, reason};
 use crate::compile::Compiler;
 use crate::compile::tls::store::NamedCertificates;
@@ -46,16 +46,15 @@ impl Compiler<'_> {
     /// Returns the certificates of one keyword of a line.
     pub(super) fn written_source(
         &mut self,
-        (source, path): (CertificateSource, &Spanned<String>),
-        written: &BindTlsSpec,
-        is_http: bool,
-        global: &GlobalTlsSpec,
-        line: &Line,
+        source: CertificateSource,
+        path: &Spanned<String>,
+        context: &BindTlsContext<'_>,
         settings: &Arc<Settings>,
     ) -> Option<Vec<ListedCertificate>> {
         if source == CertificateSource::List {
-            return self.list(path, written, is_http, global, line);
+            return self.list(path, context);
         }
+        let BindTlsContext { written, global, line, .. } = *context;
         let is_default = source == CertificateSource::Default;
         let NamedCertificates { certificates, is_bundle } =
             self.certificates(path, written.common.folder.as_deref(), global, line)?;
@@ -71,14 +70,8 @@ impl Compiler<'_> {
     }
 
     /// Returns the certificates of a `crt-list`.
-    fn list(
-        &mut self,
-        path: &Spanned<String>,
-        written: &BindTlsSpec,
-        is_http: bool,
-        global: &GlobalTlsSpec,
-        line: &Line,
-    ) -> Option<Vec<ListedCertificate>> {
+    fn list(&mut self, path: &Spanned<String>, context: &BindTlsContext<'_>) -> Option<Vec<ListedCertificate>> {
+        let BindTlsContext { written, is_http, global, line } = *context;
         let name = located(&path.value, None, written.common.folder.as_deref());
         let head = format!("{}'crt-list' : ", line.head);
         let text = match (self.resolver.file_reader())(&name) {
@@ -116,8 +109,9 @@ impl Compiler<'_> {
             match self.listed(one, &place, is_http, global, &line, &mut known) {
                 Some(mut found) => {
                     for own in &mut found {
-                        let numbered = (one.number, &*own.entry.certificate.name);
-                        let serial = lines_known.push(numbered, &one.written_options, &one.written_names);
+                        let certificate = &own.entry.certificate.name;
+                        let serial =
+                            lines_known.push(one.number, certificate, &one.written_options, &one.written_names);
                         own.entry.line = Some(ListLine { list: Arc::clone(&list), serial });
                     }
                     listed.extend(found);
@@ -135,22 +129,20 @@ impl Compiler<'_> {
     /// name of the frontend, prefixed by `@` (configuration manual, "ssl-f-use").
     pub(super) fn used_list(
         &mut self,
-        (frontend, used): (&str, &[UsedCertificateSpec]),
-        written: &BindTlsSpec,
-        is_http: bool,
-        global: &GlobalTlsSpec,
-        line: &Line,
+        frontend: &str,
+        used: &[UsedCertificateSpec],
+        context: &BindTlsContext<'_>,
     ) -> Option<Vec<ListedCertificate>> {
         if used.is_empty() {
             return Some(Vec::new());
         }
-        let found: Vec<_> = used.iter().map(|used| self.used(used, written, is_http, global, line)).collect();
+        let found: Vec<_> = used.iter().map(|used| self.used(used, context)).collect();
         let name: Arc<str> = format!("@{frontend}").into();
         let (mut listed, mut lines) = (Vec::new(), CrtLines::default());
         for (used, found) in used.iter().zip(found).rev() {
             let options = crt_list::printed_use(used);
             for mut own in found? {
-                let serial = lines.push((0, &own.entry.certificate.name), &options, "");
+                let serial = lines.push(0, &own.entry.certificate.name, &options, "");
                 own.entry.line = Some(ListLine { list: Arc::clone(&name), serial });
                 listed.push(own);
             }
@@ -160,14 +152,8 @@ impl Compiler<'_> {
     }
 
     /// Returns the certificates of an `ssl-f-use` line.
-    fn used(
-        &mut self,
-        used: &UsedCertificateSpec,
-        written: &BindTlsSpec,
-        is_http: bool,
-        global: &GlobalTlsSpec,
-        line: &Line,
-    ) -> Option<Vec<ListedCertificate>> {
+    fn used(&mut self, used: &UsedCertificateSpec, context: &BindTlsContext<'_>) -> Option<Vec<ListedCertificate>> {
+        let BindTlsContext { written, is_http, global, line } = *context;
         let place = self.place(used.span);
         let bind = BindTlsSpec { sources: Vec::new(), ..written.clone() };
         // Invalid keywords were reported by the parser.

@@ -28,7 +28,7 @@ impl Compiler<'_> {
         (self.resolver.folder_reader())(&name)?;
         let mut lines = CrtLines::default();
         for certificate in found {
-            lines.push((0, &certificate.name), "", "");
+            lines.push(0, &certificate.name, "", "");
         }
         Some(self.tls.name_list(name.trim_end_matches('/').into(), lines))
     }
@@ -82,8 +82,10 @@ pub struct AddedLine {
 /// # Errors
 /// The line cannot be added.
 pub fn add_to_list(
-    (spec, program): (&Spec, &Program),
-    (list, serial): (&CrtList, usize),
+    spec: &Spec,
+    program: &Program,
+    list: &CrtList,
+    serial: usize,
     text: &str,
     known: KnownTls,
 ) -> Result<AddedLine, AddError> {

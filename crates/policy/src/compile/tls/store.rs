@@ -177,7 +177,7 @@ impl Compiler<'_> {
             let paths = Paths::written(load, path, base, load.key_base.as_deref().or(global.key_base.as_deref()));
             let is_missing =
                 (self.resolver.file_reader())(paths.file()).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-            let stand_in = if is_missing { self.stand_in((&name, paths.file()), load) } else { None };
+            let stand_in = if is_missing { self.stand_in(&name, paths.file(), load) } else { None };
             if let Some(certificate) = stand_in.unwrap_or_else(|| self.load(&name, &paths, load, global, &line)) {
                 if certificate.is_err() && load.jwt == Some(true) {
                     self.allow_without_key(&name, paths.file());

@@ -99,19 +99,14 @@ fn show_fd<'a>(call: &'a mut Call<'_, Worker>) -> Pending<'a> {
                 continue;
             };
             gap = 0;
-            show(call, &knowledge, &selection, (number, &info));
+            show(call, &knowledge, &selection, number, &info);
         }
         Ok(())
     })
 }
 
 /// Writes the line of a descriptor if it is selected.
-fn show(
-    call: &mut Call<'_, Worker>,
-    knowledge: &Knowledge,
-    selection: &Selection,
-    (number, info): (i32, &DescriptorInfo),
-) {
+fn show(call: &mut Call<'_, Worker>, knowledge: &Knowledge, selection: &Selection, number: i32, info: &DescriptorInfo) {
     let known = knowledge.descriptors.get(&number).copied().unwrap_or_default();
     let program = &call.generation.program;
     let listening = knowledge.listening.get(&number);

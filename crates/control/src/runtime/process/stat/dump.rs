@@ -35,7 +35,7 @@ async fn section(call: &mut Call<'_, Worker>, name: &str, kinds: u8) -> Result<(
             let Some(guid) = guid(proxy, kind) else { continue };
             call.answer.push(guid);
             call.answer.push(",");
-            let object = Object::new(call.state, &call.generation.program, (proxy, kind), false);
+            let object = Object::new(call.state, &call.generation.program, proxy, kind, false);
             for column in columns(kinds) {
                 let _ = write!(call.answer, "{},", number(&column.of(&object)));
             }

@@ -46,7 +46,7 @@ impl Drop for RelaySlot {
 }
 
 /// Accepts connections until the process stops.
-pub async fn accept(worker: Rc<Worker>, relay: usize, (socket, entrance): (Arc<ListeningSocket>, LowerLayers)) {
+pub async fn accept(worker: Rc<Worker>, relay: usize, socket: Arc<ListeningSocket>, entrance: LowerLayers) {
     let Ok(mut listener) = Listener::new(socket) else { return };
     loop {
         let ready = std::future::poll_fn(|cx| {

@@ -41,7 +41,7 @@ pub fn start(sockets: Vec<RelaySocket>) {
             worker.watch_stop().await;
             match kind {
                 Reception::Connections(socket, entrance) => {
-                    connection::accept(worker, relay, (socket, entrance)).await;
+                    connection::accept(worker, relay, socket, entrance).await;
                 }
                 Reception::Datagrams(socket) => datagrams::receive(worker, relay, socket).await,
             }
