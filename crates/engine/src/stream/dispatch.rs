@@ -53,9 +53,20 @@ const FAULT: Outcome = Outcome::new(Cause::Internal, Phase::Request);
 /// The head of the request does not fit in the buffer.
 const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 400, page: true };
 
-/// Forwards a request to its backend, and the answer to the client.
-pub async fn dispatch(context: RequestContext<'_>, body: UnreadBody) {
-    let Some((route, mut context, body)) = route::route(context, body).await else { return };
+/// Forwards a request to its backend, and the answer to the client. The parts of the context are parameters of their own: a future
+/// that begins with a struct is copied as a whole, all of its kilobyte, when its caller stores it.
+pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
+    let mut context = RequestContext { session, client, state };
+    let mut body = body;
+    let route = match route::at_once(&context) {
+        Some(route) => route,
+        None => {
+            let routed = rt::boxed_with((context, body), |(context, body)| route::route(context, body)).await;
+            let Some(routed) = routed else { return };
+            (context, body) = (routed.1, routed.2);
+            routed.0
+        }
+    };
     if context.client.is_withdrawn {
         return withdraw(context);
     }
