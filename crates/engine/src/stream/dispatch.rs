@@ -55,14 +55,12 @@ const UNFIT: Failure = Failure { outcome: Outcome::new(Cause::Proxy, Phase::Requ
 
 /// Forwards a request to its backend, and the answer to the client. The parts of the context are parameters of their own: a future
 /// that begins with a struct is copied as a whole, all of its kilobyte, when its caller stores it.
-pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, body: UnreadBody) {
+pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStreamState, mut body: UnreadBody) {
     let mut context = RequestContext { session, client, state };
-    let mut body = body;
     let route = match route::at_once(&context) {
         Some(route) => route,
         None => {
-            let routed = rt::boxed_with((context, body), |(context, body)| route::route(context, body)).await;
-            let Some(routed) = routed else { return };
+            let Some(routed) = route::boxed(context, body).await else { return };
             (context, body) = (routed.1, routed.2);
             routed.0
         }
@@ -79,10 +77,8 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
     if plan.start_body(&mut context, &mut up, body).is_err() {
         return rt::boxed(reply_broken(context)).await;
     }
-    let bound = match route.features.have(Features::PERSISTENCE) {
-        true => persistence::bind_request(&context, route.proxy, route.backend),
-        false => None,
-    };
+    let persists = route.features.have(Features::PERSISTENCE);
+    let bound = if persists { persistence::bind_request(&context, route.proxy, route.backend) } else { None };
     if refused.is_some() || context.state.borrow().rules.exhausted.get() {
         let refused = refused.unwrap_or(EXHAUSTED.into());
         return rt::boxed(reply_refused(context, refused, up)).await;
@@ -121,21 +117,14 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
             }
             End::Replay => turn = RetryState { held: Some(target.abort().slot), fresh: true, exclude: None },
             End::Retry { bad_answer } => {
-                let Target { slot, link } = target.abort();
-                drop(link);
-                filter::restart(&context.state);
-                turn = again(context.session, route.proxy, &context.state, slot, bound, bad_answer);
+                turn = again(context.session, route.proxy, &context.state, target.abort(), bound, bad_answer);
             }
             End::Silent | End::Overdue | End::Overtaken => {
                 drop(target.abort());
                 return end_silently(context);
             }
             End::Tunnel | End::Failed { .. } => {
-                let arguments = (context, plan.route.proxy, target.abort(), ended, up);
-                return rt::boxed_with(arguments, |(context, proxy, target, ended, up)| {
-                    end_apart(context, proxy, target, ended, up)
-                })
-                .await;
+                return rt::boxed(end_apart(context, plan.route.proxy, target.abort(), ended, up)).await;
             }
         }
     }
@@ -452,10 +441,13 @@ fn again(
     session: &Session,
     proxy: &Proxy,
     state: &SharedStreamState,
-    slot: Slot,
+    target: Target,
     bound: Option<SelectedServer>,
     bad_answer: bool,
 ) -> RetryState {
+    let Target { slot, link } = target;
+    drop(link);
+    filter::restart(state);
     let kept = |slot| RetryState { held: Some(slot), fresh: true, exclude: None };
     let Some(backend) = &proxy.backend else { return kept(slot) };
     let count = |step| metrics::step(&session.worker, proxy, backend.servers.get(slot.server()), step);

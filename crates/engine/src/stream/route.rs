@@ -63,8 +63,16 @@ pub fn at_once<'s>(context: &RequestContext<'s>) -> Option<Route<'s>> {
     Some(Route { proxy: own, backend, features })
 }
 
+/// Calls [`route`] in a future of its own, so that its callers are laid out for requests that need none.
+pub fn boxed<'s>(
+    context: RequestContext<'s>,
+    body: UnreadBody,
+) -> impl Future<Output = Option<(Route<'s>, RequestContext<'s>, UnreadBody)>> {
+    rt::boxed_with((context, body), |(context, body)| route(context, body))
+}
+
 /// Chooses the backend of a request, and runs the rules of frontend and backend. `None`: the request has ended.
-pub async fn route<'s>(
+async fn route<'s>(
     mut context: RequestContext<'s>,
     body: UnreadBody,
 ) -> Option<(Route<'s>, RequestContext<'s>, UnreadBody)> {
