@@ -132,8 +132,8 @@ async fn look(worker: Rc<Worker>, (sought, backend): (Arc<[Removed]>, Option<usi
         for state in tasks.iter().filter_map(|(_, task)| task.current()) {
             match state.try_borrow() {
                 Ok(state) => {
-                    named.servers.extend(state.backend.zip(state.server));
-                    named.backends.extend(state.backend);
+                    named.servers.extend(state.route.backend.zip(state.route.server));
+                    named.backends.extend(state.route.backend);
                 }
                 // Borrowed elsewhere: assume that it refers to all of them.
                 Err(_) => {

@@ -159,7 +159,7 @@ impl Scripted {
         if session.is_http() && !sees_http(&made) {
             return None;
         }
-        let task = state.try_borrow().ok().and_then(|state| state.task);
+        let task = state.try_borrow().ok().and_then(|state| state.info.task);
         let mut own = Self {
             object: made.clone(),
             machine,

@@ -37,7 +37,7 @@ pub(crate) fn add(services: &mut Services, name: &str, home: Home) -> bool {
         &shown,
         true,
         Arc::new(move |session: &Session, state: &SharedStreamState| {
-            let task = state.try_borrow().ok().and_then(|state| state.task);
+            let task = state.try_borrow().ok().and_then(|state| state.info.task);
             let frontend = session.frontend;
             let flow = Flow::default();
             Box::new(Serving {
@@ -335,7 +335,7 @@ pub(crate) fn add_of_bytes(services: &mut Services, name: &str, home: Home) -> b
     services.register_of_bytes(
         &shown,
         Arc::new(move |session: &Session, state: &SharedStreamState| {
-            let task = state.try_borrow().ok().and_then(|state| state.task);
+            let task = state.try_borrow().ok().and_then(|state| state.info.task);
             let frontend = session.frontend;
             let (home, name, state, flow) = (home.clone(), short.clone(), state.clone(), Flow::default());
             Box::new(Bytes(Serving { home, name, state, task, frontend, run: None, flow }))

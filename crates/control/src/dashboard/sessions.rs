@@ -69,8 +69,8 @@ fn describe(worker: &Rc<Worker>, from: Option<u64>) -> (Vec<Found>, Option<u64>)
 fn one(task: &StreamTask, key: Key) -> Option<Found> {
     let state = task.current()?;
     let state = state.try_borrow().ok()?;
-    let backend = state.backend.map(|index| task.proxy_at(index));
-    let server = backend.and_then(|proxy| proxy.backend.as_ref()).zip(state.server);
+    let backend = state.route.backend.map(|index| task.proxy_at(index));
+    let server = backend.and_then(|proxy| proxy.backend.as_ref()).zip(state.route.server);
     let server = server.and_then(|(backend, server)| backend.servers.get(server));
     let client = state.client(task).map_or_else(|| "unix".to_owned(), |client| client.to_string());
     let mut text = String::new();
@@ -83,8 +83,8 @@ fn one(task: &StreamTask, key: Key) -> Option<Found> {
             Quoted(&client),
             Quoted(&task.proxy().name),
             rt::now().millis_since(state.timings.start),
-            state.bytes.bytes_in,
-            state.bytes.bytes_out,
+            state.accounting.bytes.bytes_in,
+            state.accounting.bytes.bytes_out,
         ),
     );
     if let Some(backend) = backend {
@@ -93,7 +93,7 @@ fn one(task: &StreamTask, key: Key) -> Option<Found> {
     if let Some(server) = server {
         put(&mut text, format_args!(",\"server\":{}", Quoted(&server.name)));
     }
-    if state.has_request {
+    if state.info.has_request {
         let uri = state.request.target();
         let (method, uri) = (lossy(state.request.method()), lossy(&uri[..uri.len().min(LONGEST_URI)]));
         put(&mut text, format_args!(",\"method\":{},\"uri\":{}", Quoted(&method), Quoted(&uri)));

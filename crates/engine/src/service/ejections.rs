@@ -15,7 +15,7 @@ use super::slow_start;
 /// Returns the response time of the server that responded, and whether its status counts as a failure.
 pub fn of_answer(state: &StreamState) -> Seen {
     // 501 and 505 are no failures of the server: it does not support a method or a version.
-    let failed = matches!(state.status, 500 | 502..=504 | 506..=599);
+    let failed = matches!(state.answer.status, 500 | 502..=504 | 506..=599);
     Seen { took: took(state), failed }
 }
 

@@ -30,7 +30,7 @@ fn kill_some(worker: &Rc<Worker>, (backend, server): (usize, usize), why: Cause,
     let is_there = |session: &StreamTask| {
         let state = session.current();
         let state = state.as_ref().and_then(|state| state.try_borrow().ok());
-        state.is_some_and(|state| state.backend == Some(backend) && state.server == Some(server))
+        state.is_some_and(|state| state.route.backend == Some(backend) && state.route.server == Some(server))
     };
     for (_, session) in sessions.iter().filter(|(_, session)| is_there(session)) {
         session.kill(why);

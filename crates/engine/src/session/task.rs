@@ -104,9 +104,9 @@ impl StreamTask {
         let handshake = self.take_handshake();
         if let Ok(mut state) = state.try_borrow_mut() {
             state.timings.handshake = handshake;
-            state.costs.before = rt::task_cost();
+            state.accounting.costs.before = rt::task_cost();
             state.features = self.features();
-            state.task = Some(self.key.get());
+            state.info.task = Some(self.key.get());
         }
         self.state.set(Some(Rc::clone(&state)));
         state

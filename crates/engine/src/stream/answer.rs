@@ -27,7 +27,7 @@ pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
         let denied = cause == Cause::Proxy;
         Ending { outcome: Outcome::new(cause, phase), status, text, manner, denied, failed: false, challenged: false }
     };
-    view.state.exhausted.set(false);
+    view.state.rules.exhausted.set(false);
     let ending = match ended {
         Final::Allow | Final::SwitchMode(_) => answered(Cause::Normal, 200, None, Manner::Prompt),
         Final::Deny(answer) => {
@@ -60,7 +60,7 @@ pub fn ending<'r>(view: EvalContext<'_>, ended: &'r Final) -> Ending<'r> {
         Final::Exhausted => Ending::exhausted(view),
     };
     // Evaluating the answer itself may have exceeded the budget as well.
-    if view.state.exhausted.get() { Ending::exhausted(view) } else { ending }
+    if view.state.rules.exhausted.get() { Ending::exhausted(view) } else { ending }
 }
 
 /// Returns the maximum length of an evaluated text, in bytes.

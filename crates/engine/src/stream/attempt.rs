@@ -127,7 +127,7 @@ impl Request<'_> {
     pub(super) fn plan(&mut self, server: &Server) -> Result<Plan, HeaderTooLong> {
         let shared = &self.session.worker.process;
         let generation = shared.pool.generation(server.serial);
-        let orders = self.state.borrow().orders.get();
+        let orders = self.state.borrow().rules.orders.get();
         let tls = server.connecting.tls.as_deref().filter(|tls| tls.carries_traffic());
         let sni = tls.and_then(|tls| self.evaluate_sni(tls.sni.as_ref()?));
         let mut name = Vec::new();
@@ -248,7 +248,7 @@ impl Request<'_> {
             Err(over) => return over,
         };
         let Launched { mut connecting, destination, pool_key, header_at, generation, sni } = launched;
-        let own = self.state.borrow().orders.get().timeouts;
+        let own = self.state.borrow().rules.orders.get().timeouts;
         let deadline = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let stream = match self.wait(deadline, |cx| Pin::new(&mut connecting).poll(cx)).await {
             Waited::Done(Ok(stream)) => stream,
@@ -408,7 +408,7 @@ impl Request<'_> {
         if server.connecting.namespace == Some(Namespace::Told) {
             options.to_mut().namespace = self.namespace().map(|(_, namespace)| Arc::clone(namespace));
         }
-        let orders = self.state.borrow().orders.get();
+        let orders = self.state.borrow().rules.orders.get();
         if orders.marks_server() {
             let options = options.to_mut();
             options.mark = orders.server_mark.or(options.mark);

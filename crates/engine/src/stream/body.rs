@@ -24,7 +24,7 @@ pub fn start(
     state: &SharedStreamState,
     prepare: impl FnOnce(&mut conn::flow::Flow, bool),
 ) -> Result<(), FlowError> {
-    let replaced = state.borrow().replaced_body;
+    let replaced = state.borrow().accounting.replaced_body;
     let body = match replaced {
         Some(length) => body.replaced(length),
         None => body,
@@ -34,7 +34,7 @@ pub fn start(
     up.go_on_as(state.borrow().request.framing);
     if came > 0 {
         let state = &mut *state.borrow_mut();
-        state.bytes.bytes_in += (came as u64).saturating_sub(state.early_body);
+        state.accounting.bytes.bytes_in += (came as u64).saturating_sub(state.accounting.early_body);
     }
     Ok(())
 }

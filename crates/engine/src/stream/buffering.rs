@@ -86,7 +86,7 @@ pub async fn wait_until(
     if !invite(session, client, state).await {
         return Err(Failure { outcome: Outcome::new(Cause::Client, Phase::Request), status: 400, page: false });
     }
-    let own = state.borrow().orders.get().timeouts.client;
+    let own = state.borrow().rules.orders.get().timeouts.client;
     let limits = Limits { deadline, silence: own.or(session.proxy().timeouts.client) };
     client.timer.arm(limits.next());
     let result = std::future::poll_fn(|cx| poll(cx, client, state, (&mut coming, &limits), &mut large)).await;
@@ -119,8 +119,8 @@ fn poll(
             Poll::Ready(Ok(None)) => return Poll::Ready(Ok(())),
             Poll::Ready(Ok(Some(read))) if read > 0 => {
                 let state = &mut *state.borrow_mut();
-                state.bytes.bytes_in += read as u64;
-                state.early_body += read as u64;
+                state.accounting.bytes.bytes_in += read as u64;
+                state.accounting.early_body += read as u64;
                 let Ok(progress) = coming.take(&client.conn.received()[before..]) else {
                     return missing(Cause::Invalid, 400, false);
                 };
@@ -169,8 +169,8 @@ impl Intake {
             match conn.poll_buffer(cx) {
                 Poll::Ready(Ok(Some(read))) if read > 0 => {
                     let state = &mut *state.borrow_mut();
-                    state.bytes.bytes_in += read as u64;
-                    state.early_body += read as u64;
+                    state.accounting.bytes.bytes_in += read as u64;
+                    state.accounting.early_body += read as u64;
                     if coming.take(&conn.received()[before..]).is_err() {
                         return Poll::Pending;
                     }

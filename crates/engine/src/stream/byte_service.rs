@@ -56,7 +56,7 @@ pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamS
     };
     {
         let state = &mut *state.borrow_mut();
-        state.service = Some(ServiceName::Shared(row.shown.clone()));
+        state.route.service = Some(ServiceName::Shared(row.shown.clone()));
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
     }
     conclude::log_step(session, state, Origin::Connect);
@@ -72,7 +72,7 @@ pub async fn serve(session: &Session, client: &mut Client, state: &SharedStreamS
         limit: session.proxy().timeouts.client,
         moved: rt::now(),
     };
-    between.state.borrow_mut().bytes.bytes_in += early.len() as u64;
+    between.state.borrow_mut().accounting.bytes.bytes_in += early.len() as u64;
     *early = Buffer::empty();
     let mut buffer = rt::buffer();
     let timer = &mut client.timer;
@@ -139,7 +139,7 @@ impl Between<'_> {
             Poll::Pending => return Ok(false),
             Poll::Ready(Ok(1..)) => {
                 self.input.extend_from_slice(buffer.data());
-                self.state.borrow_mut().bytes.bytes_in += buffer.len() as u64;
+                self.state.borrow_mut().accounting.bytes.bytes_in += buffer.len() as u64;
                 buffer.clear();
             }
             Poll::Ready(Ok(0)) => self.ended = true,
@@ -157,7 +157,7 @@ impl Between<'_> {
                 Poll::Ready(Ok(count)) => {
                     self.sent += count;
                     // A service is counted like a server.
-                    let bytes = &mut self.state.borrow_mut().bytes;
+                    let bytes = &mut self.state.borrow_mut().accounting.bytes;
                     bytes.bytes_out += count as u64;
                     bytes.received += count as u64;
                     wrote = true;

@@ -95,7 +95,7 @@ pub fn has_fallback(session: &Session, state: &StreamState, status: u16) -> bool
 
 fn fallback(session: &Session, state: &StreamState) -> Option<(usize, Arc<Object>)> {
     let cache_use = state.cache.as_deref()?;
-    let index = cache_use.falls_back.filter(|_| state.cache_hit.is_none())?;
+    let index = cache_use.falls_back.filter(|_| state.answer.cache_hit.is_none())?;
     let cache = session.worker.process.live.caches.get(index)?;
     let object = cache.look_up_stale(&cache_use.key, cache_use.signature.as_ref()?, rt::now())?;
     Some((index, object))
@@ -126,7 +126,7 @@ pub(super) fn takes_over(
 /// Records that a response of the cache answers the request.
 fn answers(session: &Session, state: &mut StreamState, index: usize, object: Arc<Object>) {
     count(session, state, |counters| &counters.cache_hits);
-    (state.cache_hit, state.hit) = (Some(index), Some(object));
+    (state.answer.cache_hit, state.answer.hit) = (Some(index), Some(object));
 }
 
 /// Removes the conditional fields that the cache has added to the request.
@@ -335,7 +335,7 @@ pub fn look_again(session: &Session, state: &mut StreamState, waits_on: bool) ->
 /// Counts for the proxy that defines the rule.
 fn count(session: &Session, state: &StreamState, which: impl Fn(&ContentCounters) -> &Count) {
     let proxies = &session.worker.counters().proxies;
-    match state.backend.filter(|backend| *backend != session.frontend) {
+    match state.route.backend.filter(|backend| *backend != session.frontend) {
         Some(backend) => which(&proxies[backend].serving().content).increment(),
         None => which(&proxies[session.frontend].front_content).increment(),
     }
@@ -348,8 +348,8 @@ pub fn take_hints(state: &mut StreamState) -> Option<Arc<Object>> {
 
 /// Takes the response that was found for a request and answers it.
 pub(super) fn take_hit(session: &Session, state: &mut StreamState) -> Option<Stored> {
-    let object = state.hit.take()?;
-    let cache = state.cache_hit.and_then(|index| session.worker.process.live.caches.get(index));
+    let object = state.answer.hit.take()?;
+    let cache = state.answer.cache_hit.and_then(|index| session.worker.process.live.caches.get(index));
     let ranges = cache.is_some_and(|cache| cache.plan().ranges);
     Some(Stored::new(object, ranges))
 }
@@ -357,7 +357,7 @@ pub(super) fn take_hit(session: &Session, state: &mut StreamState) -> Option<Sto
 /// The rule `cache-store`: stores the response, or invalidates the responses that the request has changed.
 pub fn store(session: &Session, state: &mut StreamState, head: &mut Head, index: usize) {
     let Some(cache) = session.worker.process.live.caches.get(index) else { return };
-    let Some(cache_use) = state.cache.as_deref().filter(|_| state.cache_hit.is_none()) else { return };
+    let Some(cache_use) = state.cache.as_deref().filter(|_| state.answer.cache_hit.is_none()) else { return };
     // Waiting requests continue once the response is stored, or now.
     let mut lead = cache_use.lead.take();
     if let Some(lead) = &mut lead {
@@ -415,7 +415,7 @@ pub fn store(session: &Session, state: &mut StreamState, head: &mut Head, index:
 /// section 3.3). A FastCGI application marks the end of its output.
 fn ends_with_connection(session: &Session, state: &StreamState, head: &Head) -> bool {
     let is_fcgi = || {
-        let proxy = state.backend.map(|backend| session.generation().proxy(backend));
+        let proxy = state.route.backend.map(|backend| session.generation().proxy(backend));
         proxy.and_then(|proxy| proxy.backend.as_ref()).is_some_and(|backend| backend.fcgi.is_some())
     };
     head.framing == Framing::UntilClose && !is_fcgi()

@@ -30,6 +30,11 @@ pub(crate) fn request(session: &Session, fault: Fault, bytes: &[u8]) {
 /// Captures a rejected response of a server.
 #[cold]
 pub(crate) fn response(session: &Session, state: &StreamState, fault: Fault, bytes: &[u8]) {
-    let Some(backend) = state.backend else { return };
-    session.worker.process.service::<Captures>().add(capture(session, Some((backend, state.server)), fault, bytes));
+    let Some(backend) = state.route.backend else { return };
+    session.worker.process.service::<Captures>().add(capture(
+        session,
+        Some((backend, state.route.server)),
+        fault,
+        bytes,
+    ));
 }

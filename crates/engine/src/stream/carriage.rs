@@ -156,10 +156,10 @@ impl Carriage<'_> {
         }
         if up != Moved::default() || down != Moved::default() {
             let state = &mut *self.state.borrow_mut();
-            state.bytes.sent += up.written as u64;
-            state.bytes.received += down.read as u64;
-            state.bytes.bytes_in += up.read as u64;
-            state.bytes.bytes_out += down.written as u64;
+            state.accounting.bytes.sent += up.written as u64;
+            state.accounting.bytes.received += down.read as u64;
+            state.accounting.bytes.bytes_in += up.read as u64;
+            state.accounting.bytes.bytes_out += down.written as u64;
             if now >= self.counted + COUNTED_EVERY {
                 self.counted = now;
                 metrics::bytes(self.session, state);

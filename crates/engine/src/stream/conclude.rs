@@ -19,7 +19,7 @@ pub fn conclude(session: &Session, state: SharedStreamState) {
     }
     if session.is_logged()
         && let Ok(known) = state.try_borrow()
-        && !known.logged
+        && !known.accounting.logged
         && !(session.proxy().options.dontlognull && is_null(&known))
         && session
             .log()
@@ -42,8 +42,8 @@ pub fn log_malformed(session: &Session) {
     let state = session.worker.take_stream_state();
     if let Ok(mut known) = state.try_borrow_mut() {
         let (now, date) = (rt::now(), rt::wall());
-        (known.timings.start, known.start_date) = (now, date);
-        (known.outcome, known.status) = (Outcome::new(Cause::Proxy, Phase::Request), 0);
+        (known.timings.start, known.info.start_date) = (now, date);
+        (known.outcome, known.answer.status) = (Outcome::new(Cause::Proxy, Phase::Request), 0);
         log(session, &known, Origin::SessionError);
     }
     session.worker.keep_stream_state(state);
@@ -73,9 +73,9 @@ pub fn log_step(session: &Session, state: &SharedStreamState, origin: Origin) {
         _ => {}
     }
     let mut state = state.borrow_mut();
-    if !state.logged {
+    if !state.accounting.logged {
         log(session, &state, origin);
-        state.logged = steps.is_none();
+        state.accounting.logged = steps.is_none();
     }
 }
 
@@ -85,9 +85,9 @@ pub fn log_answer(session: &Session, state: &SharedStreamState, head: usize) {
     if !session.is_logged() {
         return;
     }
-    state.borrow_mut().bytes.bytes_out += head as u64;
+    state.borrow_mut().accounting.bytes.bytes_out += head as u64;
     log_step(session, state, Origin::Response);
-    state.borrow_mut().bytes.bytes_out -= head as u64;
+    state.borrow_mut().accounting.bytes.bytes_out -= head as u64;
 }
 
 /// Returns the line that is due at a step without `log-steps`.
@@ -106,7 +106,7 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
         return;
     }
     let (logger, route) = (&session.worker.logger, session.log());
-    let level = match state.orders.get().log_level {
+    let level = match state.rules.orders.get().log_level {
         Some(None) => return,
         Some(level) => level,
         None => None,
@@ -120,8 +120,8 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
         let mut record = Record { origin: Origin::Rule(step), ..*record };
         if before_stream {
             (record.status, record.termination) = (0, *b"PR--");
-        } else if state.status < 0 {
-            record.status = state.server_status.map_or(record.status, i32::from);
+        } else if state.answer.status < 0 {
+            record.status = state.answer.server_status.map_or(record.status, i32::from);
         }
         if step == LogStep::TcpRequestContent {
             record.method = b"";
@@ -141,7 +141,7 @@ pub fn log_now(view: EvalContext<'_>, step: LogStep, profile: Option<usize>) {
 fn verdict(session: &Session, state: &StreamState) -> Verdict {
     let http = session.proxy().mode == Mode::Http;
     // A request that a rule has denied before it was parsed is not invalid.
-    if http && !state.has_request && !state.denied {
+    if http && !state.info.has_request && !state.rules.denied {
         return Verdict::Invalid;
     }
     if is_normal(session, state) { Verdict::Normal } else { Verdict::Failed }
@@ -149,11 +149,11 @@ fn verdict(session: &Session, state: &StreamState) -> Verdict {
 
 /// Whether nothing was transferred on the connection (`option dontlognull`).
 fn is_null(state: &StreamState) -> bool {
-    state.bytes.bytes_in == 0 && state.bytes.bytes_out == 0 && state.timings.first_byte.is_none()
+    state.accounting.bytes.bytes_in == 0 && state.accounting.bytes.bytes_out == 0 && state.timings.first_byte.is_none()
 }
 
 fn log(session: &Session, state: &StreamState, origin: Origin) {
-    let level = match state.orders.get().log_level {
+    let level = match state.rules.orders.get().log_level {
         Some(None) => return,
         Some(level) => level,
         None => None,

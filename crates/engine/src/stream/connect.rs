@@ -290,11 +290,11 @@ impl Request<'_> {
 
     pub(super) fn note_server(&self, server: usize) {
         let state = &mut *self.state.borrow_mut();
-        state.server = Some(server);
+        state.route.server = Some(server);
         let chosen = self.proxy.backend.as_ref().and_then(|backend| backend.servers.get(server));
         state.attempts.is_observed = chosen.is_some_and(Server::is_observed);
         otel::begin_attempt(self.session, state, server);
-        state.persistence.meet(state.server);
+        state.route.persistence.meet(state.route.server);
         state.timings.queued.get_or_insert(rt::now());
     }
 
@@ -336,7 +336,7 @@ impl Request<'_> {
     fn count_queued(&self, ticket: &QueueTicket<Local>, balanced: bool) {
         let proxy_state = self.session.worker.proxy_state(self.proxy.index);
         let server = ticket.server();
-        self.state.borrow_mut().persistence.meet(server);
+        self.state.borrow_mut().route.persistence.meet(server);
         let (waiting, at_server) = proxy_state.queued(server);
         let server = self.proxy.backend.as_ref().zip(server).and_then(|(backend, server)| backend.servers.get(server));
         let sessions = proxy_state.counts(None).beconn;
@@ -369,7 +369,7 @@ impl Request<'_> {
     /// Returns what rules have set for the stream; `None`: there are no rules.
     #[inline]
     fn orders(&self) -> Option<Orders> {
-        self.features.have(Features::RULES).then(|| self.state.borrow().orders.get())
+        self.features.have(Features::RULES).then(|| self.state.borrow().rules.orders.get())
     }
 
     /// Selects a server by load balancing.
@@ -399,13 +399,13 @@ impl Request<'_> {
                 self.wait_in_queue(ticket).await
             }
             Assignment::Unavailable => {
-                self.state.borrow_mut().persistence.meet(None);
+                self.state.borrow_mut().route.persistence.meet(None);
                 metrics::step(&self.session.worker, self.proxy, None, ServerEvent::Failure);
                 Err(Refusal::new(Cause::Server, Phase::Connect, 503))
             }
             Assignment::QueueFull => {
                 let proxy_state = self.session.worker.proxy_state(self.proxy.index);
-                self.state.borrow_mut().server = proxy_state.bound_server(&self.context(exclude));
+                self.state.borrow_mut().route.server = proxy_state.bound_server(&self.context(exclude));
                 Err(Refusal::new(Cause::Server, Phase::Queue, 503))
             }
         }
@@ -421,7 +421,7 @@ impl Request<'_> {
         if let Some(body) = &mut self.body {
             body.shrink();
         }
-        let own = self.state.borrow().orders.get().timeouts;
+        let own = self.state.borrow().rules.orders.get().timeouts;
         let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
         let waited = self.wait(deadline, |cx| ticket.poll_granted(cx)).await;
         let positions = ticket.positions();
@@ -438,14 +438,14 @@ impl Request<'_> {
             }
             Waited::Expired => {
                 let server = ticket.server();
-                self.state.borrow_mut().server = server;
+                self.state.borrow_mut().route.server = server;
                 let servers = self.proxy.backend.as_ref().map(|backend| &backend.servers);
                 let server = servers.zip(server).and_then(|(servers, server)| servers.get(server));
                 metrics::step(&self.session.worker, self.proxy, server, ServerEvent::Failure);
                 Err(Refusal::new(Cause::ServerTimeout, Phase::Queue, 503))
             }
             Waited::Gone => {
-                self.state.borrow_mut().server = ticket.server();
+                self.state.borrow_mut().route.server = ticket.server();
                 Err(Refusal::new(Cause::Client, Phase::Queue, -1))
             }
         }
@@ -492,7 +492,7 @@ impl Request<'_> {
             rt::yield_now().await;
             return Ok(());
         }
-        let own = self.state.borrow().orders.get().timeouts;
+        let own = self.state.borrow().rules.orders.get().timeouts;
         let pause = own.connect.or(self.proxy.timeouts.connect).map_or(TURNAROUND, |limit| limit.min(TURNAROUND));
         match self.wait(Some(rt::now() + pause), |_| Poll::<()>::Pending).await {
             Waited::Gone => Err(Refusal::new(Cause::Client, Phase::Connect, -1)),
@@ -569,7 +569,7 @@ pub fn goes_elsewhere(backend: &Backend, state: &StreamState, bound: Option<Boun
 
 /// Returns the maximum number of retries.
 fn retries(backend: &Backend, state: &StreamState) -> u32 {
-    state.orders.get().retries.unwrap_or(backend.retries)
+    state.rules.orders.get().retries.unwrap_or(backend.retries)
 }
 
 /// Returns the hash of the key that `balance hash` evaluates for a request.

@@ -45,7 +45,7 @@ pub fn outcome(state: &SharedStreamState, ended: &Final, phase: Phase) -> Outcom
     let failed = matches!(ended, Final::Exhausted);
     let state = &mut *state.borrow_mut();
     // Malformed input is an error of its sender, not a denial.
-    (state.denied, state.failed) = (!failed && !matches!(ended, Final::Fault(_)), failed);
+    (state.rules.denied, state.rules.failed) = (!failed && !matches!(ended, Final::Fault(_)), failed);
     Outcome::new(if failed { Cause::Internal } else { Cause::Proxy }, phase)
 }
 
@@ -314,7 +314,7 @@ pub async fn response(
         loop {
             let mut moved = Moved::default();
             let step = duplex.poll_up(cx, client, server, &mut moved);
-            state.borrow_mut().bytes.bytes_in += moved.read as u64;
+            state.borrow_mut().accounting.bytes.bytes_in += moved.read as u64;
             match step {
                 Ok(FlowStep::Exhausted) => cx.waker().wake_by_ref(),
                 Ok(_) => {}

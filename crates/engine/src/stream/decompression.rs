@@ -49,7 +49,7 @@ pub async fn decompress(
     let deadline = match plan.limit {
         Some(limit) => Some(rt::now() + limit),
         None => {
-            let backend = state.borrow().backend;
+            let backend = state.borrow().route.backend;
             let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
             buffering::deadline(session, client, state, proxy)
         }
@@ -75,9 +75,9 @@ pub async fn decompress(
     let state = &mut *state.borrow_mut();
     mark(&mut state.request, decoded.len() as u64);
     // The received bytes are counted as received.
-    state.bytes.bytes_in += (length as u64).saturating_sub(state.early_body);
-    state.early_body = decoded.len() as u64;
-    state.replaced_body = Some(decoded.len() as u64);
+    state.accounting.bytes.bytes_in += (length as u64).saturating_sub(state.accounting.early_body);
+    state.accounting.early_body = decoded.len() as u64;
+    state.accounting.replaced_body = Some(decoded.len() as u64);
     Ok(())
 }
 

@@ -30,6 +30,6 @@ pub fn depart(client: &mut Client, end: Option<BodyEnd>) {
 /// Ends the connection of a client after the answer described by the state.
 #[cold]
 pub fn end_after(client: &mut Client, state: &SharedStreamState, up: &RequestBody) -> Option<BodyEnd> {
-    client.end_after(state.borrow().bytes.bytes_out, up.source_ended());
+    client.end_after(state.borrow().accounting.bytes.bytes_out, up.source_ended());
     None
 }

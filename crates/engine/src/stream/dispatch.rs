@@ -70,7 +70,7 @@ pub async fn dispatch(session: &Session, client: &mut Client, state: SharedStrea
         true => persistence::bind_request(session, client, &state, route.proxy, route.backend),
         false => None,
     };
-    if refused.is_some() || state.borrow().exhausted.get() {
+    if refused.is_some() || state.borrow().rules.exhausted.get() {
         let refused = refused.unwrap_or(EXHAUSTED.into());
         return rt::boxed(reply_refused(session, client, state, refused, up)).await;
     }
@@ -210,7 +210,7 @@ impl<'s> Plan<'s> {
             websocket::add_key(&mut state.borrow_mut().request);
         }
         let close_server = closes_server(session.proxy(), proxy) || heads::asks_for_a_last_one(&state.borrow().request);
-        state.borrow().exhausted.set(false);
+        state.borrow().rules.exhausted.set(false);
         let hash = match &backend.hash_key {
             None => recognise(session, backend, &state.borrow(), client),
             Some(key) => {
@@ -417,7 +417,7 @@ pub async fn fail(
     let Failed { outcome, status, page } = failed;
     state.borrow_mut().outcome = outcome;
     if status > 0 {
-        state.borrow_mut().status = i32::from(status);
+        state.borrow_mut().answer.status = i32::from(status);
         if page {
             let text = ending.and_then(|ending| ending.text);
             return reply(session, client, state, Answer::new(status, text), up).await;
@@ -531,7 +531,7 @@ fn terms(session: &Session, route: Route<'_>, state: &SharedStreamState, link: &
     let (proxy, Route { proxy: backend_proxy, backend, features }) = (session.proxy(), route);
     let state = &*state.borrow();
     let request = &state.request;
-    let orders = features.have(Features::RULES).then(|| state.orders.get());
+    let orders = features.have(Features::RULES).then(|| state.rules.orders.get());
     let retries = orders.and_then(|orders| orders.retries).unwrap_or(backend.retries);
     let never_retry = orders.is_some_and(|orders| orders.never_retry);
     let has_retries = state.attempts.retries < retries && !never_retry;

@@ -98,29 +98,29 @@ impl<'a> EvalContext<'a> {
     /// has no format, or the ID is being generated.
     pub fn unique_id(self) -> Option<&'a [u8]> {
         let state = self.state;
-        if state.unique_id.get().is_none() {
+        if state.info.unique_id.get().is_none() {
             let wanted = self.session.proxy().frontend.as_ref()?.unique_id.as_ref()?;
             // Without a request there is no ID.
-            if !state.has_request && self.session.proxy().mode == Mode::Http {
+            if !state.info.has_request && self.session.proxy().mode == Mode::Http {
                 return None;
             }
-            if state.identifying.replace(true) {
+            if state.info.identifying.replace(true) {
                 return None;
             }
             let mut made = Vec::new();
             // The ID is always generated from the request.
             let of_request = EvalContext { direction: Direction::Request, response: None, is_log: false, ..self };
             of_request.lend(|context| wanted.format.render_in(context, &mut made));
-            state.identifying.set(false);
+            state.info.identifying.set(false);
             made.truncate(LONGEST_IDENTIFIER);
-            let _ = state.unique_id.set(made.into());
+            let _ = state.info.unique_id.set(made.into());
         }
-        state.unique_id.get().map(|made| &**made)
+        state.info.unique_id.get().map(|made| &**made)
     }
 
     /// Returns the cost of the evaluations.
     pub fn spent(&self) -> &'a Spent {
-        if self.is_log { &self.state.costs.log } else { &self.state.costs.rules }
+        if self.is_log { &self.state.accounting.costs.log } else { &self.state.accounting.costs.rules }
     }
 
     /// Lends the context to an evaluation. If it exceeds its budget, that is recorded in the state; a log line is
@@ -129,7 +129,7 @@ impl<'a> EvalContext<'a> {
     pub fn lend<T>(&self, with: impl FnOnce(&Context<'_>) -> T) -> T {
         let worker = &self.session.worker;
         let (shared, state) = (&worker.process, self.state);
-        state.costs.evaluated.set(true);
+        state.accounting.costs.evaluated.set(true);
         let generation = self.session.generation();
         let program = &generation.program;
         worker.with_arena(|arena| {
@@ -144,18 +144,18 @@ impl<'a> EvalContext<'a> {
                 probes: &probes,
                 direction: self.direction,
                 frontend: Some(self.session.frontend),
-                backend: state.backend.filter(|_| self.has_stream),
-                server: state.server,
-                request: state.has_request.then_some(&state.request),
-                unread: (!state.has_request && self.has_stream).then_some(&unread),
+                backend: state.route.backend.filter(|_| self.has_stream),
+                server: state.route.server,
+                request: state.info.has_request.then_some(&state.request),
+                unread: (!state.info.has_request && self.has_stream).then_some(&unread),
                 response: self.response,
                 bytes: self.bytes,
                 transaction: Transaction {
-                    first: state.first,
-                    server_status: state.server_status,
-                    status: u16::try_from(state.status).ok().filter(|status| *status > 0),
-                    compression: state.compression,
-                    cache: state.cache_hit,
+                    first: state.info.first,
+                    server_status: state.answer.server_status,
+                    status: u16::try_from(state.answer.status).ok().filter(|status| *status > 0),
+                    compression: state.answer.compression,
+                    cache: state.answer.cache_hit,
                 },
                 variables: Variables {
                     process: Some(&shared.live.variables),
@@ -175,7 +175,7 @@ impl<'a> EvalContext<'a> {
             let made = with(&context);
             context.settle();
             if context.exhausted.get() && !self.is_log {
-                state.exhausted.set(true);
+                state.rules.exhausted.set(true);
             }
             made
         })
@@ -230,13 +230,14 @@ impl Probes for StreamProbes<'_, '_> {
         let state = self.0.state;
         with_record(self.0.session, state, |record| {
             // The server's status counts until an answer is sent to the client.
-            let status = state.server_status.filter(|_| state.status < 0).map_or(record.status, i32::from);
+            let status =
+                state.answer.server_status.filter(|_| state.answer.status < 0).map_or(record.status, i32::from);
             let mut record = Record { status, ..*record };
             if self.0.direction == Direction::Request {
                 // The message that is being inspected does not count as received in timers and sizes.
                 (record.timers.request, record.bytes_from_client) = (-1, 0);
             }
-            if !state.inspected {
+            if !state.info.inspected {
                 record.method = b"";
             }
             if !self.0.has_stream {
@@ -265,7 +266,7 @@ impl Probes for StreamProbes<'_, '_> {
         if !self.0.has_stream {
             return None;
         }
-        let (now, before) = (rt::task_cost(), self.0.state.costs.before);
+        let (now, before) = (rt::task_cost(), self.0.state.accounting.costs.before);
         Some(Cost {
             calls: now.calls.wrapping_sub(before.calls).saturating_add(1),
             busy: now.busy.saturating_sub(before.busy),
@@ -331,24 +332,24 @@ impl Probes for StreamProbes<'_, '_> {
         let state = self.0.state;
         Some(StreamFacts {
             timings: state.timings,
-            start_date: state.start_date,
+            start_date: state.info.start_date,
             termination: state.termination(),
             retries: state.attempts.retries,
             redispatched: state.attempts.redispatched,
-            priority: (state.orders.get().class, state.orders.get().offset),
+            priority: (state.rules.orders.get().class, state.rules.orders.get().offset),
             server_queue: state.attempts.server_queue,
             backend_queue: state.attempts.backend_queue,
             is_normal: is_normal(self.0.session, state),
-            bytes_in: state.bytes.bytes_in,
-            bytes_out: state.bytes.bytes_out,
-            sent: state.bytes.sent,
-            received: state.bytes.received,
-            number: state.number,
-            client_streams: state.client_streams,
+            bytes_in: state.accounting.bytes.bytes_in,
+            bytes_out: state.accounting.bytes.bytes_out,
+            sent: state.accounting.bytes.sent,
+            received: state.accounting.bytes.received,
+            number: state.info.number,
+            client_streams: state.info.client_streams,
             link: state.attempts.link,
-            own: state.orders.get().limits(),
-            last_rule: state.last_rule.get(),
-            waiting_rule: state.waiting_rule.get(),
+            own: state.rules.orders.get().limits(),
+            last_rule: state.rules.last_rule.get(),
+            waiting_rule: state.rules.waiting_rule.get(),
         })
     }
 }
@@ -369,8 +370,8 @@ impl StreamProbes<'_, '_> {
     fn server_address(&self) -> Option<SocketAddr> {
         let (session, state) = (self.0.session, self.0.state);
         state.timings.connected?;
-        let backend = session.proxy_at(state.backend?).backend.as_ref()?;
-        match &*session.worker.process.outgoing.address(backend.servers.get(state.server?)?) {
+        let backend = session.proxy_at(state.route.backend?).backend.as_ref()?;
+        match &*session.worker.process.outgoing.address(backend.servers.get(state.route.server?)?) {
             ServerAddress::Inet { ip, port } => {
                 let offered = self.destination().map_or(0, |address| address.port());
                 Some((*ip, port.resolve(offered)).into())

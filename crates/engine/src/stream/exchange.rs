@@ -73,19 +73,34 @@ enum Answer {
     Done,
 }
 
-/// An exchange with a server: one attempt of a request.
-pub struct Exchange<'a> {
-    session: &'a Session,
-    client: &'a mut Client,
-    upstream: Upstream<'a>,
-    state: &'a SharedStreamState,
-    terms: Terms,
-    upload: Upload,
-    up: &'a mut RequestBody,
-    up_step: FlowStep,
-    answer: Answer,
-    down: exchange::Answer,
-    down_step: FlowStep,
+/// The request of an exchange.
+struct Sending<'a> {
+    progress: Upload,
+    body: &'a mut RequestBody,
+    step: FlowStep,
+    /// The server has received the whole request.
+    is_sent: bool,
+    /// The client has closed its sending direction, and the exchange continues.
+    half_closed: bool,
+}
+
+/// The answer of an exchange.
+struct Receiving {
+    progress: Answer,
+    message: exchange::Answer,
+    step: FlowStep,
+    /// A byte of an answer was received.
+    has_begun: bool,
+    /// The received bytes may contain a whole head.
+    unparsed: bool,
+    /// Number of interim responses received.
+    interim: u32,
+    /// One of them was forwarded to the client.
+    interim_sent: bool,
+}
+
+/// The rules on the answer of an exchange.
+struct AnswerRules {
     /// Set while rules inspect the answer's head and the bytes after it: the deadline of the inspection.
     inspecting: Option<Moment>,
     /// Progress of these rules.
@@ -93,28 +108,28 @@ pub struct Exchange<'a> {
     /// The script action that inspects the first bytes of the answer.
     running: Option<Box<dyn Action>>,
     /// Set while a rule delays the answer.
-    paused_rules: Option<Box<response_rules::PausedRules>>,
+    paused: Option<Box<response_rules::PausedRules>>,
     /// The rules have let the answer's head pass, but it has not begun: a script's filter is pending.
     is_ruled: bool,
     /// The framing of the answer before scripts' filters saw it.
     came_as: wire::http::Framing,
+}
+
+/// An exchange with a server: one attempt of a request.
+pub struct Exchange<'a> {
+    session: &'a Session,
+    client: &'a mut Client,
+    upstream: Upstream<'a>,
+    state: &'a SharedStreamState,
+    terms: Terms,
+    request: Sending<'a>,
+    reply: Receiving,
+    rules: AnswerRules,
     /// A second attempt runs concurrently with this one.
     race: Option<Box<rival::Race>>,
-    /// The received bytes may contain a whole head.
-    unparsed: bool,
     began: Moment,
     client_side: Activity,
     server_side: Activity,
-    /// A byte of an answer was received.
-    answered: bool,
-    /// Number of interim responses received.
-    interim: u32,
-    /// One of them was forwarded to the client.
-    interim_sent: bool,
-    /// The client has closed its sending direction, and the exchange continues.
-    half_closed: bool,
-    /// The server has received the whole request.
-    sent: bool,
     /// The server's link may serve another request after this one.
     reusable: bool,
     /// The server has exceeded the limit of glitches: its link is not reused.
@@ -155,28 +170,34 @@ impl<'a> Exchange<'a> {
             upstream,
             state,
             terms,
-            upload: Upload::Flowing,
-            up,
-            up_step: FlowStep::Exhausted,
-            answer: Answer::Awaited,
-            down: exchange::Answer::default(),
-            down_step: FlowStep::Exhausted,
-            inspecting: None,
-            inspected: Progress::default(),
-            running: None,
-            paused_rules: None,
-            is_ruled: false,
-            came_as: wire::http::Framing::Length(0),
+            request: Sending {
+                progress: Upload::Flowing,
+                body: up,
+                step: FlowStep::Exhausted,
+                is_sent: false,
+                half_closed: false,
+            },
+            reply: Receiving {
+                progress: Answer::Awaited,
+                message: exchange::Answer::default(),
+                step: FlowStep::Exhausted,
+                has_begun: false,
+                unparsed: false,
+                interim: 0,
+                interim_sent: false,
+            },
+            rules: AnswerRules {
+                inspecting: None,
+                inspected: Progress::default(),
+                running: None,
+                paused: None,
+                is_ruled: false,
+                came_as: wire::http::Framing::Length(0),
+            },
             race: None,
-            unparsed: false,
             began: now,
             client_side: Activity::new(now, terms.independent_client),
             server_side: Activity::new(now, terms.independent_server),
-            answered: false,
-            interim: 0,
-            interim_sent: false,
-            half_closed: false,
-            sent: false,
             reusable: false,
             odd: false,
             keep_client: !terms.close_client,
@@ -186,23 +207,24 @@ impl<'a> Exchange<'a> {
 
     /// Continues with an attempt that has sent the request already, and has received `input` of its answer.
     pub fn resume(&mut self, input: Buffer) {
-        (self.upload, self.sent, self.up_step) = (Upload::Done, true, FlowStep::Finished);
-        (self.answered, self.unparsed) = (!input.is_empty(), !input.is_empty());
-        *self.down.input_mut() = input;
+        (self.request.progress, self.request.is_sent, self.request.step) = (Upload::Done, true, FlowStep::Finished);
+        (self.reply.has_begun, self.reply.unparsed) = (!input.is_empty(), !input.is_empty());
+        *self.reply.message.input_mut() = input;
     }
 
     /// Continues with the answer of a service from its current state. Returns the result of the exchange if it ends
     /// immediately.
     pub fn take_up(&mut self, begun: Begun) -> Option<End> {
-        self.answered = !matches!(begun, Begun::Nothing);
+        self.reply.has_begun = !matches!(begun, Begun::Nothing);
         match begun {
             Begun::Nothing => {}
-            Begun::Ruled => self.is_ruled = true,
+            Begun::Ruled => self.rules.is_ruled = true,
             Begun::Replaced(ending) => return Some(self.replace_answer(ending)),
             Begun::Sent { head, left } => {
-                (self.upload, self.sent, self.up_step) = (Upload::Done, true, FlowStep::Finished);
-                self.down.go_on(head, left);
-                self.answer = Answer::Flowing;
+                (self.request.progress, self.request.is_sent, self.request.step) =
+                    (Upload::Done, true, FlowStep::Finished);
+                self.reply.message.go_on(head, left);
+                self.reply.progress = Answer::Flowing;
             }
         }
         None
@@ -212,7 +234,7 @@ impl<'a> Exchange<'a> {
     pub async fn run(&mut self) -> End {
         match std::future::poll_fn(|cx| self.poll(cx)).await {
             // An error page in the middle of an interim response would be taken for a part of that.
-            End::Failed { outcome, status, .. } if self.down.is_queued() => {
+            End::Failed { outcome, status, .. } if self.reply.message.is_queued() => {
                 End::Failed { outcome, status, page: false }
             }
             end => end,
@@ -221,19 +243,19 @@ impl<'a> Exchange<'a> {
 
     /// Ends the exchange with an answer without a body, which is not forwarded.
     fn end_here(&mut self, keep_server: bool) {
-        self.reusable = keep_server && !self.terms.close_server && self.down.received().is_empty();
-        self.answer = if self.upload == Upload::Done { Answer::Done } else { Answer::Awaited };
+        self.reusable = keep_server && !self.terms.close_server && self.reply.message.received().is_empty();
+        self.reply.progress = if self.request.progress == Upload::Done { Answer::Done } else { Answer::Awaited };
     }
 
     /// Whether the link may serve another request.
     fn link_is_reusable(&self) -> bool {
-        self.reusable && !self.odd && self.sent && self.answer == Answer::Done
+        self.reusable && !self.odd && self.request.is_sent && self.reply.progress == Answer::Done
     }
 
     /// Whether the client's connection continues, even if the client has closed its sending direction: there may be
     /// another request before the end.
     fn client_goes_on(&self) -> bool {
-        self.keep_client && self.upload == Upload::Done
+        self.keep_client && self.request.progress == Upload::Done
     }
 
     /// Returns the state of both connections after the exchange.
@@ -241,13 +263,13 @@ impl<'a> Exchange<'a> {
         Remains {
             client_goes_on: self.client_goes_on(),
             link_is_reusable: self.link_is_reusable(),
-            nothing_sent: self.answer == Answer::Awaited,
+            nothing_sent: self.reply.progress == Answer::Awaited,
         }
     }
 
     /// Takes the head of the answer that opened a tunnel, and the bytes that the server sent after it.
     pub fn take_tunnel(&mut self) -> (Buffer, Buffer) {
-        self.down.into_tunnel()
+        self.reply.message.into_tunnel()
     }
 
     /// Takes the answer by which a rule replaces the server's.
@@ -267,7 +289,7 @@ impl<'a> Exchange<'a> {
         }
         match advanced {
             Ok(Some(end)) | Err(end) => Poll::Ready(end),
-            Ok(None) if self.up_step == FlowStep::Exhausted || self.down_step == FlowStep::Exhausted => {
+            Ok(None) if self.request.step == FlowStep::Exhausted || self.reply.step == FlowStep::Exhausted => {
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -284,15 +306,15 @@ impl<'a> Exchange<'a> {
 
     fn advance(&mut self, cx: &mut Context<'_>) -> Result<Option<End>, End> {
         self.advance_upload(cx)?;
-        if self.answer == Answer::Awaited && self.advance_head(cx)? {
+        if self.reply.progress == Answer::Awaited && self.advance_head(cx)? {
             return Ok(Some(End::Tunnel));
         }
-        if self.answer == Answer::Flowing {
+        if self.reply.progress == Answer::Flowing {
             self.advance_answer(cx)?;
         }
         // The answer may be complete before the request. The rest of the request is forwarded, or at least read:
         // otherwise the client would never see the answer.
-        if self.answer == Answer::Done && (self.upload == Upload::Done || !self.keep_client) {
+        if self.reply.progress == Answer::Done && (self.request.progress == Upload::Done || !self.keep_client) {
             return Ok(Some(End::Answered));
         }
         Ok(None)
@@ -300,12 +322,12 @@ impl<'a> Exchange<'a> {
 
     fn advance_upload(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut moved = Moved::default();
-        let result = match self.upload {
+        let result = match self.request.progress {
             Upload::Done | Upload::Halted => return Ok(()),
-            Upload::Flowing => self.up.poll(cx, &mut self.client.conn, &mut self.upstream, &mut moved),
-            Upload::Dropped => self.up.poll_drain(cx, &mut self.client.conn, &mut moved),
+            Upload::Flowing => self.request.body.poll(cx, &mut self.client.conn, &mut self.upstream, &mut moved),
+            Upload::Dropped => self.request.body.poll_drain(cx, &mut self.client.conn, &mut moved),
         };
-        if self.up_step == FlowStep::Held {
+        if self.request.step == FlowStep::Held {
             // Nothing was read while a filter held the flow back.
             self.client_side.reading_resumes(rt::now());
         }
@@ -314,35 +336,38 @@ impl<'a> Exchange<'a> {
                 self.client_side.reads(rt::now(), progress);
             }
             let state = &mut *self.state.borrow_mut();
-            state.bytes.bytes_in += moved.read as u64;
+            state.accounting.bytes.bytes_in += moved.read as u64;
             metrics::flowing(self.session, state);
         }
         if let Some(progress) = moved.write_progress() {
             self.server_side.writes(rt::now(), progress);
-            self.state.borrow_mut().bytes.sent += moved.written as u64;
+            self.state.borrow_mut().accounting.bytes.sent += moved.written as u64;
             if moved.spliced > 0 {
                 metrics::spliced(self.session, &self.state.borrow(), false, moved.spliced);
             }
         }
         match result {
             Ok(step) => {
-                if step == FlowStep::AwaitsSink && self.up_step != step {
+                if step == FlowStep::AwaitsSink && self.request.step != step {
                     // The server's timeout runs from the start of the wait, regardless of how long there was nothing to
                     // write.
                     self.server_side.writing_waits(rt::now());
                 }
-                self.up_step = step;
+                self.request.step = step;
                 if step == FlowStep::Finished {
-                    self.sent = self.upload == Upload::Flowing;
-                    self.upload = Upload::Done;
+                    self.request.is_sent = self.request.progress == Upload::Flowing;
+                    self.request.progress = Upload::Done;
                 }
                 Ok(())
             }
-            Err(FlowError::Write(_)) if self.answer == Answer::Done => cut(Cause::Server, Phase::Last, 0),
+            Err(FlowError::Write(_)) if self.reply.progress == Answer::Done => cut(Cause::Server, Phase::Last, 0),
             Err(FlowError::Write(_)) => {
                 // The server accepts no more; it may have answered already. Its answer decides.
-                if self.answer == Answer::Awaited && self.up.is_recorded() && self.terms.retry_on != RetryOn::NONE {
-                    (self.upload, self.up_step) = (Upload::Halted, FlowStep::AwaitsSink);
+                if self.reply.progress == Answer::Awaited
+                    && self.request.body.is_recorded()
+                    && self.terms.retry_on != RetryOn::NONE
+                {
+                    (self.request.progress, self.request.step) = (Upload::Halted, FlowStep::AwaitsSink);
                 } else {
                     self.drop_upload();
                 }
@@ -354,8 +379,8 @@ impl<'a> Exchange<'a> {
 
     /// Reads and discards further input of the client.
     fn drop_upload(&mut self) {
-        self.up.abandon_sink();
-        (self.upload, self.up_step) = if self.up.source_ended() {
+        self.request.body.abandon_sink();
+        (self.request.progress, self.request.step) = if self.request.body.source_ended() {
             (Upload::Done, FlowStep::Finished)
         } else {
             // The client is read in the next poll, which follows immediately: nothing else may wake the task.
@@ -365,8 +390,8 @@ impl<'a> Exchange<'a> {
 
     /// Commits to this answer: the request is not sent again.
     fn settle(&mut self) {
-        self.up.forget_record();
-        if self.upload == Upload::Halted {
+        self.request.body.forget_record();
+        if self.request.progress == Upload::Halted {
             self.drop_upload();
         }
     }
@@ -374,16 +399,16 @@ impl<'a> Exchange<'a> {
     /// Whether the request is to be sent again after this failure.
     fn retries(&self, failure: RetryOn) -> bool {
         self.terms.retry_on.contains(failure)
-            && !self.interim_sent
-            && (self.up.is_recorded() || !self.terms.has_body)
+            && !self.reply.interim_sent
+            && (self.request.body.is_recorded() || !self.terms.has_body)
             && self.budget_allows()
     }
 
     /// Whether a request that its server has not processed may be sent again, under the same conditions as after a
     /// refused connection.
     fn may_begin_again(&self) -> bool {
-        let is_whole = !self.terms.has_body || self.up.is_recorded();
-        self.terms.may_retry && !self.interim_sent && is_whole && self.budget_allows()
+        let is_whole = !self.terms.has_body || self.request.body.is_recorded();
+        self.terms.may_retry && !self.reply.interim_sent && is_whole && self.budget_allows()
     }
 
     /// Whether `retry-budget` permits another attempt. The call counts as one, so that it has to be the last condition.
@@ -401,7 +426,7 @@ impl<'a> Exchange<'a> {
             tracking::wrong_body(self.session, &self.client.conn, self.state);
         }
         let malformed = error.is_malformed() || matches!(error, FlowError::Refused);
-        match self.answer {
+        match self.reply.progress {
             // HAProxy waits for the end of such a line until the client's timeout, and answers then.
             Answer::Awaited if is_endless(error) || matches!(error, FlowError::Refused) => {
                 failed(Cause::Invalid, Phase::Headers, 400)
@@ -417,20 +442,20 @@ impl<'a> Exchange<'a> {
 
     fn advance_answer(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let mut moved = Moved::default();
-        let result = self.down.poll(cx, &mut self.upstream, &mut self.client.conn, &mut moved);
-        if self.down_step == FlowStep::Held {
+        let result = self.reply.message.poll(cx, &mut self.upstream, &mut self.client.conn, &mut moved);
+        if self.reply.step == FlowStep::Held {
             self.server_side.reading_resumes(rt::now());
         }
         if moved.read > 0 {
             if let Some(progress) = moved.read_progress() {
                 self.server_side.reads(rt::now(), progress);
             }
-            self.state.borrow_mut().bytes.received += moved.read as u64;
+            self.state.borrow_mut().accounting.bytes.received += moved.read as u64;
         }
         if let Some(progress) = moved.write_progress() {
             self.client_side.writes(rt::now(), progress);
             let state = &mut *self.state.borrow_mut();
-            state.bytes.bytes_out += moved.written as u64;
+            state.accounting.bytes.bytes_out += moved.written as u64;
             if moved.spliced > 0 {
                 metrics::spliced(self.session, state, true, moved.spliced);
             }
@@ -438,18 +463,18 @@ impl<'a> Exchange<'a> {
         }
         match result {
             Ok(step) => {
-                if step == FlowStep::AwaitsSink && self.down_step != step {
+                if step == FlowStep::AwaitsSink && self.reply.step != step {
                     // Likewise for the client's timeout.
                     self.client_side.writing_waits(rt::now());
                 }
-                self.down_step = step;
+                self.reply.step = step;
                 if step == FlowStep::Finished {
-                    self.answer = Answer::Done;
-                    if let Some(trailers) = self.down.take_received_trailers() {
+                    self.reply.progress = Answer::Done;
+                    if let Some(trailers) = self.reply.message.take_received_trailers() {
                         self.state.borrow_mut().response.trailers = Some(trailers);
                     }
                     // Bytes after the answer were not requested.
-                    self.reusable &= !self.down.has_surplus();
+                    self.reusable &= !self.reply.message.has_surplus();
                 }
                 Ok(())
             }

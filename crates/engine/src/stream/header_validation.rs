@@ -23,7 +23,7 @@ pub fn screen(state: &SharedStreamState, proxy: &Proxy, before: Option<&Proxy>) 
     if restrict_names(rule, &mut state.request) {
         return Ok(());
     }
-    state.denied = true;
+    state.rules.denied = true;
     Err(Failure { outcome: Outcome::new(Cause::Proxy, Phase::Request), status: 403, page: true })
 }
 

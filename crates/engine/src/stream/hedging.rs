@@ -62,7 +62,7 @@ impl Hedge<'_> {
         if !is_safe || request.framing.has_body() || request.upgrade || is_tied || state.attempts.hedged {
             return None;
         }
-        if self.backend.limits.never_retry || state.orders.get().never_retry {
+        if self.backend.limits.never_retry || state.rules.orders.get().never_retry {
             return None;
         }
         let delay = self.session.worker.proxy_state(self.proxy.index).hedge_delay()?;
@@ -117,7 +117,7 @@ impl Hedge<'_> {
         proxy_state.note_hedge(Hedged::Begun);
         self.state.borrow_mut().attempts.hedged = true;
         let was_idle = matches!(step, HedgeState::Idle(_));
-        let own = self.state.borrow().orders.get().timeouts;
+        let own = self.state.borrow().rules.orders.get().timeouts;
         let expires = own.connect.or(self.proxy.timeouts.connect).map(|limit| rt::now() + limit);
         let first = request.first;
         let (link, input, connected) = (None, Buffer::empty(), None);

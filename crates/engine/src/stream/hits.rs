@@ -51,7 +51,7 @@ pub(super) async fn answer(
 /// waits.
 fn is_prompt(session: &Session, client: &Client, state: &StreamState, stored: &Stored, body: &UnreadBody) -> bool {
     let frontend = session.proxy();
-    let backend = state.backend.map(|index| session.proxy_at(index));
+    let backend = state.route.backend.map(|index| session.proxy_at(index));
     body.is_absent()
         && state.filters.is_none()
         && state.client_method() == Method::Get
@@ -73,7 +73,7 @@ fn begin(
     let status = state.response.status();
     stages::answer_received(session, state, status);
     pass_rules(session, state)?;
-    state.status = i32::from(state.response.status());
+    state.answer.status = i32::from(state.response.status());
     tracing::answered(session, state);
     let onward = Onward {
         for_head_alone: false,
@@ -91,14 +91,14 @@ fn begin(
     if Answer::encode_head(format, (&state.request, &state.response), (&plan, &onward), &mut head).is_err() {
         return Err(Begun::Ruled);
     }
-    state.bytes.received += head.len() as u64;
+    state.accounting.bytes.received += head.len() as u64;
     Ok((head, left))
 }
 
 /// Runs the response rules over the head.
 fn pass_rules(session: &Session, state: &mut StreamState) -> Result<(), Begun> {
     let frontend = session.proxy();
-    let backend = state.backend.filter(|index| *index != frontend.index).map(|index| session.proxy_at(index));
+    let backend = state.route.backend.filter(|index| *index != frontend.index).map(|index| session.proxy_at(index));
     let mut head = std::mem::take(&mut state.response);
     let sets = backend.into_iter().chain([frontend]).map(|proxy| &proxy.rules.http_response);
     let ended = sets.filter(|rules| !rules.is_empty()).find_map(|rules| {
@@ -120,7 +120,7 @@ fn pass_rules(session: &Session, state: &mut StreamState) -> Result<(), Begun> {
     state.response = head;
     let ended = match ended {
         Some(ending) => {
-            (state.denied, state.failed) = (ending.denied, ending.failed);
+            (state.rules.denied, state.rules.failed) = (ending.denied, ending.failed);
             Some(ending)
         }
         None => expose(session, state).or_else(|| finish_rules(session, state)),
@@ -151,7 +151,7 @@ async fn write(
     head.consume(of_head);
     stored.skip(of_body);
     let left = left.saturating_sub(of_body as u64);
-    let bytes = &mut state.borrow_mut().bytes;
+    let bytes = &mut state.borrow_mut().accounting.bytes;
     bytes.bytes_out += written as u64;
     bytes.received += of_body as u64;
     if head.is_empty() && left == 0 { Ok(()) } else { Err(Begun::Sent { head, left }) }

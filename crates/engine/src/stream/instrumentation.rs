@@ -30,14 +30,14 @@ const MOST_BAGGAGE: usize = 8_192;
 /// Returns the `otel` filters of a stream, those of the frontend first.
 fn filters<'s>(session: &'s Session, state: &StreamState) -> impl Iterator<Item = &'s Arc<OtelFilter>> + use<'s> {
     let frontend = session.proxy();
-    let backend = state.backend.map(|index| session.proxy_at(index)).filter(|own| own.index != frontend.index);
+    let backend = state.route.backend.map(|index| session.proxy_at(index)).filter(|own| own.index != frontend.index);
     let own = |proxy: &'s Proxy| proxy.filters.otel.iter();
     own(frontend).chain(backend.into_iter().flat_map(own))
 }
 
 fn is_wanted(session: &Session, state: &StreamState) -> bool {
     let of_backend = |index| !session.proxy_at(index).filters.otel.is_empty();
-    !session.proxy().filters.otel.is_empty() || state.backend.is_some_and(of_backend)
+    !session.proxy().filters.otel.is_empty() || state.route.backend.is_some_and(of_backend)
 }
 
 /// Runs the scopes of events.
@@ -60,7 +60,7 @@ pub fn begin(session: &Session, state: &StreamState) {
 #[inline]
 pub fn route(session: &Session, state: &StreamState) {
     use OtelEvent::{BackendHttpRequest, BackendSet, BackendTcpRequest, SwitchingRulesRequest};
-    let differs = state.backend != Some(session.frontend);
+    let differs = state.route.backend != Some(session.frontend);
     fire(session, state, &[SwitchingRulesRequest]);
     if differs {
         fire(session, state, &[BackendSet]);
@@ -113,14 +113,14 @@ fn run_end(session: &Session, state: &StreamState) {
     use OtelEvent::{
         ClientSessionEnd, HttpEndRequest, HttpEndResponse, HttpReply, ServerSessionEnd, ServerUnavailable, StreamStop,
     };
-    let (is_connected, is_answered) = (state.timings.connected.is_some(), state.server_status.is_some());
-    if state.has_request && is_answered {
+    let (is_connected, is_answered) = (state.timings.connected.is_some(), state.answer.server_status.is_some());
+    if state.info.has_request && is_answered {
         run_events(session, state, &[HttpEndRequest, HttpEndResponse]);
     }
-    if state.has_request && !is_answered && state.status > 0 {
+    if state.info.has_request && !is_answered && state.answer.status > 0 {
         run_events(session, state, &[HttpReply]);
     }
-    if state.backend.is_some() && !is_connected && !state.denied {
+    if state.route.backend.is_some() && !is_connected && !state.rules.denied {
         run_events(session, state, &[ServerUnavailable]);
     }
     run_events(session, state, &[ClientSessionEnd]);
@@ -128,7 +128,7 @@ fn run_end(session: &Session, state: &StreamState) {
         run_events(session, state, &[ServerSessionEnd]);
     }
     run_events(session, state, &[StreamStop]);
-    if let Some(mut told) = state.told.take() {
+    if let Some(mut told) = state.instrumentation.take() {
         told.courses.iter_mut().for_each(|course| course.finish_those(session, |_| true));
     }
 }
@@ -136,7 +136,7 @@ fn run_end(session: &Session, state: &StreamState) {
 /// Sets the fields that carry contexts in a request.
 fn inject(state: &SharedStreamState) {
     let state = &mut *state.borrow_mut();
-    if let Some(told) = state.told.get_mut() {
+    if let Some(told) = state.instrumentation.get_mut() {
         for (name, value) in told.fields.drain(..) {
             state.request.replace(&name, &value);
         }
@@ -145,14 +145,14 @@ fn inject(state: &SharedStreamState) {
 
 #[cold]
 fn run_events(session: &Session, state: &StreamState, events: &[OtelEvent]) {
-    let mut told = state.told.take().unwrap_or_default();
+    let mut told = state.instrumentation.take().unwrap_or_default();
     for filter in filters(session, state) {
         let place = told.place(filter);
         for event in events {
             let of_response = event.is_of_response();
             let view = match () {
                 () if *event == OtelEvent::StreamStop => EvalContext::log(session, state),
-                () if of_response && state.server_status.is_some() => {
+                () if of_response && state.answer.server_status.is_some() => {
                     EvalContext::response(session, state, &state.response)
                 }
                 () if of_response => EvalContext::log(session, state),
@@ -164,7 +164,7 @@ fn run_events(session: &Session, state: &StreamState, events: &[OtelEvent]) {
             }
         }
     }
-    state.told.set(Some(told));
+    state.instrumentation.set(Some(told));
 }
 
 /// Runs the scopes of a group, by a rule.
@@ -172,13 +172,13 @@ pub fn group(view: &EvalContext<'_>, filter: &str, group: &str) {
     let (session, state) = (view.session, view.state);
     let Some(filter) = filters(session, state).find(|own| *own.name == *filter) else { return };
     let Some((_, scopes)) = filter.groups.iter().find(|(name, _)| **name == *group) else { return };
-    let mut told = state.told.take().unwrap_or_default();
+    let mut told = state.instrumentation.take().unwrap_or_default();
     let of_response = matches!(view.direction, sample::Direction::Response);
     let place = told.place(filter);
     for scope in scopes {
         told.courses[place].run(*view, &filter.scopes[*scope], of_response, &mut told.fields);
     }
-    state.told.set(Some(told));
+    state.instrumentation.set(Some(told));
 }
 
 impl Instrumentation {

@@ -11,7 +11,7 @@ use crate::stream_state::StreamState;
 pub fn ask(session: &Session, state: &StreamState, fact: Transport) -> Option<Value<'static>> {
     let known = match fact {
         Transport::ServerRtt | Transport::ServerRttVariance => state.attempts.server_kernel.known(),
-        _ => session.socket().tcp_info().ok().or_else(|| state.client_kernel.known()),
+        _ => session.socket().tcp_info().ok().or_else(|| state.info.client_kernel.known()),
     }?;
     let micros = |time: std::time::Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
     Some(Value::Int(match fact {
@@ -34,5 +34,5 @@ pub fn part_from_server(session: &Session, state: &mut StreamState, server: Sock
 
 /// Called when the client's connection is closed before the stream's log line is written.
 pub fn part_from_client(session: &Session, state: &mut StreamState) {
-    state.client_kernel.part(session.socket(), session.log().asks_kernel());
+    state.info.client_kernel.part(session.socket(), session.log().asks_kernel());
 }

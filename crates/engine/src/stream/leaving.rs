@@ -24,7 +24,7 @@ impl Watch {
     /// Watches the client of a request. `option abortonclose` of its backend applies, or that of the frontend if no backend is
     /// chosen yet.
     pub fn new(session: &Session, state: &SharedStreamState) -> Self {
-        let backend = state.borrow().backend.and_then(|index| session.proxy_at(index).backend.as_ref());
+        let backend = state.borrow().route.backend.and_then(|index| session.proxy_at(index).backend.as_ref());
         let aborts_half_closed = match backend {
             Some(backend) => backend.abortonclose,
             None => session.proxy().frontend.as_ref().is_some_and(|frontend| frontend.abortonclose),

@@ -27,7 +27,7 @@ pub(super) fn keep_link(
     }
     if link.private || backend.http_reuse == HttpReuse::Never && !server.is_reversed() {
         let most = session.proxy().frontend.as_ref().map_or(0, |frontend| frontend.limits.private_links);
-        let backend = state.borrow().backend.unwrap_or_default();
+        let backend = state.borrow().route.backend.unwrap_or_default();
         // A private connection must be usable for the next request at once.
         if link.carrier.is_at_rest() {
             private::put(session, backend, server, link, most);

@@ -288,14 +288,14 @@ impl<'a> Parties<'a> {
     fn of(session: &'a Session, state: &StreamState) -> Self {
         let worker = &session.worker;
         let (counters, proxy) = (worker.counters(), session.counters());
-        let server = state.backend.zip(state.server).and_then(|(backend, server)| {
+        let server = state.route.backend.zip(state.route.server).and_then(|(backend, server)| {
             let backend = session.proxy_at(backend).backend.as_ref()?;
             backend.servers.get(server).map(|server| counters.server(server.serial))
         });
         Self {
             front: &proxy.front,
             bind: proxy.binds.get(session.bind_index()),
-            back: state.backend.map(|backend| counters.proxies[backend].back()),
+            back: state.route.backend.map(|backend| counters.proxies[backend].back()),
             server,
         }
     }
@@ -330,11 +330,11 @@ pub fn bytes(session: &Session, state: &mut StreamState) {
 #[inline]
 fn add_bytes(session: &Session, parties: &Parties<'_>, state: &mut StreamState) {
     let now = state.flow();
-    let Flow { bytes_in, sent, received, bytes_out } = now.since(&state.counted);
+    let Flow { bytes_in, sent, received, bytes_out } = now.since(&state.accounting.counted);
     if bytes_in == 0 && sent == 0 && received == 0 && bytes_out == 0 {
         return;
     }
-    state.counted = now;
+    state.accounting.counted = now;
     if session.has_several() {
         // HTTP/1 counters are computed by subtraction: these sums contain bytes of HTTP/1 and HTTP/2.
         parties.front.protocol.received.subtract(bytes_in);
@@ -362,8 +362,8 @@ fn add_bytes(session: &Session, parties: &Parties<'_>, state: &mut StreamState) 
 #[inline]
 pub fn flowing(session: &Session, state: &mut StreamState) {
     const WORTH_COUNTING: u64 = 64 * 1024;
-    if state.bytes.bytes_in - state.counted.bytes_in + state.bytes.bytes_out - state.counted.bytes_out >= WORTH_COUNTING
-    {
+    let (now, counted) = (&state.accounting.bytes, &state.accounting.counted);
+    if now.bytes_in - counted.bytes_in + now.bytes_out - counted.bytes_out >= WORTH_COUNTING {
         bytes(session, state);
     }
 }
@@ -388,11 +388,11 @@ pub fn stream(session: &Session, state: &mut StreamState) {
     let parties = Parties::of(session, state);
     add_bytes(session, &parties, state);
     if state.outcome.cause != Cause::Normal {
-        let in_frontend = state.backend.is_none_or(|backend| backend == session.frontend);
+        let in_frontend = state.route.backend.is_none_or(|backend| backend == session.frontend);
         outcome(&parties, state, in_frontend);
     }
     answer(&parties, state);
-    if let (Some(back), true) = (parties.back, state.server.is_some()) {
+    if let (Some(back), true) = (parties.back, state.route.server.is_some()) {
         times(back, parties.server, state);
     }
     if parties.front.latency.get().is_some() {
@@ -432,7 +432,7 @@ pub fn no_request(session: &Session, state: &StreamState, received: usize, sent:
     if !session.has_several() {
         protocol.received.add(received as u64);
         protocol.sent.add(sent as u64);
-        if received == 0 && state.bytes.bytes_in == 0 {
+        if received == 0 && state.accounting.bytes.bytes_in == 0 {
             protocol.streams.subtract(1);
         }
     }
@@ -453,14 +453,14 @@ fn answer(parties: &Parties<'_>, state: &StreamState) {
         _ => 0,
     };
     // Status 0: the client got no response.
-    if state.status != 0 {
-        let class = class_of(state.status);
+    if state.answer.status != 0 {
+        let class = class_of(state.answer.status);
         parties.front.answers[class].increment();
         if let Some(back) = parties.back {
             back.answers[class].increment();
         }
     }
-    let of_server = state.server_status.map_or(state.status, i32::from);
+    let of_server = state.answer.server_status.map_or(state.answer.status, i32::from);
     if let (Some(server), Some(_)) = (parties.server, state.timings.response)
         && of_server != 0
     {
@@ -551,14 +551,14 @@ fn outcome(parties: &Parties<'_>, state: &StreamState, in_frontend: bool) {
     match (cause, phase) {
         (Cause::Normal, _) => {}
         (Cause::Internal, _) => parties.each(|counters| counters.internal_errors.increment()),
-        _ if state.failed => parties.each(|counters| counters.internal_errors.increment()),
-        (_, Phase::Request | Phase::Tarpit) if state.denied => {
-            let back = parties.back.filter(|_| state.has_request);
+        _ if state.rules.failed => parties.each(|counters| counters.internal_errors.increment()),
+        (_, Phase::Request | Phase::Tarpit) if state.rules.denied => {
+            let back = parties.back.filter(|_| state.info.has_request);
             for counters in [Some(parties.front), parties.bind, back].into_iter().flatten() {
                 counters.denied_requests.increment();
             }
         }
-        (_, _) if state.denied => parties.each(|counters| counters.denied_responses.increment()),
+        (_, _) if state.rules.denied => parties.each(|counters| counters.denied_responses.increment()),
         // A response by a rule is not an error.
         (Cause::Local, Phase::Request) => parties.front.intercepted.add(u64::from(in_frontend)),
         (_, Phase::Request) | (Cause::Invalid, _) => {

@@ -20,7 +20,7 @@ pub(super) fn bad_answer(session: &Session, state: &StreamState) {
 /// Reports the end of a stream.
 #[inline]
 pub(super) fn end(session: &Session, state: &StreamState) {
-    if state.denied || state.failed {
+    if state.rules.denied || state.rules.failed {
         return;
     }
     let symptom = match (state.outcome.cause, state.outcome.phase) {
@@ -36,7 +36,7 @@ pub(super) fn end(session: &Session, state: &StreamState) {
 }
 
 fn sign(session: &Session, state: &StreamState, sign: Sign) {
-    let (Some(proxy), Some(server)) = (state.backend, state.server) else { return };
+    let (Some(proxy), Some(server)) = (state.route.backend, state.route.server) else { return };
     let proxy = session.proxy_at(proxy);
     if let Some(server) = proxy.backend.as_ref().and_then(|backend| backend.servers.get(server)) {
         observe(&session.worker, proxy, server, sign);

@@ -100,7 +100,7 @@ fn write_begun(session: &Session, state: &StreamState, span: &mut Message<'_>) {
         text(span, "network.peer.address", client.ip().to_canonical().to_string().as_bytes());
         number(span, "network.peer.port", client.port());
     }
-    if !state.has_request {
+    if !state.info.has_request {
         return text(span, "network.transport", b"tcp");
     }
     let request = &state.request;
@@ -249,7 +249,7 @@ fn push(session: &Session, item: Vec<u8>) {
 
 /// Converts a time of the stream to nanoseconds since the epoch.
 fn at(state: &StreamState, moment: Moment) -> u64 {
-    nanoseconds(state.start_date.saturating_add(moment.saturating_since(state.timings.start)))
+    nanoseconds(state.info.start_date.saturating_add(moment.saturating_since(state.timings.start)))
 }
 
 fn write_attempt(session: &Session, state: &StreamState, attempt: &Attempt, ended: Ended<'_>) {
@@ -257,8 +257,8 @@ fn write_attempt(session: &Session, state: &StreamState, attempt: &Attempt, ende
     if attempt.number >= MOST_ATTEMPTS {
         return;
     }
-    let is_http = state.has_request;
-    let backend = state.backend.map(|index| session.proxy_at(index));
+    let is_http = state.info.has_request;
+    let backend = state.route.backend.map(|index| session.proxy_at(index));
     let name = backend.map_or(&*session.proxy().name, |backend| &backend.name);
     let head = SpanHead {
         context: SpanContext { trace_id: trace.context.trace_id, span_id: attempt.span_id },
@@ -280,7 +280,7 @@ fn write_attempt(session: &Session, state: &StreamState, attempt: &Attempt, ende
         if attempt.number > 0 && is_http {
             number(span, "http.request.resend_count", attempt.number);
         }
-        let answered = state.server_status.filter(|_| ended != Ended::Overtaken);
+        let answered = state.answer.server_status.filter(|_| ended != Ended::Overtaken);
         answered.into_iter().for_each(|status| number(span, "http.response.status_code", status));
         let status = answered.filter(|status| *status >= 400).map(|status| status.to_string());
         let termination = termination(state);
@@ -364,7 +364,7 @@ fn conclude_trace(session: &Session, state: &mut StreamState) {
     drop(captures);
     let name = match &plan.name {
         Some(format) => rendered(format),
-        None if state.has_request => method,
+        None if state.info.has_request => method,
         None => session.proxy().name.as_bytes().to_vec(),
     };
     let head = SpanHead {
@@ -392,15 +392,15 @@ fn write_end(session: &Session, state: &StreamState, span: &mut Message<'_>) {
     if let Some(client) = state.client(session) {
         text(span, "client.address", client.ip().to_canonical().to_string().as_bytes());
     }
-    if let Some(backend) = state.backend.map(|index| session.proxy_at(index)) {
+    if let Some(backend) = state.route.backend.map(|index| session.proxy_at(index)) {
         text(span, "weir.backend", backend.name.as_bytes());
-        if let Some(server) = state.server.and_then(|server| backend.server(server)) {
+        if let Some(server) = state.route.server.and_then(|server| backend.server(server)) {
             text(span, "weir.server", server.name.as_bytes());
         }
     }
     let termination = termination(state);
     text(span, "weir.termination_state", termination.as_bytes());
-    let status = u16::try_from(state.status).ok().filter(|status| *status > 0 && state.has_request);
+    let status = u16::try_from(state.answer.status).ok().filter(|status| *status > 0 && state.info.has_request);
     status.into_iter().for_each(|status| number(span, "http.response.status_code", status));
     let error = match status {
         Some(status) if status >= 500 => Some(status.to_string()),

@@ -43,7 +43,7 @@ pub fn to_stream<'t>(session: &Session, state: &StreamState, reply: Reply<'t>, k
 /// Returns the page for a status: the backend's own, otherwise the frontend's, otherwise the standard page. `view` belongs to
 /// the session.
 pub fn of<'s>(session: &'s Session, view: EvalContext<'_>, status: u16) -> Reply<'s> {
-    let backend = view.state.backend.map(|index| session.proxy_at(index));
+    let backend = view.state.route.backend.map(|index| session.proxy_at(index));
     let own = backend.into_iter().chain([session.proxy()]).find_map(|proxy| proxy.errors.own(status));
     match own {
         None => ErrorPages::standard(status).lend(),
@@ -54,9 +54,9 @@ pub fn of<'s>(session: &'s Session, view: EvalContext<'_>, status: u16) -> Reply
             let answered = view.state.timings.response.is_some();
             let direction = if answered { Direction::Response } else { Direction::Request };
             // The failed evaluation is reset; that of the page may exceed the limit as well.
-            view.state.exhausted.set(false);
+            view.state.rules.exhausted.set(false);
             match text(EvalContext { direction, response: None, ..view }, answer) {
-                _ if view.state.exhausted.get() => ErrorPages::standard(500).lend(),
+                _ if view.state.rules.exhausted.get() => ErrorPages::standard(500).lend(),
                 Some(reply) if reply.text.len() <= session.generation().program.global.bufsize => reply,
                 // The page exceeds the buffer size.
                 _ => ErrorPages::standard(500).lend(),

@@ -55,13 +55,13 @@ pub fn bind_request(
     }
     drop(known);
     let state = &mut *state.borrow_mut();
-    (state.persistence, state.stores) = (kept, stores);
+    (state.route.persistence, state.route.stores) = (kept, stores);
     bound
 }
 
 /// Records the cookie of a request that a rule of the backend denies, and its server, for the log line, as in HAProxy.
 pub fn note_cookie(session: &Session, client: &Client, state: &SharedStreamState) {
-    let proxy = session.proxy_at(state.borrow().backend.unwrap_or(session.frontend));
+    let proxy = session.proxy_at(state.borrow().route.backend.unwrap_or(session.frontend));
     let Some(backend) = &proxy.backend else { return };
     let (choice, plan) = (&backend.choice, &backend.persistence);
     let Some(cookie) = &plan.cookie else { return };
@@ -76,7 +76,7 @@ pub fn note_cookie(session: &Session, client: &Client, state: &SharedStreamState
     } else if kept.server.is_some_and(|server| !proxy_state.is_usable(server)) {
         kept.presented = Presented::Down;
     }
-    state.borrow_mut().persistence = kept;
+    state.borrow_mut().route.persistence = kept;
 }
 
 /// Returns the server that a session in TCP mode is bound to.
@@ -101,7 +101,7 @@ pub fn bind_session(session: &Session, state: &SharedStreamState, proxy: &Proxy,
     let mut stores = Vec::new();
     let bound = sticking::request(view, (proxy, backend), order, bound, &mut stores);
     drop(known);
-    state.borrow_mut().stores = stores;
+    state.borrow_mut().route.stores = stores;
     bound
 }
 
@@ -170,15 +170,15 @@ pub fn answer_in_place(session: &Session, state: &mut StreamState) {
 }
 
 fn plan_of<'s>(session: &'s Session, state: &StreamState) -> Option<(&'s Proxy, &'s PersistencePlan)> {
-    let proxy = session.proxy_at(state.backend?);
+    let proxy = session.proxy_at(state.route.backend?);
     proxy.backend.as_ref().map(|backend| (proxy, &backend.persistence))
 }
 
 /// Applies the backend's cookie to a response head.
 pub fn answer(session: &Session, state: &mut StreamState, head: &mut Head) {
     let Some((proxy, plan)) = plan_of(session, state) else { return };
-    let (Some(cookie), Some(server)) = (&plan.cookie, state.server) else { return };
-    let (kept, method) = (&mut state.persistence, state.request.known_method());
+    let (Some(cookie), Some(server)) = (&plan.cookie, state.route.server) else { return };
+    let (kept, method) = (&mut state.route.persistence, state.request.known_method());
     session.worker.proxy_state(proxy.index).cookies.with_values(plan, |values| {
         let answering = Answering { value: values.of(server), method, now: seconds() };
         cookie.answer(head, kept, &answering);

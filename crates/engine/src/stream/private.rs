@@ -32,7 +32,7 @@ impl Asked {
         if challenged || authenticates(state) {
             return Self::Connection;
         }
-        let status = state.server_status.unwrap_or_else(|| state.response.status());
+        let status = state.answer.server_status.unwrap_or_else(|| state.response.status());
         if matches!(status, 401 | 407) { Self::Once } else { Self::Nothing }
     }
 }

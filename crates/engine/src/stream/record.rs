@@ -13,7 +13,7 @@ use crate::stream_state::{Cause, Phase, StreamState};
 /// Whether a stream has had no error, retry or redispatch so far.
 pub fn is_normal(session: &Session, state: &StreamState) -> bool {
     let ended_well = matches!(state.outcome.cause, Cause::Normal | Cause::Local);
-    let is_error = session.is_http() && state.status >= 500;
+    let is_error = session.is_http() && state.answer.status >= 500;
     ended_well && state.attempts.retries == 0 && !state.attempts.redispatched && !is_error
 }
 
@@ -21,20 +21,22 @@ pub fn is_normal(session: &Session, state: &StreamState) -> bool {
 pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOnce(&Record<'_>)) {
     let worker = &session.worker;
     let proxy = session.proxy();
-    let backend = state.backend.map(|index| session.proxy_at(index));
+    let backend = state.route.backend.map(|index| session.proxy_at(index));
     // A denied request, and one that its client left incomplete, have no server; the one of its cookie is shown.
     let unfinished = state.outcome.cause == Cause::Client && state.outcome.phase == Phase::Request;
-    let shown = state.server.or_else(|| state.persistence.server.filter(|_| state.denied || unfinished));
+    let shown =
+        state.route.server.or_else(|| state.route.persistence.server.filter(|_| state.rules.denied || unfinished));
     let server = backend.unwrap_or(proxy).backend.as_ref().zip(shown);
     let server = server.and_then(|(backend, index)| backend.servers.get(index));
     let live = &worker.process.live;
-    let counts = state.attempts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(state.server)));
+    let counts =
+        state.attempts.counts.or_else(|| backend.map(|proxy| live.proxies[proxy.index].counts(state.route.server)));
     let counts = counts.unwrap_or_default();
     let client =
         state.client(session).map_or_else(|| Endpoint::Unix(session.bind().map_or(0, |bind| bind.id)), Endpoint::Inet);
     let captures = state.captures.borrow();
     // Data that was not a request has no captures.
-    let shows_captures = state.has_request || proxy.mode != Mode::Http;
+    let shows_captures = state.info.has_request || proxy.mode != Mode::Http;
     let request_captures =
         if shows_captures { padded(&captures.request, proxy, |plan| plan.request.len()) } else { Vec::new() };
     let response_captures = padded(&captures.response, proxy, |plan| plan.response.len());
@@ -43,8 +45,8 @@ pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOn
         None => (state.request.method(), state.request.target()),
     };
     let [cause, phase] = state.termination();
-    let own = || Some(proxy).filter(|_| state.has_request);
-    let [presented, returned] = letters(backend.or_else(own), &state.persistence);
+    let own = || Some(proxy).filter(|_| state.info.has_request);
+    let [presented, returned] = letters(backend.or_else(own), &state.route.persistence);
     let record = Record {
         client,
         destination: state.known_destination(session).map_or(Endpoint::Absent, Endpoint::Inet),
@@ -55,23 +57,27 @@ pub fn with_record(session: &Session, state: &StreamState, use_record: impl FnOn
         backend_source: state.attempts.backend_source,
         server_address: server.map_or(Endpoint::Absent, |server| server_address(session, state, server)),
         backend: backend.map_or(&proxy.name, |backend| &backend.name),
-        server: server.map_or(state.service.as_deref().unwrap_or("<NOSRV>"), |server| &server.name),
+        server: server.map_or(state.route.service.as_deref().unwrap_or("<NOSRV>"), |server| &server.name),
         request_date: request_date(state),
         timers: state.timings.timers(rt::now()),
-        status: state.status,
+        status: state.answer.status,
         // As in HAProxy: the bytes before compression.
-        bytes_to_client: if state.compression.is_some() { state.bytes.received } else { state.bytes.bytes_out },
-        bytes_from_client: state.bytes.bytes_in,
+        bytes_to_client: if state.answer.compression.is_some() {
+            state.accounting.bytes.received
+        } else {
+            state.accounting.bytes.bytes_out
+        },
+        bytes_from_client: state.accounting.bytes.bytes_in,
         termination: [cause, phase, presented, returned],
-        method: if state.has_request { method } else { b"" },
-        target: if state.has_request { target } else { b"" },
+        method: if state.info.has_request { method } else { b"" },
+        target: if state.info.has_request { target } else { b"" },
         version: state.request.version_text(),
         actconn: live.process.actconn(),
         feconn: live.proxies[session.frontend].feconn(),
         beconn: counts.beconn,
         srv_conn: counts.srv_conn,
-        unique_id: state.unique_id.get().map(|name| &**name),
-        request_counter: state.number,
+        unique_id: state.info.unique_id.get().map(|name| &**name),
+        request_counter: state.info.number,
         retries: state.attempts.retries,
         redispatched: state.attempts.redispatched,
         server_queue: state.attempts.server_queue,
@@ -109,8 +115,8 @@ fn server_address(session: &Session, state: &StreamState, server: &Server) -> En
 /// Returns the time of the request's first byte; the stream's start if there was none.
 fn request_date(state: &StreamState) -> WallTime {
     match state.timings.first_byte {
-        Some(first) => state.start_date.saturating_add(first.saturating_since(state.timings.start)),
-        None => state.start_date,
+        Some(first) => state.info.start_date.saturating_add(first.saturating_since(state.timings.start)),
+        None => state.info.start_date,
     }
 }
 

@@ -86,7 +86,7 @@ pub async fn reply_refused_unread(
 pub fn finish(state: &SharedStreamState, outcome: Outcome, status: i32) {
     let state = &mut *state.borrow_mut();
     state.outcome = outcome;
-    state.status = status;
+    state.answer.status = status;
 }
 
 /// Ends a request without a response. As in HAProxy, the status is 0 if a script has requested that.
@@ -137,7 +137,7 @@ pub async fn reply_error_unread(
 
 /// Assigns a backend to a request that its client left incomplete, and reads its cookie, for the log line, as in HAProxy.
 fn blame_client(session: &Session, client: &Client, state: &SharedStreamState) {
-    if state.borrow().backend.is_none() {
+    if state.borrow().route.backend.is_none() {
         let backend = switch(session, client, state);
         if let Some(index) = backend {
             let backend = session.proxy_at(index);
@@ -225,11 +225,11 @@ pub async fn reply<R: Remainder>(
     }
     {
         let state = &mut *state.borrow_mut();
-        if let Some(status) = answer.status.filter(|_| state.status > 0) {
-            state.status = i32::from(status);
+        if let Some(status) = answer.status.filter(|_| state.answer.status > 0) {
+            state.answer.status = i32::from(status);
         }
         if sent && !is_of_client(state) {
-            state.bytes.bytes_out += answer.bytes.len() as u64;
+            state.accounting.bytes.bytes_out += answer.bytes.len() as u64;
         }
     }
     if logged {
@@ -287,7 +287,7 @@ fn prepare<'t>(
     let may_go_on = may_end && !state.opens_tunnel(status);
     let keep =
         may_go_on && !is_of_client(state) && (status != 400 || text.is_some()) && keeps_client(session, &state.request);
-    let proxy = state.backend.map_or(session.proxy(), |backend| session.proxy_at(backend));
+    let proxy = state.route.backend.map_or(session.proxy(), |backend| session.proxy_at(backend));
     let target = if i32::from(status) == REDIRECT { server(proxy, state) } else { None };
     let redirect = target.and_then(|server| redirect::page(server, &state.request));
     let reply = match (redirect, text) {
@@ -305,7 +305,7 @@ fn is_of_client(state: &StreamState) -> bool {
 
 /// Returns the server that was assigned to the request.
 fn server<'a>(proxy: &'a Proxy, state: &StreamState) -> Option<&'a Server> {
-    proxy.backend.as_ref().zip(state.server).and_then(|(backend, index)| backend.servers.get(index))
+    proxy.backend.as_ref().zip(state.route.server).and_then(|(backend, index)| backend.servers.get(index))
 }
 
 /// Whether the client's connection may be reused after a response.

@@ -38,10 +38,10 @@ enum Received {
 /// Records the time at which the stream began, and the number of requests of its connection before it.
 fn note_begin(client: &Client, state: &mut StreamState) {
     state.timings.start = client.since;
-    state.start_date = client.since_date;
-    state.status = -1;
-    state.first = client.served == 0;
-    state.client_streams = client.served;
+    state.info.start_date = client.since_date;
+    state.answer.status = -1;
+    state.info.first = client.served == 0;
+    state.info.client_streams = client.served;
     if client.conn.has_received() {
         state.timings.first_byte.get_or_insert_with(rt::now);
     }
@@ -53,7 +53,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
     note_begin(client, &mut state.borrow_mut());
     let received = receive(session, client, &state).await;
     if !begun && !matches!(received, Received::Nothing | Received::Silence) {
-        state.borrow_mut().number = session.worker.process.number_stream();
+        state.borrow_mut().info.number = session.worker.process.number_stream();
     }
     let body = match received {
         // It began in TCP mode: its rules have run, and the process has counted it.
@@ -74,7 +74,7 @@ pub async fn serve(session: &StreamTask, client: &mut Client) {
                 }
             }
             let known = &mut *state.borrow_mut();
-            known.inspected = true;
+            known.info.inspected = true;
             stages::request_counted(session, known);
             body
         }
@@ -173,7 +173,7 @@ async fn end(
     over: RequestEnd<'_>,
     body: UnreadBody,
 ) {
-    state.borrow_mut().inspected = true;
+    state.borrow_mut().info.inspected = true;
     stages::request_counted(session, &mut state.borrow_mut());
     rules::end(session, client, state, over, body).await;
 }
@@ -263,7 +263,7 @@ pub fn refuse_silently(session: &StreamTask, client: &mut Client) {
     if begun {
         finish_upgrade(&state);
     } else {
-        state.borrow_mut().number = session.worker.process.number_stream();
+        state.borrow_mut().info.number = session.worker.process.number_stream();
         finish(&state, Outcome::new(Cause::Proxy, Phase::Request), 0);
     }
     conclude::conclude(session, state);
@@ -272,7 +272,7 @@ pub fn refuse_silently(session: &StreamTask, client: &mut Client) {
 /// Ends a stream that began in TCP mode and was not followed by a request: it is logged as rejected by the proxy, regardless of
 /// the page sent to the client.
 fn finish_upgrade(state: &SharedStreamState) {
-    state.borrow_mut().backend = None;
+    state.borrow_mut().route.backend = None;
     finish(state, Outcome::new(Cause::Proxy, Phase::Request), 0);
 }
 
@@ -285,9 +285,9 @@ pub async fn expired(session: &StreamTask, client: &mut Client) {
     } else {
         {
             let state = &mut *state.borrow_mut();
-            state.number = session.worker.process.number_stream();
+            state.info.number = session.worker.process.number_stream();
             state.timings.start = client.since;
-            state.start_date = client.since_date;
+            state.info.start_date = client.since_date;
         }
         stages::request_counted(session, &mut state.borrow_mut());
         finish(&state, Outcome::new(Cause::ClientTimeout, Phase::Request), 408);

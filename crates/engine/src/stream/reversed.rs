@@ -33,7 +33,7 @@ impl Request<'_> {
             self.count(server, ServerEvent::Reuse);
             return Ok(Attempt::Connected(link));
         }
-        let own = self.state.borrow().orders.get().timeouts.connect;
+        let own = self.state.borrow().rules.orders.get().timeouts.connect;
         let limit = own.or(self.proxy.timeouts.connect);
         let deadline = limit.map(|limit| rt::now() + limit);
         let waiting = Waiting::join(&worker, kind.clone());

@@ -48,10 +48,10 @@ pub async fn route<'s>(
         true => pass(session, client, (state, body), proxy, None).await?,
         false => (state, body),
     };
-    let chosen = state.borrow().backend;
+    let chosen = state.borrow().route.backend;
     // A session in TCP mode that was upgraded may have its backend already.
     let target = chosen.or_else(|| switch(session, client, &state));
-    if state.borrow().exhausted.get() {
+    if state.borrow().rules.exhausted.get() {
         rt::boxed(request_rules::exhausted(session, client, state, body)).await;
         return None;
     }

@@ -62,7 +62,7 @@ impl<'a> StreamAccess<'a> {
     /// Returns the framing of the body of the request or of the response; `None`: there is no such head.
     pub fn framing(&self, of_request: bool) -> Option<Framing> {
         self.with_state(|state| match of_request {
-            true => state.has_request.then_some(state.request.framing),
+            true => state.info.has_request.then_some(state.request.framing),
             false => (state.response.status() > 0).then_some(state.response.framing),
         })?
     }
@@ -150,7 +150,7 @@ impl<'a> StreamAccess<'a> {
                 if !of_request {
                     return (state.response.status() > 0).then(|| change.apply(&mut state.response, room));
                 }
-                if !state.has_request {
+                if !state.info.has_request {
                     return None;
                 }
                 if change.is_about_the_line(&state.request) {
@@ -169,12 +169,12 @@ impl<'a> StreamAccess<'a> {
 
     /// Whether the stream is a request whose head is complete.
     pub(crate) fn has_request(&self) -> bool {
-        self.with_state(|state| state.has_request).unwrap_or(false)
+        self.with_state(|state| state.info.has_request).unwrap_or(false)
     }
 
     /// Returns the number of the stream.
     pub(crate) fn number(&self) -> u32 {
-        self.with_state(|state| state.number).unwrap_or_default()
+        self.with_state(|state| state.info.number).unwrap_or_default()
     }
 
     /// Passes the state of the stream's agents to `with`; `None`: the stream has no filters.

@@ -113,7 +113,7 @@ pub async fn stored(
 fn begin(session: &Session, state: &SharedStreamState, shown: ServiceName) {
     {
         let state = &mut *state.borrow_mut();
-        state.service = Some(shown);
+        state.route.service = Some(shown);
         (state.timings.queued, state.timings.connected) = (Some(rt::now()), Some(rt::now()));
         state.outcome = SERVED;
         tracing::service(session, state, &events::APPLET_NEW);
@@ -182,7 +182,7 @@ async fn take_over(
 ) {
     {
         let state = &mut *state.borrow_mut();
-        (state.service, state.outcome) = (Some(shown), SERVED);
+        (state.route.service, state.outcome) = (Some(shown), SERVED);
     }
     match service {
         Some(mut service) => answer(session, client, state, (&mut *service, ruled, Begun::Nothing), up).await,
@@ -267,7 +267,7 @@ async fn answer(
 fn terms(session: &Session, state: &SharedStreamState, ruled: bool) -> Terms {
     let proxy = session.proxy();
     let state = &*state.borrow();
-    let (request, orders) = (&state.request, state.orders.get());
+    let (request, orders) = (&state.request, state.rules.orders.get());
     Terms {
         client: orders.timeouts.client.or(proxy.timeouts.client),
         // A service has no timeout.

@@ -16,9 +16,9 @@ use crate::worker::SharedStreamState;
 pub(super) fn head_received(session: &Session, state: &mut StreamState, length: usize) {
     let now = rt::now();
     state.timings.first_byte.get_or_insert(now);
-    state.bytes.bytes_in += length as u64;
+    state.accounting.bytes.bytes_in += length as u64;
     state.timings.request = Some(now);
-    state.has_request = true;
+    state.info.has_request = true;
     tracing::request(session, state);
 }
 
@@ -95,7 +95,7 @@ pub fn answer_received(session: &Session, state: &mut StreamState, status: u16) 
         .with(Features::PERSISTENCE)
         .with(Features::CAPTURES);
     state.timings.response = Some(rt::now());
-    state.server_status = Some(status);
+    state.answer.server_status = Some(status);
     if state.features.have(USED) {
         record_answer(session, state, status);
     }

@@ -35,7 +35,7 @@ pub async fn answer(
     (proxy, page): (&Proxy, &StatsPage),
     body: UnreadBody,
 ) {
-    state.borrow_mut().service = Some(ServiceName::Known(SHOWN));
+    state.borrow_mut().route.service = Some(ServiceName::Known(SHOWN));
     if let Err(over) = admit(session, client, &state, page).await {
         return request_rules::end(session, client, state, over, body).await;
     }

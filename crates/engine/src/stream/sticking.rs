@@ -81,15 +81,15 @@ fn known<'s>(session: &Session, server: &'s policy::program::Server) -> Known<'s
 /// Stores the entries of request rules once the server of the stream is known.
 #[inline]
 pub fn remember(session: &Session, state: &StreamState) {
-    if !state.stores.is_empty() {
-        store(session, state, &state.stores);
+    if !state.route.stores.is_empty() {
+        store(session, state, &state.route.stores);
     }
 }
 
 #[cold]
 fn store(session: &Session, state: &StreamState, stores: &[StickStore]) {
-    let backend = state.backend.and_then(|index| session.proxy_at(index).backend.as_ref());
-    let server = backend.zip(state.server).and_then(|(backend, index)| backend.servers.get(index));
+    let backend = state.route.backend.and_then(|index| session.proxy_at(index).backend.as_ref());
+    let server = backend.zip(state.route.server).and_then(|(backend, index)| backend.servers.get(index));
     let Some(server) = server.filter(|server| !server.non_stick) else { return };
     let known = known(session, server);
     stores.iter().for_each(|one| one.perform(&session.worker.process.live.tables, &known, rt::now()));
@@ -113,7 +113,7 @@ pub fn answer_bytes(session: &Session, state: &StreamState, data: &[u8]) {
 }
 
 fn backend_of<'s>(session: &'s Session, state: &StreamState) -> Option<&'s Backend> {
-    session.proxy_at(state.backend?).backend.as_ref()
+    session.proxy_at(state.route.backend?).backend.as_ref()
 }
 
 fn note_answer(view: EvalContext<'_>) {

@@ -16,6 +16,6 @@ pub fn switch(session: &Session, client: &Client, state: &SharedStreamState) -> 
         return Some(target);
     }
     let state = state.borrow();
-    state.exhausted.set(false);
+    state.rules.exhausted.set(false);
     cost::switch(&EvalContext::request(session, &state).behind(client.conn.behind()), frontend)
 }

@@ -114,10 +114,10 @@ fn begin(session: &StreamTask) -> SharedStreamState {
     let state = session.begin();
     {
         let state = &mut *state.borrow_mut();
-        state.number = session.worker.process.number_stream();
+        state.info.number = session.worker.process.number_stream();
         state.timings.start = session.accepted;
-        state.status = 0;
-        state.start_date = session.accept_date();
+        state.answer.status = 0;
+        state.info.start_date = session.accept_date();
         otel::begin(session, state);
     }
     metrics::tcp(session);
@@ -183,7 +183,7 @@ fn switch(session: &Session, state: &SharedStreamState, own: &Frontend, data: &[
 
 /// Returns an error if evaluations for a session have exceeded their cost limit.
 fn exhaustion(state: &SharedStreamState) -> Result<(), Outcome> {
-    let exhausted = state.borrow().exhausted.take();
+    let exhausted = state.borrow().rules.exhausted.take();
     if exhausted { Err(Outcome::new(Cause::Internal, Phase::Request)) } else { Ok(()) }
 }
 

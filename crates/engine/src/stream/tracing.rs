@@ -10,8 +10,8 @@ use crate::stream_state::{Cause, StreamState};
 /// Returns the subject of an event of a session, or of its stream.
 fn subject(session: &Session, state: Option<&StreamState>) -> Subject {
     let number = |place: usize| place as u64 + 1;
-    let backend = state.and_then(|state| state.backend);
-    let server = backend.zip(state.and_then(|state| state.server));
+    let backend = state.and_then(|state| state.route.backend);
+    let server = backend.zip(state.and_then(|state| state.route.server));
     let frontend = number(session.proxy().index);
     Subject {
         thread: 0,
@@ -29,10 +29,10 @@ fn subject(session: &Session, state: Option<&StreamState>) -> Subject {
 fn parties(session: &Session, state: Option<&StreamState>) -> String {
     let client = session.client().map_or_else(|| "unix".to_owned(), |client| client.to_string());
     let mut text = format!("src={client} fe={}", session.proxy().name);
-    if let Some(backend) = state.and_then(|state| state.backend).map(|index| session.proxy_at(index)) {
+    if let Some(backend) = state.and_then(|state| state.route.backend).map(|index| session.proxy_at(index)) {
         text.push_str(&format!(" be={}", backend.name));
         let servers = backend.backend.as_ref().map(|backend| &backend.servers);
-        let server = servers.zip(state.and_then(|state| state.server)).and_then(|(servers, at)| servers.get(at));
+        let server = servers.zip(state.and_then(|state| state.route.server)).and_then(|(servers, at)| servers.get(at));
         text.push_str(&server.map(|server| format!(" srv={}", server.name)).unwrap_or_default());
     }
     text
@@ -83,7 +83,7 @@ pub(crate) fn connection(session: &Session, state: &StreamState) {
 /// Traces the start or the end of a service.
 #[inline]
 pub(crate) fn service(session: &Session, state: &StreamState, event: &Event) {
-    let name = || format!("{} {}", event.doc, state.service.as_deref().unwrap_or_default());
+    let name = || format!("{} {}", event.doc, state.route.service.as_deref().unwrap_or_default());
     stream(session, state, event, Level::User, name);
 }
 
@@ -156,10 +156,10 @@ pub(crate) fn ended(session: &Session, state: &StreamState) {
         stream(session, state, &events::STREAM_ERR, Level::Error, what);
     }
     let what = || {
-        let (bytes, cause) = (&state.bytes, state.outcome.cause);
+        let (bytes, cause) = (&state.accounting.bytes, state.outcome.cause);
         format!(
             "stream released: status={} in={} out={} cause={cause:?}",
-            state.status, bytes.bytes_in, bytes.bytes_out
+            state.answer.status, bytes.bytes_in, bytes.bytes_out
         )
     };
     stream(session, state, &events::STREAM_FREE, Level::User, what);

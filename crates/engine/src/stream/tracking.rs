@@ -61,23 +61,23 @@ pub fn begin_of_client(view: &EvalContext<'_>, track: &Track, of_stream: bool) -
 /// Tracks the entry of a key under a free number.
 fn add(view: &EvalContext<'_>, number: u8, table: &TableHandle, key: &TableKey<'_>, of_stream: bool) {
     let EvalContext { session, state, .. } = *view;
-    let counted = of_stream && state.tracked.request_counted;
+    let counted = of_stream && state.accounting.tracked.request_counted;
     let tracked = Tracked::new(table, key, rt::now(), |entry| {
         if counted {
             count_request(entry);
         }
-        if let Some(status) = state.server_status.filter(|_| view.direction == Direction::Response) {
+        if let Some(status) = state.answer.server_status.filter(|_| view.direction == Direction::Response) {
             count_status(session, entry, status);
         }
     });
     if let Some(tracked) = tracked {
-        let tracking = if of_stream { &state.tracking } else { session.tracking() };
+        let tracking = if of_stream { &state.accounting.tracking } else { session.tracking() };
         tracking.borrow_mut().add(number, tracked);
     }
 }
 
 fn is_taken(session: &Session, state: &StreamState, number: u8) -> bool {
-    state.tracking.borrow().get(number).is_some()
+    state.accounting.tracking.borrow().get(number).is_some()
         || session.known_tracking().is_some_and(|tracking| tracking.borrow().get(number).is_some())
 }
 
@@ -101,7 +101,7 @@ pub fn share(session: &Session, context: &Context<'_>, (proxy, index): (usize, u
 /// Changes all entries that the stream and its session track.
 fn each(session: &Session, state: &StreamState, mut change: impl FnMut(&mut EntryMut<'_>)) {
     let now = rt::now();
-    state.tracking.borrow().each(now, |entry, _| change(entry));
+    state.accounting.tracking.borrow().each(now, |entry, _| change(entry));
     if let Some(tracking) = session.known_tracking() {
         tracking.borrow().each(now, |entry, _| change(entry));
     }
@@ -110,7 +110,8 @@ fn each(session: &Session, state: &StreamState, mut change: impl FnMut(&mut Entr
 /// Whether neither the stream nor its session tracks an entry.
 #[inline]
 fn is_idle(session: &Session, state: &StreamState) -> bool {
-    state.tracking.borrow().is_empty() && session.known_tracking().is_none_or(|tracking| tracking.borrow().is_empty())
+    state.accounting.tracking.borrow().is_empty()
+        && session.known_tracking().is_none_or(|tracking| tracking.borrow().is_empty())
 }
 
 /// Counts a session.
@@ -125,7 +126,7 @@ pub fn session(session: &Session) {
 
 /// Counts a request, valid or not.
 pub fn request(session: &Session, state: &mut StreamState) {
-    if !std::mem::replace(&mut state.tracked.request_counted, true) && !is_idle(session, state) {
+    if !std::mem::replace(&mut state.accounting.tracked.request_counted, true) && !is_idle(session, state) {
         each(session, state, count_request);
     }
 }
@@ -154,7 +155,7 @@ pub fn wrong_heads(session: &Session, requests: u32, errors: u32) {
 /// themselves.
 #[cold]
 pub fn wrong_body(session: &Session, client: &Downstream, state: &RefCell<StreamState>) {
-    state.borrow_mut().tracked.blamed = true;
+    state.borrow_mut().accounting.tracked.blamed = true;
     if client.is_connection() {
         glitches(session, 1);
     }
@@ -253,9 +254,12 @@ struct Rest {
 
 impl Rest {
     fn bytes(state: &mut StreamState) -> Self {
-        let (read, written) =
-            (state.bytes.bytes_in - state.tracked.tracked_in, state.bytes.received - state.tracked.tracked_out);
-        (state.tracked.tracked_in, state.tracked.tracked_out) = (state.bytes.bytes_in, state.bytes.received);
+        let (read, written) = (
+            state.accounting.bytes.bytes_in - state.accounting.tracked.tracked_in,
+            state.accounting.bytes.received - state.accounting.tracked.tracked_out,
+        );
+        (state.accounting.tracked.tracked_in, state.accounting.tracked.tracked_out) =
+            (state.accounting.bytes.bytes_in, state.accounting.bytes.received);
         Self { read, written, ..Self::default() }
     }
 
@@ -287,7 +291,7 @@ pub fn bytes(session: &Session, state: &mut StreamState) {
     }
     let rest = Rest::bytes(state);
     if !rest.is_nothing() {
-        settle_all(&state.tracking.borrow(), rest);
+        settle_all(&state.accounting.tracking.borrow(), rest);
         settle_session(session, rest);
     }
 }
@@ -298,7 +302,7 @@ pub fn settle(session: &Session, state: &mut StreamState) {
         return;
     }
     let rest = rest(session, state);
-    settle_all(&state.tracking.borrow(), rest);
+    settle_all(&state.accounting.tracking.borrow(), rest);
     settle_session(session, rest);
 }
 
@@ -308,7 +312,7 @@ pub fn conclude(session: &Session, state: &mut StreamState) {
         return;
     }
     let rest = rest(session, state);
-    state.tracking.get_mut().end(rt::now(), |entry, factor| rest.add(entry, factor));
+    state.accounting.tracking.get_mut().end(rt::now(), |entry, factor| rest.add(entry, factor));
     settle_session(session, rest);
 }
 
@@ -325,7 +329,7 @@ fn settle_all(tracking: &Tracking, rest: Rest) {
 
 fn rest(session: &Session, state: &mut StreamState) -> Rest {
     let failure = has_failed(session, state);
-    Rest { error: state.tracked.blamed, failure, ..Rest::bytes(state) }
+    Rest { error: state.accounting.tracked.blamed, failure, ..Rest::bytes(state) }
 }
 
 /// Whether its server has failed and that is not counted yet: there was no response, or it was invalid or truncated. Per
@@ -334,16 +338,16 @@ fn has_failed(session: &Session, state: &StreamState) -> bool {
     let outcome = state.outcome;
     let of_server = matches!(outcome.cause, Cause::Server | Cause::ServerTimeout | Cause::Proxy);
     let counted = |status| session.generation().program.global.http.fail_codes.contains(status);
-    let is_new = match (outcome.phase, state.server_status) {
+    let is_new = match (outcome.phase, state.answer.server_status) {
         (Phase::Headers, Some(status)) if outcome.cause == Cause::ServerTimeout => !counted(status),
         (Phase::Headers, _) => state.timings.response.is_none(),
         (Phase::Data, Some(status)) => {
             let tunnel = status == 101 || state.request.known_method() == Method::Connect;
-            state.server.is_some() && !tunnel && !counted(status)
+            state.route.server.is_some() && !tunnel && !counted(status)
         }
         _ => false,
     };
-    of_server && is_new && !state.denied && !state.tracked.failure_counted
+    of_server && is_new && !state.rules.denied && !state.accounting.tracked.failure_counted
 }
 
 /// Counts a response of the proxy itself before its rules read the entries. An authentication challenge is counted at the end.
@@ -351,11 +355,11 @@ pub fn own_answer(session: &Session, state: &mut StreamState) {
     if is_idle(session, state) {
         return;
     }
-    if state.denied && std::mem::take(&mut state.tracked.blamed) {
+    if state.rules.denied && std::mem::take(&mut state.accounting.tracked.blamed) {
         each(session, state, count_error);
     }
     if has_failed(session, state) {
-        state.tracked.failure_counted = true;
+        state.accounting.tracked.failure_counted = true;
         each(session, state, count_failure);
     }
 }

@@ -30,7 +30,7 @@ pub async fn carry(
     if let Ok(mut duplex) = Duplex::new(input, head, server_input) {
         filter::install_both(state.borrow().filters.as_ref(), &mut duplex);
         let limits =
-            carriage::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().orders.get().timeouts);
+            carriage::SilenceLimits::of_upgrade(session.proxy(), backend, state.borrow().rules.orders.get().timeouts);
         let outcome = carriage::carry(duplex, client, &mut link.carrier, &limits, (session, &state)).await;
         state.borrow_mut().outcome = outcome;
     }

@@ -24,7 +24,7 @@ impl Request<'_> {
         if let Some(body) = &mut self.body {
             body.shrink();
         }
-        let own = self.state.borrow().orders.get().timeouts;
+        let own = self.state.borrow().rules.orders.get().timeouts;
         let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
         match self.wait(deadline, |cx| rt::poll_memory(cx, Stage::Underway)).await {
             Waited::Done(()) => Ok(()),
@@ -62,7 +62,7 @@ impl Request<'_> {
         if let Some(body) = &mut self.body {
             body.shrink();
         }
-        let own = self.state.borrow().orders.get().timeouts;
+        let own = self.state.borrow().rules.orders.get().timeouts;
         let deadline = own.queue.or(self.proxy.timeouts.queued()).map(|limit| rt::now() + limit);
         let (session, proxy, mut look) = (self.session, self.proxy, rt::Timer::new());
         let has_room = |turn: &Turn| has_room(session, proxy, turn.limit(), turn.own());

@@ -89,7 +89,7 @@ impl Worker {
         let result = {
             let state = &mut *state.borrow_mut();
             let result = with(state);
-            (state.timings.start, state.start_date) = (Moment::default(), WallTime::default());
+            (state.timings.start, state.info.start_date) = (Moment::default(), WallTime::default());
             state.forget_rules();
             result
         };

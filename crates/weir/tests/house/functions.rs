@@ -14,7 +14,6 @@ const LONGER: &[(&str, usize)] = &[
     ("crates/engine/src/stream/content.rs: response", 77),
     ("crates/engine/src/stream/dispatch.rs: dispatch", 74),
     ("crates/engine/src/stream/rules/mod.rs: take", 76),
-    ("crates/engine/src/stream_state.rs: clear", 71),
     ("crates/lua/src/filter.rs: body", 72),
     ("crates/lua/src/prelude.rs: telling", 72),
     ("crates/policy/src/compile/backend.rs: server", 79),

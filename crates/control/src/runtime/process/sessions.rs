@@ -220,8 +220,8 @@ fn line(session: &StreamTask, key: Key, wish: &SessionsQuery, text: &mut String)
     let Some(facts) = session.current() else { return };
     let Ok(facts) = facts.try_borrow() else { return };
     let id = id_of(worker.id, key);
-    let backend = facts.backend.map(|index| session.proxy_at(index));
-    let server = backend.and_then(|proxy| proxy.backend.as_ref()).zip(facts.server);
+    let backend = facts.route.backend.map(|index| session.proxy_at(index));
+    let server = backend.and_then(|proxy| proxy.backend.as_ref()).zip(facts.route.server);
     let server = server.and_then(|(backend, server)| backend.servers.get(server));
     let age = rt::now().millis_since(facts.timings.start);
     let frontend = session.proxy();
@@ -250,7 +250,7 @@ fn line(session: &StreamTask, key: Key, wish: &SessionsQuery, text: &mut String)
     let mode = |mode: Mode| if mode == Mode::Http { "http" } else { "tcp" };
     if wish.large {
         let mut date = Vec::new();
-        let start = facts.start_date;
+        let start = facts.info.start_date;
         expression::log_format::date_with_millis(&mut date, start, rt::local_offset(start.seconds));
         let bind = session.bind();
         let _ = write!(
@@ -261,8 +261,8 @@ fn line(session: &StreamTask, key: Key, wish: &SessionsQuery, text: &mut String)
             String::from_utf8_lossy(&date),
             key.to_bits() & 0xffff_ffff,
             facts.attempts.retries,
-            facts.bytes.bytes_in,
-            facts.bytes.bytes_out,
+            facts.accounting.bytes.bytes_in,
+            facts.accounting.bytes.bytes_out,
             age / 1_000,
             frontend.id,
             mode(frontend.mode),
@@ -278,12 +278,12 @@ fn line(session: &StreamTask, key: Key, wish: &SessionsQuery, text: &mut String)
             "{id:#x}: proto={protocol} src={source} fe={front} be={back} srv={own} ts=00 epoch=0 age={}s calls=0 rate=0 \
              cpu=0 lat=0 rq[f=000000h,i={},an=00h,ax=] rp[f=000000h,i={},an=00h,ax=] rc={}",
             age / 1_000,
-            facts.bytes.bytes_in,
-            facts.bytes.bytes_out,
+            facts.accounting.bytes.bytes_in,
+            facts.accounting.bytes.bytes_out,
             facts.attempts.retries,
         );
     }
-    if wish.uri && facts.has_request {
+    if wish.uri && facts.info.has_request {
         let uri = facts.request.target().escape_ascii().to_string();
         let _ = write!(text, " uri=\"{}\"", hide(&uri));
     }

@@ -14,7 +14,7 @@ impl StreamTask {
         if let Ok(mut known) = state.try_borrow_mut() {
             known.outcome = Outcome::new(self.killed.get().unwrap_or(Cause::Killed), Phase::Connect);
             if self.is_http() {
-                known.status = 500;
+                known.answer.status = 500;
             }
         }
         conclude::conclude(self, state);
@@ -61,10 +61,10 @@ fn end(worker: &Worker, state: SharedStreamState) {
         filter::end(worker, filters);
     }
     if let Ok(mut known) = state.try_borrow_mut() {
-        if let Some(task) = known.task.take().and_then(|key| worker.task(key)) {
+        if let Some(task) = known.info.task.take().and_then(|key| worker.task(key)) {
             task.state.set(None);
         }
-        tracking::end(known.tracking.get_mut());
+        tracking::end(known.accounting.tracking.get_mut());
     }
     worker.keep_stream_state(state);
 }

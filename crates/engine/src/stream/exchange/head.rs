@@ -46,7 +46,7 @@ const JUDGED: Features = Features::RESPONSE_RULES.with(Features::PERSISTENCE);
 
 /// Whether the server's answer turns both connections into a tunnel.
 fn opens_tunnel(state: &StreamState) -> bool {
-    let status = state.server_status.unwrap_or_else(|| state.response.status());
+    let status = state.answer.server_status.unwrap_or_else(|| state.response.status());
     let connect = state.request.known_method() == Method::Connect && (200..300).contains(&status);
     connect || (status == 101 && state.request.upgrade)
 }
@@ -54,8 +54,8 @@ fn opens_tunnel(state: &StreamState) -> bool {
 impl Exchange<'_> {
     /// Reads the answer's head. True: it opens a tunnel.
     pub(super) fn advance_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        self.down_step = FlowStep::AwaitsSource;
-        if self.inspecting.is_some() || self.paused_rules.is_some() || self.is_ruled {
+        self.reply.step = FlowStep::AwaitsSource;
+        if self.rules.inspecting.is_some() || self.rules.paused.is_some() || self.rules.is_ruled {
             return self.inspect_and_begin(cx);
         }
         if let Upstream::Service(service) = &mut self.upstream {
@@ -69,7 +69,7 @@ impl Exchange<'_> {
             match polled {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(progress)) => {
-                    self.answered = true;
+                    self.reply.has_begun = true;
                     self.server_side.reads(rt::now(), progress);
                 }
                 Poll::Ready(Err(_)) => return failed(Cause::Internal, Phase::Headers, 500),
@@ -77,12 +77,12 @@ impl Exchange<'_> {
             return self.inspect_and_begin(cx);
         }
         for _ in 0..HEADS_IN_A_TURN {
-            if !self.unparsed || !self.down.may_collect() {
-                if self.down.is_queued() {
+            if !self.reply.unparsed || !self.reply.message.may_collect() {
+                if self.reply.message.is_queued() {
                     self.flush_interim(cx)?;
                 }
                 // Nothing more is read while the client does not accept the pending output.
-                if self.down.is_queued() || (!self.unparsed && !self.read_head(cx)?) {
+                if self.reply.message.is_queued() || (!self.reply.unparsed && !self.read_head(cx)?) {
                     return Ok(false);
                 }
             }
@@ -94,19 +94,19 @@ impl Exchange<'_> {
                 }
             };
             match found {
-                Found::Part | Found::Invalid(_) => self.unparsed = false,
-                Found::Interim => self.unparsed = !self.down.received().is_empty(),
+                Found::Part | Found::Invalid(_) => self.reply.unparsed = false,
+                Found::Interim => self.reply.unparsed = !self.reply.message.received().is_empty(),
                 Found::Final => return self.inspect_and_begin(cx),
             }
         }
-        self.down_step = FlowStep::Exhausted;
+        self.reply.step = FlowStep::Exhausted;
         Ok(false)
     }
 
     /// Begins the answer once the rules on its bytes have let it pass. True: it opens a tunnel.
     fn inspect_and_begin(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        if !self.is_ruled {
-            if self.paused_rules.is_none() {
+        if !self.rules.is_ruled {
+            if self.rules.paused.is_none() {
                 if self.terms.features.have(Features::RESPONSE_RULES) && !self.inspect(cx)? {
                     return Ok(false);
                 }
@@ -124,7 +124,7 @@ impl Exchange<'_> {
             return Ok(false);
         }
         let tunnel = self.begin_answer()?;
-        stages::answer_begun(self.session, self.state, self.down.queued());
+        stages::answer_begun(self.session, self.state, self.reply.message.queued());
         Ok(tunnel)
     }
 
@@ -132,11 +132,11 @@ impl Exchange<'_> {
     fn pass_scripts(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let filters = self.state.borrow().filters.clone();
         let Some(filters) = filters.filter(|filters| filter::are_scripted(Some(filters))) else { return Ok(true) };
-        if !self.is_ruled {
-            self.came_as = self.state.borrow().response.framing;
+        if !self.rules.is_ruled {
+            self.rules.came_as = self.state.borrow().response.framing;
         }
         let polled = filter::poll_head(cx, &filters, self.state, Direction::Response);
-        self.is_ruled = polled.is_pending();
+        self.rules.is_ruled = polled.is_pending();
         match polled {
             Poll::Pending => Ok(false),
             Poll::Ready(Ok(())) => Ok(true),
@@ -150,11 +150,11 @@ impl Exchange<'_> {
 
     /// Reads available bytes. False: there are none at present.
     fn read_head(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
-        match self.down.poll_receive(cx, &mut self.upstream) {
+        match self.reply.message.poll_receive(cx, &mut self.upstream) {
             Poll::Pending => Ok(false),
             Poll::Ready(Came::Bytes(read)) => {
-                self.answered = true;
-                self.state.borrow_mut().bytes.received += read as u64;
+                self.reply.has_begun = true;
+                self.state.borrow_mut().accounting.bytes.received += read as u64;
                 Ok(true)
             }
             Poll::Ready(Came::Closed) => self.server_gone(),
@@ -179,7 +179,7 @@ impl Exchange<'_> {
         state.attempts.server_tls = found.cloned();
         let proxy = self.session.proxy_at(self.terms.backend);
         let servers = proxy.backend.as_ref().map(|backend| &backend.servers);
-        if let Some(server) = servers.zip(state.server).and_then(|(servers, server)| servers.get(server)) {
+        if let Some(server) = servers.zip(state.route.server).and_then(|(servers, server)| servers.get(server)) {
             metrics::server_handshake(&self.session.worker, (proxy.index, server.serial), handshake);
         }
     }
@@ -187,7 +187,7 @@ impl Exchange<'_> {
     fn note_refusal(&self) {
         let state = &mut *self.state.borrow_mut();
         let proxy = self.session.proxy_at(self.terms.backend);
-        let server = state.server.and_then(|server| proxy.server(server));
+        let server = state.route.server.and_then(|server| proxy.server(server));
         early::note_refusal(state, server);
     }
 
@@ -197,7 +197,7 @@ impl Exchange<'_> {
         let backend = self.session.proxy_at(self.terms.backend).backend.as_ref();
         let was_begun = self.state.borrow().attempts.retries > 0
             && backend.is_none_or(|backend| backend.limits.retry_on.keeps_request());
-        !was_begun && !self.interim_sent
+        !was_begun && !self.reply.interim_sent
     }
 
     /// Whether a server rejects a request as early data with 425 (Too Early), and it is to be sent again after the
@@ -224,13 +224,13 @@ impl Exchange<'_> {
         if self.upstream.is_refused() && self.passes_refusal() && self.client.conn.refuse() {
             return cut(Cause::Server, Phase::Headers, 502);
         }
-        if !self.down.received().is_empty() {
+        if !self.reply.message.received().is_empty() {
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
-        if !self.answered && self.retries(RetryOn::EMPTY_RESPONSE) {
+        if !self.reply.has_begun && self.retries(RetryOn::EMPTY_RESPONSE) {
             return Err(End::Retry { bad_answer: true });
         }
-        match (self.answered, self.terms.reused, self.terms.replayable) {
+        match (self.reply.has_begun, self.terms.reused, self.terms.replayable) {
             (true, ..) => failed(Cause::Server, Phase::Headers, 502),
             (false, true, true) => Err(End::Replay),
             (false, true, false) => Err(End::Silent),
@@ -241,14 +241,14 @@ impl Exchange<'_> {
     /// Writes pending interim responses.
     #[cold]
     fn flush_interim(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
-        if !self.down.is_queued() {
+        if !self.reply.message.is_queued() {
             return Ok(());
         }
         let mut moved = Moved::default();
-        let flushed = self.down.poll_flush(cx, &mut self.client.conn, &mut moved);
+        let flushed = self.reply.message.poll_flush(cx, &mut self.client.conn, &mut moved);
         if let Some(progress) = moved.write_progress() {
             self.client_side.writes(rt::now(), progress);
-            self.state.borrow_mut().bytes.bytes_out += moved.written as u64;
+            self.state.borrow_mut().accounting.bytes.bytes_out += moved.written as u64;
         }
         match flushed {
             Poll::Ready(Err(_)) => cut(Cause::Client, Phase::Data, 400),
@@ -260,7 +260,7 @@ impl Exchange<'_> {
     fn parse_head(&mut self) -> Result<Found, End> {
         let state = &mut *self.state.borrow_mut();
         let method = state.request.known_method();
-        let found = self.down.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
+        let found = self.reply.message.parse(&self.upstream, method, &self.terms.limits, &mut state.response);
         if let Some(progress) = found.progress() {
             self.server_side.reads(rt::now(), progress);
         }
@@ -273,7 +273,7 @@ impl Exchange<'_> {
             _ if kills => return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502),
             Found::Invalid(fault) => {
                 if let Some(fault) = fault {
-                    capturing::response(self.session, state, fault, self.down.received());
+                    capturing::response(self.session, state, fault, self.reply.message.received());
                     tracing::bad_answer(self.session, state, self.upstream.is_application());
                 }
                 return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
@@ -282,19 +282,19 @@ impl Exchange<'_> {
             Found::Final if state.request.upgrade => return self.judge_upgrade(state),
             found => return Ok(found),
         }
-        self.interim += 1;
-        if self.interim > MOST_INTERIM {
+        self.reply.interim += 1;
+        if self.reply.interim > MOST_INTERIM {
             return failed(Cause::Proxy, Phase::Headers, 502);
         }
         // HTTP/1.0 has no interim responses.
         if state.request.version() == Version::Http11 {
             let spelling = self.session.proxy().http.client_spelling.as_deref();
-            if self.down.queue_interim(self.client.conn.head_format(), &state.response, spelling).is_err() {
+            if self.reply.message.queue_interim(self.client.conn.head_format(), &state.response, spelling).is_err() {
                 return failed(Cause::Proxy, Phase::Headers, 502);
             }
-            self.interim_sent = true;
+            self.reply.interim_sent = true;
             if state.response.status() == 100 {
-                self.up.invite();
+                self.request.body.invite();
             }
         }
         state.response.clear();
@@ -310,7 +310,7 @@ impl Exchange<'_> {
             link.protocol = protocol_of(shared);
             return false;
         }
-        let more = self.down.take_glitches() + more;
+        let more = self.reply.message.take_glitches() + more;
         if more == 0 {
             return false;
         }
@@ -328,7 +328,7 @@ impl Exchange<'_> {
         match state.response.status() {
             200..300 if is_stream => websocket::complete(&state.request, &mut state.response),
             // As in HAProxy: the rest of the request would be taken for data after the protocol switch.
-            101 if self.upload != Upload::Done => return failed(Cause::Proxy, Phase::Headers, 502),
+            101 if self.request.progress != Upload::Done => return failed(Cause::Proxy, Phase::Headers, 502),
             101 => {
                 let client_judges = self.client.conn.is_connection();
                 let accepts_unsafe = self.terms.limits.accept_unsafe;
@@ -373,7 +373,7 @@ impl Exchange<'_> {
     /// Marks the answer as the last one of the client's connection.
     #[cold]
     fn begin_last(&mut self, undelimited: bool) {
-        self.down.close_behind(self.upload == Upload::Done);
+        self.reply.message.close_behind(self.request.progress == Upload::Done);
         if undelimited {
             self.client.begin_undelimited();
         }
@@ -385,17 +385,17 @@ impl Exchange<'_> {
             // If the system does not permit a silent drop, the connection is closed anyway.
             self.client.forget(hops);
             let state = &mut *self.state.borrow_mut();
-            state.status = state.server_status.map_or(state.status, i32::from);
+            state.answer.status = state.answer.server_status.map_or(state.answer.status, i32::from);
         }
         let (outcome, status) = (ending.outcome, ending.status);
         if ending.manner == Manner::Never && outcome.cause == Cause::Local {
             // A script has ended it: it has no status, as in HAProxy.
-            self.state.borrow_mut().status = 0;
+            self.state.borrow_mut().answer.status = 0;
         }
         // The log must not contain the server's answer in place of the client's.
         let state = &mut *self.state.borrow_mut();
         state.response.clear();
-        state.compression = None;
+        state.answer.compression = None;
         self.ending = Some(ending);
         End::Failed { outcome, status, page: status > 0 }
     }
@@ -403,7 +403,7 @@ impl Exchange<'_> {
     /// Whether anything follows the head of the answer, even if only the end of the stream. Payload that an application
     /// sends after a head without a body is read, so that its connection can be reused.
     fn ends_apart(&self) -> bool {
-        !self.down.received().is_empty() || self.upstream.ends_apart()
+        !self.reply.message.received().is_empty() || self.upstream.ends_apart()
     }
 
     /// Encodes the answer's head and starts its body. True: it opens a tunnel.
@@ -412,22 +412,22 @@ impl Exchange<'_> {
         let tunnel = opens_tunnel(state);
         let filters = if self.terms.features.have(FILTERED) { state.filters.clone() } else { None };
         let is_scripted = filter::are_scripted(filters.as_ref());
-        let came = if is_scripted { self.came_as } else { state.response.framing };
+        let came = if is_scripted { self.rules.came_as } else { state.response.framing };
         if let Some(filters) = filters.as_ref().filter(|_| !is_scripted) {
             filter::response_head(filters, &mut state.response);
         }
         if self.terms.features.have(Features::RULES) {
-            let own = state.orders.get().timeouts;
+            let own = state.rules.orders.get().timeouts;
             self.terms.client = own.client.or(self.terms.client);
             self.terms.server = own.server.or(self.terms.server);
         }
         let status = state.response.status();
-        state.status = i32::from(status);
+        state.answer.status = i32::from(status);
         tracing::answered(self.session, state);
         let http = &self.session.proxy().http;
         let served_here = self.upstream.is_service();
         // A client that got no 100 (Continue) may omit its body. A server has decided that itself.
-        let body_is_sure = !served_here || self.up.may_end();
+        let body_is_sure = !served_here || self.request.body.may_end();
         let onward = Onward {
             for_head_alone: state.wants_head_alone(),
             tunnel,
@@ -444,27 +444,27 @@ impl Exchange<'_> {
         }
         self.keep_client = plan.keep_client;
         self.reusable = plan.keep_server && !self.terms.close_server;
-        let interim = self.down.queued();
-        if self.down.queue_head(format, (&state.request, &state.response), &plan, &onward).is_err() {
+        let interim = self.reply.message.queued();
+        if self.reply.message.queue_head(format, (&state.request, &state.response), &plan, &onward).is_err() {
             return failed(Cause::Refused, Phase::Headers, 502);
         }
         if served_here {
             // There was no head on the wire: the encoded head counts as received from the service.
-            state.bytes.received += self.down.queued().saturating_sub(interim) as u64;
+            state.accounting.bytes.received += self.reply.message.queued().saturating_sub(interim) as u64;
         }
         if tunnel {
             self.settle();
             return Ok(true);
         }
-        self.down.set_trailers(trailers(http.drop_response_trailers, http.client_spelling.as_ref()));
+        self.reply.message.set_trailers(trailers(http.drop_response_trailers, http.client_spelling.as_ref()));
         if filters.is_some() {
             // Response rules may have limited the client's further upload.
-            filter::install(filters.as_ref(), Direction::Response, &mut self.down, plan.has_body());
-            if self.upload == Upload::Flowing {
-                filter::install(filters.as_ref(), Direction::Request, self.up, true);
+            filter::install(filters.as_ref(), Direction::Response, &mut self.reply.message, plan.has_body());
+            if self.request.progress == Upload::Flowing {
+                filter::install(filters.as_ref(), Direction::Request, self.request.body, true);
             }
         }
-        if self.down.start(&plan, interim).is_err() {
+        if self.reply.message.start(&plan, interim).is_err() {
             state.timings.response = None;
             return self.fails(RetryOn::JUNK_RESPONSE, Cause::Proxy, 502);
         }
@@ -473,9 +473,9 @@ impl Exchange<'_> {
             self.begin_last(plan.is_undelimited());
         }
         if self.terms.splice_response {
-            self.down.splice();
+            self.reply.message.splice();
         }
-        self.answer = Answer::Flowing;
+        self.reply.progress = Answer::Flowing;
         Ok(false)
     }
 }

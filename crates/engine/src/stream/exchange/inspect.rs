@@ -20,19 +20,19 @@ impl Exchange<'_> {
     /// Runs the rules of the backend. False: they wait for more bytes, or for an asynchronous operation.
     pub(super) fn inspect(&mut self, cx: &mut Context<'_>) -> Result<bool, End> {
         let session = self.session;
-        let backend = self.state.borrow().backend.map(|index| session.proxy_at(index));
+        let backend = self.state.borrow().route.backend.map(|index| session.proxy_at(index));
         let Some(rules) = backend.map(|proxy| &proxy.rules).filter(|rules| !rules.response_content.is_empty()) else {
             return Ok(true);
         };
         let delay = rules.response_delay.unwrap_or_default();
-        let deadline = *self.inspecting.get_or_insert_with(|| rt::now() + delay);
+        let deadline = *self.rules.inspecting.get_or_insert_with(|| rt::now() + delay);
         let mut complete = rt::now() >= deadline;
         loop {
-            if let Some(mut action) = self.running.take() {
-                let bytes = Bytes::new(self.down.received(), complete);
+            if let Some(mut action) = self.rules.running.take() {
+                let bytes = Bytes::new(self.reply.message.received(), complete);
                 let access = StreamAccess::of_bytes(session, self.state, Direction::Response, bytes);
                 let Poll::Ready(verdict) = action.poll(cx, &access) else {
-                    self.running = Some(action);
+                    self.rules.running = Some(action);
                     return Ok(false);
                 };
                 match script::judge(&verdict, Direction::Response) {
@@ -50,9 +50,9 @@ impl Exchange<'_> {
             }
             let ended = {
                 let known = self.state.borrow();
-                let bytes = Bytes::new(self.down.received(), complete);
+                let bytes = Bytes::new(self.reply.message.received(), complete);
                 let view = EvalContext::response(session, &known, &known.response);
-                run_content(&EvalContext { bytes, ..view }, &rules.response_content, &mut self.inspected)
+                run_content(&EvalContext { bytes, ..view }, &rules.response_content, &mut self.rules.inspected)
             };
             match ended {
                 Content::Passes => break,
@@ -61,7 +61,7 @@ impl Exchange<'_> {
                     cx.waker().wake_by_ref();
                     return Ok(false);
                 }
-                Content::Runs(wait) => self.running = actions::begin(session, wait),
+                Content::Runs(wait) => self.rules.running = actions::begin(session, wait),
                 // Names are resolved only for requests.
                 Content::Asks(_) => break,
                 Content::Undecided if complete => break,
@@ -71,14 +71,14 @@ impl Exchange<'_> {
                 },
             }
         }
-        (self.inspecting, self.inspected) = (None, Progress::default());
+        (self.rules.inspecting, self.rules.inspected) = (None, Progress::default());
         Ok(true)
     }
 
     /// Reads bytes that follow the head; the rules wait for them until their deadline. Ready with false: there are no
     /// more, or the buffer is full.
     fn read_more(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        self.down.poll_more(cx, &mut self.upstream).map(|read| read.is_some())
+        self.reply.message.poll_more(cx, &mut self.upstream).map(|read| read.is_some())
     }
 
     /// Ends the exchange with the rule that rejected the answer.

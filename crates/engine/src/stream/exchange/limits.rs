@@ -62,7 +62,7 @@ impl Exchange<'_> {
                     Err(polled) => return polled,
                 }
             }
-            if self.answer != Answer::Done && !self.half_closed {
+            if self.reply.progress != Answer::Done && !self.request.half_closed {
                 let watch = self.began + WATCH_AFTER;
                 if now >= watch || self.client.conn.is_watched() {
                     if let Poll::Ready(hangup) = self.client.conn.poll_closed(cx)
@@ -86,12 +86,12 @@ impl Exchange<'_> {
     fn has_special_waits(&self) -> bool {
         self.terms.hedge_at.is_some()
             | self.race.is_some()
-            | self.inspecting.is_some()
-            | self.paused_rules.is_some()
-            | (self.up_step == FlowStep::Held)
-            | (self.down_step == FlowStep::Held)
-            | self.down.is_bulk()
-            | self.up.is_bulk()
+            | self.rules.inspecting.is_some()
+            | self.rules.paused.is_some()
+            | (self.request.step == FlowStep::Held)
+            | (self.reply.step == FlowStep::Held)
+            | self.reply.message.is_bulk()
+            | self.request.body.is_bulk()
     }
 
     /// Checks the waits that few exchanges have, and returns the next deadline among them.
@@ -106,25 +106,25 @@ impl Exchange<'_> {
             return Err(Poll::Ready(End::Overdue));
         }
         // A running action wakes the task itself.
-        let inspecting = self.inspecting.filter(|_| self.running.is_none());
-        let inspecting = inspecting.or_else(|| self.paused_rules.as_ref()?.deadline());
+        let inspecting = self.rules.inspecting.filter(|_| self.rules.running.is_none());
+        let inspecting = inspecting.or_else(|| self.rules.paused.as_ref()?.deadline());
         let resumes = earlier(earlier(self.rival_deadline(), self.held_until()), inspecting);
         if resumes.is_some_and(|moment| now >= moment) {
             return Err(self.poll(cx));
         }
         let mut next = earlier(overdue, resumes);
-        if self.down.is_bulk() {
+        if self.reply.message.is_bulk() {
             let deadline = self.server_side.last_read() + BULK_PAUSE;
             if now >= deadline {
-                self.down.lower_mark(&mut self.upstream);
+                self.reply.message.lower_mark(&mut self.upstream);
                 return Err(self.poll(cx));
             }
             next = earlier(next, Some(deadline));
         }
-        if self.up.is_bulk() {
+        if self.request.body.is_bulk() {
             let deadline = self.client_side.last_read() + BULK_PAUSE;
             if now >= deadline {
-                self.up.lower_mark(&mut self.client.conn);
+                self.request.body.lower_mark(&mut self.client.conn);
                 return Err(self.poll(cx));
             }
             next = earlier(next, Some(deadline));
@@ -134,17 +134,17 @@ impl Exchange<'_> {
 
     /// Returns when the first direction resumes that a filter holds back.
     fn held_until(&self) -> Option<Moment> {
-        let up = if self.up_step == FlowStep::Held { self.up.held_until() } else { None };
-        let down = if self.down_step == FlowStep::Held { self.down.held_until() } else { None };
+        let up = if self.request.step == FlowStep::Held { self.request.body.held_until() } else { None };
+        let down = if self.reply.step == FlowStep::Held { self.reply.message.held_until() } else { None };
         earlier(up, down)
     }
 
     /// Returns since when the client is inactive, if the exchange waits for it.
     fn client_silent_since(&self) -> Option<Moment> {
-        let reads = self.upload != Upload::Done && self.up_step == FlowStep::AwaitsSource;
-        let writes = match self.answer {
-            Answer::Awaited => self.down.is_queued(),
-            Answer::Flowing => self.down_step == FlowStep::AwaitsSink,
+        let reads = self.request.progress != Upload::Done && self.request.step == FlowStep::AwaitsSource;
+        let writes = match self.reply.progress {
+            Answer::Awaited => self.reply.message.is_queued(),
+            Answer::Flowing => self.reply.step == FlowStep::AwaitsSink,
             Answer::Done => false,
         };
         silence(reads, writes, &self.client_side)
@@ -152,16 +152,16 @@ impl Exchange<'_> {
 
     /// Returns since when the server is inactive, if the exchange waits for it.
     fn server_silent_since(&self) -> Option<Moment> {
-        if self.running.is_some() || self.paused_rules.as_ref().is_some_and(|paused| !paused.awaits_server()) {
+        if self.rules.running.is_some() || self.rules.paused.as_ref().is_some_and(|paused| !paused.awaits_server()) {
             // The wait is for Weir itself.
             return None;
         }
         let writes = self.writes_to_server();
         // As in HAProxy: a server without the complete request may wait for the rest, even in the middle of its answer.
-        let reads = self.upload != Upload::Flowing
-            && match self.answer {
-                Answer::Awaited => !self.down.is_queued(),
-                Answer::Flowing => self.down_step == FlowStep::AwaitsSource,
+        let reads = self.request.progress != Upload::Flowing
+            && match self.reply.progress {
+                Answer::Awaited => !self.reply.message.is_queued(),
+                Answer::Flowing => self.reply.step == FlowStep::AwaitsSource,
                 Answer::Done => false,
             };
         silence(reads, writes, &self.server_side)
@@ -169,11 +169,11 @@ impl Exchange<'_> {
 
     /// Whether the server does not accept the rest of the request.
     fn writes_to_server(&self) -> bool {
-        self.upload == Upload::Flowing && self.up_step == FlowStep::AwaitsSink
+        self.request.progress == Upload::Flowing && self.request.step == FlowStep::AwaitsSink
     }
 
     fn client_expired(&self) -> End {
-        let (phase, status) = match self.answer {
+        let (phase, status) = match self.reply.progress {
             Answer::Awaited => (Phase::Headers, 400),
             Answer::Flowing => (self.flowing_phase(), 0),
             Answer::Done => (Phase::Last, 0),
@@ -182,7 +182,7 @@ impl Exchange<'_> {
     }
 
     pub(super) fn server_expired(&self) -> End {
-        let (phase, status) = match self.answer {
+        let (phase, status) = match self.reply.progress {
             Answer::Awaited if self.retries(RetryOn::RESPONSE_TIMEOUT) => return End::Retry { bad_answer: false },
             // As in HAProxy: it is the connection that has failed.
             Answer::Awaited if self.writes_to_server() => {
@@ -196,7 +196,7 @@ impl Exchange<'_> {
 
     /// Returns the phase of an answer whose client fails.
     pub(super) fn flowing_phase(&self) -> Phase {
-        if self.down.has_come() { Phase::Last } else { Phase::Data }
+        if self.reply.message.has_come() { Phase::Last } else { Phase::Data }
     }
 
     /// Closes the sending direction of the server's connection, if it is exclusive to this request.
@@ -211,17 +211,17 @@ impl Exchange<'_> {
 
     /// Handles that the client has closed its sending direction or has disconnected.
     fn client_gone(&mut self, hangup: Hangup) -> Option<End> {
-        let awaited = self.answer == Answer::Awaited;
+        let awaited = self.reply.progress == Answer::Awaited;
         let phase = match hangup {
             // The flow of an incomplete request body reports the truncation.
-            Hangup::PeerClosed if matches!(self.upload, Upload::Flowing | Upload::Halted) => return None,
+            Hangup::PeerClosed if matches!(self.request.progress, Upload::Flowing | Upload::Halted) => return None,
             Hangup::PeerClosed if !self.terms.abort_on_close => {
-                self.half_closed = true;
+                self.request.half_closed = true;
                 return None;
             }
             // The server decides when a close-delimited answer ends, the client when its request does.
-            Hangup::PeerClosed if self.client.is_undelimited() && self.upload == Upload::Done => {
-                self.half_closed = true;
+            Hangup::PeerClosed if self.client.is_undelimited() && self.request.progress == Upload::Done => {
+                self.request.half_closed = true;
                 self.pass_half_close();
                 return None;
             }

@@ -97,14 +97,14 @@ pub(super) enum ResponseVerdict {
 /// Returns the answer that replaces one whose cookie a cache could store, if the backend has `option checkcache`.
 pub fn expose(session: &Session, state: &mut StreamState) -> Option<Box<Ending<'static>>> {
     let worker = &session.worker;
-    let proxy = session.proxy_at(state.backend?);
+    let proxy = session.proxy_at(state.route.backend?);
     if !proxy.http.check_cache || !exposes_cookie(&state.request, &state.response) {
         return None;
     }
-    let server = proxy.server(state.server?).map_or("", |server| &server.name);
+    let server = proxy.server(state.route.server?).map_or("", |server| &server.name);
     let text = format!("Blocking cacheable cookie in response from instance {}, server {server}.", proxy.name);
     worker.logger.message_of(&session.generation().logs, proxy.index, LogLevel::Alert, &text);
-    state.denied = true;
+    state.rules.denied = true;
     Some(Box::new(Ending::refused(502)))
 }
 
@@ -123,7 +123,7 @@ pub fn finish_rules(session: &Session, state: &mut StreamState) -> Option<Box<En
     });
     state.response = head;
     if let Some(ending) = &ended {
-        (state.denied, state.failed) = (ending.denied, ending.failed);
+        (state.rules.denied, state.rules.failed) = (ending.denied, ending.failed);
     }
     ended
 }
@@ -133,12 +133,12 @@ impl Exchange<'_> {
     pub(super) fn rule(&mut self, cx: &mut Context<'_>) -> ResponseVerdict {
         let session = self.session;
         let frontend = session.proxy();
-        let backend = self.state.borrow().backend.map(|index| session.proxy_at(index));
+        let backend = self.state.borrow().route.backend.map(|index| session.proxy_at(index));
         let backend = backend.filter(|proxy| proxy.index != frontend.index);
         if !self.terms.ruled {
             return self.rule_last();
         }
-        if self.paused_rules.is_none()
+        if self.rules.paused.is_none()
             && !frontend.rules.see_answers()
             && !backend.is_some_and(|proxy| proxy.rules.see_answers())
         {
@@ -149,10 +149,10 @@ impl Exchange<'_> {
             return ResponseVerdict::Passes;
         }
         let mut from = None;
-        if let Some(mut paused_rules) = self.paused_rules.take() {
+        if let Some(mut paused_rules) = self.rules.paused.take() {
             match self.wait(cx, &mut paused_rules.held) {
                 Poll::Pending => {
-                    self.paused_rules = Some(paused_rules);
+                    self.rules.paused = Some(paused_rules);
                     return ResponseVerdict::Waits;
                 }
                 Poll::Ready(Waited::Late) => return ResponseVerdict::Late,
@@ -204,7 +204,7 @@ impl Exchange<'_> {
             let wait = {
                 let state = &mut *self.state.borrow_mut();
                 let mut head = std::mem::take(&mut state.response);
-                let (session, behind) = (self.session, self.down.behind(&self.upstream));
+                let (session, behind) = (self.session, self.reply.message.behind(&self.upstream));
                 let wait = match run_response(session, state, (&mut head, behind), rules, progress) {
                     Stop::End | Stop::Cache(_) | Stop::Store(_) => None,
                     Stop::Yield => Some(Held::Turn),
@@ -212,7 +212,7 @@ impl Exchange<'_> {
                     Stop::Final(ended) => {
                         let view = EvalContext::response(session, state, &head).behind(behind);
                         let ending = Self::end(view, ended);
-                        (state.denied, state.failed) = (ending.denied, ending.failed);
+                        (state.rules.denied, state.rules.failed) = (ending.denied, ending.failed);
                         state.response = head;
                         return Some(ResponseVerdict::Ends(ending));
                     }
@@ -227,7 +227,7 @@ impl Exchange<'_> {
                 Poll::Ready(Waited::Stops) => return None,
                 Poll::Ready(Waited::Ends(ending)) => return Some(self.ended(ending)),
                 Poll::Pending => {
-                    self.paused_rules = Some(Box::new(PausedRules { stage, progress: *progress, held }));
+                    self.rules.paused = Some(Box::new(PausedRules { stage, progress: *progress, held }));
                     return Some(ResponseVerdict::Waits);
                 }
             }
@@ -246,13 +246,13 @@ impl Exchange<'_> {
     /// Records that a script has ended the answer.
     fn ended(&self, ending: Box<Ending<'static>>) -> ResponseVerdict {
         let state = &mut *self.state.borrow_mut();
-        (state.denied, state.failed) = (ending.denied, ending.failed);
+        (state.rules.denied, state.rules.failed) = (ending.denied, ending.failed);
         ResponseVerdict::Ends(ending)
     }
 
     /// Polls an action of a script.
     fn poll_script(&self, cx: &mut Context<'_>, action: &mut dyn Action) -> Poll<Waited> {
-        let (session, behind) = (self.session, self.down.behind(&self.upstream));
+        let (session, behind) = (self.session, self.reply.message.behind(&self.upstream));
         let access = StreamAccess::of_message(session, self.state, Direction::Response, behind);
         action.poll(cx, &access).map(|verdict| match script::judge(&verdict, Direction::Response) {
             Ok(true) => Waited::Goes,
@@ -269,14 +269,14 @@ impl Exchange<'_> {
     fn hold(&self, view: EvalContext<'_>, wait: &Wait) -> Held {
         match wait {
             Wait::Pause(period) => {
-                match view.behind(self.down.behind(&self.upstream)).lend(|context| period.evaluate(context)) {
+                match view.behind(self.reply.message.behind(&self.upstream)).lend(|context| period.evaluate(context)) {
                     Some(period) => Held::Until(rt::now() + period),
                     None => Held::Over,
                 }
             }
             Wait::Body(body) => {
                 let framing = view.response.map_or(wire::http::Framing::None, |head| head.framing);
-                let behind = self.down.behind(&self.upstream);
+                let behind = self.reply.message.behind(&self.upstream);
                 let mut coming = Coming::new(behind.framing_of(framing), body.least);
                 // A malformed coding is reported when the body is forwarded.
                 if coming.take(behind.data).is_err() || coming.is_over() {
@@ -304,11 +304,11 @@ impl Exchange<'_> {
             Held::Until(moment) if rt::now() >= *moment => Poll::Ready(Waited::Goes),
             Held::Until(_) => Poll::Pending,
             Held::Body { deadline, coming, large } => loop {
-                let before = self.down.received().len();
-                match self.down.poll_buffer(cx, &mut self.upstream, large) {
+                let before = self.reply.message.received().len();
+                match self.reply.message.poll_buffer(cx, &mut self.upstream, large) {
                     Poll::Ready(Some(read)) => {
-                        self.state.borrow_mut().bytes.received += read as u64;
-                        match coming.take(&self.down.received()[before..]) {
+                        self.state.borrow_mut().accounting.bytes.received += read as u64;
+                        match coming.take(&self.reply.message.received()[before..]) {
                             Ok(Some(progress)) if self.upstream.completes() => {
                                 self.server_side.reads(rt::now(), progress);
                             }

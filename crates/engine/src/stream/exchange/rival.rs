@@ -37,7 +37,9 @@ impl Exchange<'_> {
 
     /// Returns when a second attempt is due, as long as no byte of an answer has been received.
     pub(super) fn overdue_at(&self) -> Option<base::moment::Moment> {
-        self.terms.hedge_at.filter(|_| self.sent && !self.answered && self.answer == Answer::Awaited)
+        self.terms
+            .hedge_at
+            .filter(|_| self.request.is_sent && !self.reply.has_begun && self.reply.progress == Answer::Awaited)
     }
 
     /// Polls both attempts. `None`: the exchange continues alone.
@@ -73,7 +75,7 @@ impl Exchange<'_> {
     /// Ends the second attempt.
     fn give_up_race(&mut self, race: Race) {
         hedging::judge(self.session, self.terms.backend, &race.rival, race.second);
-        self.unparsed = !self.down.received().is_empty();
+        self.reply.unparsed = !self.reply.message.received().is_empty();
     }
 
     /// Reads the first answer until its status is known.
@@ -83,10 +85,10 @@ impl Exchange<'_> {
         if self.upstream.is_service() {
             return Standing::Gone;
         }
-        let found = standing::look(cx, &mut self.upstream, self.down.input_mut(), |bytes| read += bytes);
+        let found = standing::look(cx, &mut self.upstream, self.reply.message.input_mut(), |bytes| read += bytes);
         if read > 0 {
-            self.answered = true;
-            self.state.borrow_mut().bytes.received += read as u64;
+            self.reply.has_begun = true;
+            self.state.borrow_mut().accounting.bytes.received += read as u64;
         }
         match found {
             Poll::Ready(standing) => standing,

@@ -63,7 +63,7 @@ pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: S
     let filters = state.filters.get_or_insert_with(|| super::new(session));
     let set = &mut *filters.borrow_mut();
     if let Some((position, plan)) = implied {
-        set.context.has_backend = state.backend.is_some();
+        set.context.has_backend = state.route.backend.is_some();
         set.attach_first(position, position.0 != session.frontend, Box::new(CacheFilter::storing(plan, storing)));
         return;
     }
@@ -75,7 +75,7 @@ pub fn keep(session: &Session, state: &mut StreamState, cache: usize, storing: S
 
 /// Returns the position of a cache filter that a rule of the frontend or of the backend implies.
 fn implied(session: &Session, state: &StreamState, cache: usize) -> Option<(RulePosition, program::CacheFilter)> {
-    let backend = state.backend.filter(|backend| *backend != session.frontend);
+    let backend = state.route.backend.filter(|backend| *backend != session.frontend);
     let proxies = [Some(session.proxy()), backend.map(|index| session.proxy_at(index))].into_iter().flatten();
     let mut all = proxies.flat_map(|proxy| proxy.filters.response.iter().map(move |index| (proxy, *index)));
     all.find_map(|(proxy, index)| match proxy.filters.list.get(index) {

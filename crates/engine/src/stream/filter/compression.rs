@@ -73,7 +73,7 @@ pub fn judge(state: &mut StreamState) {
         let own = set.attached[*index].filter.as_kind_mut::<CompressionFilter>();
         own.and_then(|own| own.judge(state))
     });
-    state.compression = found;
+    state.answer.compression = found;
 }
 
 impl CompressionFilter {

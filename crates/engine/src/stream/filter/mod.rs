@@ -87,7 +87,7 @@ pub fn choose(session: &Session, state: &SharedStreamState, backend: &Proxy) -> 
 /// Calls [`Filter::negotiate`] of all filters, after the rules have run over a request.
 pub fn negotiate(session: &Session, filters: &Filters, state: &SharedStreamState) {
     let state = &mut *state.borrow_mut();
-    let backend = state.backend.map(|index| session.proxy_at(index));
+    let backend = state.route.backend.map(|index| session.proxy_at(index));
     let proxies = ProxyPair { frontend: session.proxy(), backend };
     filters.borrow_mut().attached.iter_mut().for_each(|own| own.filter.negotiate(&proxies, &mut state.request));
 }

@@ -16,14 +16,15 @@ use crate::stream_state::StreamState;
 
 /// Whether there are `http-after-response` rules.
 pub fn has_rules_after(session: &Session, state: &StreamState) -> bool {
-    let backend = state.backend.map(|index| session.proxy_at(index));
+    let backend = state.route.backend.map(|index| session.proxy_at(index));
     backend.into_iter().chain([session.proxy()]).any(|proxy| !proxy.rules.http_after_response.is_empty())
 }
 
 /// Runs the `http-after-response` rules of both proxies over a response head. A returned [`Final`] replaces the response.
 pub fn run_after<'s>(session: &'s Session, state: &StreamState, head: &mut Head) -> Option<&'s Final> {
     let frontend = session.proxy();
-    let backend = state.backend.map(|index| session.proxy_at(index)).filter(|proxy| proxy.index != frontend.index);
+    let backend =
+        state.route.backend.map(|index| session.proxy_at(index)).filter(|proxy| proxy.index != frontend.index);
     backend.into_iter().chain([frontend]).find_map(|proxy| {
         let rules = &proxy.rules.http_after_response;
         if rules.is_empty() {

@@ -178,7 +178,7 @@ impl<'s, 'r> RuleRun<'s, 'r> {
     fn note(&self, state: &StreamState) {
         if self.of_stream {
             let rule = self.progress.next.checked_sub(1).and_then(|last| self.rules.get(last));
-            state.last_rule.set(rule.map(|rule| rule.place));
+            state.rules.last_rule.set(rule.map(|rule| rule.place));
         }
     }
 
@@ -384,13 +384,13 @@ pub enum Content<'r> {
 pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut Progress) -> Content<'r> {
     let mut course = RuleRun::resume(view.session, rules, *progress);
     course.waits = true;
-    view.state.waiting_rule.set(None);
+    view.state.rules.waiting_rule.set(None);
     loop {
         match course.advance(view) {
             RuleStep::End => return Content::Passes,
             RuleStep::Final(ending) => return Content::Ended(ending),
             RuleStep::Unknown => {
-                view.state.waiting_rule.set(rules.get(course.progress.next).map(|rule| rule.place));
+                view.state.rules.waiting_rule.set(rules.get(course.progress.next).map(|rule| rule.place));
                 return Content::Undecided;
             }
             RuleStep::Yield => {
@@ -398,12 +398,12 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
                 return Content::Yields;
             }
             RuleStep::Wait(Wait::Lookup(lookup)) => {
-                view.state.waiting_rule.set(course.progress.last_of(rules));
+                view.state.rules.waiting_rule.set(course.progress.last_of(rules));
                 *progress = course.progress;
                 return Content::Asks(lookup);
             }
             RuleStep::Wait(wait @ (Wait::Script(_) | Wait::Agent(_))) => {
-                view.state.waiting_rule.set(course.progress.last_of(rules));
+                view.state.rules.waiting_rule.set(course.progress.last_of(rules));
                 *progress = course.progress;
                 return Content::Runs(wait);
             }
@@ -422,7 +422,7 @@ pub fn run_content<'r>(view: &EvalContext<'_>, rules: &'r [Rule], progress: &mut
 /// Calls `expect` for headers that have to be received first.
 pub fn run_connection<'r>(session: &Session, rules: &'r [Rule], expect: &mut dyn FnMut(Expected)) -> Option<&'r Final> {
     session.worker.with_blank_state(|state| {
-        (state.timings.start, state.start_date) = (session.accepted, session.accept_date());
+        (state.timings.start, state.info.start_date) = (session.accepted, session.accept_date());
         let view = EvalContext::connection(session, state);
         let mut course = RuleRun::new(session, rules);
         course.of_stream = false;

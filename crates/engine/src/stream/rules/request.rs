@@ -117,14 +117,14 @@ async fn wait_and_resume<'r>(
                     Ok(true) => {}
                     Ok(false) => return Ok(()),
                     Err(over) => {
-                        state.borrow().last_rule.set(progress.last_of(rules));
+                        state.borrow().rules.last_rule.set(progress.last_of(rules));
                         return Err(over);
                     }
                 }
             }
             Pause::Rule(Wait::Decompressed(plan)) => {
                 if let Err(error) = decompression::decompress(session, client, state, plan).await {
-                    state.borrow().last_rule.set(progress.last_of(rules));
+                    state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(match error {
                         Undecoded::Failed(failure) => RequestEnd::Failed(failure),
                         Undecoded::Unsupported => RequestEnd::Ended(Ending::unsupported_coding()),
@@ -141,20 +141,20 @@ async fn wait_and_resume<'r>(
                     _ => None,
                 };
                 if let Some(ending) = ending {
-                    state.borrow().last_rule.set(progress.last_of(rules));
+                    state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(RequestEnd::Ended(ending));
                 }
             }
             Pause::Shared => {
                 if wait::share(session, client, state).await.map_err(RequestEnd::Failed)? == Help::Answers {
-                    state.borrow().last_rule.set(progress.last_of(rules));
+                    state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(RequestEnd::Ended(Ending::cached()));
                 }
             }
             Pause::Hints => wait::send_hints(session, client, state).await.map_err(RequestEnd::Failed)?,
             Pause::Rule(wait) => {
                 if let Err(failure) = wait::wait(session, client, state, wait).await {
-                    state.borrow().last_rule.set(progress.last_of(rules));
+                    state.borrow().rules.last_rule.set(progress.last_of(rules));
                     return Err(RequestEnd::Failed(failure));
                 }
             }
@@ -221,7 +221,7 @@ pub async fn end(
     match ending.manner {
         Manner::Prompt => {}
         Manner::Late => {
-            let backend = state.borrow().backend;
+            let backend = state.borrow().route.backend;
             let proxy = backend.map_or(session.proxy(), |index| session.proxy_at(index));
             rt::boxed(wait::tarpit(session, client, &state, proxy)).await;
         }
@@ -259,9 +259,9 @@ pub async fn exhausted(session: &Session, client: &mut Client, state: SharedStre
 
 /// Records the outcome of a request.
 fn note(state: &mut StreamState, ending: &Ending<'_>) {
-    (state.denied, state.failed) = (ending.denied, ending.failed);
+    (state.rules.denied, state.rules.failed) = (ending.denied, ending.failed);
     let answers = matches!(ending.manner, Manner::Prompt | Manner::Late);
-    state.tracked.blamed = ending.challenged || ending.denied && answers;
+    state.accounting.tracked.blamed = ending.challenged || ending.denied && answers;
     if !answers || ending.outcome.cause == Cause::Local {
         // HAProxy evaluates cookies after the rules, or if they reject a request with a response.
         state.captures.borrow_mut().cookie.clear();

@@ -185,7 +185,7 @@ async fn pass(
 
 /// Holds a request in the tarpit of the proxy that rejects it, until its timeout or the client disconnects.
 pub async fn tarpit(session: &Session, client: &mut Client, state: &SharedStreamState, proxy: &Proxy) {
-    let own = state.borrow().orders.get().timeouts.tarpit;
+    let own = state.borrow().rules.orders.get().timeouts.tarpit;
     if let Some(period) = own.or(proxy.timeouts.tarpit).or(proxy.timeouts.connect) {
         // The result is the same if the client disconnects.
         let _ = pass(session, client, state, period).await;

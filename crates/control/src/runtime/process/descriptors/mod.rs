@@ -289,7 +289,7 @@ fn to_server(task: &StreamTask) -> Option<(i32, (Owner, Layers))> {
     let state = task.current()?;
     let state = state.try_borrow().ok()?;
     let number = state.attempts.server_kernel.number()?;
-    let owner = Owner::Server(state.backend?, state.server?);
+    let owner = Owner::Server(state.route.backend?, state.route.server?);
     let several = state.attempts.link.is_some_and(|link| link.protocol.major > 1);
     let mux = match (several, task.is_http()) {
         (true, _) => "H2",
